@@ -1,0 +1,16 @@
+"""Time as the engine knows it: whole milliseconds since 1970, handed in, never read."""
+
+from typing import NewType
+
+Instant = NewType("Instant", int)
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+def later(instant: Instant, milliseconds: int) -> Instant:
+    return Instant(instant + milliseconds)
+
+
+def earliest(*instants: Instant | None) -> Instant | None:
+    return min((instant for instant in instants if instant is not None), default=None)

@@ -1,0 +1,46 @@
+"""What is known of the branch that a queue targets."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from mergeyard.domain.ids import Sha, Ticket
+from mergeyard.domain.landing import Landed
+
+
+class RequiredSource(StrEnum):
+    SERVICE_CONFIG = "service_config"
+    BRANCH_PROTECTION = "repo_provider_branch_protection"
+    MERGE_INSTANCE = "merge_instance"
+
+
+class Required(Struct, frozen=True):
+    """The statuses that must pass, as the repository asks for them at the target's head."""
+
+    statuses: tuple[str, ...] = ()
+    source: RequiredSource = RequiredSource.SERVICE_CONFIG
+    config_error: str | None = None
+    """Why the repository's configuration cannot be read."""
+
+
+Proof = frozenset[Ticket]
+"""Upon which pull requests a commit was seen green; empty: by itself."""
+
+
+class TargetBranch(Struct, frozen=True, kw_only=True):
+    name: str
+    tip: Sha | None = None
+    """None: the branch does not exist."""
+    history: tuple[Landed, ...] = ()
+    """From the oldest base that still matters to the tip, unbroken by anybody else's push."""
+    required: Required = Required()
+    proofs: Mapping[Sha, tuple[Proof, ...]] = field(default_factory=dict[Sha, tuple[Proof, ...]])
+    broken: frozenset[Sha] = frozenset()
+    """Commits that failed their own tests."""
+    removed: frozenset[Sha] = frozenset()
+    """Commits that somebody took off the branch: they never come back through us."""
+    seen: int = 0
+    """The turn in which its tip was last recorded."""
+    look: bool = False
+    """It must be read again."""

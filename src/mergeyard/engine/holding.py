@@ -1,0 +1,162 @@
+"""Decides whether what a run tested is still what would merge, for any stack, however it was chosen."""
+
+from collections.abc import Container, Iterable, Iterator
+
+from mergeyard.domain.config import LandingMethod, Mode
+from mergeyard.domain.ids import RunId, Sha, Ticket
+from mergeyard.domain.landing import Landed
+from mergeyard.domain.line import Batch
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.reasons import Reason
+from mergeyard.domain.runs import Member, Run, Step
+from mergeyard.domain.states import RunStatus
+from mergeyard.domain.target_branch import TargetBranch
+from mergeyard.engine import requirements
+
+
+def misfit(queue: Queue, batch: Batch, run: Run) -> Reason | None:
+    """Why this run cannot count for its batch any more; None while it can.
+
+    A stack may leave out some that stand ahead. That alone is no misfit: the run holds once they have left,
+    and is one the moment one of them lands, because then a stranger stands beneath it.
+    """
+    if run.void is not None:
+        return run.void
+    landed = landed_since(queue.target, run.base)
+    if landed is None:
+        return Reason.TARGET_BRANCH_MOVED
+    tickets = {commit.ticket for commit in landed}
+    if tuple(member.ticket for member in run.tested if member.ticket not in tickets) != batch.tickets:
+        return Reason.BATCHMATE_REMOVED
+    if not _can_still_land(queue, batch, run, landed):
+        return Reason.TARGET_BRANCH_MOVED
+    return _misplaced(queue, batch, run, tickets) or requirements.outgrown(queue, run)
+
+
+def landed_since(target: TargetBranch, base: Sha) -> tuple[Landed, ...] | None:
+    """What this queue put upon the base; None when somebody else's commit lies between it and the tip."""
+    for at in range(len(target.history) - 1, -1, -1):
+        if target.history[at].commit == base:
+            return target.history[at + 1 :]
+    return None
+
+
+def unlanded(queue: Queue, members: Iterable[Member]) -> tuple[Member, ...]:
+    return tuple(member for member in members if member.ticket in queue.submissions)
+
+
+def stands_on_tip(target: TargetBranch, run: Run) -> bool:
+    """Whether the target is the very commit that the first member that has not landed was tested on."""
+    beneath = _last_landed(target, run)
+    return run.base == target.tip if beneath is None else beneath.commit == target.tip
+
+
+def may_land_as_it_is(target: TargetBranch, run: Run) -> bool:
+    """What the provider merges are its own commits: there the contents must be the same."""
+    beneath = _last_landed(target, run)
+    if beneath is not None and run.landing is LandingMethod.PROVIDER_MERGE:
+        return beneath.tree == target.history[-1].tree
+    return stands_on_tip(target, run)
+
+
+def _last_landed(target: TargetBranch, run: Run) -> Step | None:
+    """The step that the target has come to, when what landed is the beginning of this stack."""
+    landed = landed_since(target, run.base) or ()
+    stack = tuple(member.ticket for member in run.stack[: len(landed)])
+    if not landed or len(landed) > len(run.chain) or stack != tuple(commit.ticket for commit in landed):
+        return None
+    return run.chain[len(landed) - 1]
+
+
+def _can_still_land(queue: Queue, batch: Batch, run: Run, landed: tuple[Landed, ...]) -> bool:
+    """In single mode only the very chain lands; in parallel mode it can be composed with strangers of other lanes."""
+    if queue.mode is Mode.SINGLE:
+        return may_land_as_it_is(queue.target, run)
+    built = {member.ticket for member in run.stack[: len(run.chain)]}
+    unbuilt = {member.ticket for member in run.stack[len(run.chain) :]}
+    others = [commit for commit in landed if commit.ticket not in built]
+    return not any(commit.ticket in unbuilt or commit.targets.share_with(batch.targets) for commit in others)
+
+
+def _misplaced(queue: Queue, batch: Batch, run: Run, landed: Container[Ticket | None]) -> Reason | None:
+    standing = tuple(member.ticket for member in run.beneath if member.ticket not in landed)
+    expected = tuple(ticket for ticket in tickets_ahead(queue, batch) if ticket not in run.left_out)
+    if standing == expected:
+        return None
+    if set(standing) <= set(expected):
+        return Reason.SKIP_THE_LINE_INTERRUPTED
+    return Reason.PREREQUISITE_REMOVED
+
+
+def tickets_ahead(queue: Queue, batch: Batch) -> tuple[Ticket, ...]:
+    ahead = set(queue.line.ahead[batch.id])
+    return tuple(ticket for other in queue.line.batches if other.id in ahead for ticket in other.tickets)
+
+
+def batches_ahead(queue: Queue, batch: Batch) -> tuple[Batch, ...]:
+    ahead = set(queue.line.ahead[batch.id])
+    return tuple(other for other in queue.line.batches if other.id in ahead)
+
+
+def batches_behind(queue: Queue, batch: Batch) -> Iterator[Batch]:
+    return (other for other in queue.line.batches if batch.id in queue.line.ahead[other.id])
+
+
+def bound_by_landing(queue: Queue, ticket: Ticket) -> bool:
+    """From the saved intent to the outcome nothing touches the pull requests of a landing."""
+    landing = queue.landing
+    return landing is not None and landing.intended and ticket in landing.tickets
+
+
+def free_batches(queue: Queue) -> tuple[Batch, ...]:
+    """The batches of the line that no landing is about to take."""
+    if queue.landing is None or not queue.landing.intended:
+        return queue.line.batches
+    return tuple(batch for batch in queue.line.batches if not bound_by_landing(queue, batch.tickets[0]))
+
+
+# Misfits are dropped before anything else is decided, so from here on every run of a batch fits.
+
+
+def holds(queue: Queue, batch: Batch, run: Run) -> bool:
+    return run.left_out.isdisjoint(tickets_ahead(queue, batch)) if run.left_out else True
+
+
+def current_run(queue: Queue, batch: Batch) -> Run | None:
+    return queue.runs[batch.runs[-1]] if batch.runs else None
+
+
+def passed_run(queue: Queue, batch: Batch) -> Run | None:
+    for run in (queue.runs[run_id] for run_id in batch.runs):
+        if run.status is RunStatus.SUCCEEDED and holds(queue, batch, run):
+            return run
+    return None
+
+
+def passed(queue: Queue, batch: Batch) -> bool:
+    return passed_run(queue, batch) is not None
+
+
+def cleared(queue: Queue, batch: Batch) -> bool:
+    """A run behind it, which holds its changes too, passed: with optimistic merging that speaks for it."""
+    if not queue.config.can_optimistically_merge:
+        return False
+    return any(passed(queue, other) for other in batches_behind(queue, batch))
+
+
+def red_run(queue: Queue, batch: Batch) -> Run | None:
+    """The failed run that it will be judged by, once nothing of it is still being tested."""
+    run = current_run(queue, batch)
+    return run if run is not None and failed_for_good(queue, run) else None
+
+
+def failed_for_good(queue: Queue, run: Run) -> bool:
+    return run.status is RunStatus.FAILED and not to_be_repeated(queue, run)
+
+
+def to_be_repeated(queue: Queue, run: Run) -> bool:
+    return run.restarted or (run.status is RunStatus.FAILED and run.attempt < queue.config.test_retries)
+
+
+def active_runs(queue: Queue, runs: Iterable[RunId]) -> tuple[Run, ...]:
+    return tuple(run for run in (queue.runs[run_id] for run_id in runs) if run.active)

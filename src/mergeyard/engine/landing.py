@@ -1,0 +1,148 @@
+"""Records what became of a landing: the host's answer, never a guess."""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.events import (
+    CompositionRefused,
+    LandingComposed,
+    LandingLost,
+    LandingMissed,
+    LandingRead,
+    LandingRefused,
+    LandingSucceeded,
+)
+from mergeyard.domain.ids import BatchId, Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.landing import Landed, Landing, Phase
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.reasons import Reason
+from mergeyard.domain.runs import Step
+from mergeyard.domain.states import Mergeability, PrState, QueueState
+from mergeyard.domain.targets import Targets
+from mergeyard.engine import lanes, leaving, looking, merging, ordering, places, proving, readiness, running
+from mergeyard.engine.proving import BY_ITSELF
+
+
+def record_composed(queue: Queue, landing: Landing, event: LandingComposed) -> Queue:
+    if landing.phase is not Phase.COMPOSING:
+        return queue
+    steps = merging.prefer_what_others_stand_on(queue, landing.members, event.steps)
+    return replace(queue, landing=replace(landing, phase=Phase.READING, steps=steps))
+
+
+def record_composition_refused(queue: Queue, landing: Landing, _: CompositionRefused) -> Queue:
+    """Somebody changed the same paths: it is tested again on the new tip."""
+    run = queue.runs.get(landing.run) if landing.run is not None else None
+    if landing.phase is not Phase.COMPOSING or run is None:
+        return queue
+    return replace(running.put(queue, replace(run, void=Reason.TARGET_BRANCH_MOVED)), landing=None)
+
+
+def record_read(queue: Queue, landing: Landing, event: LandingRead, now: Instant) -> Queue:
+    """Every pull request of the landing as it is now. Whoever changed leaves, and the landing with it."""
+    if landing.phase is not Phase.READING or {pull.number for pull in event.pulls} != _numbers(landing):
+        return queue
+    if any(queue.submissions[ticket].seen > event.as_of for ticket in landing.tickets if ticket in queue.submissions):
+        return queue
+    for pull in event.pulls:
+        queue = looking.record_pull(queue, pull, now)
+    stays = [each for each in map(queue.submissions.get, landing.tickets) if each is not None]
+    doubtful = [each for each in stays if not each.forced]
+    for submission in doubtful:
+        if submission.pull.mergeability is Mergeability.NOT_MERGEABLE and submission.state is not PrState.NOT_READY:
+            queue = readiness.demote(queue, submission.ticket, now)
+    if any(each.pull.mergeability is not Mergeability.MERGEABLE for each in doubtful):
+        return queue
+    return replace(queue, landing=replace(landing, read=True))
+
+
+def record_success(queue: Queue, landing: Landing, event: LandingSucceeded, now: Instant) -> Queue:
+    return replace(_land(queue, landing, event.steps, now), landing=None) if landing.intended else queue
+
+
+def record_missed(queue: Queue, landing: Landing, event: LandingMissed, now: Instant) -> Queue:
+    """The target is not what we thought: look before anything else lands."""
+    if not landing.intended:
+        return queue
+    if event.steps:
+        queue = _land(queue, landing, event.steps, now)
+    return replace(looking.ask_for_target(queue), landing=None)
+
+
+def record_refused(queue: Queue, landing: Landing, event: LandingRefused, now: Instant) -> Queue:
+    if not landing.intended:
+        return queue
+    if event.steps:
+        queue = _land(queue, landing, event.steps, now)
+    queue = replace(queue, landing=None)
+    if event.ticket is None:
+        return ordering.order_state(queue, QueueState.PAUSED, Reason.LANDING_REFUSED, now, words=event.words)
+    if landing.run is None:
+        return _never_directly(queue, event.ticket)
+    return leaving.leave(queue, event.ticket, PrState.FAILED, Reason.MERGE_REFUSED, now, words=event.words)
+
+
+def record_lost(queue: Queue, landing: Landing, _: LandingLost, now: Instant) -> Queue:
+    if not landing.intended:
+        return queue
+    queue = replace(looking.ask_for_target(queue), landing=None)
+    for ticket in landing.tickets:
+        queue = leaving.leave(queue, ticket, PrState.CANCELLED, Reason.LANDING_UNKNOWN, now)
+    return queue
+
+
+def _numbers(landing: Landing) -> set[int]:
+    return {member.number for member in landing.members}
+
+
+def _never_directly(queue: Queue, ticket: Ticket) -> Queue:
+    """The host refuses it without a run: it takes the way that everybody takes."""
+    submission = queue.submissions[ticket]
+    exam = None if submission.exam is None else replace(submission.exam, contains_tip=False)
+    return places.update(queue, replace(submission, exam=exam))
+
+
+def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant) -> Queue:
+    as_tested = all(step.tree == tested.tree for step, tested in zip(steps, landing.steps, strict=False))
+    queue = _extend_history(queue, landing, steps)
+    queue = _out_of_the_line(queue, frozenset(landing.tickets[: len(steps)]))
+    for ticket, step in zip(landing.tickets, steps, strict=False):
+        submission = replace(queue.submissions[ticket], merged_sha=step.commit, verified_by=landing.run)
+        queue = places.update(queue, submission)
+        queue = leaving.leave(queue, ticket, PrState.MERGED, _merge_reason(landing, as_tested), now)
+    if not as_tested:
+        return ordering.order_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
+    if landing.composed or len(steps) < len(landing.members):
+        return queue
+    return proving.prove(queue, steps[-1].commit, BY_ITSELF)
+
+
+def _merge_reason(landing: Landing, as_tested: bool) -> Reason:
+    if landing.run is None:
+        return Reason.MERGED_DIRECTLY
+    return Reason.MERGED_BY_QUEUE if as_tested else Reason.TREE_MISMATCH
+
+
+def _extend_history(queue: Queue, landing: Landing, steps: tuple[Step, ...]) -> Queue:
+    landed = tuple(
+        Landed(step.commit, step.tree, member.ticket, _lane_targets(queue, member.ticket))
+        for member, step in zip(landing.members, steps, strict=False)
+    )
+    target = replace(
+        queue.target,
+        tip=steps[-1].commit,
+        history=(*queue.target.history, *landed),
+        seen=queue.counters.turns,
+    )
+    return replace(queue, target=target)
+
+
+def _lane_targets(queue: Queue, ticket: Ticket) -> Targets:
+    batch = places.batch_of(queue, ticket)
+    return lanes.targets_of(queue, queue.submissions[ticket]) if batch is None else batch.targets
+
+
+def _out_of_the_line(queue: Queue, tickets: frozenset[Ticket]) -> Queue:
+    """Whole batches at once; one that the provider merged in part loses its members one by one."""
+    whole = frozenset[BatchId](batch.id for batch in queue.line.batches if tickets.issuperset(batch.tickets))
+    return replace(queue, line=lanes.without_landed(queue.line, whole))

@@ -1,0 +1,131 @@
+"""Carries out what people ask of a pull request: submit, cancel, restart, say what it impacts."""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.events import CancelRequested, PrSubmitted, PullSeen, RestartRequested, TargetsUploaded
+from mergeyard.domain.ids import Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.pulls import URGENT, PullRequest, Submission
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.reasons import Reason, Refusal
+from mergeyard.domain.states import PrState, RunStatus
+from mergeyard.engine import (
+    clock,
+    dissolving,
+    holding,
+    leaving,
+    looking,
+    naming,
+    places,
+    readiness,
+    running,
+    urgency,
+)
+
+DEFAULT_PRIORITY = 100
+
+
+def submit(queue: Queue, event: PrSubmitted, now: Instant) -> Queue | Refusal:
+    """The host's view comes first: it may end the stay that there is, and then a new one begins, if it can."""
+    known = queue.submission_of(event.pull.number)
+    if known is None:
+        return _closed(event.pull) or _enter(queue, event, now)
+    queue = looking.see_pull(queue, PullSeen(pull=event.pull, as_of=event.as_of, targets=event.targets), now)
+    known = queue.submission_of(event.pull.number)
+    if known is not None:
+        return _amend(queue, known, event, now)
+    return queue if _closed(event.pull) else _enter(queue, event, now)
+
+
+def cancel(queue: Queue, event: CancelRequested, now: Instant) -> Queue | Refusal:
+    submission = queue.submission_of(event.number)
+    if submission is None:
+        return Refusal.PR_NOT_SUBMITTED
+    if holding.bound_by_landing(queue, submission.ticket):
+        return Refusal.MERGE_IN_PROGRESS
+    reason = Reason.CANCELLED_BY_USER
+    return leaving.leave(queue, submission.ticket, PrState.CANCELLED, reason, now, actor=event.actor)
+
+
+def restart(queue: Queue, event: RestartRequested, now: Instant) -> Queue | Refusal:
+    """Its batch gets a new run in the same place; the runs behind it go on."""
+    submission = queue.submission_of(event.number)
+    if submission is None:
+        return Refusal.PR_NOT_SUBMITTED
+    if submission.state not in (PrState.TESTING, PrState.PENDING_FAILURE):
+        return Refusal.TESTS_NOT_RUNNING
+    bisection = dissolving.bisection_of(queue, submission.ticket)
+    if bisection is not None:
+        for ticket in bisection.members:
+            queue = naming.set_back(queue, ticket, Reason.TESTS_RESTARTED, now, actor=event.actor)
+        return dissolving.dissolve(queue, bisection, bisection.members, Reason.TESTS_RESTARTED, now)
+    batch = next(batch for batch in queue.line.batches if submission.ticket in batch.tickets)
+    run = queue.runs[batch.runs[-1]]
+    if run.active:
+        queue = running.decide(queue, run, RunStatus.CANCELLED, now)
+    queue = running.put(queue, replace(queue.runs[run.id], restarted=True))
+    for ticket in batch.tickets:
+        queue = naming.set_back(queue, ticket, Reason.TESTS_RESTARTED, now, actor=event.actor)
+    return queue
+
+
+def upload_targets(queue: Queue, event: TargetsUploaded, now: Instant) -> Queue:
+    submission = queue.submission_of(event.number)
+    if submission is None or submission.pull.head != event.head:
+        return queue
+    queue = places.update(queue, replace(submission, targets=event.targets))
+    return readiness.admit(queue, submission.ticket, now)
+
+
+def _closed(pull: PullRequest) -> Refusal | None:
+    if pull.contained or pull.merged_into is not None:
+        return Refusal.PR_ALREADY_MERGED
+    return None if pull.is_open else Refusal.PR_CLOSED
+
+
+def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
+    count = queue.counters.tickets + 1
+    submission = Submission(
+        ticket=Ticket(count),
+        pull=event.pull,
+        priority=DEFAULT_PRIORITY if event.priority is None else event.priority,
+        priority_is_default=event.priority is None,
+        no_batch=bool(event.no_batch),
+        forced=bool(event.forced),
+        pinned=event.pinned,
+        targets=event.targets,
+        submitted_at=now,
+        state_changed_at=now,
+        seen=queue.counters.turns,
+    )
+    queue = replace(queue, counters=replace(queue.counters, tickets=count))
+    queue = naming.enter(queue, submission, now, event.actor)
+    queue = places.to_not_ready(queue, submission.ticket, clock.running_time(queue, now))
+    return readiness.admit(queue, submission.ticket, now)
+
+
+def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) -> Queue:
+    """Only what was given changes, and nothing touches one whose merge is being pushed."""
+    if holding.bound_by_landing(queue, known.ticket):
+        return queue
+    amended = replace(
+        known,
+        no_batch=known.no_batch if event.no_batch is None else event.no_batch,
+        forced=known.forced if event.forced is None else event.forced,
+        pinned=known.pinned or event.pinned,
+        targets=event.targets if event.targets and event.pull.head == known.pull.head else known.targets,
+    )
+    queue = places.update(queue, amended)
+    if event.priority is not None:
+        queue = _change_priority(queue, amended, event.priority, now)
+    return readiness.admit(queue, known.ticket, now)
+
+
+def _change_priority(queue: Queue, submission: Submission, priority: int, now: Instant) -> Queue:
+    changed = replace(submission, priority=priority, priority_is_default=False)
+    bucket = queue.waiting.get(submission.priority, ())
+    if submission.ticket in bucket:
+        queue = places.update(places.take_out(queue, submission.ticket), changed)
+        return places.to_waiting(queue, submission.ticket)
+    queue = places.update(queue, changed)
+    return urgency.raise_in_line(queue, submission.ticket, now) if priority == URGENT else queue

@@ -1,0 +1,52 @@
+"""Runs the whole benchmark, shows one table, keeps the numbers in `.bench/latest.json`, and checks the promises."""
+
+import resource
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+from rich.console import Console
+
+from mergeyard.domain.config import Mode
+from tests.bench import placement, turns
+from tests.bench.promises import broken_promises
+from tests.bench.table import drawn
+
+LATEST = Path(__file__).parents[2] / ".bench" / "latest.json"
+SIZES = (100, 1000, 10_000, 100_000)
+ROUNDS = 120
+PLACEMENTS = {80: (2000, 20), 800: (1000, 4), 8000: (400, 1)}
+"""By the targets that each impacts: how many are placed by the index, and how many by asking everybody."""
+
+
+def main() -> int:
+    numbers = measured()
+    LATEST.parent.mkdir(exist_ok=True)
+    LATEST.write_bytes(msgspec.json.format(msgspec.json.encode(numbers)) + b"\n")
+    console = Console(width=110, highlight=False)
+    console.print(drawn(numbers, SIZES, tuple(PLACEMENTS)))
+    seconds, mebibytes = numbers["bench_seconds"], numbers["bench_peak_mib"]
+    console.print(
+        f"Measured in {seconds:.0f} s with at most {mebibytes:,.0f} MiB; the numbers are in .bench/latest.json."
+    )
+    broken = list(broken_promises(numbers))
+    for sentence in broken:
+        console.print(sentence, style="bold red")
+    return 1 if broken else 0
+
+
+def measured() -> dict[str, float]:
+    begun = perf_counter()
+    numbers = dict[str, float]()
+    for mode in Mode:
+        numbers.update(turns.measure(mode, SIZES, ROUNDS))
+    for targets_each, counts in PLACEMENTS.items():
+        numbers.update(placement.measure(targets_each, *counts))
+    numbers["bench_seconds"] = perf_counter() - begun
+    numbers["bench_peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {name: round(number, 2) for name, number in numbers.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""A small benchmark with every test run: only ratios, best of a few tries, because the machine is shared."""
+
+import pytest
+
+from mergeyard.domain.config import Mode
+from tests.bench import placement, turns
+from tests.bench.promises import DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
+from tests.bench.yard import CONCURRENCY, Yard
+
+TRIES = range(3)
+
+both_modes = pytest.mark.parametrize("mode", list(Mode))
+
+
+@both_modes
+def test_ten_thousand_waiting_do_not_make_a_turn_dear(mode: Mode):
+    ratios = (turns.measure(mode, (100, 10_000), 5)[f"turn_ratio_{mode}_10000_to_100"] for _ in TRIES)
+    assert any(ratio <= DEARER_AT_MOST for ratio in ratios)
+
+
+def test_the_index_places_a_pull_request_a_hundred_times_as_fast_as_asking_everybody():
+    speedups = (placement.measure(80, 200, 3)["lane_placement_speedup_80_targets"] for _ in TRIES)
+    assert any(speedup >= FASTER_AT_LEAST for speedup in speedups)
+
+
+@both_modes
+def test_a_yard_stays_as_full_as_it_says(mode: Mode):
+    yard = Yard(mode, 30)
+    for _ in range(5):
+        yard.go_round()
+        assert yard.waiting == 30
+        assert len(yard.under_test) == CONCURRENCY
+
+
+def test_a_promise_that_was_broken_is_told_in_a_sentence():
+    numbers = {"turn_ratio_single_100000_to_100": 4.2, "lane_placement_speedup_8000_targets": 99.0}
+    dear, slow = broken_promises(numbers)
+    assert dear.startswith("In single mode a turn among 100,000 waiting pull requests costs 4.2 times")
+    assert slow.startswith("Placing a pull request of 8,000 targets by the index is 99 times as fast")
+    assert list(broken_promises({"turn_ratio_single_100000_to_100": 4.0, "turn_us_single_100_waiting": 900.0})) == []

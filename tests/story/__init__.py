@@ -1,0 +1,1 @@
+"""Stories: what the queue does, read as pictures."""

@@ -1,0 +1,141 @@
+"""Direct merges: a ready head on the very tip, with all statuses passed on it and an empty lane, needs no run."""
+
+from mergeyard.domain import events as e
+from mergeyard.domain import tasks as t
+from mergeyard.domain.config import DirectMergeMode, Mode
+from mergeyard.domain.ids import Ticket
+from tests.support.story import Story
+
+
+def a_direct_story() -> Story:
+    story = Story(direct_merge_mode=DirectMergeMode.ALWAYS)
+    story.open(1)
+    story.checks_pass_on_head(1)
+    return story
+
+
+def test_a_head_on_the_tip_with_all_statuses_passed_merges_without_a_run():
+    story = a_direct_story()
+    story.submit(1)
+    assert (story.state(1), story.reason(1)) == ("merged", "merged_directly")
+    assert story.past(1) == ("not_ready", "pending", "merged")
+    assert story.target_files()["file1"] == "pr1"
+    assert story.landings() == ((1,),)
+
+
+def test_it_is_off_unless_somebody_switches_it_on():
+    story = Story()
+    story.open(1)
+    story.checks_pass_on_head(1)
+    story.submit(1)
+    assert story.state(1) == "testing"
+
+
+def test_a_head_behind_the_tip_is_tested():
+    story = a_direct_story()
+    story.foreign_push()
+    story.submit(1)
+    assert story.state(1) == "testing"
+
+
+def test_a_head_without_all_required_statuses_is_tested():
+    story = a_direct_story()
+    story.settings(required_statuses=("unit", "lint"))
+    story.submit(1)
+    assert story.state(1) == "testing"
+
+
+def test_while_its_lane_is_not_empty_it_is_tested_like_everybody():
+    story = a_direct_story()
+    story.submit(2)
+    story.submit(1)
+    assert story.picture() == "main ← 2… ← 1…"
+
+
+def test_while_a_bisection_of_its_lane_goes_on_it_is_tested_like_everybody():
+    story = a_direct_story()
+    story.settings(batch=2)
+    story.submit(2, 3)
+    story.tests_fail(2, 3)
+    story.submit(1, no_batch=True)
+    assert story.picture() == "main ← 1… ⋔ 2+3 : 2…"
+
+
+def test_another_lane_under_test_does_not_matter_and_is_not_disturbed():
+    story = Story(mode=Mode.PARALLEL, direct_merge_mode=DirectMergeMode.ALWAYS)
+    story.impacts(1, "x")
+    story.impacts(2, "y")
+    story.open(1)
+    story.checks_pass_on_head(1)
+    story.submit(2)
+    other = story.run_of(2).id
+    story.submit(1)
+    assert story.merged() == (1,)
+    assert story.run_of(2).id == other
+    story.tests_pass(2)
+    assert story.merged() == (1, 2)
+
+
+def test_two_ready_heads_on_the_same_tip_merge_one_directly_and_one_tested():
+    story = a_direct_story()
+    story.open(2)
+    story.checks_pass_on_head(2)
+    story.submit(1, 2)
+    assert story.merged() == (1,)
+    assert story.state(2) == "testing"
+
+
+def test_a_paused_queue_merges_nothing_directly():
+    story = a_direct_story()
+    story.pause()
+    story.submit(1)
+    assert story.state(1) == "not_ready"
+    story.resume()
+    assert story.state(1) == "merged"
+
+
+def test_a_draining_queue_merges_nothing_directly():
+    story = a_direct_story()
+    story.withhold(t.ExamineHead)
+    story.submit(1)
+    story.drain()
+    story.stop_withholding()
+    assert story.state(1) == "testing"
+
+
+def test_a_target_that_moves_before_the_push_sends_it_to_be_tested():
+    story = a_direct_story()
+    story.withhold(t.Land)
+    story.submit(1)
+    story.foreign_push_unheard()
+    foreign = story.tip()
+    story.stop_withholding()
+    assert story.tip() == foreign
+    assert story.state(1) == "testing"
+
+
+def test_a_cancel_during_the_push_is_refused():
+    story = a_direct_story()
+    story.withhold(t.Land)
+    story.submit(1)
+    assert story.cancel(1) == "merge_in_progress"
+
+
+def test_one_that_the_host_refuses_directly_is_tested_like_everybody():
+    story = a_direct_story()
+    story.withhold(t.Land)
+    story.submit(1)
+    landing = story.queue.landing
+    assert landing is not None
+    story.world.tell(e.LandingRefused(landing=landing.number, words="no", ticket=Ticket(landing.tickets[0])))
+    story.stop_withholding()
+    assert story.state(1) == "testing"
+
+
+def test_a_push_found_just_before_landing_cancels_it():
+    story = a_direct_story()
+    story.withhold(t.ReadPulls)
+    story.submit(1)
+    story.push_unheard(1)
+    story.stop_withholding()
+    assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")

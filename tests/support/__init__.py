@@ -1,0 +1,1 @@
+"""What tests are written with: builders of values, and stories."""

@@ -1,0 +1,80 @@
+"""The settings, with their defaults and ranges as the contract has them."""
+
+import msgspec
+import pytest
+
+from mergeyard.domain.config import Config
+
+DEFAULTS = {
+    "mode": "single",
+    "concurrency": 5,
+    "bisection_concurrency": 5,
+    "batch": False,
+    "batching_min_size": 4,
+    "batching_max_wait_time_minutes": 5,
+    "can_optimistically_merge": False,
+    "pending_failure_depth": 0,
+    "optimization_mode": "off",
+    "testing_timeout_minutes": 300,
+    "test_retries": 0,
+    "required_statuses": None,
+    "merge_method": "merge_commit",
+    "landing": "tested_commit",
+    "direct_merge_mode": "off",
+    "create_prs_for_testing_branches": False,
+    "comments_enabled": True,
+    "commands_enabled": True,
+    "status_check_enabled": True,
+    "not_ready_timeout_hours": 24,
+    "label_commands_enabled": True,
+    "enqueueing_label": "merge-queue",
+}
+
+RANGES = {
+    "concurrency": (1, 1000),
+    "bisection_concurrency": (1, 1000),
+    "batching_min_size": (1, 100),
+    "batching_max_wait_time_minutes": (0, 10_080),
+    "pending_failure_depth": (0, 1000),
+    "testing_timeout_minutes": (1, 10_080),
+    "test_retries": (0, 10),
+    "not_ready_timeout_hours": (0, 720),
+}
+
+within = pytest.mark.parametrize(("name", "value"), [(name, edge) for name, span in RANGES.items() for edge in span])
+outside = pytest.mark.parametrize(
+    ("name", "value"), [case for name, (low, high) in RANGES.items() for case in ((name, low - 1), (name, high + 1))]
+)
+
+
+def test_the_defaults_are_those_of_the_contract():
+    assert msgspec.to_builtins(Config()) == DEFAULTS
+
+
+@within
+def test_the_ends_of_a_range_are_allowed(name: str, value: int):
+    assert getattr(msgspec.convert({name: value}, Config), name) == value
+
+
+@outside
+def test_what_lies_beyond_a_range_is_refused(name: str, value: int):
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({name: value}, Config)
+
+
+def test_a_set_of_required_statuses_cannot_be_empty():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"required_statuses": []}, Config)
+
+
+def test_a_mode_that_does_not_exist_is_refused():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"mode": "zigzag"}, Config)
+
+
+def test_without_batching_a_batch_is_one():
+    assert Config(batch=False, batching_min_size=7).batch_size == 1
+
+
+def test_with_batching_a_batch_is_as_large_as_its_least_size():
+    assert Config(batch=True, batching_min_size=7).batch_size == 7

@@ -1,0 +1,93 @@
+"""Events become facts; those about something else than what is known change nothing."""
+
+import pytest
+
+from mergeyard.domain import events as e
+from mergeyard.domain import tasks as t
+from mergeyard.domain.config import DirectMergeMode
+from mergeyard.domain.ids import RunId, Ticket
+from mergeyard.engine.record import record
+from mergeyard.sim.world import START
+from tests.support.builders import Yard, a_pull, a_queue, a_step, a_yard, an_exam
+
+STRANGE = RunId("a run that nobody knows")
+OF_A_RUN: list[e.Event] = [
+    e.RunBuilt(run=STRANGE, steps=(a_step("1"),)),
+    e.RunRefused(run=STRANGE, ticket=Ticket(1), refusal=e.BuildRefusal.REFUSED),
+    e.BranchDeleted(run=STRANGE),
+    e.ChecksSeen(run=STRANGE, checks={}, as_of=99),
+]
+OF_A_LANDING: list[e.Event] = [
+    e.LandingComposed(landing=99, steps=(a_step("1"),)),
+    e.CompositionRefused(landing=99),
+    e.LandingRead(landing=99, pulls=(a_pull(1),), as_of=99),
+    e.LandingSucceeded(landing=99, steps=(a_step("1"),)),
+    e.LandingMissed(landing=99),
+    e.LandingRefused(landing=99, words="no"),
+    e.LandingLost(landing=99),
+]
+
+
+def names(event: e.Event) -> str:
+    return type(event).__name__
+
+
+def an_intended_yard() -> Yard:
+    yard = a_yard(prs=1)
+    yard.passes(1)
+    yard.intend()
+    return yard
+
+
+@pytest.mark.parametrize("event", OF_A_RUN, ids=names)
+def test_news_of_a_run_that_nobody_knows_changes_nothing(event: e.Event):
+    queue = a_queue(prs=1)
+    assert record(queue, event, START) is queue
+
+
+@pytest.mark.parametrize("event", OF_A_LANDING, ids=names)
+def test_news_of_another_landing_changes_nothing(event: e.Event):
+    queue = an_intended_yard().queue
+    assert record(queue, event, START) is queue
+
+
+@pytest.mark.parametrize("event", OF_A_LANDING, ids=names)
+def test_news_of_a_landing_changes_nothing_when_there_is_none(event: e.Event):
+    queue = a_queue(prs=1)
+    assert record(queue, event, START) is queue
+
+
+def test_the_first_loss_of_the_host_counts():
+    yard = a_yard()
+    yard.tell(e.HostLost())
+    lost_at = yard.now
+    yard.pass_time(1000)
+    yard.tell(e.HostLost())
+    assert yard.queue.host_lost_at == lost_at
+
+
+def test_a_host_that_answers_is_lost_no_longer():
+    yard = a_yard()
+    yard.tell(e.HostLost())
+    yard.tell(e.HostFound())
+    assert yard.queue.host_lost_at is None
+
+
+def test_an_examined_head_is_remembered():
+    yard = a_yard(direct_merge_mode=DirectMergeMode.ALWAYS)
+    yard.submit(1)
+    yard.perform(t.ExamineHead)
+    exam = yard.stay(1).exam
+    assert exam is not None
+    assert (exam.tip, exam.passed) == (yard.host.tip, frozenset[str]())
+
+
+def test_an_exam_upon_another_tip_is_not_believed():
+    queue = a_queue(prs=1)
+    assert record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam("another tip")), START) is queue
+
+
+def test_an_exam_of_one_that_left_is_not_believed():
+    queue = a_queue()
+    assert queue.target.tip is not None
+    assert record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam(queue.target.tip)), START) is queue
