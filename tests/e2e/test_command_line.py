@@ -18,3 +18,9 @@ def test_it_says_plainly_that_there_is_no_server_yet():
     answer = mergeyard("serve")
     assert answer.returncode == 1
     assert "no server yet" in answer.stderr
+
+
+def test_the_demo_comes_out_as_it_should():
+    answer = mergeyard("demo")
+    assert answer.returncode == 0, answer.stdout
+    assert "The main branch is green." in answer.stdout

@@ -13,11 +13,9 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import (
     Config,
-    DirectMergeMode,
     LandingMethod,
     MergeMethod,
     Mode,
-    OptimizationMode,
 )
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.ids import BatchId, PrNumber, QueueId, RunId, Sha, Ticket
@@ -36,23 +34,10 @@ from mergeyard.engine.explaining import Waiting, explain
 from mergeyard.engine.picture import picture
 from mergeyard.engine.work import work
 from mergeyard.sim.world import REQUIRED, START, TARGET, World
+from tests.support.settings import Settings
 
 ROOT = Sha("root")
 """The tip of the target in queues that are plain values."""
-
-
-class Settings(TypedDict, total=False):
-    concurrency: int
-    bisection_concurrency: int
-    batching_max_wait_time_minutes: int
-    optimization_mode: OptimizationMode
-    testing_timeout_minutes: int
-    test_retries: int
-    required_statuses: tuple[str, ...] | None
-    merge_method: MergeMethod
-    landing: LandingMethod
-    direct_merge_mode: DirectMergeMode
-    not_ready_timeout_hours: int
 
 
 class Wishes(TypedDict, total=False):

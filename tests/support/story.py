@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode, OptimizationMode
+from mergeyard.domain.config import Config, LandingMethod, Mode
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import MINUTE, Instant
@@ -28,6 +28,7 @@ from mergeyard.engine.picture import picture
 from mergeyard.engine.reading import shown_run
 from mergeyard.engine.work import work
 from mergeyard.sim.world import TARGET, World
+from tests.support.settings import Settings
 
 SECOND = 1000
 PATIENCE = 1000
@@ -39,24 +40,13 @@ FOR_OTHERS = frozenset({Reason.WAITING_FOR_PRS_AHEAD, Reason.WAITING_FOR_PRS_BEH
 Numbers = tuple[int, ...]
 
 
-class Settings(TypedDict, total=False):
-    """The settings of the queue by their own names, but `batch`, which is the size of a batch and switches it on."""
+class StorySettings(Settings, total=False):
+    """Here `batch` is the size of a batch, and switches batching on."""
 
     mode: Mode
-    concurrency: int
-    bisection_concurrency: int
     batch: int
-    batching_max_wait_time_minutes: int
     can_optimistically_merge: bool
     pending_failure_depth: int
-    optimization_mode: OptimizationMode
-    testing_timeout_minutes: int
-    test_retries: int
-    required_statuses: tuple[str, ...] | None
-    merge_method: MergeMethod
-    landing: LandingMethod
-    direct_merge_mode: DirectMergeMode
-    not_ready_timeout_hours: int
 
 
 class Asked(TypedDict, total=False):
@@ -68,11 +58,11 @@ class Asked(TypedDict, total=False):
 
 
 class Story:
-    def __init__(self, **settings: Unpack[Settings]) -> None:
+    def __init__(self, **settings: Unpack[StorySettings]) -> None:
         self._begin(World(_changed(Config(), settings)))
 
     @classmethod
-    def on_an_unseen_base(cls, **settings: Unpack[Settings]) -> "Story":
+    def on_an_unseen_base(cls, **settings: Unpack[StorySettings]) -> "Story":
         """Nobody has seen the target's tip green."""
         story = cls.__new__(cls)
         story._begin(World(_changed(Config(), settings), proven=False))
@@ -253,7 +243,7 @@ class Story:
     def resume(self) -> None:
         self._tell(e.StateRequested(state=QueueState.RUNNING))
 
-    def settings(self, **changes: Unpack[Settings]) -> Refusal | None:
+    def settings(self, **changes: Unpack[StorySettings]) -> Refusal | None:
         return self._ask(e.SettingsSaved(config=_changed(self.queue.config, changes)))
 
     # Time, and the host's moods.
@@ -481,7 +471,7 @@ class Story:
             self._updates.extend((number,) for number in numbers[: len(event.steps)])
 
 
-def _changed(config: Config, settings: Settings) -> Config:
+def _changed(config: Config, settings: StorySettings) -> Config:
     changes: dict[str, object] = {**settings}
     size = changes.pop("batch", None)
     if size is not None:

@@ -1,0 +1,19 @@
+"""The settings that tests name by their own names."""
+
+from typing import TypedDict
+
+from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod, OptimizationMode
+
+
+class Settings(TypedDict, total=False):
+    concurrency: int
+    bisection_concurrency: int
+    batching_max_wait_time_minutes: int
+    optimization_mode: OptimizationMode
+    testing_timeout_minutes: int
+    test_retries: int
+    required_statuses: tuple[str, ...] | None
+    merge_method: MergeMethod
+    landing: LandingMethod
+    direct_merge_mode: DirectMergeMode
+    not_ready_timeout_hours: int
