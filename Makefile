@@ -23,7 +23,7 @@ demo: setup ## Watch a queue at work, in the terminal.
 	@$(BIN)/mergeyard demo
 
 test: lint types storeys ## Check everything: style, types, storeys, then all tests with coverage.
-	$(BIN)/pytest -n auto --cov
+	$(BIN)/pytest -n auto --dist worksteal --cov
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check
