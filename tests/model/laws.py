@@ -41,6 +41,8 @@ class Laws:
         self.merged: set[Ticket] = set()
         self.read: set[int] = set()
         """The landings whose pull requests were read once more."""
+        self.optimistic: set[int] = set()
+        """The landings that were decided under optimistic merging."""
         self.landed_as_tested = set(world.queue.target.proofs)
         self.pushes_checked = 0
 
@@ -171,6 +173,8 @@ class Laws:
             assert not after.paused, "a landing was decided in a paused queue"
             assert after.counters.landings in self.read, "a landing was decided without reading its pull requests"
             self._nothing_more_is_required(after)
+            if after.config.can_optimistically_merge:
+                self.optimistic.add(after.counters.landings)
 
     def _nothing_more_is_required(self, queue: Queue) -> None:
         assert queue.landing is not None
@@ -217,7 +221,7 @@ class Laws:
         self.pushes_checked = len(self.world.host.pushes)
         for push in pushes:
             self._only_what_was_tested_lands(push)
-            self._everybody_passed_for_itself(push, before)
+            self._everybody_passed_for_itself(push)
             self._whoever_lands_is_in_the_queue(push, before)
             self._the_target_stays_green(push)
             if not self._composed(push):
@@ -249,9 +253,9 @@ class Laws:
         if push.task.method is LandingMethod.TESTED_COMMIT:
             assert commits[first.commit].parents[0] == push.before, "landed upon another commit than it stood on"
 
-    def _everybody_passed_for_itself(self, push: Push, before: Queue) -> None:
+    def _everybody_passed_for_itself(self, push: Push) -> None:
         """Without optimistic merging no green run behind makes up for a red one of its own."""
-        if before.config.can_optimistically_merge or push.task.run is None:
+        if push.task.landing in self.optimistic or push.task.run is None:
             return
         for member in push.task.members:
             green = (run for run in self.runs.values() if run.status is RunStatus.SUCCEEDED and member in run.tested)

@@ -68,7 +68,17 @@ def see_target(queue: Queue, event: TargetSeen) -> Queue:
         target = replace(target, seen=queue.counters.turns)
     if not queue.target.look and target == queue.target:
         return queue
+    if event.removed:
+        queue = _distrust_runs(queue)
     return replace(queue, target=replace(target, look=False))
+
+
+def _distrust_runs(queue: Queue) -> Queue:
+    """Something was taken off the target: a run that was built before may hold it, even if its base is back."""
+    for run in queue.runs.values():
+        if run.kind is RunKind.LINE:
+            queue = running.put(queue, replace(run, void=Reason.TARGET_BRANCH_MOVED))
+    return queue
 
 
 def see_checks(queue: Queue, event: ChecksSeen, now: Instant) -> Queue:

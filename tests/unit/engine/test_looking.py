@@ -13,7 +13,7 @@ from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import named
 from mergeyard.engine import looking, running
 from mergeyard.engine.work import work
-from mergeyard.sim.world import START
+from mergeyard.sim.world import REQUIRED, START
 from tests.support.builders import Yard, a_parallel_yard, a_plain_queue, a_run, a_submission, a_yard
 
 PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
@@ -456,3 +456,13 @@ def test_a_red_run_of_the_line_does_not_show_that_its_base_is_broken():
     yard = a_yard(prs=1, proven=False)
     yard.fails(1)
     assert yard.queue.target.broken == frozenset()
+
+
+def test_when_something_was_taken_off_the_target_every_run_starts_again():
+    yard = a_yard(prs=1)
+    before = yard.run_of(1).id
+    seen = e.TargetSeen(
+        tip=yard.host.tip, as_of=yard.queue.counters.turns, required=REQUIRED, removed=frozenset({Sha("gone")})
+    )
+    yard.tell(seen)
+    assert yard.queue.runs[before].status is RunStatus.CANCELLED
