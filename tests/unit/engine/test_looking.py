@@ -466,3 +466,15 @@ def test_when_something_was_taken_off_the_target_every_run_starts_again():
     )
     yard.tell(seen)
     assert yard.queue.runs[before].status is RunStatus.CANCELLED
+
+
+def test_when_something_was_taken_off_the_target_a_bisection_goes_on():
+    yard = a_yard(prs=2, batch=2)
+    yard.fails(1, 2)
+    yard.build()
+    probe = yard.run_of(1).id
+    seen = e.TargetSeen(
+        tip=yard.host.tip, as_of=yard.queue.counters.turns, required=REQUIRED, removed=frozenset({Sha("gone")})
+    )
+    yard.tell(seen)
+    assert yard.queue.runs[probe].status is RunStatus.IN_PROGRESS
