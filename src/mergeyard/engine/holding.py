@@ -22,6 +22,8 @@ def misfit(queue: Queue, batch: Batch, run: Run) -> Reason | None:
     """
     if run.void is not None:
         return run.void
+    if _lost_what_it_extends(queue, run):
+        return Reason.PREREQUISITE_REMOVED
     landed = landed_since(queue.target, run.base)
     if landed is None:
         return Reason.TARGET_BRANCH_MOVED
@@ -31,6 +33,14 @@ def misfit(queue: Queue, batch: Batch, run: Run) -> Reason | None:
     if not _can_still_land(queue, batch, run, landed):
         return Reason.TARGET_BRANCH_MOVED
     return _misplaced(queue, batch, run, tickets) or requirements.outgrown(queue, run)
+
+
+def _lost_what_it_extends(queue: Queue, run: Run) -> bool:
+    """It was to go on from a run that was stopped before it was built, and so can never be built itself."""
+    if run.extends is None:
+        return False
+    extended = queue.runs.get(run.extends)
+    return extended is None or not extended.active
 
 
 def landed_since(target: TargetBranch, base: Sha) -> tuple[Landed, ...] | None:

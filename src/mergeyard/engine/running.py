@@ -40,11 +40,7 @@ def repeat(queue: Queue, run: Run) -> tuple[Queue, RunId]:
     stack = Stack(run.base, run.stack, run.left_out, run.chain[: max(0, kept)], run.extends)
     queue, again = begin(queue, run.kind, stack, run.tests, run.batch)
     attempt = 0 if run.restarted else run.attempt + 1
-    queue = put(queue, replace(queue.runs[again], attempt=attempt))
-    for other in queue.runs.values():
-        if other.extends == run.id:
-            queue = put(queue, replace(other, extends=again))
-    return queue, again
+    return put(queue, replace(queue.runs[again], attempt=attempt)), again
 
 
 def free_slots(queue: Queue) -> int:
