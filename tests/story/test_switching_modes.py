@@ -175,3 +175,15 @@ def test_from_parallel_to_single_one_without_targets_is_let_in():
     assert story.waiting(1) == "missing_impacted_targets"
     story.settings(mode=Mode.SINGLE)
     assert story.state(1) == "testing"
+
+
+def test_a_restart_while_modes_switch_leaves_no_planned_run_behind():
+    story = Story(concurrency=2, test_retries=1)
+    story.submit(1)
+    story.withhold(t.BuildRun)
+    story.tests_fail(1)
+    story.submit(2)
+    story.settings(mode=Mode.PARALLEL)
+    assert story.queue_state() == "SWITCHING_MODES"
+    story.restart(1)
+    assert story.queue_state() == "RUNNING"
