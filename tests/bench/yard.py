@@ -15,9 +15,10 @@ from mergeyard.domain.instants import Instant, later
 from mergeyard.domain.landing import Landed
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.queue import Queue
+from mergeyard.domain.required import Required
 from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.states import CheckState, Mergeability, RunStatus
-from mergeyard.domain.target_branch import Required, TargetBranch
+from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets, named
 from mergeyard.engine.decide import decide
 from mergeyard.engine.work import work

@@ -18,7 +18,8 @@ def requirements(name: str) -> list[str]:
 
 
 def pins(name: str) -> set[str]:
-    return {requirement.partition(" --hash")[0] for requirement in requirements(name)}
+    """What is installed, without the markers that say where it is needed."""
+    return {requirement.partition(" ")[0] for requirement in requirements(name)}
 
 
 @every_lock

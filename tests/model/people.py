@@ -10,8 +10,8 @@ from mergeyard.domain import events as e
 from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Mode, OptimizationMode
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.required import Required
 from mergeyard.domain.states import Mergeability, QueueState
-from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import ALL, NOTHING, Targets, named
 from mergeyard.sim.world import TARGET, World
 

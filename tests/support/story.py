@@ -18,9 +18,9 @@ from mergeyard.domain.instants import MINUTE, Instant
 from mergeyard.domain.pulls import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason, Refusal
+from mergeyard.domain.required import Required
 from mergeyard.domain.runs import Member, Run, RunKind
 from mergeyard.domain.states import CheckState, Mergeability, QueueState
-from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import ALL, Targets
 from mergeyard.engine.decide import decide
 from mergeyard.engine.explaining import Waiting, explain

@@ -14,9 +14,9 @@ from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.journal import OURSELVES
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required
 from mergeyard.domain.runs import Step
 from mergeyard.domain.states import CheckState, QueueState
-from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import Targets
 
 

@@ -34,4 +34,18 @@ class QueueChanged(Struct, frozen=True, kw_only=True, tag=True):
     words: str = ""
 
 
+class QueueCreated(Struct, frozen=True, kw_only=True, tag=True):
+    at: Instant
+    actor: str
+
+
+class QueueDeleted(Struct, frozen=True, kw_only=True, tag=True):
+    at: Instant
+    actor: str
+
+
 Entry = PrChanged | QueueChanged
+"""What the engine tells."""
+
+Record = Entry | QueueCreated | QueueDeleted
+"""What the journal keeps."""

@@ -9,6 +9,7 @@ from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import BatchId, PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import RequiredSource
 from mergeyard.domain.states import ACTIVE, CheckState, RunStatus
 
 
@@ -50,6 +51,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """Those ahead that are expected to leave: the run holds only when they really do."""
     batch: BatchId | None = None
     required: tuple[str, ...]
+    required_source: RequiredSource = RequiredSource.MERGE_INSTANCE
     method: MergeMethod
     landing: LandingMethod
     timeout: int

@@ -1,28 +1,12 @@
 """What is known of the branch that a queue targets."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from msgspec import Struct, field
 
 from mergeyard.domain.ids import Sha, Ticket
 from mergeyard.domain.landing import Landed
-
-
-class RequiredSource(StrEnum):
-    SERVICE_CONFIG = "service_config"
-    BRANCH_PROTECTION = "repo_provider_branch_protection"
-    MERGE_INSTANCE = "merge_instance"
-
-
-class Required(Struct, frozen=True):
-    """The statuses that must pass, as the repository asks for them at the target's head."""
-
-    statuses: tuple[str, ...] = ()
-    source: RequiredSource = RequiredSource.SERVICE_CONFIG
-    config_error: str | None = None
-    """Why the repository's configuration cannot be read."""
-
+from mergeyard.domain.required import Required
 
 Proof = frozenset[Ticket]
 """Upon which pull requests a commit was seen green; empty: by itself."""

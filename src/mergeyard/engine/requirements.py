@@ -2,8 +2,8 @@
 
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required, RequiredSource
 from mergeyard.domain.runs import Run
-from mergeyard.domain.target_branch import Required, RequiredSource
 
 
 def required(queue: Queue) -> Required:

@@ -14,6 +14,7 @@ from mergeyard.engine.stacking import Stack
 
 def begin(queue: Queue, kind: RunKind, stack: Stack, tests: int, batch: BatchId | None = None) -> tuple[Queue, RunId]:
     count = queue.counters.runs + 1
+    required = requirements.required(queue)
     run = Run(
         id=run_id(queue.id, count),
         kind=kind,
@@ -22,7 +23,8 @@ def begin(queue: Queue, kind: RunKind, stack: Stack, tests: int, batch: BatchId 
         tests=tests,
         left_out=stack.left_out,
         batch=batch,
-        required=requirements.required(queue).statuses,
+        required=required.statuses,
+        required_source=required.source,
         method=queue.config.merge_method,
         landing=queue.config.landing,
         timeout=queue.config.testing_timeout_minutes * MINUTE,

@@ -10,9 +10,9 @@ from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.pulls import HeadExam, PullRequest
+from mergeyard.domain.required import Required
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import Mergeability
-from mergeyard.domain.target_branch import Required
 from mergeyard.sim.checks import Checks
 from mergeyard.sim.repository import Conflict, Repository, patched
 

@@ -11,9 +11,10 @@ from mergeyard.domain.journal import PrChanged
 from mergeyard.domain.landing import Landed
 from mergeyard.domain.pulls import PullRequest, Submission
 from mergeyard.domain.queue import Queue
+from mergeyard.domain.required import Required
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import Mergeability, RunStatus
-from mergeyard.domain.target_branch import Required, TargetBranch
+from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
 from mergeyard.engine.decide import decide
 from mergeyard.engine.work import work

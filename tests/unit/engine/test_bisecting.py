@@ -6,9 +6,9 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import MergeMethod, Mode
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import CheckState, PrState, QueueState
-from mergeyard.domain.target_branch import Required
 from tests.support.builders import Yard, a_config, a_red_prefix_upon_an_unseen_tip, a_yard, prs_tested
 
 

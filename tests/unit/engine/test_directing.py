@@ -9,8 +9,8 @@ from mergeyard.domain.config import DirectMergeMode, Mode
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.pulls import HeadExam
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required
 from mergeyard.domain.states import PrState, QueueState
-from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import named
 from mergeyard.engine import directing
 from tests.support.builders import Yard, a_config, a_plain_queue, a_submission, a_yard, an_exam

@@ -8,8 +8,8 @@ from mergeyard.domain import tasks as t
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import MINUTE
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required
 from mergeyard.domain.states import CheckState, Mergeability, PrState, QueueState, RunStatus
-from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import named
 from mergeyard.engine import looking, running
 from mergeyard.engine.work import work

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from mergeyard.domain import events as e
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required, RequiredSource
 from mergeyard.domain.states import PrState
-from mergeyard.domain.target_branch import Required, RequiredSource
 from mergeyard.engine import requirements
 from tests.support.builders import a_config, a_plain_queue, a_run, a_yard
 

@@ -7,8 +7,8 @@ from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.reasons import Reason
+from mergeyard.domain.required import Required
 from mergeyard.domain.states import PrState, QueueState
-from mergeyard.domain.target_branch import Required
 from mergeyard.domain.targets import named
 from tests.support.builders import Yard, a_config, a_parallel_yard, a_yard
 

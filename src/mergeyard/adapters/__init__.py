@@ -1,0 +1,1 @@
+"""The hands: each does one thing outside, none knows another, none decides."""

@@ -1,0 +1,1 @@
+"""The HTTP door: translates between the wire and the service, and decides nothing."""

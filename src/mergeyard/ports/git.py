@@ -1,0 +1,144 @@
+"""Git, as far as the service needs it: a mirror of a repository, in which commits are made and pushed from.
+
+Nothing of a pull request is ever checked out here. Trouble that may pass raises `GitTrouble`; a conflict is a value.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import Sha
+
+
+class GitTrouble(Exception):
+    """The repository could not be read or written, which says nothing about any pull request: try again later."""
+
+
+class MissingObject(GitTrouble):
+    """The mirror lacks a commit that was named: bring it with `fetch` and ask again."""
+
+
+class Remote(Struct, frozen=True):
+    """Where a repository is fetched from and pushed to."""
+
+    url: str
+    environment: Mapping[str, str] = {}
+    """Credentials travel here, never in the address or the arguments."""
+
+
+class Conflict(Struct, frozen=True):
+    paths: tuple[str, ...]
+
+
+class Signature(Struct, frozen=True):
+    """Who made a change, and when, in git's own form `<seconds> <offset>`."""
+
+    name: str
+    email: str
+    date: str
+
+
+class Commit(Struct, frozen=True):
+    sha: Sha
+    parents: tuple[Sha, ...]
+    tree: Sha
+    author: Signature
+    message: str
+
+
+class RefUpdate(Struct, frozen=True):
+    """Move a ref, if it is where we think it is. None: it does not exist."""
+
+    ref: str
+    old: Sha | None
+    new: Sha | None
+
+
+class Pushed(Struct, frozen=True):
+    """All refs are where they should be."""
+
+
+class Stale(Struct, frozen=True):
+    """Some ref was not where we thought; none was moved."""
+
+
+class PushRefused(Struct, frozen=True):
+    """The host will not have it, and will not have it later either."""
+
+    words: str
+
+
+PushOutcome = Pushed | Stale | PushRefused
+
+
+class Mirror(Protocol):
+    """One repository. Commits that it has once seen stay in it."""
+
+    async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
+        """Where these refs (full names, or patterns with one `*`) are at the remote now, read from there."""
+        ...
+
+    async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
+        """Bring these refs (full names, or patterns with one `*`) and tell where they are; absent ones are left out."""
+        ...
+
+    async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
+        """The tree of a three-way merge of two commits."""
+        ...
+
+    async def pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
+        """The tree of `onto` with what this one commit changed upon its first parent."""
+        ...
+
+    async def commit(self, tree: Sha, parents: Sequence[Sha], message: str, author: Signature | None = None) -> Sha:
+        """A new commit by us; with an author, as theirs."""
+        ...
+
+    async def read(self, commit: Sha) -> Commit: ...
+
+    async def commits(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Commit, ...]:
+        """What `head` holds and `without` does not, oldest first, parents before children; `limit` keeps the newest."""
+        ...
+
+    async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
+        """From above `down_to` to `head`, along first parents, oldest first; None when that way does not lead there."""
+        ...
+
+    async def tree(self, commit: Sha) -> Sha: ...
+
+    async def holds(self, commit: Sha, ancestor: Sha) -> bool:
+        """Whether `ancestor` is `commit` or part of its history. An ancestor that the mirror does not know is not."""
+        ...
+
+    async def contained(self, tip: Sha, pattern: str) -> frozenset[Sha]:
+        """Of the refs fetched under this pattern, the heads that are part of the history of `tip`."""
+        ...
+
+    async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
+        """Every path that differs between two commits or trees; a rename is both its names."""
+        ...
+
+    async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha:
+        """The tree of `onto` with exactly the contents of commit `source` at these paths (absent there: removed)."""
+        ...
+
+    async def file(self, commit: Sha, path: str) -> bytes | None: ...
+
+    async def push(self, *updates: RefUpdate) -> PushOutcome:
+        """All or none, each only from its old value. When the answer is lost, `GitTrouble`: read the remote."""
+        ...
+
+    async def export(self, commit: Sha, folder: str) -> None:
+        """Write the files of a commit into an empty folder, and nothing else: for the runner of checks."""
+        ...
+
+
+class Git(Protocol):
+    async def check(self) -> None:
+        """Raises `GitTrouble` with advice when the installed git cannot do what is needed."""
+        ...
+
+    async def mirror(self, name: str, remote: Remote) -> Mirror:
+        """The mirror of this remote under this name (`host/owner/name`); made when it is not there."""
+        ...

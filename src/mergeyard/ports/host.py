@@ -1,0 +1,71 @@
+"""A place where repositories and their pull requests live."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.pulls import PullRequest
+from mergeyard.domain.repositories import Repo
+from mergeyard.ports.git import Remote
+
+
+class HostTrouble(Exception):
+    """The host does not answer, or not in a way that we understand: try again later."""
+
+
+class ChecksFrom(StrEnum):
+    API = "api"
+    """CI reports statuses to us."""
+    RUN = "run"
+    """We run the checks ourselves."""
+
+
+class Host(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def checks_from(self) -> ChecksFrom: ...
+
+    @property
+    def lands_tested_commits(self) -> bool:
+        """Whether two refs can be moved in one update, each only from its expected value."""
+        ...
+
+    def same_name(self, repo: Repo) -> Repo:
+        """The one spelling of a repository's name, where the host knows several for it."""
+        ...
+
+    def remote(self, repo: Repo) -> Remote: ...
+
+    def head_ref(self, number: PrNumber) -> str:
+        """The ref under which git finds a pull request's head, e.g. `refs/pull/12/head`; `*` finds all."""
+        ...
+
+    def pull_page(self, repo: Repo, number: PrNumber) -> str | None:
+        """The address of its page, where the host has pages."""
+        ...
+
+    async def knows(self, repo: Repo) -> bool: ...
+
+    async def pull(self, repo: Repo, number: PrNumber) -> PullRequest | None:
+        """As the host shows it now. What only git can tell (`contained`, `contains`) is left out, and so is
+        the mergeability where the host has no opinion of its own."""
+        ...
+
+    async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
+        """What protects the branch, as the host knows it."""
+        ...
+
+    async def refs(self, repo: Repo) -> Mapping[str, Sha]:
+        """Branches, and all that changes when a pull request does: two readings differ where something happened."""
+        ...
+
+    def number_of(self, ref: str) -> PrNumber | None:
+        """Which pull request a ref of `refs` belongs to."""
+        ...
+
+    async def mark_merged(self, repo: Repo, number: PrNumber, head: Sha, commit: Sha) -> None:
+        """Show it as merged, if the host does not see that by itself; harmless when it is shown so already."""
+        ...
