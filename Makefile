@@ -16,11 +16,11 @@ help: ## Show this list.
 setup: ## Make .venv from the hashed lock; at once when nothing changed.
 	@PYTHON="$(PYTHON)" sh tools/setup.sh
 
-run: setup ## Start the server, once a later version brings it.
+run: setup ## Start the server, with the settings of mergeyard.toml if there is one.
 	@$(BIN)/mergeyard serve
 
-demo: setup ## Watch a queue at work, in the terminal.
-	@$(BIN)/mergeyard demo
+demo: setup ## Watch a real server at work, in the terminal; EXIT=1 leaves at the end.
+	@$(BIN)/mergeyard demo $(if $(EXIT),--exit)
 
 test: lint types storeys ## Check everything: style, types, storeys, then all tests with coverage.
 	$(BIN)/pytest -n auto --dist worksteal --cov

@@ -14,13 +14,7 @@ def test_it_tells_its_version():
     assert mergeyard("--version").stdout == f"{__version__}\n"
 
 
-def test_it_says_plainly_that_there_is_no_server_yet():
-    answer = mergeyard("serve")
+def test_it_does_not_start_with_settings_that_are_wrong():
+    answer = mergeyard("serve", "--port", "99999")
     assert answer.returncode == 1
-    assert "no server yet" in answer.stderr
-
-
-def test_the_demo_comes_out_as_it_should():
-    answer = mergeyard("demo")
-    assert answer.returncode == 0, answer.stdout
-    assert "The main branch is green." in answer.stdout
+    assert "--port: expected a whole number from 0 to 65535" in answer.stderr

@@ -68,7 +68,9 @@ def test_every_link_to_a_heading_leads_to_one_that_is_there(page: Path):
 # The picture of the house
 
 
-@pytest.mark.parametrize(("storey", "heading"), [("domain", "The nouns"), ("engine", "The verbs")])
+@pytest.mark.parametrize(
+    ("storey", "heading"), [("domain", "The nouns"), ("engine", "The verbs"), ("service", "The service")]
+)
 def test_the_architecture_page_names_every_room_once_and_no_other(storey: str, heading: str):
     named = first_cells(section(DOCS / "architecture.md", heading))
     assert len(named) == len(set(named))

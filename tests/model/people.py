@@ -13,6 +13,7 @@ from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.required import Required
 from mergeyard.domain.states import Mergeability, QueueState
 from mergeyard.domain.targets import ALL, NOTHING, Targets, named
+from mergeyard.sim.repository import Content
 from mergeyard.sim.world import TARGET, World
 
 AREAS = ("ui", "api", "docs", "build")
@@ -171,16 +172,21 @@ class People:
         self.world.tell(event)
 
     def _targets(self, number: PrNumber) -> Targets | None:
-        """Truthful: whoever breaks in company, or repairs the base, shares with everybody."""
+        """Truthful: whoever breaks in company, or repairs the base, or brings one who does, shares with everybody."""
         if self.rng.random() < 0.05:
             return None
         entangled = {content for pair in self.world.truth.bad_together for content in pair}
         entangled.update(self.world.truth.repairs.values())
-        if f"pr{number}" in entangled or self.rng.random() < 0.08:
+        if not entangled.isdisjoint(self._brought_by(number)) or self.rng.random() < 0.08:
             return ALL
         if self.rng.random() < 0.06:
             return NOTHING
         return named(*self.rng.sample(AREAS, self.rng.choice((1, 1, 2))))
+
+    def _brought_by(self, number: PrNumber) -> set[Content]:
+        commits = self.world.repository.commits
+        head, tip = commits[self.world.host.pulls[number].head], commits[self.world.host.tip]
+        return {f"pr{number}", *head.files.values()}.difference(tip.files.values())
 
     def _somebody(self) -> list[PrNumber]:
         live = list(self.world.queue.tickets)

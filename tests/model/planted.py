@@ -136,7 +136,7 @@ _see_target = looking.see_target
 
 
 def any_news_of_pulls(queue: Queue, event: PullSeen, now: Instant) -> Queue:
-    return _record_pull(queue, event.pull, now, event.targets)
+    return _record_pull(queue, event.pull, event.as_of, now, event.targets)
 
 
 def what_was_chosen_lands(_queue: Queue, _landing: Landing) -> bool:

@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from mergeyard import __version__
-from mergeyard.cli import demo, server
+from mergeyard.cli import demo, pr, server, token
 
 app = typer.Typer(name="mergeyard", no_args_is_help=True, add_completion=False)
 app.command("serve")(server.serve)
 app.command("demo")(demo.play)
+app.add_typer(token.app)
+app.add_typer(pr.app)
 
 
 def show_version(wanted: bool) -> None:

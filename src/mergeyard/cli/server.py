@@ -1,13 +1,133 @@
-"""Commands around the server, which a later version will bring."""
+"""Starts the server, and ends it cleanly."""
 
+import asyncio
+import fcntl
+import os
+import signal
+import socket
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import structlog
 import typer
+import uvicorn
+
+from mergeyard import logs, wiring
+from mergeyard.api.protocol import Protocol
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
+from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.store import StoreTrouble
+from mergeyard.settings import Settings
+
+log = structlog.get_logger()
+
+SECONDS_TO_FINISH = 10
+"""For requests that are under way when the server is told to end."""
 
 
-def serve() -> None:
-    """Start the server (not in this version)."""
-    typer.echo(
-        "Mergeyard has no server yet: this version holds the engine that decides, and a demo of it.\n"
-        "The server comes with a later version. Until then, try: mergeyard demo",
-        err=True,
-    )
-    raise typer.Exit(1)
+def serve(
+    config: ConfigFile = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 is any that is free.")] = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+    role: Annotated[str | None, typer.Option(help="What this process does: all.")] = None,
+    public_url: Annotated[str | None, typer.Option(help="Where people find the service.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    open_metrics: Annotated[bool | None, typer.Option(help="Show /metrics without a token.")] = None,
+    committer_name: Annotated[str | None, typer.Option(help="Who makes the queue's commits.")] = None,
+    committer_email: Annotated[str | None, typer.Option(help="And the address in them.")] = None,
+    runner_limit: Annotated[int | None, typer.Option(help="How many checks run at once.")] = None,
+) -> None:
+    """Start the server."""
+    options = {name: value for name, value in locals().items() if name != "config"}
+    settings = load_settings(config, options)
+    logs.configure(settings.log_format, settings.log_level, sys.stderr)
+    if not settings.hosts:
+        log.warning("no host is configured: add one to the file, see docs/configuration.md")
+    try:
+        with _alone_in(settings.data_dir), _listening(settings) as listener:
+            uvicorn_run(settings, listener)
+    except (GitTrouble, StoreTrouble) as trouble:
+        stop_with(str(trouble))
+
+
+def uvicorn_run(settings: Settings, listener: socket.socket) -> None:
+    public_url = settings.address(listener.getsockname()[1])
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(_serve(settings, listener, public_url))
+
+
+async def _serve(settings: Settings, listener: socket.socket, public_url: str) -> None:
+    service = wiring.make_service(settings, public_url)
+    await service.start()
+    try:
+        application = wiring.make_application(settings, service, public_url)
+        server = _Server(
+            uvicorn.Config(
+                application,  # pyright: ignore[reportArgumentType]
+                http=Protocol,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                timeout_graceful_shutdown=SECONDS_TO_FINISH,
+            )
+        )
+        log.info("listening", url=public_url)
+        await server.serve(sockets=[listener])
+    finally:
+        await service.stop()
+        log.info("stopped")
+
+
+class _Server(uvicorn.Server):
+    """Takes a signal as a wish to end. Uvicorn would raise it once more, and kill us before all is put away."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    import uvloop  # noqa: PLC0415
+
+    return uvloop.new_event_loop()
+
+
+class _alone_in:  # noqa: N801
+    """Two servers on one data directory would take turns on the same queues."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = os.open(self._folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stop_with(f"Another server works in {self._folder}: stop it, or name another folder with --data-dir.")
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._lock)
+
+
+def _listening(settings: Settings) -> socket.socket:
+    try:
+        return socket.create_server((settings.host, settings.port), family=_family(settings.host), backlog=2048)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        stop_with(f"Cannot listen on {where} ({error.strerror}): choose another with --host and --port.")
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

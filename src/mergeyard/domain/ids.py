@@ -14,9 +14,19 @@ Ticket = NewType("Ticket", int)
 
 
 def run_id(queue: QueueId, count: int) -> RunId:
-    """A UUID (version 8) that is the same whenever the same queue starts its `count`-th run.
+    """The same whenever the same queue starts its `count`-th run.
 
     The engine may not roll dice, and a run that is planned again after a crash must get the same name.
     """
-    digest = sha256(f"{queue}/{count}".encode()).hexdigest()
-    return RunId(f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}")
+    return RunId(_uuid(f"{queue}/{count}"))
+
+
+def stay_id(queue: QueueId, ticket: Ticket) -> str:
+    """The name of one stay, for people and their programs."""
+    return _uuid(f"{queue}/stay/{ticket}")
+
+
+def _uuid(name: str) -> str:
+    """Version 8: made by our own rule."""
+    digest = sha256(name.encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"

@@ -63,8 +63,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     """The admitted that may go into the line, by priority, then by submission."""
     held: SortedMap[Ticket, None] = SortedMap()
     """The admitted that must stay out of it for now."""
-    looks: SortedMap[Ticket, None] = SortedMap()
-    """Those of which somebody said that they changed: they must be read again."""
+    looks: SortedMap[Ticket, int] = SortedMap()
+    """Those of which somebody said that they changed, and in which turn: a look begun since then is needed."""
     direct: Ticket | None = None
     """The one that may merge without a run, or whose head is examined for it."""
     line: Line = Line()

@@ -64,7 +64,9 @@ def _share_chain(queue: Queue, run: Run) -> Queue:
 
 def _end_bisection(queue: Queue, run: Run, now: Instant) -> Queue:
     """What failed cannot be put together again: it is tested anew, where the line will tell what is wrong with it."""
-    bisection = next(each for each in queue.bisections if run.id in each.runs)
+    bisection = next((each for each in queue.bisections if run.id in each.runs), None)
+    if bisection is None:
+        return queue
     return dissolving.dissolve(queue, bisection, bisection.members, Reason.TARGET_BRANCH_MOVED, now)
 
 

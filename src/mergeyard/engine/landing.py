@@ -45,7 +45,7 @@ def record_read(queue: Queue, landing: Landing, event: LandingRead, now: Instant
     if any(queue.submissions[ticket].seen > event.as_of for ticket in landing.tickets if ticket in queue.submissions):
         return queue
     for pull in event.pulls:
-        queue = looking.record_pull(queue, pull, now)
+        queue = looking.record_pull(queue, pull, event.as_of, now)
     stays = [each for each in map(queue.submissions.get, landing.tickets) if each is not None]
     doubtful = [each for each in stays if not each.forced]
     for submission in doubtful:

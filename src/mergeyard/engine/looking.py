@@ -17,9 +17,9 @@ from mergeyard.engine import holding, leaving, places, proving, readiness, runni
 
 def ask_for_pull(queue: Queue, number: PrNumber) -> Queue:
     submission = queue.submission_of(number)
-    if submission is None or submission.ticket in queue.looks:
+    if submission is None or queue.looks.get(submission.ticket) == queue.counters.turns:
         return queue
-    return replace(queue, looks=queue.looks.put(submission.ticket, None))
+    return replace(queue, looks=queue.looks.put(submission.ticket, queue.counters.turns))
 
 
 def ask_for_target(queue: Queue) -> Queue:
@@ -32,10 +32,10 @@ def see_pull(queue: Queue, event: PullSeen, now: Instant) -> Queue:
         return queue
     if event.as_of < submission.seen:
         return ask_for_pull(queue, event.pull.number)
-    return record_pull(queue, event.pull, now, event.targets)
+    return record_pull(queue, event.pull, event.as_of, now, event.targets)
 
 
-def record_pull(queue: Queue, pull: PullRequest, now: Instant, targets: Targets | None = None) -> Queue:
+def record_pull(queue: Queue, pull: PullRequest, as_of: int, now: Instant, targets: Targets | None = None) -> Queue:
     submission = queue.submission_of(pull.number)
     if submission is None:
         return queue
@@ -46,7 +46,8 @@ def record_pull(queue: Queue, pull: PullRequest, now: Instant, targets: Targets 
         state, reason = end
         queue = leaving.leave(queue, submission.ticket, state, reason, now)
         return ask_for_target(queue) if state is PrState.MERGED else queue
-    if submission.ticket in queue.looks:
+    asked = queue.looks.get(submission.ticket)
+    if asked is not None and asked <= as_of:
         queue = replace(queue, looks=queue.looks.drop(submission.ticket))
     queue = places.update(queue, _refreshed(queue, submission, pull, targets))
     return readiness.admit(queue, submission.ticket, now)

@@ -37,6 +37,8 @@ def position(queue: Queue, submission: Submission, now: Instant) -> int | None:
 
 def shown_run(queue: Queue, submission: Submission) -> RunId | None:
     """Its own run, or the bare one that it waits for."""
+    if submission.state is not PrState.PENDING_FAILURE:
+        return submission.run
     for accusation in accusing.accusations(queue):
         if submission.ticket in accusation.accused:
             bare = proving.bare_runs(queue).get(accusation.run.base)

@@ -1,6 +1,7 @@
 """Reads off the facts what must be done outside. The same facts give the same work, whoever asks and however often."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import assert_never
 
 from mergeyard.domain import tasks as t
@@ -9,6 +10,9 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import RunStatus
 from mergeyard.engine import directing, holding, running
+
+MOST_LOOKS = 64
+"""At a time: the others follow when these are done, and asking what there is to do costs no more than that."""
 
 
 def work(queue: Queue) -> tuple[t.Task, ...]:
@@ -49,7 +53,7 @@ def _looks(queue: Queue) -> Iterator[t.Task]:
     intended = queue.landing is not None and queue.landing.intended
     if queue.target.look and not intended:
         yield t.LookAtTarget(known_tip=queue.target.tip, removed=queue.target.removed)
-    for ticket in queue.looks:
+    for ticket in islice(queue.looks, MOST_LOOKS):
         if not holding.bound_by_landing(queue, ticket):
             yield t.LookAtPull(number=queue.submissions[ticket].number)
 

@@ -119,8 +119,11 @@ class Mirror(Protocol):
         """Every path that differs between two commits or trees; a rename is both its names."""
         ...
 
-    async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha:
-        """The tree of `onto` with exactly the contents of commit `source` at these paths (absent there: removed)."""
+    async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
+        """The tree of `onto` with exactly the contents of commit `source` at these paths (absent there: removed).
+
+        A conflict when a file would have to go that is not among the paths, because a folder comes in its place.
+        """
         ...
 
     async def file(self, commit: Sha, path: str) -> bytes | None: ...

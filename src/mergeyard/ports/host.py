@@ -14,6 +14,10 @@ class HostTrouble(Exception):
     """The host does not answer, or not in a way that we understand: try again later."""
 
 
+class Unreadable(HostTrouble):
+    """What the host says about this one pull request makes no sense. The host itself is well."""
+
+
 class ChecksFrom(StrEnum):
     API = "api"
     """CI reports statuses to us."""
@@ -33,6 +37,11 @@ class Host(Protocol):
         """Whether two refs can be moved in one update, each only from its expected value."""
         ...
 
+    @property
+    def judges_mergeability(self) -> bool:
+        """Whether the host itself says if a pull request can be merged; if not, git is asked."""
+        ...
+
     def same_name(self, repo: Repo) -> Repo:
         """The one spelling of a repository's name, where the host knows several for it."""
         ...
@@ -40,7 +49,12 @@ class Host(Protocol):
     def remote(self, repo: Repo) -> Remote: ...
 
     def head_ref(self, number: PrNumber) -> str:
-        """The ref under which git finds a pull request's head, e.g. `refs/pull/12/head`; `*` finds all."""
+        """The ref under which git finds a pull request's head, e.g. `refs/pull/12/head`."""
+        ...
+
+    @property
+    def every_head_ref(self) -> str:
+        """The pattern that finds all of them, e.g. `refs/pull/*/head`."""
         ...
 
     def pull_page(self, repo: Repo, number: PrNumber) -> str | None:
@@ -69,3 +83,5 @@ class Host(Protocol):
     async def mark_merged(self, repo: Repo, number: PrNumber, head: Sha, commit: Sha) -> None:
         """Show it as merged, if the host does not see that by itself; harmless when it is shown so already."""
         ...
+
+    async def close(self) -> None: ...

@@ -21,6 +21,10 @@ class Outrun(Exception):
     """Somebody else wrote this queue meanwhile: load it and decide again. Nothing was written."""
 
 
+class Taken(Exception):
+    """A queue for this branch is there already. Nothing was written."""
+
+
 class Fact(Struct, frozen=True):
     """One piece of a queue. Without a body it is there no more."""
 
@@ -217,7 +221,9 @@ class Store(Protocol):
 
     async def queues(self) -> Sequence[StoredQueue]: ...
 
-    async def load(self, queue: QueueId) -> LoadedQueue: ...
+    async def load(self, queue: QueueId) -> LoadedQueue:
+        """Raises `LookupError` when there is no such queue, or no more."""
+        ...
 
     async def token(self, digest: bytes) -> Token | None: ...
 

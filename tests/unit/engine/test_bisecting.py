@@ -5,6 +5,7 @@ import pytest
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import MergeMethod, Mode
+from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.required import Required
 from mergeyard.domain.runs import RunKind
@@ -169,6 +170,16 @@ def test_when_a_probe_cannot_be_built_the_search_is_over_and_all_are_tested_agai
     probe = yard.run_of(1, 2)
     yard.tell(e.RunRefused(run=probe.id, ticket=yard.ticket(2), refusal=e.BuildRefusal.CONFLICTS_WITH_STACK))
     assert (yard.picture, yard.reason(2)) == ("main ← 1+2+3…", Reason.TARGET_BRANCH_MOVED)
+
+
+def test_a_probe_that_cannot_be_built_does_not_matter_when_the_search_ended_in_the_same_turn():
+    yard = a_yard(prs=3, batch=3)
+    yard.tell(e.SettingsSaved(config=a_config(batch=3, merge_method=MergeMethod.REBASE)))
+    yard.fails(1, 2, 3)
+    probe = yard.run_of(1, 2)
+    refused = e.RunRefused(run=probe.id, ticket=yard.ticket(2), refusal=e.BuildRefusal.CONFLICTS_WITH_STACK)
+    yard.tell(e.RestartRequested(number=PrNumber(1)), refused)
+    assert (yard.picture, yard.reason(2)) == ("main ← 1+2+3…", Reason.TESTS_RESTARTED)
 
 
 # What it finds.

@@ -51,12 +51,22 @@ def test_a_pr_that_was_looked_at_is_not_looked_at_again():
     assert not looks_at(yard, 1)
 
 
-def test_a_second_touch_changes_nothing():
+def test_a_second_touch_in_the_same_turn_changes_nothing():
+    yard, again = a_yard(prs=1), a_yard(prs=1)
+    yard.tell(e.PullTouched(number=PrNumber(1)))
+    again.tell(e.PullTouched(number=PrNumber(1)), e.PullTouched(number=PrNumber(1)))
+    assert again.queue == yard.queue
+
+
+def test_a_touch_during_a_look_asks_for_another_one():
     yard = a_yard(prs=1)
     yard.tell(e.PullTouched(number=PrNumber(1)))
-    before = yard.queue
+    begun_before = yard.pull_seen(1)
     yard.tell(e.PullTouched(number=PrNumber(1)))
-    assert yard.queue is before
+    yard.tell(begun_before)
+    assert looks_at(yard, 1)
+    yard.tell(yard.pull_seen(1))
+    assert not looks_at(yard, 1)
 
 
 def test_a_look_at_a_pr_that_is_not_here_changes_nothing():

@@ -1,0 +1,62 @@
+"""Makes commits: ours, and those that we make for others."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from mergeyard.adapters.git_cli.names import checked_sha
+from mergeyard.adapters.git_cli.repository import Repository
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Signature
+
+NO_NAME = " .,:;<>\"\\'"
+"""What git leaves out at both ends of a name."""
+
+
+class Committer(Struct, frozen=True):
+    """Whom our commits name as their maker."""
+
+    name: str
+    email: str
+
+
+async def commit(
+    repository: Repository,
+    committer: Committer,
+    tree: Sha,
+    parents: Sequence[Sha],
+    message: str,
+    author: Signature | None,
+) -> Sha:
+    out = await repository.ask(
+        "commit-tree",
+        *(f"-p{checked_sha(parent)}" for parent in parents),
+        "-F-",
+        checked_sha(tree),
+        stdin=writable(message),
+        environment=made_by(committer) | (written_by(author) if author else {}),
+    )
+    return Sha(out.decode().strip())
+
+
+def writable(message: str) -> bytes:
+    """Git takes no NUL in a message."""
+    return message.replace("\0", "").encode(errors="replace") or b"\n"
+
+
+def made_by(committer: Committer) -> dict[str, str]:
+    return {
+        "GIT_AUTHOR_NAME": committer.name,
+        "GIT_AUTHOR_EMAIL": committer.email,
+        "GIT_COMMITTER_NAME": committer.name,
+        "GIT_COMMITTER_EMAIL": committer.email,
+    }
+
+
+def written_by(author: Signature) -> dict[str, str]:
+    """Git takes no author without a name, but history has some."""
+    return {
+        "GIT_AUTHOR_NAME": author.name if author.name.strip(NO_NAME) else "unknown",
+        "GIT_AUTHOR_EMAIL": author.email,
+        "GIT_AUTHOR_DATE": f"@{author.date}",
+    }

@@ -1,0 +1,106 @@
+"""Works on the contents of commits, path by path: what differs, what a file holds, what is put where."""
+
+from collections.abc import Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+
+from mergeyard.adapters.git_cli.names import checked_sha, readable
+from mergeyard.adapters.git_cli.repository import Repository
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Conflict
+
+DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
+FILES = (b"100644", b"100755")
+ABSENT = b"000000"
+
+
+class Difference(Struct, frozen=True):
+    """What is at a path afterwards."""
+
+    path: bytes
+    mode: bytes
+    content: bytes
+
+
+async def differences(repository: Repository, before: Sha, after: Sha) -> list[Difference]:
+    out = await repository.ask(*DIFFERENCES, "--end-of-options", checked_sha(before), checked_sha(after))
+    return list(parsed(out))
+
+
+def parsed(out: bytes) -> Iterator[Difference]:
+    fields = out.split(b"\0")
+    for facts, path in zip(fields[::2], fields[1::2], strict=False):
+        _, mode, _, content, _ = facts.split(b" ")
+        yield Difference(path, mode, content)
+
+
+async def changed_paths(repository: Repository, before: Sha, after: Sha) -> frozenset[bytes]:
+    return frozenset(difference.path for difference in await differences(repository, before, after))
+
+
+async def transplant(repository: Repository, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
+    """A file that stands in the way of what comes, and is not itself among the paths, is a conflict."""
+    wanted = frozenset(paths)
+    found = await differences(repository, onto, source)
+    changes = [difference for difference in found if difference.path in wanted]
+    in_the_way = obstacles(changes, [difference.path for difference in found if difference.path not in wanted])
+    if in_the_way:
+        return Conflict(tuple(map(readable, in_the_way)))
+    with passing_index() as environment:
+        await repository.ask("read-tree", checked_sha(onto), environment=environment)
+        if changes:
+            await repository.ask("update-index", "-z", "--index-info", stdin=entries(changes), environment=environment)
+        out = await repository.ask("write-tree", environment=environment)
+    return Sha(out.decode().strip())
+
+
+def obstacles(changes: Collection[Difference], others: Collection[bytes]) -> list[bytes]:
+    """Other paths at which a directory, or below which a file is to come. Git would remove them without a word.
+
+    Whatever is in the way of contents of the source is not in the source: so it is among the differences.
+    """
+    coming = frozenset(change.path for change in changes if change.mode != ABSENT)
+    folders = frozenset(folder for path in coming for folder in folders_of(path))
+    return [path for path in others if path in folders or not coming.isdisjoint(folders_of(path))]
+
+
+def folders_of(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def entries(changes: Collection[Difference]) -> bytes:
+    """What goes makes way for what comes: a file may become a directory."""
+    going_first = sorted(changes, key=lambda change: change.mode != ABSENT)
+    return b"".join(b"%b %b\t%b\0" % (change.mode, change.content, change.path) for change in going_first)
+
+
+async def file(repository: Repository, commit: Sha, path: str) -> bytes | None:
+    if not path or "\0" in path:
+        return None
+    out = await repository.ask("ls-tree", "-z", "--full-tree", "--end-of-options", checked_sha(commit), path)
+    for entry in out.split(b"\0")[:-1]:
+        facts, _, name = entry.partition(b"\t")
+        mode, _, content = facts.split(b" ")
+        if name == path.encode(errors="surrogateescape") and mode in FILES:
+            return await repository.ask("cat-file", "blob", content.decode())
+    return None
+
+
+async def export(repository: Repository, commit: Sha, folder: str) -> None:
+    """Byte for byte: the mirror's own attributes forbid every conversion (see `opening`)."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with passing_index() as environment:
+        await repository.ask("read-tree", checked_sha(commit), environment=environment)
+        surroundings = {**environment, "GIT_WORK_TREE": folder}
+        await repository.ask("checkout-index", "--all", "--quiet", environment=surroundings)
+
+
+@contextmanager
+def passing_index() -> Generator[Mapping[str, str]]:
+    """The environment in which git uses an index of its own, for as long as the work takes."""
+    with TemporaryDirectory(prefix="mergeyard-index-") as folder:
+        yield {"GIT_INDEX_FILE": str(Path(folder, "index"))}

@@ -1,0 +1,88 @@
+"""Reads where the refs of the remote are, and brings them.
+
+Nothing that was brought is ever removed: kept refs are overwritten but not pruned, and objects that no ref leads to any
+more stay, because a mirror is never cleaned (see `opening`).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from mergeyard.adapters.git_cli.names import (
+    checked_pattern,
+    checked_sha,
+    kept,
+    kept_glob,
+    matches,
+    original,
+)
+from mergeyard.adapters.git_cli.process import SECONDS_OVER_THE_NETWORK
+from mergeyard.adapters.git_cli.repository import Repository
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import GitTrouble, Remote
+
+FETCH = (
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-recurse-submodules",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-show-forced-updates",
+    "--stdin",
+    "--end-of-options",
+)
+
+
+async def remote_refs(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
+    """Git also answers with refs whose names merely end like a pattern: those are left out."""
+    if not patterns:
+        return {}
+    wanted = [checked_pattern(pattern) for pattern in patterns]
+    question = ("ls-remote", "--refs", "--quiet", "--end-of-options", remote.url, *wanted)
+    out = await repository.ask(*question, environment=remote.environment)
+    return chosen((line.split("\t") for line in out.decode(errors="replace").splitlines()), wanted)
+
+
+async def fetch(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
+    """A fetch that names an absent ref fails as a whole, so it is read first what there is."""
+    there = await remote_refs(repository, remote, patterns)
+    try:
+        await bring(repository, remote, patterns, there)
+    except GitTrouble:
+        before, there = there, await remote_refs(repository, remote, patterns)
+        if there.keys() >= before.keys():
+            raise
+        await bring(repository, remote, patterns, there)
+    return {ref: sha for ref, sha in (await kept_refs(repository, patterns)).items() if ref in there}
+
+
+async def bring(repository: Repository, remote: Remote, patterns: Collection[str], there: Mapping[str, Sha]) -> None:
+    have = await kept_refs(repository, patterns)
+    refspecs = [f"+{ref}:{kept(ref)}\n" for ref, sha in there.items() if have.get(ref) != sha]
+    if refspecs:
+        await repository.ask(
+            *FETCH,
+            remote.url,
+            stdin="".join(refspecs).encode(),
+            environment=remote.environment,
+            seconds=SECONDS_OVER_THE_NETWORK,
+        )
+
+
+async def contained(repository: Repository, tip: Sha, pattern: str) -> frozenset[Sha]:
+    return frozenset((await kept_refs(repository, [pattern], f"--merged={checked_sha(tip)}")).values())
+
+
+async def kept_refs(repository: Repository, patterns: Collection[str], *options: str) -> dict[str, Sha]:
+    wanted = [checked_pattern(pattern) for pattern in patterns]
+    if not wanted:
+        return {}
+    listing = ("for-each-ref", "--format=%(objectname) %(refname)", *options, "--end-of-options")
+    out = await repository.ask(*listing, *map(kept_glob, wanted))
+    lines = (line.partition(" ") for line in out.decode().splitlines())
+    return chosen(((sha, original(ref)) for sha, _, ref in lines), wanted)
+
+
+def chosen(pairs: Iterable[Iterable[str]], patterns: Collection[str]) -> dict[str, Sha]:
+    names = {pattern for pattern in patterns if "*" not in pattern}
+    stars = [pattern for pattern in patterns if "*" in pattern]
+    return {ref: Sha(sha) for sha, ref in pairs if ref in names or any(matches(pattern, ref) for pattern in stars)}

@@ -1,0 +1,87 @@
+"""Reads commits, and how they descend from each other."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from mergeyard.adapters.git_cli.names import checked_sha
+from mergeyard.adapters.git_cli.repository import Repository
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Commit, GitTrouble, MissingObject, Signature
+
+FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%B")
+LOG = ("log", "-z", "--no-mailmap", "--no-show-signature", "--date=raw", f"--format={'%x00'.join(FIELDS)}", "--stdin")
+
+
+async def read(repository: Repository, commit: Sha) -> Commit:
+    (found,) = parsed(await repository.ask(*LOG, "--no-walk", stdin=checked_sha(commit).encode()))
+    return found
+
+
+async def commits(repository: Repository, head: Sha, without: Collection[Sha], limit: int | None) -> tuple[Commit, ...]:
+    newest = () if limit is None else (f"--max-count={limit}",)
+    out = await repository.ask(*LOG, "--topo-order", "--reverse", *newest, stdin=between(head, without))
+    return tuple(parsed(out))
+
+
+async def first_parents(repository: Repository, head: Sha, down_to: Sha) -> tuple[Commit, ...] | None:
+    out = await repository.ask(*LOG, "--first-parent", stdin=between(head, [down_to]))
+    found = {commit.sha: commit for commit in parsed(out)}
+    way: list[Commit] = []
+    at = head
+    while at != down_to:
+        if at not in found or not found[at].parents:
+            return None
+        way.append(found[at])
+        at = found[at].parents[0]
+    return tuple(reversed(way))
+
+
+async def tree(repository: Repository, commit: Sha) -> Sha:
+    out = await repository.ask("rev-parse", "--verify", "--quiet", f"{checked_sha(commit)}^{{tree}}")
+    return Sha(out.decode().strip())
+
+
+async def holds(repository: Repository, commit: Sha, ancestor: Sha) -> bool:
+    question = ("merge-base", "--is-ancestor", "--end-of-options", checked_sha(ancestor), checked_sha(commit))
+    answer = await repository.call(*question)
+    match answer.code:
+        case 0:
+            return True
+        case 1:
+            return False
+        case _:
+            trouble = await repository.trouble(answer, [commit])
+            if isinstance(trouble, MissingObject):
+                raise trouble
+            if await lacks(repository, ancestor):
+                return False
+            return await holds_what_was_just_brought(repository, question, trouble)
+
+
+async def holds_what_was_just_brought(repository: Repository, question: Sequence[str], trouble: GitTrouble) -> bool:
+    """Somebody fetched the ancestor between the question and the look at what is missing."""
+    code = (await repository.call(*question)).code
+    if code not in (0, 1):
+        raise trouble
+    return code == 0
+
+
+async def lacks(repository: Repository, sha: Sha) -> bool:
+    return (await repository.call("cat-file", "-e", sha)).code != 0
+
+
+def between(head: Sha, without: Collection[Sha]) -> bytes:
+    lines = (checked_sha(head), *(f"^{checked_sha(sha)}" for sha in without))
+    return "\n".join(lines).encode()
+
+
+def parsed(out: bytes) -> Iterator[Commit]:
+    fields = [field.decode(errors="replace") for field in out.split(b"\0")[:-1]]
+    for start in range(0, len(fields), len(FIELDS)):
+        sha, parents, tree_, name, email, date, message = fields[start : start + len(FIELDS)]
+        yield Commit(
+            sha=Sha(sha),
+            parents=tuple(map(Sha, parents.split())),
+            tree=Sha(tree_),
+            author=Signature(name, email, date),
+            message=message,
+        )

@@ -1,0 +1,121 @@
+"""Runs git as a process: nothing inherited, nothing left running, only so many at once.
+
+A call that takes too long, or that nobody waits for any more, is ended together with all that it started.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE, Popen
+from threading import Lock
+
+from msgspec import Struct
+
+from mergeyard.ports.git import GitTrouble
+
+AT_ONCE = 8
+SECONDS = 120.0
+SECONDS_OVER_THE_NETWORK = 600.0
+GRACE = 2.0
+"""Seconds in which an ended git may remove its lock files, before it is killed."""
+WORDS = 2000
+"""How many characters of its complaint are kept, from the end."""
+
+INHERITED = (
+    "PATH", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+)  # fmt: skip
+OWN = {
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": str(Path(__file__).with_name("gitconfig")),
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": os.devnull,
+    "LC_ALL": "C",
+}
+
+
+class Answer(Struct, frozen=True):
+    code: int
+    out: bytes
+    words: str
+    """What it complained about."""
+
+
+class Processes:
+    """Threads start git and listen to it: the event loops' own ways cost as much as a small merge itself."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._threads = ThreadPoolExecutor(AT_ONCE, "git")
+
+    async def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+    ) -> Answer:
+        call = Call(arguments, stdin, surroundings() | dict(environment or {}))
+        async with self._slots:
+            answer = asyncio.get_running_loop().run_in_executor(self._threads, call.perform)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await asyncio.shield(answer)
+            except TimeoutError as error:
+                raise GitTrouble(f"git did not answer within {seconds:g} seconds and was ended: {call}") from error
+            finally:
+                await call.end(answer)
+
+
+class Call:
+    def __init__(self, arguments: Sequence[str], stdin: bytes, environment: Mapping[str, str]) -> None:
+        self._arguments = arguments
+        self._stdin = stdin
+        self._environment = environment
+        self._process: Popen[bytes] | None = None
+        self._unwanted = False
+        self._starting = Lock()
+
+    def __str__(self) -> str:
+        return " ".join(self._arguments)[:80]
+
+    def perform(self) -> Answer:
+        with self._starting:
+            self._process = None if self._unwanted else self._start()
+        if self._process is None:
+            raise GitTrouble(f"not wanted any more: {self}")
+        out, complaint = self._process.communicate(self._stdin)
+        return Answer(self._process.returncode, out, complaint.decode(errors="replace").strip()[-WORDS:])
+
+    def _start(self) -> Popen[bytes]:
+        """In a session of its own: no terminal to ask at, and one group to end."""
+        command = ("git", *self._arguments)
+        try:
+            return Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._environment, start_new_session=True)
+        except (OSError, ValueError) as error:
+            raise GitTrouble(f"git could not be started: {error}") from error
+
+    async def end(self, answer: asyncio.Future[Answer]) -> None:
+        """Politely first, for git removes its lock files when it is asked to end; then whoever is left is killed."""
+        if answer.done():
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._send(number)
+            await asyncio.wait({answer}, timeout=GRACE)
+
+    def _send(self, number: signal.Signals) -> None:
+        with self._starting, suppress(ProcessLookupError):
+            self._unwanted = True
+            if self._process:
+                os.killpg(self._process.pid, number)
+
+
+def surroundings() -> dict[str, str]:
+    return {name: os.environ[name] for name in INHERITED if name in os.environ} | OWN

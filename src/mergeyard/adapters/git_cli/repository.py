@@ -1,0 +1,56 @@
+"""A bare repository on disk that answers questions, and says when it lacks what was asked about."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mergeyard.adapters.git_cli.process import SECONDS, Answer, Processes
+from mergeyard.ports.git import GitTrouble, MissingObject
+
+OBJECTS = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+
+
+class Repository:
+    def __init__(self, path: Path, processes: Processes) -> None:
+        self.path = path
+        self._processes = processes
+
+    async def call(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+    ) -> Answer:
+        """Whatever git answers, also with a failure."""
+        return await self._processes.run(
+            f"--git-dir={self.path}", *arguments, stdin=stdin, environment=environment, seconds=seconds
+        )
+
+    async def ask(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+    ) -> bytes:
+        """What git answers; a failure is trouble."""
+        answer = await self.call(*arguments, stdin=stdin, environment=environment, seconds=seconds)
+        if answer.code != 0:
+            asked = " ".join((*arguments, stdin.decode(errors="replace")))
+            raise await self.trouble(answer, OBJECTS.findall(asked))
+        return answer.out
+
+    async def trouble(self, answer: Answer, objects: Iterable[str]) -> GitTrouble:
+        """Git says in many ways that an object is missing, so the objects are looked for instead."""
+        missing = await self._missing(objects)
+        if missing:
+            return MissingObject(f"{self.path.name} lacks {', '.join(missing)}")
+        return GitTrouble(answer.words or f"git ended with {answer.code} and no words")
+
+    async def _missing(self, objects: Iterable[str]) -> list[str]:
+        names = "".join(f"{name}\n" for name in dict.fromkeys(objects))
+        if not names:
+            return []
+        answer = await self.call("cat-file", "--batch-check", stdin=names.encode())
+        return [line.split()[0] for line in answer.out.decode().splitlines() if line.endswith(" missing")]

@@ -1,0 +1,46 @@
+"""The refs that a pull request is kept in, and all refs that tell when something happened."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mergeyard.adapters.host_plain.process import git
+from mergeyard.domain.ids import PrNumber, Sha
+
+OUR_PREFIX = "refs/heads/mergeyard/"
+PULLS = "refs/pull/"
+EVERY_HEAD = "refs/pull/*/head"
+NUMBER = re.compile(r"refs/pull/([1-9][0-9]{0,9})/(?:head|meta)")
+GREATEST = 2**31 - 1
+
+
+def head_ref(number: PrNumber) -> str:
+    return f"{PULLS}{number}/head"
+
+
+def meta_ref(number: PrNumber) -> str:
+    return f"{PULLS}{number}/meta"
+
+
+def number_of(ref: str) -> PrNumber | None:
+    found = NUMBER.fullmatch(ref)
+    return PrNumber(int(found[1])) if found and int(found[1]) <= GREATEST else None
+
+
+async def refs_below(folder: Path, *prefixes: str) -> Mapping[str, Sha]:
+    """A prefix ends where a name does: `refs/pull/1` finds nothing of `refs/pull/12`."""
+    listed = await git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
+    # No ref has a backslash in its name, so names that are no UTF-8 stay apart from each other.
+    lines = (line.partition(" ") for line in listed.decode(errors="backslashreplace").splitlines())
+    return {ref: Sha(sha) for sha, _, ref in lines}
+
+
+async def refs_that_tell(folder: Path) -> Mapping[str, Sha]:
+    refs = await refs_below(folder, "refs/heads", "refs/pull")
+    return {ref: sha for ref, sha in refs.items() if tells(ref)}
+
+
+def tells(ref: str) -> bool:
+    if ref.startswith(PULLS):
+        return number_of(ref) is not None
+    return not ref.startswith(OUR_PREFIX)

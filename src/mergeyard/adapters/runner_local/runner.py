@@ -1,0 +1,114 @@
+"""Runs the checks of jobs on this machine, so many commands at once, in the order in which they were asked for."""
+
+import asyncio
+import os
+from asyncio import Queue, Semaphore, Task
+from pathlib import Path
+
+from mergeyard.adapters.runner_local.checkouts import Checkout, check_out
+from mergeyard.adapters.runner_local.command import TimedOut, running
+from mergeyard.adapters.runner_local.keeping import kept
+from mergeyard.adapters.runner_local.outputs import Outputs
+from mergeyard.adapters.runner_local.workshop import Workshop
+from mergeyard.domain.ids import RunId
+from mergeyard.domain.statuses import StatusState
+from mergeyard.ports.runner import Job, Result
+
+REMEMBERED = 1000
+"""Jobs that are not begun again when somebody asks once more, long after they finished."""
+
+
+class Work:
+    """A job, and what is being done for it."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.tasks: list[Task[None]] = []
+        self.stopped = False
+
+    @property
+    def finished(self) -> bool:
+        return all(task.done() for task in self.tasks)
+
+    async def stop(self) -> None:
+        if not self.stopped:  # a second cancelling would disturb the clearing away
+            self.stopped = True
+            for task in self.tasks:
+                task.cancel()
+        if self.tasks:
+            await asyncio.wait(self.tasks)
+
+
+class LocalRunner:
+    def __init__(self, folder: Path, limit: int | None, checkout: Checkout) -> None:
+        """Clears away what a process left here that was killed. Without limit: as many as there are cores."""
+        self._outputs = Outputs(folder.absolute())
+        self._workshop = Workshop(folder.absolute() / ".work")
+        self._checkout = checkout
+        self._slots = Semaphore(limit or os.cpu_count() or 1)
+        self._works: dict[RunId, Work] = {}
+        self._results = Queue[tuple[Work, Result]]()
+
+    async def start(self, job: Job) -> None:
+        if job.run in self._works:
+            return
+        self._forget_oldest()
+        work = self._works[job.run] = Work(job)
+        work.tasks = [asyncio.create_task(self._perform(work, check)) for check in job.commands]
+
+    async def stop(self, run: RunId) -> None:
+        if work := self._works.get(run):
+            await work.stop()
+            self._works.pop(run, None)
+
+    async def next_result(self) -> Result:
+        while True:
+            work, result = await self._results.get()
+            if not work.stopped:
+                return result
+
+    def running(self) -> frozenset[RunId]:
+        return frozenset(run for run, work in self._works.items() if not work.finished)
+
+    async def output(self, run: RunId, check: str) -> bytes | None:
+        return await asyncio.to_thread(self._outputs.read, run, check)
+
+    async def close(self) -> None:
+        await asyncio.gather(*map(self.stop, list(self._works)))
+        await asyncio.to_thread(self._workshop.close)
+
+    async def _perform(self, work: Work, check: str) -> None:
+        async with self._slots:
+            try:
+                state, words = await self._ending(work, check)
+            except TimedOut:
+                state, words = StatusState.ERROR, f"ran longer than {work.job.timeout / 1000:g} s and was ended"
+            except Exception as trouble:  # whatever it is: a check that never ends would hold its run up for hours
+                state, words = StatusState.ERROR, f"could not be run: {trouble}"
+        self._tell(work, check, state, words)
+
+    async def _ending(self, work: Work, check: str) -> tuple[StatusState, str]:
+        job = work.job
+        variables: dict[str, str] = {"MERGEYARD_RUN": job.run, "MERGEYARD_COMMIT": job.commit}
+        output = self._outputs.prepare(job.run, check)
+        async with kept(output) as sink, self._workshop.place() as place:
+            await check_out(self._checkout, job, place)
+            async with running(job.commands[check], place, variables, sink) as command:
+                self._tell(work, check, StatusState.PENDING, "running")
+                return verdict(await command.exit_code(job.timeout))
+
+    def _tell(self, work: Work, check: str, state: StatusState, words: str) -> None:
+        self._results.put_nowait((work, Result(work.job.run, work.job.commit, check, state, words)))
+
+    def _forget_oldest(self) -> None:
+        finished = [run for run, work in self._works.items() if work.finished]
+        for run in finished[:-REMEMBERED]:
+            del self._works[run]
+
+
+def verdict(exit_code: int) -> tuple[StatusState, str]:
+    if exit_code == 0:
+        return StatusState.SUCCESS, "passed"
+    if exit_code < 0:
+        return StatusState.FAILURE, f"ended by signal {-exit_code}"
+    return StatusState.FAILURE, f"exit code {exit_code}"

@@ -1,0 +1,53 @@
+-- name: change_stay
+-- What changes most often. It leaves all indexes but one alone, so that less is written to the disk.
+UPDATE stays SET state = :state, body = :body
+WHERE queue = :queue AND ticket = :ticket AND branch = :branch AND live = :live;
+
+-- name: save_stay
+-- New, or as it is now. A ticket keeps its number and the time of its submission.
+INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, live, body)
+VALUES (:queue, :ticket, :number, :branch, :state, :submitted_at, :live, :body)
+ON CONFLICT (queue, ticket) DO UPDATE SET
+    branch = excluded.branch,
+    state = excluded.state,
+    live = excluded.live,
+    body = excluded.body;
+
+-- name: live_stays
+-- What the queue holds now, in the order of submission.
+SELECT body FROM stays WHERE queue = :queue AND live ORDER BY ticket;
+
+-- name: stay
+-- One stay.
+SELECT body FROM stays WHERE queue = :queue AND ticket = :ticket;
+
+-- name: last_stay
+-- The newest stay of a pull request.
+SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC LIMIT 1;
+
+-- name: last_stay_of_branch
+-- The live stay of a head branch, else its newest.
+SELECT body FROM stays WHERE queue = :queue AND branch = :branch ORDER BY live DESC, ticket DESC LIMIT 1;
+
+-- name: stays
+-- The newest stays before a ticket.
+SELECT body FROM stays
+WHERE queue = :queue AND ticket < :before
+ORDER BY ticket DESC LIMIT :take;
+
+-- name: stays_in_state
+-- The newest stays before a ticket that are in this state.
+SELECT body FROM stays
+WHERE queue = :queue AND state = :state AND ticket < :before
+ORDER BY ticket DESC LIMIT :take;
+
+-- name: stays_submitted
+-- The newest stays before a ticket that were submitted in this time, chosen before any body is read.
+SELECT body FROM stays
+WHERE place IN (
+    SELECT place FROM stays INDEXED BY stays_submitted
+    WHERE queue = :queue AND submitted_at >= :since AND submitted_at < :until
+        AND ticket < :before AND (:state IS NULL OR state = :state)
+    ORDER BY ticket DESC LIMIT :take
+)
+ORDER BY ticket DESC;

@@ -1,0 +1,60 @@
+"""Makes values out of rows, in the order in which the queries name their columns."""
+
+from functools import lru_cache
+
+import msgspec
+
+from mergeyard.adapters.store_sqlite.handles import Row
+from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.tokens import Scope, Token
+from mergeyard.ports.store import Answer, Fact, Figure, StoredEntry, StoredQueue
+
+SCOPES = msgspec.json.Decoder(frozenset[Scope])
+REPOS = msgspec.json.Decoder(frozenset[Repo])
+
+
+def queue_of(row: Row) -> StoredQueue:
+    queue, host, owner, name, branch, version = row
+    return StoredQueue(queue, QueueKey(Repo(host, owner, name), branch), version)
+
+
+def fact_of(row: Row) -> Fact:
+    shelf, key, body = row
+    return Fact(shelf, key, body)
+
+
+def entry_of(row: Row) -> StoredEntry:
+    seq, queue, token, body = row
+    return StoredEntry(seq, queue, token, body)
+
+
+def figure_of(row: Row) -> Figure:
+    queue, source, to, bisecting, in_state, in_queue, first_run = row
+    return Figure(queue, source, to, bool(bisecting), in_state, in_queue, bool(first_run))
+
+
+def status_of(row: Row) -> Status:
+    context, state, at, url, description = row
+    return Status(context=context, state=StatusState(state), at=at, url=url, description=description)
+
+
+def answer_of(row: Row) -> Answer:
+    token, key, digest, body, at = row
+    return Answer(token, key, digest, body, at)
+
+
+@lru_cache(maxsize=256)
+def token_of(row: Row) -> Token:
+    """Remembered by all that the row says: whatever is changed in it makes another token."""
+    token, name, digest, scopes, repos, created_at, expires_at, revoked_at = row
+    return Token(
+        id=token,
+        name=name,
+        digest=digest,
+        scopes=SCOPES.decode(scopes),
+        repos=REPOS.decode(repos),
+        created_at=created_at,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+    )

@@ -1,0 +1,144 @@
+"""The store of one server: a SQLite file that one thread writes, and everybody reads.
+
+Points are read where they are asked for, in microseconds. Lists are read on a thread, so that nobody waits for them.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mergeyard.adapters.store_sqlite import rows
+from mergeyard.adapters.store_sqlite.aside import ReaderAside
+from mergeyard.adapters.store_sqlite.connecting import open_for_writing
+from mergeyard.adapters.store_sqlite.reader import Reader
+from mergeyard.adapters.store_sqlite.trouble import TROUBLES, in_words, not_open
+from mergeyard.adapters.store_sqlite.writer import Writer
+from mergeyard.adapters.store_sqlite.writes import Beat
+from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.statuses import Status
+from mergeyard.domain.tokens import Token
+from mergeyard.ports.store import Answer, Figure, LoadedQueue, Page, StoredEntry, StoredQueue, Write
+
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+"""The ends of what SQLite can count to."""
+
+
+class Hands(Struct, frozen=True):
+    """What an open store works with."""
+
+    writer: Writer
+    points: Reader
+    lists: ReaderAside
+
+
+class SqliteStore:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._hands: Hands | None = None
+
+    @property
+    def _open(self) -> Hands:
+        if self._hands is None:
+            raise not_open(self._path)
+        return self._hands
+
+    @property
+    def groups(self) -> int:
+        """How often it wrote to the disk since it was opened."""
+        return self._open.writer.groups
+
+    async def open(self) -> None:
+        try:
+            connection = await asyncio.to_thread(open_for_writing, self._path)
+            points, lists = Reader(self._path), ReaderAside(Reader(self._path))
+        except TROUBLES as error:
+            raise in_words(error, self._path) from error
+        self._hands = Hands(Writer(connection, self._path), points, lists)
+
+    async def close(self) -> None:
+        """The writer goes last, so that it can empty the log into the database."""
+        if self._hands is None:
+            return
+        hands, self._hands = self._hands, None
+        hands.points.close()
+        await asyncio.to_thread(hands.lists.close)
+        await hands.writer.close()
+
+    async def commit(self, *writes: Write) -> None:
+        await self._open.writer.write(writes)
+
+    async def check(self) -> None:
+        await self._open.writer.write((Beat(),))
+
+    async def queues(self) -> Sequence[StoredQueue]:
+        return tuple(map(rows.queue_of, await self._open.lists.rows("queues")))
+
+    async def load(self, queue: QueueId) -> LoadedQueue:
+        return await self._open.lists.load(queue)
+
+    async def token(self, digest: bytes) -> Token | None:
+        row = self._open.points.row("token", digest=digest)
+        return rows.token_of(row) if row else None
+
+    async def tokens(self) -> Sequence[Token]:
+        return tuple(map(rows.token_of, await self._open.lists.rows("tokens")))
+
+    async def answer(self, token: str, key: str) -> Answer | None:
+        row = self._open.points.row("answer", token=token, key=key)
+        return rows.answer_of(row) if row else None
+
+    async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
+        return self._open.points.value("targets", queue=queue, number=number, head=head)
+
+    async def any_targets(self, repo: Repo) -> bool:
+        return bool(self._open.points.value("any_targets", host=repo.host, owner=repo.owner, name=repo.name))
+
+    async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
+        found = self._open.points.rows("statuses", host=repo.host, owner=repo.owner, name=repo.name, sha=sha)
+        return tuple(map(rows.status_of, found))
+
+    async def last_stay(self, queue: QueueId, number: PrNumber) -> bytes | None:
+        return self._open.points.value("last_stay", queue=queue, number=number)
+
+    async def last_stay_of_branch(self, queue: QueueId, branch: str) -> bytes | None:
+        return self._open.points.value("last_stay_of_branch", queue=queue, branch=branch)
+
+    async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
+        return self._open.points.value("stay", queue=queue, ticket=ticket)
+
+    async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
+        lists, before = self._open.lists, LATEST if page.before is None else page.before
+        if page.since is not None or page.until is not None:
+            return await lists.bodies(
+                "stays_submitted",
+                queue=queue,
+                state=page.state,
+                since=EARLIEST if page.since is None else page.since,
+                until=LATEST if page.until is None else page.until,
+                before=before,
+                take=page.take,
+            )
+        if page.state is not None:
+            return await lists.bodies("stays_in_state", queue=queue, state=page.state, before=before, take=page.take)
+        return await lists.bodies("stays", queue=queue, before=before, take=page.take)
+
+    async def run(self, queue: QueueId, run: RunId) -> bytes | None:
+        return self._open.points.value("run", queue=queue, id=run)
+
+    async def decided_runs(self, queue: QueueId, since: Instant, until: Instant) -> Sequence[bytes]:
+        return await self._open.lists.bodies("decided_runs", queue=queue, since=since, until=until)
+
+    async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
+        return tuple(map(rows.entry_of, await self._open.lists.rows("timeline", queue=queue, ticket=ticket)))
+
+    async def figures(self, queues: Sequence[QueueId], since: Instant) -> Sequence[Figure]:
+        chosen = msgspec.json.encode(queues).decode()
+        return tuple(map(rows.figure_of, await self._open.lists.rows("figures", queues=chosen, since=since)))
+
+    async def entries(self, after: int, take: int) -> Sequence[StoredEntry]:
+        return tuple(map(rows.entry_of, await self._open.lists.rows("entries", after=after, take=take)))

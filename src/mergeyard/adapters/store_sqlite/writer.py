@@ -1,0 +1,123 @@
+"""Writes on a thread of its own, everything that waits as one group: one transaction, one write to the disk.
+
+Each job stands in its own savepoint. One that is refused is taken back alone, and only its caller hears of it; when
+the group cannot be made durable, nothing of it was written, and all hear of it.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+import apsw
+
+from mergeyard.adapters.store_sqlite.handles import Connection
+from mergeyard.adapters.store_sqlite.sql import SQL
+from mergeyard.adapters.store_sqlite.trouble import TROUBLES, in_words, moved, not_open
+from mergeyard.adapters.store_sqlite.writes import Beat, perform
+from mergeyard.ports.store import Write
+
+Writes = Sequence[Write | Beat]
+Job = tuple[Writes, asyncio.Future[None]]
+Outcome = Exception | None
+
+
+class Writer:
+    def __init__(self, connection: Connection, path: Path) -> None:
+        self.groups = 0
+        """How often it wrote to the disk."""
+        self._path = path
+        self._file = path.stat().st_ino
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._jobs = SimpleQueue[Job | None]()
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+        self._thread = Thread(target=self._work, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, writes: Writes) -> asyncio.Future[None]:
+        if self._closed:
+            raise not_open(self._path)
+        durable: asyncio.Future[None] = self._loop.create_future()
+        self._jobs.put((writes, durable))
+        return durable
+
+    async def close(self) -> None:
+        """Finishes what waits. The last one to close empties the log into the database."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            group = [first, *self._waiting()]
+            outcomes = self._write(group)
+            # The loop may be gone, and with it everybody who waited.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(_settle, group, outcomes)
+        with suppress(*TROUBLES):
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._connection.close()
+
+    def _waiting(self) -> Iterator[Job]:
+        with suppress(Empty):
+            while (job := self._jobs.get_nowait()) is not None:
+                yield job
+            self._jobs.put(None)
+
+    def _write(self, group: Sequence[Job]) -> Sequence[Outcome]:
+        try:
+            self._refuse_a_moved_file()
+            self._cursor.execute(SQL["begin_writing"])
+            outcomes = [self._perform(writes) for writes, _ in group]
+            self._cursor.execute(SQL["commit"])
+        except TROUBLES as error:
+            self._abandon()
+            return [in_words(error, self._path) for _ in group]
+        except Exception as error:
+            self._abandon()
+            return [error for _ in group]
+        self.groups += 1
+        return outcomes
+
+    def _perform(self, writes: Writes) -> Outcome:
+        self._cursor.execute(SQL["begin_job"])
+        outcome = None
+        try:
+            for write in writes:
+                perform(self._cursor, write)
+        except TROUBLES:
+            raise
+        except Exception as refused:
+            self._cursor.execute(SQL["undo_job"])
+            outcome = refused
+        self._cursor.execute(SQL["end_job"])
+        return outcome
+
+    def _abandon(self) -> None:
+        """SQLite itself may have rolled back already, as it does when the disk is full."""
+        if self._connection.in_transaction:
+            self._cursor.execute(SQL["rollback"])
+
+    def _refuse_a_moved_file(self) -> None:
+        """A file that was unlinked can still be written to, and all of it would be lost."""
+        try:
+            present = self._path.stat().st_ino
+        except FileNotFoundError:
+            present = None
+        if present != self._file:
+            raise moved(self._path)
+
+
+def _settle(group: Sequence[Job], outcomes: Sequence[Outcome]) -> None:
+    for (_, durable), outcome in zip(group, outcomes, strict=True):
+        if durable.done():
+            continue
+        if outcome is None:
+            durable.set_result(None)
+        else:
+            durable.set_exception(outcome)

@@ -1,0 +1,93 @@
+"""Puts each kind of write into statements. Whoever calls them holds a transaction."""
+
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mergeyard.adapters.store_sqlite.handles import Cursor
+from mergeyard.adapters.store_sqlite.sql import SQL
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.tokens import Token
+from mergeyard.ports.store import (
+    AppendEntries,
+    CreateQueue,
+    DeleteQueue,
+    ForgetAnswers,
+    KeepAnswer,
+    KeepStatus,
+    KeepTargets,
+    Outrun,
+    SaveToken,
+    SaveTurn,
+    Taken,
+    Write,
+)
+
+
+class Beat(Struct, frozen=True):
+    """Nothing but a sign that writing works."""
+
+
+def perform(cursor: Cursor, write: Write | Beat) -> None:
+    match write:
+        case SaveTurn():
+            save_turn(cursor, write)
+        case AppendEntries():
+            cursor.executemany(SQL["append_entry"], map(asdict, write.entries))
+        case KeepAnswer():
+            cursor.execute(SQL["keep_answer"], asdict(write.answer))
+        case KeepStatus():
+            cursor.execute(SQL["keep_status"], {**asdict(write.repo), "sha": write.sha, **asdict(write.status)})
+        case KeepTargets():
+            cursor.execute(SQL["keep_targets"], asdict(write))
+        case CreateQueue():
+            create_queue(cursor, write)
+        case DeleteQueue():
+            delete_queue(cursor, write)
+        case ForgetAnswers():
+            cursor.execute(SQL["forget_answers"], asdict(write))
+        case SaveToken():
+            save_token(cursor, write.token)
+        case Beat():
+            cursor.execute(SQL["beat"])
+        case _:
+            assert_never(write)
+
+
+def save_turn(cursor: Cursor, turn: SaveTurn) -> None:
+    queue = {"queue": turn.queue}
+    cursor.execute(SQL["take_turn"], {**queue, "version": turn.version})
+    if not cursor.connection.changes():
+        raise Outrun(f"Version {turn.version} of queue {turn.queue} does not follow the one that is stored.")
+    for fact in turn.facts:
+        cursor.execute(SQL["drop_fact" if fact.body is None else "keep_fact"], {**queue, **asdict(fact)})
+    for stay in turn.stays:
+        row = {**queue, **asdict(stay)}
+        cursor.execute(SQL["change_stay"], row)
+        if not cursor.connection.changes():
+            cursor.execute(SQL["save_stay"], row)
+    for run in turn.runs:
+        cursor.execute(SQL["save_run"], {**queue, **asdict(run)})
+
+
+def create_queue(cursor: Cursor, queue: CreateQueue) -> None:
+    repo, branch = queue.key.repo, queue.key.branch
+    cursor.execute(SQL["create_queue"], {**asdict(repo), "id": queue.id, "branch": branch, "at": queue.at})
+    if not cursor.connection.changes():
+        raise Taken(f"There is a queue for {queue.key} already.")
+
+
+def delete_queue(cursor: Cursor, queue: DeleteQueue) -> None:
+    cursor.execute(SQL["delete_queue"], asdict(queue))
+    if not cursor.connection.changes():
+        raise Outrun(f"Queue {queue.id} is there no more.")
+    cursor.execute(SQL["drop_facts"], {"id": queue.id})
+    cursor.execute(SQL["drop_targets"], {"id": queue.id})
+
+
+def save_token(cursor: Cursor, token: Token) -> None:
+    scopes = msgspec.json.encode(sorted(token.scopes)).decode()
+    repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
+    cursor.execute(SQL["save_token"], {**asdict(token), "scopes": scopes, "repos": repos})

@@ -1,0 +1,123 @@
+"""Examples of requests and answers, for the OpenAPI document and the page that shows it."""
+
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import fields
+
+from mergeyard.api import answers
+from mergeyard.api.wire import RepoReference
+from mergeyard.domain.config import Config
+from mergeyard.domain.states import QueueState
+
+QUEUE = {"repo": {"host": "github.com", "owner": "acme", "name": "app"}, "targetBranch": "main"}
+PR = QUEUE | {"pr": {"number": 123}}
+SHA = "9f2c4e1ab07d5c3e8f6a1b2c3d4e5f60718293a4"
+RUN = "6f1d2c3b-4a59-8e7f-a012-3456789abcde"
+
+SUBMITTED: dict[str, Any] = {
+    "id": "17",
+    "state": "testing",
+    "stateChangedAt": "2026-11-14T10:16:02.000Z",
+    "priorityValue": 100,
+    "priorityName": "medium",
+    "usedDefaultPriorityName": "medium",
+    "skipTheLine": False,
+    "forceEnqueued": False,
+    "isCurrentlySubmittedToQueue": True,
+    "prNumber": 123,
+    "prTitle": "Count the sheep twice",
+    "prSha": SHA,
+    "prBaseBranch": "main",
+    "prAuthor": "ada",
+    "readiness": {"requiresImpactedTargets": False, "doesBaseBranchMatch": True, "hasImpactedTargets": False},
+    "noBatch": False,
+    "mergeability": "mergeable",
+    "testRunId": RUN,
+    "verifiedByTestRun": None,
+    "position": 1,
+    "reason": {"code": "waiting_for_checks", "message": "Its checks have not all reported.", "waitingFor": []},
+    "estimatedMergeAt": "2026-11-14T10:31:00.000Z",
+    "estimatedMergeAtP90": "2026-11-14T10:44:00.000Z",
+    "submittedAt": "2026-11-14T10:15:58.000Z",
+    "mergedSha": None,
+}
+ENQUEUED = {at.encode_name: SUBMITTED[at.encode_name] for at in fields(answers.EnqueuedPullRequest)}
+SHOWN_QUEUE: dict[str, Any] = to_builtins(
+    answers.queue(Config(), state=QueueState.RUNNING, branch="main", repo=RepoReference("github.com", "acme", "app"))
+)
+METRICS = (
+    "# HELP mq_depth_current Pull requests in the queue.\n"
+    "# TYPE mq_depth_current gauge\n"
+    'mq_depth_current{branch="main",host="github.com",queue_type="main",repo="acme/app"} 3.0\n'
+)
+
+
+class Example(Struct, frozen=True):
+    request: Any
+    answer: Any
+
+
+EXAMPLES = {
+    "submitPullRequest": Example(PR | {"priority": "high"}, SUBMITTED),
+    "cancelPullRequest": Example(PR, SUBMITTED | {"state": "cancelled", "isCurrentlySubmittedToQueue": False}),
+    "restartTestsOnPullRequest": Example(PR, SUBMITTED),
+    "getSubmittedPullRequest": Example(PR, SUBMITTED),
+    "getSubmittedPullRequests": Example(
+        QUEUE | {"prs": [{"number": 123}, {"number": 124}]}, {"pullRequests": [SUBMITTED], "notFound": [124]}
+    ),
+    "listPullRequests": Example(QUEUE | {"state": "testing", "take": 10}, {"pullRequests": [SUBMITTED]}),
+    "setImpactedTargets": Example(
+        PR | {"impactedTargets": ["//app:server", "//lib:sheep"]},
+        {"prNumber": 123, "prSha": SHA, "impactedTargets": 2},
+    ),
+    "getMergeQueueTestingDetails": Example(
+        QUEUE | {"testRunId": RUN},
+        {
+            "id": RUN,
+            "requiredStatuses": ["unit"],
+            "requiredStatusesSource": "service_config",
+            "testBranch": f"mergeyard/pr-123/{RUN}",
+            "testBranchSha": SHA,
+            "checkSuites": [],
+            "statusChecks": [{"context": "unit", "url": "https://ci.example/1", "state": "pending"}],
+            "testedPullRequests": [
+                {"prNumber": 123, "prUrl": "https://github.com/acme/app/pull/123", "title": "Count the sheep twice"}
+            ],
+            "status": "in_progress",
+            "createdAt": "2026-11-14T10:16:02.000Z",
+            "dependentPrs": [],
+            "isBisection": False,
+            "baseSha": "1b2c3d4e5f60718293a49f2c4e1ab07d5c3e8f6a",
+        },
+    ),
+    "listMergeQueueTestingResults": Example(
+        QUEUE | {"since": "2026-11-14T00:00:00.000Z"},
+        {
+            "testingResults": [
+                {
+                    "prNumber": 123,
+                    "testRunId": RUN,
+                    "status": "succeeded",
+                    "isBisection": False,
+                    "startedAt": "2026-11-14T10:16:02.000Z",
+                    "finishedAt": "2026-11-14T10:30:32.500Z",
+                    "durationSeconds": 870.5,
+                }
+            ],
+            "totalItems": 1,
+        },
+    ),
+    "createQueue": Example(
+        QUEUE | {"mode": "parallel", "concurrency": 10}, SHOWN_QUEUE | {"mode": "parallel", "concurrency": 10}
+    ),
+    "getQueue": Example(QUEUE, SHOWN_QUEUE | {"enqueuedPullRequests": [ENQUEUED]}),
+    "listQueues": Example({}, {"queues": [SHOWN_QUEUE]}),
+    "updateQueue": Example(QUEUE | {"state": "PAUSED"}, SHOWN_QUEUE | {"state": "PAUSED"}),
+    "deleteQueue": Example(QUEUE, {"deleted": True} | QUEUE),
+    "reportCommitStatus": Example(
+        {"repo": QUEUE["repo"], "sha": SHA, "context": "unit", "state": "success", "url": "https://ci.example/1"},
+        {"accepted": True},
+    ),
+    "getMergeQueueMetrics": Example(None, METRICS),
+}

@@ -1,0 +1,34 @@
+"""Says who answers which endpoint."""
+
+from collections.abc import Mapping
+
+from mergeyard.api.endpoint import Handler
+from mergeyard.api.presenting import Presenter
+from mergeyard.api.pull_requests import PullRequests
+from mergeyard.api.queues import QueueEndpoints
+from mergeyard.api.runs import RunEndpoints
+from mergeyard.service.service import Service
+
+
+def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
+    pulls = PullRequests(service)
+    queues = QueueEndpoints(service)
+    runs = RunEndpoints(service, Presenter(public_url))
+    return {
+        "submitPullRequest": pulls.submit,
+        "cancelPullRequest": pulls.cancel,
+        "restartTestsOnPullRequest": pulls.restart,
+        "getSubmittedPullRequest": pulls.get,
+        "getSubmittedPullRequests": pulls.get_several,
+        "listPullRequests": pulls.list,
+        "setImpactedTargets": pulls.set_targets,
+        "getMergeQueueTestingDetails": runs.details,
+        "listMergeQueueTestingResults": runs.results,
+        "reportCommitStatus": runs.report_status,
+        "createQueue": queues.create,
+        "getQueue": queues.get,
+        "listQueues": queues.list,
+        "updateQueue": queues.update,
+        "deleteQueue": queues.delete,
+        "getMergeQueueMetrics": queues.metrics,
+    }

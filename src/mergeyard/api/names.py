@@ -1,0 +1,28 @@
+"""Which names a repository and a branch may have."""
+
+import re
+from functools import lru_cache
+
+PREFIX = "mergeyard/"
+"""Below it the service makes its test branches; no queue may stand there, nor on a branch of that very name."""
+BRANCH_BYTES = 255
+A_PART_OF_A_REPOSITORY = re.compile(r"(?!-)[A-Za-z0-9._-]{1,100}")
+NEVER_IN_A_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+
+
+def is_part_of_a_repository(name: str) -> bool:
+    return A_PART_OF_A_REPOSITORY.fullmatch(name) is not None and name not in (".", "..")
+
+
+def is_branch(name: str) -> bool:
+    """What `git check-ref-format --branch` accepts."""
+    if not name or name == "HEAD" or name.startswith("-") or name.endswith(("/", ".")):
+        return False
+    if NEVER_IN_A_BRANCH.search(name):
+        return False
+    return all(part and not part.startswith(".") and not part.endswith(".lock") for part in name.split("/"))
+
+
+@lru_cache(maxsize=1024)
+def is_target_branch(name: str) -> bool:
+    return is_branch(name) and len(name.encode()) <= BRANCH_BYTES and not f"{name}/".startswith(PREFIX)

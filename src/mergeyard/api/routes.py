@@ -1,0 +1,155 @@
+"""The one table of endpoints: where each is, what it asks and answers, and who may use it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mergeyard.api import answers, requests
+from mergeyard.api.endpoint import Endpoint, Handler
+from mergeyard.domain.tokens import Scope
+from mergeyard.service.errors import Code
+
+PREFIX = "/v1/"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+NO_QUEUE = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND)
+PROVIDER = (Code.PROVIDER_ERROR, Code.PROVIDER_UNAVAILABLE, Code.PROVIDER_TIMEOUT)
+
+TABLE: dict[str, dict[str, Any]] = {
+    "submitPullRequest": {
+        "summary": "Submit a pull request to the queue for testing and merging",
+        "request": requests.SubmitPullRequest,
+        "answer": answers.SubmittedPullRequest,
+        "scope": Scope.SUBMIT,
+        "writes": True,
+        "refusals": (
+            *NO_QUEUE,
+            Code.PR_NOT_FOUND,
+            Code.PR_ALREADY_MERGED,
+            Code.PR_CLOSED,
+            Code.SHA_MISMATCH,
+            Code.MERGE_IN_PROGRESS,
+            *PROVIDER,
+        ),
+    },
+    "cancelPullRequest": {
+        "summary": "Remove a pull request from the queue",
+        "request": requests.CancelPullRequest,
+        "answer": answers.SubmittedPullRequest,
+        "scope": Scope.SUBMIT,
+        "writes": True,
+        "refusals": (*NO_QUEUE, Code.PR_NOT_SUBMITTED, Code.PR_NOT_IN_QUEUE, Code.MERGE_IN_PROGRESS),
+    },
+    "restartTestsOnPullRequest": {
+        "summary": "Run the tests of a pull request in the queue again",
+        "request": requests.RestartTestsOnPullRequest,
+        "answer": answers.SubmittedPullRequest,
+        "scope": Scope.SUBMIT,
+        "writes": True,
+        "refusals": (*NO_QUEUE, Code.PR_NOT_SUBMITTED, Code.TESTS_NOT_RUNNING),
+    },
+    "getSubmittedPullRequest": {
+        "summary": "Read the status of a submitted pull request",
+        "request": requests.GetSubmittedPullRequest,
+        "answer": answers.SubmittedPullRequest,
+        "refusals": (*NO_QUEUE, Code.PR_NOT_SUBMITTED),
+    },
+    "getSubmittedPullRequests": {
+        "summary": "Read the status of several submitted pull requests",
+        "request": requests.GetSubmittedPullRequests,
+        "answer": answers.FoundPullRequests,
+        "refusals": NO_QUEUE,
+    },
+    "listPullRequests": {
+        "summary": "List the submissions of a queue, newest first",
+        "request": requests.ListPullRequests,
+        "answer": answers.PullRequests,
+        "refusals": NO_QUEUE,
+    },
+    "setImpactedTargets": {
+        "summary": "Set the impacted targets of a pull request, for parallel queues",
+        "request": requests.SetImpactedTargets,
+        "answer": answers.TargetsKept,
+        "scope": Scope.TARGETS,
+        "writes": True,
+        "refusals": (*NO_QUEUE, Code.PR_NOT_FOUND, *PROVIDER),
+    },
+    "getMergeQueueTestingDetails": {
+        "summary": "Read the details of a test run",
+        "request": requests.GetMergeQueueTestingDetails,
+        "answer": answers.RunDetails,
+        "refusals": (*NO_QUEUE, Code.TEST_RUN_NOT_FOUND),
+    },
+    "listMergeQueueTestingResults": {
+        "summary": "List the results of finished test runs",
+        "request": requests.ListMergeQueueTestingResults,
+        "answer": answers.TestingResults,
+        "refusals": NO_QUEUE,
+    },
+    "createQueue": {
+        "summary": "Create a merge queue for a branch",
+        "request": requests.CreateQueue,
+        "answer": answers.WholeQueue,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (
+            Code.UNKNOWN_FIELD,
+            Code.INVALID_REPO,
+            Code.INVALID_BRANCH,
+            Code.HOST_NOT_ALLOWED,
+            Code.REPOSITORY_NOT_FOUND,
+            Code.QUEUE_ALREADY_EXISTS,
+            Code.BRANCH_NOT_FOUND,
+            *PROVIDER,
+        ),
+    },
+    "getQueue": {
+        "summary": "Read a queue's state, settings and enqueued pull requests",
+        "request": requests.GetQueue,
+        "answer": answers.WholeQueue,
+        "refusals": NO_QUEUE,
+    },
+    "listQueues": {
+        "summary": "List the queues that the token may see",
+        "request": requests.ListQueues,
+        "answer": answers.Queues,
+    },
+    "updateQueue": {
+        "summary": "Change a queue's settings or state",
+        "request": requests.UpdateQueue,
+        "answer": answers.WholeQueue,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (*NO_QUEUE, Code.UNKNOWN_FIELD, Code.MODE_SWITCH_IN_PROGRESS),
+    },
+    "deleteQueue": {
+        "summary": "Delete an empty queue",
+        "request": requests.DeleteQueue,
+        "answer": answers.QueueDeleted,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (*NO_QUEUE, Code.QUEUE_NOT_EMPTY),
+    },
+    "reportCommitStatus": {
+        "summary": "Report what a check says about a commit",
+        "request": requests.ReportCommitStatus,
+        "answer": answers.StatusAccepted,
+        "scope": Scope.STATUS,
+        "writes": True,
+        "refusals": (Code.INVALID_REPO, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND, Code.QUEUE_NOT_FOUND),
+    },
+    "getMergeQueueMetrics": {
+        "summary": "Read the queues' metrics in the Prometheus text format",
+        "request": requests.GetMergeQueueMetrics,
+        "answer": None,
+        "method": "GET",
+        "media_type": METRICS,
+        "refusals": (Code.QUEUE_NOT_FOUND,),
+    },
+}
+
+
+def endpoints(handlers: Mapping[str, Handler]) -> tuple[Endpoint, ...]:
+    """The table with those who answer; raises when one is missing or too many."""
+    if handlers.keys() != TABLE.keys():
+        raise LookupError(f"no endpoint or no handler: {sorted(handlers.keys() ^ TABLE.keys())}")
+    return tuple(Endpoint(path=PREFIX + name, handler=handlers[name], **row) for name, row in TABLE.items())

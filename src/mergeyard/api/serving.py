@@ -1,0 +1,79 @@
+"""Serves one endpoint, in the order of checks that the contract promises."""
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from json import dumps
+from typing import Any
+
+from msgspec import Struct
+
+from mergeyard.api import door, head, query, strict_json, tolerance
+from mergeyard.api.endpoint import Call, Doorkeeper, Endpoint
+from mergeyard.api.head import Head
+from mergeyard.api.receiving import Body, Reception
+from mergeyard.api.reply import Reply
+from mergeyard.domain.tokens import Token
+from mergeyard.service.repeating import Repeat
+
+Route = Callable[[Head, Body], Awaitable[Reply]]
+
+REPLAYED = ((b"idempotency-replayed", b"true"),)
+
+
+def served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception) -> Route:
+    """The way of a request with a body: token → media type → size → JSON → schema → scope → handler."""
+    content_type = endpoint.media_type.encode()
+
+    async def route(above: Head, body: Body) -> Reply:
+        token = await door.admitted(doorkeeper, above)
+        head.refuse_other_media(above)
+        key = above.values.get(b"idempotency-key") if endpoint.writes else None
+        understand = _plainly(endpoint.request) if key is None else _for_repeating(endpoint)
+        request, digest = await reception.understood(body, understand)
+        door.refuse_without(token, endpoint.scope)
+        if digest is None:
+            return Reply(await endpoint.handler(Call(token, request, above.request_id)), content_type=content_type)
+        return await _once(endpoint, doorkeeper, token, above, request, digest)
+
+    return route
+
+
+def served_by_query(endpoint: Endpoint, doorkeeper: Doorkeeper) -> Route:
+    async def route(above: Head, _: Body) -> Reply:
+        token = await door.admitted(doorkeeper, above)
+        request = query.metrics_request(above.query)
+        door.refuse_without(token, endpoint.scope)
+        answer = await endpoint.handler(Call(token, request, above.request_id))
+        return Reply(answer, content_type=endpoint.media_type.encode())
+
+    return route
+
+
+async def _once(
+    endpoint: Endpoint, doorkeeper: Doorkeeper, token: Token, above: Head, request: Struct, digest: bytes
+) -> Reply:
+    key = head.idempotency_key(above)
+    assert key is not None
+    repeat = Repeat(token.id, key, digest)
+    async with doorkeeper.once(repeat) as stored:
+        if stored is not None:
+            return Reply(stored, headers=REPLAYED)
+        return Reply(await endpoint.handler(Call(token, request, above.request_id, repeat)))
+
+
+def _plainly(kind: type[Struct]) -> Callable[[bytes], tuple[Struct, None]]:
+    return lambda body: (tolerance.request(kind, strict_json.parse(body)), None)
+
+
+def _for_repeating(endpoint: Endpoint) -> Callable[[bytes], tuple[Struct, bytes]]:
+    def understand(body: bytes) -> tuple[Struct, bytes]:
+        members = strict_json.parse(body)
+        return tolerance.request(endpoint.request, members), digest(endpoint.path, members)
+
+    return understand
+
+
+def digest(path: str, members: dict[str, Any]) -> bytes:
+    """The same for the same path and JSON, however it is spaced and ordered."""
+    canonical = dumps(members, sort_keys=True, separators=(",", ":"))
+    return sha256(f"{path}\n{canonical}".encode()).digest()

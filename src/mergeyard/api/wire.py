@@ -1,0 +1,108 @@
+"""The kinds of values on the wire: what each means, how it is read, and how the OpenAPI document shows it."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from mergeyard.api import reading
+from mergeyard.api.reading import Read
+from mergeyard.domain import ids
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.targets import Targets
+
+SHOWN = "x-shown"
+"""Under this key a kind says how it is shown, where that is not how it is kept."""
+A_BRANCH = (
+    r"^(?!-)(?!mergeyard(?:/|$))(?!HEAD$)(?!\.)(?!/)(?!.*(?:\.\.|//|/\.|@\{|\.lock(?:/|$)))"
+    r"[^\u0000-\u0020\u007f~^:?*\[\\]+(?<![./])$"
+)
+
+
+def says(text: str) -> Meta:
+    return Meta(description=text)
+
+
+def shown(text: str, schema: dict[str, Any]) -> Meta:
+    return Meta(description=text, extra_json_schema={SHOWN: schema})
+
+
+PrNumber = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=2**31 - 1,
+        description="The pull request's number; a string of digits is taken too.",
+        extra_json_schema={
+            SHOWN: {
+                "anyOf": [
+                    {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+                    {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
+                ]
+            }
+        },
+    ),
+    Read(reading.number),
+]
+Priority = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=255,
+        description="0 is the highest. `urgent` is 0, `high` 10, `medium` 100, `low` 200.",
+        extra_json_schema={
+            SHOWN: {
+                "anyOf": [
+                    {"type": "integer", "minimum": 0, "maximum": 255},
+                    {"type": "string", "enum": list(reading.PRIORITIES)},
+                ]
+            }
+        },
+    ),
+    Read(reading.priority),
+]
+Sha = Annotated[
+    ids.Sha,
+    shown("A commit's full name.", {"type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$"}),
+    Read(reading.sha),
+]
+Time = Annotated[
+    Instant,
+    shown("ISO 8601 with an offset or Z.", {"type": "string", "format": "date-time"}),
+    Read(reading.time),
+]
+TargetBranch = Annotated[
+    str,
+    shown("The branch that the merge queue targets.", {"type": "string", "maxLength": 255, "pattern": A_BRANCH}),
+    Read(reading.target_branch),
+]
+ImpactedTargets = Annotated[
+    Targets,
+    shown(
+        "Names of build or test targets, or `ALL`. An empty list means that it impacts nothing.",
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 1024}},
+                {"type": "string", "enum": ["ALL", "IMPACTS_ALL"]},
+            ]
+        },
+    ),
+    Read(reading.targets),
+]
+_PART = {"type": "string", "minLength": 1, "maxLength": 100, "pattern": r"^(?!-)(?!\.{1,2}$)[A-Za-z0-9._-]+$"}
+
+
+class RepoReference(Struct, frozen=True):
+    """Which repository is meant."""
+
+    host: Annotated[str, says("Host name of the Git provider."), Read(reading.host)]
+    owner: Annotated[str, shown("Owner or organization.", _PART), Read(reading.part_of_a_repository)]
+    name: Annotated[str, shown("Name of the repository.", _PART), Read(reading.part_of_a_repository)]
+
+    @classmethod
+    def to(cls, repo: Repo) -> "RepoReference":
+        return cls(repo.host, repo.owner, repo.name)
+
+    @property
+    def repo(self) -> Repo:
+        return Repo(self.host, self.owner, self.name)

@@ -1,0 +1,26 @@
+"""Options that several commands share, and how they become settings or a clear end."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from mergeyard.settings import Settings, SettingsError, load
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The settings file, else ./mergeyard.toml.")]
+DataDir = Annotated[str | None, typer.Option("--data-dir", help="The folder that holds everything.")]
+DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="The database, if not in the data directory.")]
+
+
+def load_settings(config: Path | None, options: Mapping[str, object]) -> Settings:
+    try:
+        return load(config, os.environ, options)
+    except SettingsError as error:
+        stop_with(str(error))
+
+
+def stop_with(words: str) -> NoReturn:
+    typer.echo(words, err=True)
+    raise typer.Exit(1)

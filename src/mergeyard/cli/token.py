@@ -1,0 +1,136 @@
+"""Commands around API tokens; they work beside a running server."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mergeyard import wiring
+from mergeyard.adapters.clock import WallClock
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
+from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
+from mergeyard.ports.store import StoreTrouble
+from mergeyard.service.tokens import Tokens
+from mergeyard.settings import Settings
+
+app = typer.Typer(name="token", no_args_is_help=True, help="API tokens.")
+
+UNITS = {"h": HOUR, "d": 24 * HOUR, "w": 7 * 24 * HOUR}
+A_NAME = re.compile(r"[^\s#\x00-\x1f][^#\x00-\x1f]{0,99}")
+
+Outcome = TypeVar("Outcome")
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="Who uses it; shown wherever something was done with it.")],
+    scope: Annotated[list[Scope] | None, typer.Option(help="What it may do: read, submit and targets if none.")] = None,
+    repo: Annotated[list[str] | None, typer.Option(help="Only this repository: host/owner/name.")] = None,
+    expires: Annotated[str | None, typer.Option(help="When it ends: 12h, 90d, 8w. Without: never.")] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Make a token and print it, this once."""
+    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    if not A_NAME.fullmatch(name):
+        stop_with("A token's name has 1 to 100 characters, no # and no line break: choose another --name.")
+    repos, lifetime = [_repo(each) for each in repo or ()], _lifetime(expires)
+    made = _with_tokens(settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
+    typer.echo(made[1])
+
+
+@app.command("list")
+def show(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List all tokens, without their secrets."""
+    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    tokens = _with_tokens(settings, lambda tokens: tokens.all())
+    if as_json:
+        typer.echo(msgspec.json.encode([_described(token) for token in tokens]).decode())
+        return
+    table = Table("id", "name", "scopes", "repositories", "created", "expires", "state")
+    for token in tokens:
+        table.add_row(*(value or "–" for value in _described(token).values()))
+    Console().print(table)
+
+
+@app.command()
+def revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard token list` shows it.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Take a token back, at once."""
+    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    revoked = _with_tokens(settings, lambda tokens: tokens.revoke(token_id))
+    if revoked is None:
+        stop_with(f"There is no token {token_id}: `mergeyard token list` shows those there are.")
+    typer.echo(f"Revoked {revoked.name} ({revoked.id}).", err=True)
+
+
+def _with_tokens(settings: Settings, use: Callable[[Tokens], Awaitable[Outcome]]) -> Outcome:
+    async def run() -> Outcome:
+        store, tokens = wiring.open_tokens(settings)
+        await store.open()
+        try:
+            return await use(tokens)
+        finally:
+            await store.close()
+
+    try:
+        return asyncio.run(run())
+    except StoreTrouble as trouble:
+        stop_with(str(trouble))
+
+
+def _repo(text: str) -> Repo:
+    host, _, rest = text.partition("/")
+    owner, _, name = rest.rpartition("/")
+    if not (host and owner and name):
+        stop_with(f"{text} names no repository: write --repo host/owner/name.")
+    return Repo(host.lower(), owner, name)
+
+
+def _lifetime(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,4})([hdw])", text)
+    if found is None:
+        stop_with(f"{text} is no time: write --expires 12h, 90d or 8w.")
+    return int(found[1]) * UNITS[found[2]]
+
+
+def _described(token: Token) -> dict[str, str | None]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": " ".join(sorted(token.scopes)),
+        "repositories": " ".join(sorted(map(str, token.repos))) or None,
+        "created": _date(token.created_at),
+        "expires": _date(token.expires_at),
+        "state": _state(token),
+    }
+
+
+def _state(token: Token) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    return "valid" if token.valid(WallClock().now()) else "expired"
+
+
+def _date(instant: Instant | None) -> str | None:
+    return None if instant is None else datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,58 @@
+"""Every code with which a request is refused, and the exception that carries it."""
+
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    INVALID_JSON = "invalid_json"
+    DUPLICATE_KEY = "duplicate_key"
+    JSON_TOO_DEEP = "json_too_deep"
+    JSON_TOO_COMPLEX = "json_too_complex"
+    INVALID_STRING = "invalid_string"
+    INVALID_REQUEST = "invalid_request"
+    UNKNOWN_FIELD = "unknown_field"
+    INVALID_REPO = "invalid_repo"
+    INVALID_BRANCH = "invalid_branch"
+    HOST_NOT_ALLOWED = "host_not_allowed"
+    MISSING_TOKEN = "missing_token"
+    INVALID_TOKEN = "invalid_token"
+    INSUFFICIENT_SCOPE = "insufficient_scope"
+    NOT_FOUND = "not_found"
+    QUEUE_NOT_FOUND = "queue_not_found"
+    PR_NOT_FOUND = "pr_not_found"
+    PR_NOT_SUBMITTED = "pr_not_submitted"
+    TEST_RUN_NOT_FOUND = "test_run_not_found"
+    REPOSITORY_NOT_FOUND = "repository_not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    REQUEST_TIMEOUT = "request_timeout"
+    BODY_TOO_LARGE = "body_too_large"
+    URI_TOO_LONG = "uri_too_long"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    QUEUE_ALREADY_EXISTS = "queue_already_exists"
+    QUEUE_NOT_EMPTY = "queue_not_empty"
+    PR_ALREADY_MERGED = "pr_already_merged"
+    PR_CLOSED = "pr_closed"
+    PR_NOT_IN_QUEUE = "pr_not_in_queue"
+    MERGE_IN_PROGRESS = "merge_in_progress"
+    TESTS_NOT_RUNNING = "tests_not_running"
+    SHA_MISMATCH = "sha_mismatch"
+    MODE_SWITCH_IN_PROGRESS = "mode_switch_in_progress"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    BRANCH_NOT_FOUND = "branch_not_found"
+    RATE_LIMITED = "rate_limited"
+    INTERNAL_ERROR = "internal_error"
+    PROVIDER_ERROR = "provider_error"
+    PROVIDER_UNAVAILABLE = "provider_unavailable"
+    STORAGE_UNAVAILABLE = "storage_unavailable"
+    PROVIDER_TIMEOUT = "provider_timeout"
+
+
+class Refused(Exception):
+    """A request that changed nothing, and why, in words that tell a person what to do next."""
+
+    def __init__(self, code: Code, detail: str, *, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.retry_after = retry_after

@@ -1,0 +1,47 @@
+"""Lists of pull requests: page by page, several at once, and what happened to one."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from mergeyard.domain.ids import PrNumber, Ticket
+from mergeyard.domain.journal import PrChanged
+from mergeyard.domain.repositories import QueueKey
+from mergeyard.ports.store import Page
+from mergeyard.service.errors import Code, Refused
+from mergeyard.service.submissions import Submissions
+from mergeyard.service.views import PullView, view
+from mergeyard.service.yard import Yard
+
+decode_entry = msgspec.json.Decoder(PrChanged).decode
+
+
+class Listing:
+    def __init__(self, yard: Yard, submissions: Submissions) -> None:
+        self._yard = yard
+        self._submissions = submissions
+
+    async def page(self, key: QueueKey, page: Page) -> tuple[list[PullView], Ticket | None]:
+        """Newest submission first, and where the next page begins, if there is one."""
+        keeper, now = self._yard.keeper(key), self._yard.clock.now()
+        one_more = msgspec.structs.replace(page, take=page.take + 1)
+        bodies = await self._yard.store.stays(keeper.id, one_more)
+        stays = [await self._submissions.stay_from(keeper, body) for body in bodies]
+        views = [view(keeper.queue, stay, now) for stay in stays]
+        more = len(stays) > page.take
+        return views[: page.take], stays[page.take - 1].ticket if more else None
+
+    async def several(self, key: QueueKey, numbers: Iterable[PrNumber]) -> tuple[list[PullView], list[PrNumber]]:
+        found, missing = list[PullView](), list[PrNumber]()
+        for number in dict.fromkeys(numbers):
+            try:
+                found.append(await self._submissions.show(key, number))
+            except Refused as refused:
+                if refused.code is not Code.PR_NOT_SUBMITTED:
+                    raise
+                missing.append(number)
+        return found, missing
+
+    async def timeline(self, key: QueueKey, ticket: Ticket) -> list[PrChanged]:
+        entries = await self._yard.store.timeline(self._yard.keeper(key).id, ticket)
+        return [decode_entry(entry.body) for entry in entries]

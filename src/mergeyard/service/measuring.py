@@ -1,0 +1,23 @@
+"""The figures of this process, for those who watch over it; each is explained in docs/metrics.md."""
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.process_collector import ProcessCollector
+
+REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+
+TURNS = Histogram(
+    "mergeyard_turn_seconds",
+    "From the first event of a turn until the turn is saved.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+    registry=REGISTRY,
+)
+EVENTS = Counter("mergeyard_turn_events", "Events that turns decided upon.", registry=REGISTRY)
+TASKS = Counter("mergeyard_tasks", "Tasks that were performed outside.", ["task", "outcome"], registry=REGISTRY)
+TASK_SECONDS = Histogram(
+    "mergeyard_task_seconds",
+    "How long a task took.",
+    ["task"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60),
+    registry=REGISTRY,
+)

@@ -1,0 +1,136 @@
+"""Builds test branches: merges the members of a run one by one, and pushes what comes of it.
+
+The branch that is there already is the answer, whoever built it: a build may be repeated after a crash, and
+commits made twice are two different commits.
+"""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.events import BuildRefusal, Event, PullTouched, RunBuilt, RunRefused
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.runs import Member, Run, Step
+from mergeyard.domain.tasks import BuildRun
+from mergeyard.ports.git import Conflict, GitTrouble, MissingObject, PushRefused, RefUpdate, Stale
+from mergeyard.service import wording
+from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, test_branch
+from mergeyard.service.performing.removed import holds_removed_commit
+from mergeyard.service.performing.stepping import Stepper, steps_of
+from mergeyard.service.site import Site
+
+
+async def build(site: Site, task: BuildRun) -> tuple[Event, ...]:
+    run = site.keeper.queue.runs.get(task.run)
+    if run is None:
+        return ()
+    try:
+        steps = await _chain(site, task)
+    except MissingObject:
+        await _fetch_all(site, task)
+        try:
+            steps = await _chain(site, task)
+        except MissingObject as error:
+            return _ask_about_members(task, error)
+    if isinstance(steps, RunRefused):
+        return (steps,)
+    return (await _push(site, task, run, steps),)
+
+
+async def _chain(site: Site, task: BuildRun) -> tuple[Step, ...] | RunRefused:
+    if not task.members:
+        return (await _bare_step(site, task),)
+    stepper = Stepper(site.mirror, task.method, task.run, task.base)
+    steps, onto = list[Step](), task.onto
+    for member in task.members:
+        if await holds_removed_commit(site, member.head, task.forbidden):
+            return _refuse(task, member, BuildRefusal.CONTAINS_REMOVED_COMMIT)
+        step = await stepper.step(member, _title(site, member), onto)
+        refusal = await _refusal(site, task, member, onto, step)
+        if isinstance(step, Conflict) or refusal is not None:
+            return refusal or _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
+        steps.append(step)
+        onto = step.commit
+    return tuple(steps)
+
+
+async def _bare_step(site: Site, task: BuildRun) -> Step:
+    """A commit of its own that changes nothing: statuses on the target's commit itself may be others' old ones."""
+    tree = await site.mirror.tree(task.onto)
+    commit = await site.mirror.commit(tree, (task.onto,), wording.bare_message(task.run))
+    return Step(commit, task.onto, tree)
+
+
+async def _refusal(site: Site, task: BuildRun, member: Member, onto: Sha, step: Step | Conflict) -> RunRefused | None:
+    """Whether it is the member's own fault. Only what looks wrong is compared with the base, which costs a merge."""
+    if isinstance(step, Conflict):
+        return await _explain_conflict(site, task, member, step)
+    if step.tree != await site.mirror.tree(onto):
+        return None
+    if await site.mirror.holds(task.base, member.head):
+        return _refuse(task, member, BuildRefusal.ALREADY_CONTAINED)
+    if await site.mirror.merge(task.base, member.head) == await site.mirror.tree(task.base):
+        return _refuse(task, member, BuildRefusal.NOTHING_TO_MERGE)
+    return None
+
+
+async def _explain_conflict(site: Site, task: BuildRun, member: Member, conflict: Conflict) -> RunRefused:
+    alone = await Stepper(site.mirror, task.method, task.run, task.base).step(member, "", task.base)
+    if isinstance(alone, Conflict):
+        return replace(_refuse(task, member, BuildRefusal.CONFLICTS_WITH_TARGET), words=_conflict_words(alone))
+    stack = (*task.beneath, *task.members)
+    ahead = stack[: stack.index(member)]
+    blockers = [
+        other.ticket for other in ahead if isinstance(await site.mirror.merge(other.head, member.head), Conflict)
+    ]
+    refused = _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
+    return replace(refused, blockers=tuple(blockers), words=_conflict_words(conflict))
+
+
+async def _push(site: Site, task: BuildRun, run: Run, steps: tuple[Step, ...]) -> RunBuilt | RunRefused:
+    ref = branch_ref(test_branch(run))
+    outcome = await site.mirror.push(RefUpdate(ref, None, steps[-1].commit))
+    if isinstance(outcome, PushRefused):
+        culprit = (task.members or task.beneath)[-1:]
+        if not culprit:
+            raise GitTrouble(f"the host refuses the test branch {ref}: {outcome.words}")
+        return replace(_refuse(task, culprit[0], BuildRefusal.REFUSED), words=outcome.words)
+    if isinstance(outcome, Stale):
+        return RunBuilt(run=task.run, steps=await _steps_that_are_there(site, task, ref))
+    return RunBuilt(run=task.run, steps=steps)
+
+
+async def _steps_that_are_there(site: Site, task: BuildRun, ref: str) -> tuple[Step, ...]:
+    there = (await site.mirror.fetch([ref])).get(ref)
+    if there is None:
+        raise GitTrouble(f"{ref} was there and is gone")
+    if not task.members:
+        return (Step(there, task.onto, await site.mirror.tree(there)),)
+    steps = await steps_of(site.mirror, task.onto, there, task.members)
+    if steps is None:
+        await site.mirror.push(RefUpdate(ref, there, None))
+        raise GitTrouble(f"{ref} held something else and was removed")
+    return steps
+
+
+async def _fetch_all(site: Site, task: BuildRun) -> None:
+    heads = (site.host.head_ref(member.number) for member in (*task.beneath, *task.members))
+    await site.mirror.fetch([site.target_ref, TEST_BRANCHES, *heads])
+
+
+def _ask_about_members(task: BuildRun, error: MissingObject) -> tuple[Event, ...]:
+    """A head that nobody can give us any more has been replaced: a look at its pull request will tell."""
+    if not task.members:
+        raise error
+    return tuple(PullTouched(number=member.number) for member in task.members)
+
+
+def _title(site: Site, member: Member) -> str:
+    stay = site.keeper.queue.submissions.get(member.ticket)
+    return "" if stay is None else stay.pull.title
+
+
+def _refuse(task: BuildRun, member: Member, refusal: BuildRefusal) -> RunRefused:
+    return RunRefused(run=task.run, ticket=member.ticket, refusal=refusal)
+
+
+def _conflict_words(conflict: Conflict) -> str:
+    return f"Conflicts in {', '.join(wording.harmless(path) for path in conflict.paths[:10])}"

@@ -1,0 +1,47 @@
+"""Removes test branches: of runs that are over, and of runs that nobody knows any more."""
+
+from collections.abc import Collection
+
+from mergeyard.domain.events import BranchDeleted, Event
+from mergeyard.domain.ids import RunId
+from mergeyard.domain.tasks import DeleteBranch
+from mergeyard.ports.git import GitTrouble, Mirror, PushRefused, RefUpdate
+from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, run_of, test_branch
+from mergeyard.service.site import Site
+
+
+async def delete_branch(site: Site, task: DeleteBranch) -> tuple[Event, ...]:
+    run = site.keeper.queue.runs.get(task.run)
+    if run is not None:
+        await remove(site.mirror, branch_ref(test_branch(run)))
+    return (BranchDeleted(run=task.run),)
+
+
+async def remove(mirror: Mirror, ref: str) -> None:
+    there = (await mirror.remote_refs(ref)).get(ref)
+    if there is None:
+        return
+    outcome = await mirror.push(RefUpdate(ref, there, None))
+    if isinstance(outcome, PushRefused):
+        raise GitTrouble(f"the host does not let us delete {ref}: {outcome.words}")
+
+
+async def remove_if_given_up(site: Site, run: RunId) -> None:
+    """A run that was given up while its branch was being pushed is known no more, and nobody else would remove it."""
+    if run in site.keeper.queue.runs:
+        return
+    for ref, owner in (await stray_branches(site.mirror)).items():
+        if owner == run:
+            await remove(site.mirror, ref)
+
+
+async def stray_branches(mirror: Mirror) -> dict[str, RunId]:
+    """Every test branch that is there, with the run it was made for."""
+    named = {ref: run_of(ref) for ref in await mirror.remote_refs(TEST_BRANCHES)}
+    return {ref: run for ref, run in named.items() if run is not None}
+
+
+async def sweep(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> None:
+    for ref, run in branches.items():
+        if run not in known:
+            await remove(mirror, ref)

@@ -1,0 +1,98 @@
+"""Moves the target to what was tested, or finds out whether that was done already.
+
+The run's own test branch is the permission: one push moves the target and deletes the branch, both only from their
+expected values. So a push that comes late, or twice, can land nothing.
+"""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.events import Event, LandingLost, LandingMissed, LandingRefused, LandingSucceeded, TargetTouched
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.tasks import Land
+from mergeyard.ports.git import GitTrouble, PushRefused, RefUpdate
+from mergeyard.service.naming_branches import branch_ref, test_branch
+from mergeyard.service.performing.marking import mark_merged
+from mergeyard.service.repository_config import FILE
+from mergeyard.service.site import Site
+
+ATTEMPTS = 3
+
+
+async def land(site: Site, task: Land) -> tuple[Event, ...]:
+    branch = _test_branch_ref(site, task)
+    for _ in range(ATTEMPTS):
+        outcome = await _attempt(site, task, branch)
+        if outcome is not None:
+            return outcome
+    raise GitTrouble("the target is where we expect it, and yet it cannot be moved")
+
+
+async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, ...] | None:
+    """What the host shows is the answer; only when it shows that nothing has happened yet, something is pushed."""
+    tip, permission = await _read(site, branch)
+    new = task.steps[-1].commit
+    if await _landed(site, tip, new):
+        return await _succeed(site, task)
+    if branch is not None and permission != task.tested_tip:
+        return await _succeed_or_lose(site, task)
+    if tip != task.expected or not await site.mirror.holds(new, task.expected):
+        return await _give_up(site, task, branch)
+    outcome = await site.mirror.push(*_updates(site, task, branch, new))
+    return (LandingRefused(landing=task.landing, words=outcome.words),) if isinstance(outcome, PushRefused) else None
+
+
+def _test_branch_ref(site: Site, task: Land) -> str | None:
+    """None for a direct merge, which no run verified."""
+    if task.run is None:
+        return None
+    return branch_ref(test_branch(site.keeper.queue.runs[task.run]))
+
+
+async def _read(site: Site, branch: str | None) -> tuple[Sha | None, Sha | None]:
+    wanted = [site.target_ref] if branch is None else [site.target_ref, branch]
+    refs = await site.mirror.fetch(wanted)
+    return refs.get(site.target_ref), None if branch is None else refs.get(branch)
+
+
+async def _landed(site: Site, tip: Sha | None, new: Sha) -> bool:
+    return tip is not None and await site.mirror.holds(tip, new)
+
+
+def _updates(site: Site, task: Land, branch: str | None, new: Sha) -> list[RefUpdate]:
+    updates = [RefUpdate(site.target_ref, task.expected, new)]
+    if branch is not None:
+        updates.append(RefUpdate(branch, task.tested_tip, None))
+    return updates
+
+
+async def _succeed_or_lose(site: Site, task: Land) -> tuple[Event, ...]:
+    """Without the permission nothing can land any more, so what the target shows now is the end of it."""
+    tip, _ = await _read(site, None)
+    if await _landed(site, tip, task.steps[-1].commit):
+        return await _succeed(site, task)
+    return (LandingLost(landing=task.landing),)
+
+
+async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, ...]:
+    """First the permission is withdrawn, then the target is read once more: a push of ours may still be on its way."""
+    if branch is not None:
+        await site.mirror.push(RefUpdate(branch, task.tested_tip, None))
+        tip, permission = await _read(site, branch)
+        if permission is not None:
+            raise GitTrouble("the test branch could not be removed")
+        if await _landed(site, tip, task.steps[-1].commit):
+            return await _succeed(site, task)
+    return (LandingMissed(landing=task.landing),)
+
+
+async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:
+    await mark_merged(site, task.members, task.steps)
+    steps = [replace(step, tree=await site.mirror.tree(step.commit)) for step in task.steps]
+    succeeded = LandingSucceeded(landing=task.landing, steps=tuple(steps))
+    return (succeeded, TargetTouched()) if await _changes_the_rules(site, task) else (succeeded,)
+
+
+async def _changes_the_rules(site: Site, task: Land) -> bool:
+    """What landed may ask for other statuses than before."""
+    before, after = task.expected, task.steps[-1].commit
+    return await site.mirror.file(before, FILE) != await site.mirror.file(after, FILE)

@@ -1,0 +1,124 @@
+"""Looks at the world for the engine: the target, pull requests, checks, a head that may merge directly."""
+
+import asyncio
+
+import structlog
+from msgspec.structs import replace
+
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.events import Event, HeadExamined, LandingRead, PullSeen, TargetSeen
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.pulls import HeadExam, PullRequest
+from mergeyard.domain.required import Required, RequiredSource
+from mergeyard.domain.states import CheckState
+from mergeyard.domain.tasks import ExamineHead, LookAtPull, LookAtTarget, ReadPulls
+from mergeyard.ports.git import MissingObject
+from mergeyard.ports.host import Unreadable
+from mergeyard.ports.store import Store
+from mergeyard.service import shelving, wording
+from mergeyard.service.performing.removed import holds_removed_commit
+from mergeyard.service.repository_config import FILE, Broken, parse
+from mergeyard.service.sight import Sight
+from mergeyard.service.site import Site
+
+log = structlog.get_logger()
+
+
+async def look_at_target(site: Site, task: LookAtTarget) -> tuple[Event, ...]:
+    as_of = site.keeper.queue.counters.turns
+    tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
+    if tip is None:
+        return (TargetSeen(tip=None, as_of=as_of),)
+    seen = TargetSeen(
+        tip=tip,
+        as_of=as_of,
+        required=await required_statuses(site, tip),
+        removed=await _removed(site, task.known_tip, tip),
+        restored=await _restored(site, task, tip),
+    )
+    return (seen,)
+
+
+async def _restored(site: Site, task: LookAtTarget, tip: Sha) -> frozenset[Sha]:
+    """What was taken off was not in the tip that we knew: if it is there again, it is among what came since."""
+    if not task.removed or task.known_tip is None:
+        return frozenset()
+    came = await site.mirror.commits(tip, without=[task.known_tip])
+    return task.removed.intersection(commit.sha for commit in came)
+
+
+async def required_statuses(site: Site, tip: Sha) -> Required:
+    """As the repository asks for them at the target's head, else as the host protects the branch."""
+    text = await site.mirror.file(tip, FILE)
+    if text is not None:
+        config = parse(text)
+        if isinstance(config, Broken):
+            return Required(config_error=config.words)
+        if config.required_statuses:
+            return Required(config.required_statuses, RequiredSource.SERVICE_CONFIG)
+    protection = await site.host.required_statuses(site.repo, site.keeper.key.branch)
+    return Required(protection, RequiredSource.BRANCH_PROTECTION)
+
+
+async def _removed(site: Site, known_tip: Sha | None, tip: Sha) -> frozenset[Sha]:
+    if known_tip is None or known_tip == tip:
+        return frozenset()
+    try:
+        return frozenset(commit.sha for commit in await site.mirror.commits(known_tip, without=[tip]))
+    except MissingObject:
+        return frozenset()
+
+
+async def look_at_pull(site: Site, sight: Sight, store: Store, task: LookAtPull) -> tuple[Event, ...]:
+    as_of = site.keeper.queue.counters.turns
+    pull = await _seen(site, sight, task.number)
+    if pull is None:
+        return ()
+    body = await store.targets(site.keeper.id, pull.number, pull.head)
+    targets = None if body is None else shelving.decode_targets(body)
+    return (PullSeen(pull=pull, as_of=as_of, targets=targets),)
+
+
+async def read_pulls(site: Site, sight: Sight, task: ReadPulls) -> tuple[Event, ...]:
+    as_of = site.keeper.queue.counters.turns
+    pulls = await asyncio.gather(*(_seen(site, sight, number) for number in task.numbers))
+    found = tuple(pull for pull in pulls if pull is not None)
+    return (LandingRead(landing=task.landing, pulls=found, as_of=as_of),)
+
+
+async def _seen(site: Site, sight: Sight, number: PrNumber) -> PullRequest | None:
+    """One that the host knows no more, or tells nonsense about, is as good as closed."""
+    try:
+        pull = await sight.look(site, number)
+    except Unreadable as trouble:
+        log.warning("a pull request cannot be read", repo=str(site.repo), number=number, words=str(trouble))
+        pull = None
+    stay = site.keeper.queue.submission_of(number)
+    return pull if pull is not None or stay is None else replace(stay.pull, is_open=False)
+
+
+async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, ...]:
+    mirror, queue = site.mirror, site.keeper.queue
+    tree = await mirror.tree(task.head)
+    statuses = await store.statuses(site.repo, task.head)
+    exam = HeadExam(
+        tip=task.tip,
+        contains_tip=await mirror.holds(task.head, task.tip),
+        changes_something=tree != await mirror.tree(task.tip),
+        holds_removed_commit=await holds_removed_commit(site, task.head, task.forbidden),
+        passed=frozenset(status.context for status in statuses if status.check is CheckState.PASSED),
+        commit=await _direct_commit(site, task, tree, queue.config.merge_method),
+        tree=tree,
+    )
+    return (HeadExamined(ticket=task.ticket, exam=exam),)
+
+
+async def _direct_commit(site: Site, task: ExamineHead, tree: Sha, method: MergeMethod) -> Sha:
+    """A head that stands on the tip is already what a rebase would make of it."""
+    if method is MergeMethod.REBASE:
+        return task.head
+    stay = site.keeper.queue.submissions.get(task.ticket)
+    message = wording.direct_message(task.number, "" if stay is None else stay.pull.title)
+    if method is MergeMethod.MERGE_COMMIT:
+        return await site.mirror.commit(tree, (task.tip, task.head), message)
+    return await site.mirror.commit(tree, (task.tip,), message, (await site.mirror.read(task.head)).author)

@@ -1,0 +1,20 @@
+"""Has the host show as merged what was merged."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from mergeyard.domain.runs import Member, Step
+from mergeyard.ports.host import HostTrouble
+from mergeyard.service.site import Site
+
+log = structlog.get_logger()
+
+
+async def mark_merged(site: Site, members: Sequence[Member], steps: Sequence[Step]) -> None:
+    """The commits are on the target, and that is what counts: a mark that cannot be set keeps nobody waiting."""
+    for member, step in zip(members, steps, strict=False):
+        try:
+            await site.host.mark_merged(site.repo, member.number, member.head, step.commit)
+        except HostTrouble as trouble:
+            log.warning("it is merged, but not shown so", repo=str(site.repo), number=member.number, words=str(trouble))

@@ -1,0 +1,77 @@
+"""Makes the commits that one pull request becomes on top of another commit, by the queue's merge method."""
+
+from typing import assert_never
+
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.runs import Member, Step
+from mergeyard.ports.git import Conflict, Mirror
+from mergeyard.service import wording
+
+
+class Stepper:
+    def __init__(self, mirror: Mirror, method: MergeMethod, run: RunId, base: Sha) -> None:
+        self._mirror = mirror
+        self._method = method
+        self._run = run
+        self._base = base
+
+    async def step(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+        match self._method:
+            case MergeMethod.MERGE_COMMIT:
+                return await self._merge(member, title, onto)
+            case MergeMethod.SQUASH:
+                return await self._squash(member, title, onto)
+            case MergeMethod.REBASE:
+                return await self._rebase(member, title, onto)
+            case _:
+                assert_never(self._method)
+
+    async def _merge(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+        tree = await self._mirror.merge(onto, member.head)
+        if isinstance(tree, Conflict):
+            return tree
+        message = wording.merge_message(member.number, title, self._run)
+        commit = await self._mirror.commit(tree, (onto, member.head), message)
+        return Step(commit, onto, tree)
+
+    async def _squash(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+        tree = await self._mirror.merge(onto, member.head)
+        if isinstance(tree, Conflict):
+            return tree
+        author = (await self._mirror.read(member.head)).author
+        message = wording.squash_message(member.number, title, self._run)
+        commit = await self._mirror.commit(tree, (onto,), message, author)
+        return Step(commit, onto, tree)
+
+    async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+        """Its own commits one by one. Merges are left out, as are those whose change is there already."""
+        tip, tree = onto, await self._mirror.tree(onto)
+        for commit in await self._mirror.commits(member.head, without=[self._base]):
+            if len(commit.parents) != 1:
+                continue
+            picked = await self._mirror.pick(tip, commit.sha)
+            if isinstance(picked, Conflict):
+                return picked
+            if picked == tree:
+                continue
+            message = wording.rebase_message(member.number, commit.message, self._run)
+            tip, tree = await self._mirror.commit(picked, (tip,), message, commit.author), picked
+        if tip == onto:
+            tip = await self._mirror.commit(tree, (onto,), wording.squash_message(member.number, title, self._run))
+        return Step(tip, onto, tree)
+
+
+async def steps_of(mirror: Mirror, onto: Sha, tip: Sha, members: tuple[Member, ...]) -> tuple[Step, ...] | None:
+    """What every member became in a chain that was made before, if this is the chain of these members."""
+    commits = await mirror.first_parents(tip, down_to=onto)
+    if commits is None:
+        return None
+    last = {wording.pull_request_of(commit.message): commit for commit in commits}
+    if tuple(last) != tuple(member.number for member in members):
+        return None
+    steps, beneath = list[Step](), onto
+    for commit in last.values():
+        steps.append(Step(commit.sha, beneath, commit.tree))
+        beneath = commit.sha
+    return tuple(steps)

@@ -1,0 +1,137 @@
+"""Understands `.mergeyard.toml`, in which a repository says what must pass and how to check it."""
+
+import difflib
+from collections.abc import Iterator
+from itertools import islice
+from typing import cast
+
+from msgspec import Struct, ValidationError, convert
+
+from mergeyard.service import toml_document
+from mergeyard.service.toml_document import KeyPath, Unreadable
+
+FILE = ".mergeyard.toml"
+KEYS = ("version", "required_statuses", "checks")
+LARGEST_FILE = 64 * 1024
+MOST_COMPLAINTS = 3
+LONGEST_NAME = 255
+
+Table = dict[str, object]
+Complaint = tuple[KeyPath, str]
+
+
+class RepositoryConfig(Struct, frozen=True):
+    required_statuses: tuple[str, ...]
+    checks: dict[str, str]
+    """What to run for each status, where the service runs the checks itself."""
+
+
+class Broken(Struct, frozen=True):
+    """The file cannot be used, and the words tell its author why."""
+
+    words: str
+
+
+def absent() -> RepositoryConfig:
+    """What a repository without the file says."""
+    return RepositoryConfig((), {})
+
+
+def parse(content: bytes | None) -> RepositoryConfig | Broken:
+    """What the file says; None: it is not there."""
+    if content is None:
+        return absent()
+    if len(content) > LARGEST_FILE:
+        return Broken(f"{FILE}: {len(content)} bytes are too many; {LARGEST_FILE} are allowed")
+    document = toml_document.read(content)
+    if isinstance(document, Unreadable):
+        return Broken(f"{FILE} line {document.line}: {document.words}")
+    complaints = list(islice(complaints_about(document.values), MOST_COMPLAINTS + 1))
+    if complaints:
+        return broken(complaints, toml_document.lines_of_keys(document))
+    return config_of(document.values)
+
+
+def complaints_about(values: Table) -> Iterator[Complaint]:
+    yield from complaints_about_names(values)
+    yield from complaints_about_version(values)
+    if "required_statuses" in values:
+        yield from complaints_about_statuses(values["required_statuses"])
+    if "checks" in values:
+        yield from complaints_about_checks(values["checks"])
+
+
+def complaints_about_names(values: Table) -> Iterator[Complaint]:
+    for name in values:
+        if name not in KEYS:
+            close = difflib.get_close_matches(name[:LONGEST_NAME], KEYS, n=1)
+            yield (
+                (name,),
+                "unknown key" + (f" (did you mean {close[0]}?)" if close else f"; known are {', '.join(KEYS)}"),
+            )
+
+
+def complaints_about_version(values: Table) -> Iterator[Complaint]:
+    version = values.get("version")
+    if "version" not in values:
+        yield ("version",), "missing; write version = 1"
+    elif type(version) is not int:
+        yield ("version",), "expected the number 1"
+    elif version != 1:
+        yield ("version",), "expected 1, the only version there is"
+
+
+def complaints_about_statuses(statuses: object) -> Iterator[Complaint]:
+    path = ("required_statuses",)
+    names = list_of_strings(statuses)
+    if names is None:
+        yield path, "expected a list of strings"
+    elif not names:
+        yield path, "expected at least one status; leave the key out to require all of [checks]"
+    elif not all(map(is_name, names)):
+        yield path, f"expected names of 1 to {LONGEST_NAME} printable characters"
+
+
+def complaints_about_checks(checks: object) -> Iterator[Complaint]:
+    commands = table_of(checks)
+    if commands is None:
+        yield ("checks",), 'expected a table of commands, such as [checks] and unit = "make test" below it'
+        return
+    for name, command in commands.items():
+        if not is_name(name):
+            yield ("checks", name), f"expected a name of 1 to {LONGEST_NAME} printable characters"
+        elif not isinstance(command, str):
+            yield ("checks", name), "expected a command as a string"
+        elif not command.strip() or "\0" in command:
+            yield ("checks", name), "expected a command that a shell can run"
+
+
+def broken(complaints: list[Complaint], lines: dict[KeyPath, int]) -> Broken:
+    shown = [sentence(path, words, lines) for path, words in complaints[:MOST_COMPLAINTS]]
+    return Broken("; ".join(shown) + ("; and more" if len(complaints) > MOST_COMPLAINTS else ""))
+
+
+def sentence(path: KeyPath, words: str, lines: dict[KeyPath, int]) -> str:
+    key = ".".join(part if is_name(part) else ascii(part[:LONGEST_NAME]) for part in path)
+    return f"{FILE} line {lines.get(path, 1)}, {key}: {words}"
+
+
+def config_of(values: Table) -> RepositoryConfig:
+    checks = {name: str(command) for name, command in (table_of(values.get("checks")) or {}).items()}
+    required = list_of_strings(values.get("required_statuses")) or list(checks)
+    return RepositoryConfig(tuple(dict.fromkeys(required)), checks)
+
+
+def is_name(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable() and len(text) <= LONGEST_NAME
+
+
+def list_of_strings(value: object) -> list[str] | None:
+    try:
+        return convert(value, list[str])
+    except ValidationError:
+        return None
+
+
+def table_of(value: object) -> Table | None:
+    return cast(Table, value) if isinstance(value, dict) else None

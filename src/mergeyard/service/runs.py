@@ -1,0 +1,118 @@
+"""What people ask about runs: one of them in detail, and all that were decided in a time."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import PrNumber, RunId, Sha
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.pulls import Submission
+from mergeyard.domain.repositories import QueueKey
+from mergeyard.domain.runs import Member, Run
+from mergeyard.domain.states import RunStatus
+from mergeyard.domain.statuses import Status
+from mergeyard.domain.targets import Targets, union
+from mergeyard.ports.store import Store
+from mergeyard.service import shelving
+from mergeyard.service.errors import Code, Refused
+from mergeyard.service.naming_branches import BISECTION, test_branch
+from mergeyard.service.site import Sites
+from mergeyard.service.turn import Keeper
+from mergeyard.service.yard import Yard
+
+
+class TestedPull(Struct, frozen=True):
+    number: PrNumber
+    title: str
+    page: str | None
+
+
+class Impact(Struct, frozen=True):
+    """The targets of everything in the branch, and of only those that the run tests."""
+
+    all: Targets
+    tested: Targets
+
+
+class RunView(Struct, frozen=True, kw_only=True):
+    run: Run
+    branch: str
+    tip: Sha
+    base: Sha
+    pulls: tuple[TestedPull, ...]
+    dependents: tuple[PrNumber, ...]
+    statuses: tuple[Status, ...]
+    impact: Impact | None
+    """None until any targets were uploaded for the repository."""
+
+
+class DecidedRun(Struct, frozen=True):
+    number: PrNumber
+    run: Run
+
+
+class Runs:
+    def __init__(self, yard: Yard, sites: Sites) -> None:
+        self._yard = yard
+        self._sites = sites
+
+    @property
+    def _store(self) -> Store:
+        return self._yard.store
+
+    async def show(self, key: QueueKey, name: str) -> RunView:
+        keeper = self._yard.keeper(key)
+        run = await self._find(keeper, RunId(name.removesuffix(BISECTION)))
+        if run is None or run.started_at is None:
+            words = f"The queue for {key} has no test run {name}: see `testRunId` of a submitted pull request."
+            raise Refused(Code.TEST_RUN_NOT_FOUND, words)
+        return RunView(
+            run=run,
+            branch=test_branch(run),
+            tip=run.tip,
+            base=run.tested_upon,
+            pulls=tuple([await self._tested(keeper, member) for member in run.tested]),
+            dependents=tuple(member.number for member in run.beneath),
+            statuses=tuple(await self._store.statuses(key.repo, run.tip)),
+            impact=await self._impact(keeper, run),
+        )
+
+    async def decided(self, key: QueueKey, since: Instant, until: Instant) -> list[DecidedRun]:
+        """One line per run and pull request that it tested, the latest first."""
+        keeper = self._yard.keeper(key)
+        runs = map(shelving.decode_run, await self._store.decided_runs(keeper.id, since, until))
+        return [DecidedRun(member.number, run) for run in runs for member in run.tested]
+
+    async def find_by_id(self, name: RunId) -> tuple[Keeper, Run] | None:
+        for keeper in self._yard:
+            run = await self._find(keeper, name)
+            if run is not None:
+                return keeper, run
+        return None
+
+    async def _find(self, keeper: Keeper, name: RunId) -> Run | None:
+        known = keeper.queue.runs.get(name)
+        if known is not None:
+            return None if known.status is RunStatus.PREPARING else known
+        body = await self._store.run(keeper.id, name)
+        return None if body is None else shelving.decode_run(body)
+
+    async def _tested(self, keeper: Keeper, member: Member) -> TestedPull:
+        stay = keeper.queue.submissions.get(member.ticket) or await self._ended_stay(keeper, member)
+        repo = keeper.key.repo
+        page = self._sites.host(repo.host).pull_page(repo, member.number)
+        return TestedPull(member.number, "" if stay is None else stay.pull.title, page)
+
+    async def _ended_stay(self, keeper: Keeper, member: Member) -> Submission | None:
+        body = await self._store.stay(keeper.id, member.ticket)
+        return None if body is None else shelving.decode_stay(body)
+
+    async def _impact(self, keeper: Keeper, run: Run) -> Impact | None:
+        if not await self._store.any_targets(keeper.key.repo):
+            return None
+        return Impact(await self._union(keeper, run.stack), await self._union(keeper, run.tested))
+
+    async def _union(self, keeper: Keeper, members: Iterable[Member]) -> Targets:
+        """Of those whose targets are known."""
+        bodies = [await self._store.targets(keeper.id, member.number, member.head) for member in members]
+        return union(shelving.decode_targets(body) for body in bodies if body is not None)

@@ -1,0 +1,215 @@
+"""Takes a queue apart into what is stored, and puts it together again.
+
+Only what changed between two turns is written. Values never change in place, so a part that is the same object
+as before is the same part; where each pull request stands is not stored at all, but read off the rest. Nor is who
+is to be looked at: after a start everybody is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mergeyard.domain.ids import BatchId, PrNumber, RunId, Ticket
+from mergeyard.domain.landing import Landing
+from mergeyard.domain.line import Batch, Bisection, Line
+from mergeyard.domain.pulls import Submission
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.runs import Run
+from mergeyard.domain.sorted_map import SortedMap
+from mergeyard.domain.states import PrState
+from mergeyard.domain.target_branch import TargetBranch
+from mergeyard.domain.targets import Targets
+from mergeyard.engine import lanes
+from mergeyard.ports.store import Fact, LoadedQueue, RunRow, SaveTurn, StayRow
+
+encode = msgspec.json.Encoder().encode
+
+
+class Order(Struct, frozen=True):
+    """In which order the parts stand that are stored one by one."""
+
+    batches: tuple[BatchId, ...] = ()
+    bisections: tuple[BatchId, ...] = ()
+    runs: tuple[RunId, ...] = ()
+
+
+SHELVES: Mapping[str, Any] = {
+    "queue": Queue,
+    "order": Order,
+    "target": TargetBranch,
+    "landing": Landing,
+    "batch": Batch,
+    "bisection": Bisection,
+    "targets": Targets,
+}
+"""What kind of fact stands where; of the queue itself only what is on no other shelf."""
+
+decoders = {shelf: msgspec.json.Decoder(kind) for shelf, kind in SHELVES.items()}
+decode_stay = msgspec.json.Decoder(Submission).decode
+decode_run = msgspec.json.Decoder(Run).decode
+decode_targets = msgspec.json.Decoder(Targets).decode
+
+
+def changes(before: Queue, after: Queue, version: int, ended: Iterable[Submission], let_go: Iterable[Run]) -> SaveTurn:
+    """What must be written so that `after` is stored where `before` was."""
+    stays = tuple(_changed_stays(before, after))
+    return SaveTurn(
+        queue=after.id,
+        version=version,
+        facts=(*_changed_facts(before, after), *_changed_targets(before, after, stays)),
+        stays=(*(stay_row(stay, live=True) for stay in stays), *(stay_row(stay, live=False) for stay in ended)),
+        runs=(*_changed_runs(before, after), *(run_row(run, live=False) for run in let_go)),
+    )
+
+
+def restore(loaded: LoadedQueue) -> Queue:
+    parts = _read_parts(loaded.facts)
+    order: Order = parts["order"].get("", Order())
+    line = lanes.arrange(parts["batch"][str(batch)] for batch in order.batches)
+    runs = {run.id: run for run in map(decode_run, loaded.runs)}
+    queue = replace(
+        parts["queue"][""],
+        target=parts["target"][""],
+        landing=parts["landing"].get(""),
+        line=line,
+        bisections=tuple(parts["bisection"][str(bisection)] for bisection in order.bisections),
+        runs={run: runs[run] for run in order.runs},
+    )
+    for stay in map(decode_stay, loaded.stays):
+        queue = _put_stay(queue, replace(stay, targets=parts["targets"].get(str(stay.ticket))))
+    return queue
+
+
+def stay_row(stay: Submission, *, live: bool) -> StayRow:
+    return StayRow(
+        ticket=stay.ticket,
+        number=stay.number,
+        branch=stay.pull.branch,
+        state=stay.state,
+        submitted_at=stay.submitted_at,
+        live=live,
+        body=encode(replace(stay, targets=None)),
+    )
+
+
+def run_row(run: Run, *, live: bool) -> RunRow:
+    return RunRow(
+        id=run.id,
+        status=run.status,
+        started_at=run.started_at,
+        decided_at=run.decided_at,
+        live=live,
+        body=encode(run),
+    )
+
+
+def _changed_facts(before: Queue, after: Queue) -> Iterator[Fact]:
+    known = dict(_parts(before))
+    for place, part in _parts(after):
+        if known.pop(place, None) is not part:
+            yield Fact(*place, encode(part))
+    yield Fact("queue", "", encode(_alone(after)))
+    if _order(before) != _order(after):
+        yield Fact("order", "", encode(_order(after)))
+    for shelf, key in known:
+        yield Fact(shelf, key, None)
+
+
+def _parts(queue: Queue) -> Iterator[tuple[tuple[str, str], Any]]:
+    yield ("target", ""), queue.target
+    if queue.landing is not None:
+        yield ("landing", ""), queue.landing
+    for batch in queue.line.batches:
+        yield ("batch", str(batch.id)), batch
+    for bisection in queue.bisections:
+        yield ("bisection", str(bisection.id)), bisection
+
+
+def _order(queue: Queue) -> Order:
+    return Order(
+        batches=tuple(batch.id for batch in queue.line.batches),
+        bisections=tuple(bisection.id for bisection in queue.bisections),
+        runs=tuple(queue.runs),
+    )
+
+
+def _alone(queue: Queue) -> Queue:
+    return replace(
+        queue,
+        target=TargetBranch(name=queue.target.name),
+        landing=None,
+        line=Line(),
+        bisections=(),
+        runs={},
+        submissions=SortedMap[Ticket, Submission](),
+        tickets=SortedMap[PrNumber, Ticket](),
+        not_ready=SortedMap[tuple[int, Ticket], None](),
+        waiting={},
+        held=SortedMap[Ticket, None](),
+        looks=SortedMap[Ticket, int](),
+    )
+
+
+def _changed_runs(before: Queue, after: Queue) -> Iterator[RunRow]:
+    for run in after.runs.values():
+        if before.runs.get(run.id) is not run:
+            yield run_row(run, live=True)
+
+
+def _changed_stays(before: Queue, after: Queue) -> Iterator[Submission]:
+    """Chunks that both maps share hold nothing new."""
+    shared = {id(chunk) for chunk in before.submissions.chunks}
+    for chunk in after.submissions.chunks:
+        if id(chunk) not in shared:
+            for stay in chunk.values:
+                if before.submissions.get(stay.ticket) is not stay:
+                    yield stay
+
+
+def _changed_targets(before: Queue, after: Queue, stays: Iterable[Submission]) -> Iterator[Fact]:
+    """A list of targets may be long and seldom changes, so it is stored apart from the stay that it belongs to."""
+    for stay in stays:
+        known = before.submissions.get(stay.ticket)
+        if stay.targets is not (None if known is None else known.targets):
+            yield Fact("targets", str(stay.ticket), None if stay.targets is None else encode(stay.targets))
+    for ticket in _gone(before, after):
+        if before.submissions[ticket].targets is not None:
+            yield Fact("targets", str(ticket), None)
+
+
+def _gone(before: Queue, after: Queue) -> Iterator[Ticket]:
+    kept = {id(chunk) for chunk in after.submissions.chunks}
+    for chunk in before.submissions.chunks:
+        if id(chunk) not in kept:
+            yield from (ticket for ticket in chunk.keys if ticket not in after.submissions)
+
+
+def _read_parts(facts: Iterable[Fact]) -> dict[str, dict[str, Any]]:
+    parts: dict[str, dict[str, Any]] = {shelf: {} for shelf in SHELVES}
+    for fact in facts:
+        if fact.body is not None:
+            parts[fact.shelf][fact.key] = decoders[fact.shelf].decode(fact.body)
+    return parts
+
+
+def _put_stay(queue: Queue, stay: Submission) -> Queue:
+    queue = replace(
+        queue,
+        submissions=queue.submissions.put(stay.ticket, stay),
+        tickets=queue.tickets.put(stay.number, stay.ticket),
+    )
+    if stay.state is PrState.NOT_READY:
+        return replace(queue, not_ready=queue.not_ready.put((stay.not_ready_mark, stay.ticket), None))
+    if stay.hold is not None:
+        return replace(queue, held=queue.held.put(stay.ticket, None))
+    if _is_placed(queue, stay.ticket):
+        return queue
+    bucket = queue.waiting.get(stay.priority, SortedMap[Ticket, None]())
+    return replace(queue, waiting={**queue.waiting, stay.priority: bucket.put(stay.ticket, None)})
+
+
+def _is_placed(queue: Queue, ticket: Ticket) -> bool:
+    return ticket in queue.line.tickets or any(ticket in bisection.members for bisection in queue.bisections)

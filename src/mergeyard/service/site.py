@@ -1,0 +1,46 @@
+"""The place where a queue works: its keeper, its host, and the mirror of its repository."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from mergeyard.domain.repositories import Repo
+from mergeyard.ports.git import Git, Mirror
+from mergeyard.ports.host import Host
+from mergeyard.service.errors import Code, Refused
+from mergeyard.service.naming_branches import branch_ref
+from mergeyard.service.turn import Keeper
+
+
+class Site(Struct, frozen=True, eq=False):
+    keeper: Keeper
+    host: Host
+    mirror: Mirror
+
+    @property
+    def repo(self) -> Repo:
+        return self.keeper.key.repo
+
+    @property
+    def target_ref(self) -> str:
+        return branch_ref(self.keeper.key.branch)
+
+
+class Sites:
+    def __init__(self, hosts: Mapping[str, Host], git: Git) -> None:
+        self.hosts = hosts
+        self._git = git
+
+    def host(self, name: str) -> Host:
+        found = self.hosts.get(name)
+        if found is None:
+            words = f"The host {name} is not configured: use one of {', '.join(self.hosts) or 'none'}."
+            raise Refused(Code.HOST_NOT_ALLOWED, words)
+        return found
+
+    async def mirror(self, repo: Repo) -> Mirror:
+        return await self._git.mirror(str(repo), self.host(repo.host).remote(repo))
+
+    async def of(self, keeper: Keeper) -> Site:
+        repo = keeper.key.repo
+        return Site(keeper, self.host(repo.host), await self.mirror(repo))

@@ -1,0 +1,43 @@
+"""Sweeps up test branches whose runs nobody knows any more: what a crash between two effects may leave behind."""
+
+import asyncio
+
+import structlog
+
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.repositories import Repo
+from mergeyard.ports.git import GitTrouble
+from mergeyard.service.errors import Refused
+from mergeyard.service.performing import clearing
+from mergeyard.service.site import Sites
+from mergeyard.service.turn import Keeper
+from mergeyard.service.yard import Yard
+
+log = structlog.get_logger()
+
+INTERVAL = 5 * 60_000
+
+
+class Sweeper:
+    def __init__(self, yard: Yard, sites: Sites) -> None:
+        self._yard = yard
+        self._sites = sites
+        self._repos = set[Repo]()
+        """Also those whose last queue is gone: its branches may outlive it for a moment."""
+
+    def follow(self, keeper: Keeper, _: Queue | None) -> None:
+        self._repos.add(keeper.key.repo)
+
+    async def sweep_all(self) -> None:
+        self._repos |= {keeper.key.repo for keeper in self._yard}
+        await asyncio.gather(*map(self.sweep, self._repos))
+
+    async def sweep(self, repo: Repo) -> None:
+        """A run is known before its branch is pushed, so first the branches are read and then the runs."""
+        try:
+            mirror = await self._sites.mirror(repo)
+            branches = await clearing.stray_branches(mirror)
+            known = {run for keeper in self._yard.of_repo(repo) for run in keeper.queue.runs}
+            await clearing.sweep(mirror, known, branches)
+        except (GitTrouble, Refused) as trouble:
+            log.warning("test branches cannot be swept", repo=str(repo), words=str(trouble))

@@ -1,0 +1,114 @@
+"""Watches repositories: whatever differs from the last reading is news, and news is only a reason to look."""
+
+from collections.abc import Iterator, Mapping
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from mergeyard.domain.events import Event, HostFound, HostLost, PullTouched, TargetTouched
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.states import Mergeability, PrState
+from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.host import Host, HostTrouble
+from mergeyard.ports.store import StoreTrouble
+from mergeyard.service.background import Background
+from mergeyard.service.errors import Refused
+from mergeyard.service.naming_branches import branch_ref
+from mergeyard.service.sight import Sight
+from mergeyard.service.site import Sites
+from mergeyard.service.turn import Keeper
+from mergeyard.service.yard import Yard
+
+log = structlog.get_logger()
+
+INTERVAL = 1000
+
+Refs = Mapping[str, Sha]
+
+
+class Watch:
+    def __init__(self, yard: Yard, sites: Sites, sight: Sight, background: Background) -> None:
+        self._yard = yard
+        self._sites = sites
+        self._sight = sight
+        self._background = background
+        self._seen: dict[Repo, Refs] = {}
+        self._visited = set[Repo]()
+        """Those where somebody still is: a slow host keeps nobody from the others."""
+        self._tips = WeakKeyDictionary[Keeper, Sha | None]()
+        """Upon which tip each queue's pull requests were last looked at."""
+
+    async def look_around(self) -> None:
+        repos = {keeper.key.repo for keeper in self._yard}
+        for forgotten in self._seen.keys() - repos:
+            del self._seen[forgotten]
+        for repo in repos - self._visited:
+            self._visited.add(repo)
+            self._background.start(self._visit(repo))
+
+    async def _visit(self, repo: Repo) -> None:
+        keepers = self._yard.of_repo(repo)
+        try:
+            await self._look_at(repo, keepers)
+        except (HostTrouble, GitTrouble) as trouble:
+            log.warning("the host is in trouble", repo=str(repo), words=str(trouble))
+            await _tell_all(keepers, HostLost())
+        except (Refused, StoreTrouble) as trouble:
+            log.warning("a repository cannot be watched", repo=str(repo), words=str(trouble))
+        finally:
+            self._visited.discard(repo)
+
+    async def _look_at(self, repo: Repo, keepers: tuple[Keeper, ...]) -> None:
+        """It counts as seen when everybody was told of it."""
+        host = self._sites.host(repo.host)
+        refs = await host.refs(repo)
+        before = self._seen.get(repo)
+        changed = None if before is None else {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
+        for keeper in keepers:
+            tip = keeper.queue.target.tip
+            await _tell(keeper, (*_news(keeper, host, refs, changed), *self._second_chances(keeper)))
+            self._tips[keeper] = tip
+        if changed is None or changed:
+            await self._survey(keepers, refs)
+        self._seen[repo] = refs
+
+    def _second_chances(self, keeper: Keeper) -> Iterator[Event]:
+        """When another tip is recorded: who could not be merged may be mergeable now, or be part of the target."""
+        tip = keeper.queue.target.tip
+        if tip is None or self._tips.get(keeper) == tip:
+            return
+        for stay in keeper.queue.submissions.values():
+            doubtful = stay.state is PrState.NOT_READY and stay.pull.mergeability is not Mergeability.MERGEABLE
+            if doubtful or self._sight.knows_contained(tip, stay.pull.head):
+                yield PullTouched(number=stay.number)
+
+    async def _survey(self, keepers: tuple[Keeper, ...], refs: Refs) -> None:
+        targets = {branch_ref(keeper.key.branch) for keeper in keepers} & refs.keys()
+        if targets:
+            await self._sight.survey(await self._sites.of(keepers[0]), targets)
+
+
+async def _tell_all(keepers: tuple[Keeper, ...], event: Event) -> None:
+    for keeper in keepers:
+        try:
+            await keeper.tell(event)
+        except (Refused, StoreTrouble) as trouble:
+            log.warning("a queue cannot be told", queue=str(keeper.key), words=str(trouble))
+
+
+async def _tell(keeper: Keeper, news: tuple[Event, ...]) -> None:
+    found = (HostFound(),) if keeper.queue.host_lost_at is not None else ()
+    if not keeper.closed and (found or news):
+        await keeper.tell(*found, *news)
+
+
+def _news(keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> Iterator[Event]:
+    """At the first reading anything may have happened since we last looked."""
+    if changed is None or refs.get(branch_ref(keeper.key.branch)) != keeper.queue.target.tip:
+        yield TargetTouched()
+    every = {stay.number for stay in keeper.queue.submissions.values()} if changed is None else set[PrNumber]()
+    touched = {host.number_of(ref) for ref in changed or ()}
+    for number in every | {number for number in touched if number is not None}:
+        if keeper.queue.submission_of(number) is not None:
+            yield PullTouched(number=number)

@@ -1,0 +1,125 @@
+"""Does the work that the facts of a queue ask for, sees every task through, and tells the engine what happened.
+
+There is no list of things to do: what is outstanding is read off the queue after every turn and after a restart.
+"""
+
+import random
+from time import perf_counter
+from typing import assert_never
+
+import structlog
+
+from mergeyard.domain import tasks as t
+from mergeyard.domain.config import LandingMethod
+from mergeyard.domain.events import ChecksSeen, Event, HostFound, HostLost
+from mergeyard.domain.ids import QueueId
+from mergeyard.domain.queue import Queue
+from mergeyard.engine.work import work
+from mergeyard.ports.clock import Clock
+from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.host import HostTrouble
+from mergeyard.ports.store import Store, StoreTrouble
+from mergeyard.service.background import Background, insist
+from mergeyard.service.errors import Refused
+from mergeyard.service.measuring import TASK_SECONDS, TASKS
+from mergeyard.service.performing import building, clearing, composing, landing, looking, merging
+from mergeyard.service.sight import Sight
+from mergeyard.service.site import Site, Sites
+from mergeyard.service.statuses import checks
+from mergeyard.service.turn import Keeper
+
+log = structlog.get_logger()
+
+SHORTEST_WAIT = 200
+LONGEST_WAIT = 5000
+
+
+class Worker:
+    def __init__(self, sites: Sites, sight: Sight, store: Store, clock: Clock, background: Background) -> None:
+        self._sites = sites
+        self._sight = sight
+        self._store = store
+        self._clock = clock
+        self._background = background
+        self._under_way: set[tuple[QueueId, t.Task]] = set()
+
+    def follow(self, keeper: Keeper, _: Queue | None) -> None:
+        for task in work(keeper.queue):
+            if (keeper.id, task) not in self._under_way:
+                self._under_way.add((keeper.id, task))
+                self._background.start(self._see_through(keeper, task))
+
+    async def _see_through(self, keeper: Keeper, task: t.Task) -> None:
+        """Until it is outstanding no more; every further attempt waits longer."""
+        try:
+            attempt = 0
+            while not keeper.closed and task in work(keeper.queue):
+                if attempt:
+                    await self._clock.sleep(_wait(attempt))
+                attempt += 1
+                await self._attempt(keeper, task)
+        finally:
+            self._under_way.discard((keeper.id, task))
+
+    async def _attempt(self, keeper: Keeper, task: t.Task) -> None:
+        name, outcome, begun = type(task).__name__, "trouble", perf_counter()
+        try:
+            await keeper.tell(*await self._events(keeper, task))
+            if isinstance(task, t.BuildRun):
+                await clearing.remove_if_given_up(await self._sites.of(keeper), task.run)
+            outcome = "done"
+        except (GitTrouble, HostTrouble, Refused) as trouble:
+            log.warning("the host is in trouble", queue=str(keeper.key), task=name, words=str(trouble))
+            await insist(self._clock, lambda: self._lose_host(keeper))
+        except StoreTrouble as trouble:
+            log.error("the store is in trouble", queue=str(keeper.key), words=str(trouble))
+        except Exception as error:  # whatever it is: the facts still ask for it, and nobody else would try again
+            log.error("a task failed", queue=str(keeper.key), task=name, exc_info=error)
+        TASKS.labels(name, outcome).inc()
+        TASK_SECONDS.labels(name).observe(perf_counter() - begun)
+
+    async def _events(self, keeper: Keeper, task: t.Task) -> tuple[Event, ...]:
+        events = await self._perform(await self._sites.of(keeper), task)
+        return (HostFound(), *events) if keeper.queue.host_lost_at is not None else events
+
+    async def _lose_host(self, keeper: Keeper) -> None:
+        await keeper.tell(HostLost())
+
+    async def _perform(self, site: Site, task: t.Task) -> tuple[Event, ...]:
+        match task:
+            case t.LookAtTarget():
+                return await looking.look_at_target(site, task)
+            case t.LookAtPull():
+                return await looking.look_at_pull(site, self._sight, self._store, task)
+            case t.LookAtChecks():
+                return await self._look_at_checks(site, task)
+            case t.BuildRun():
+                return await building.build(site, task)
+            case t.DeleteBranch():
+                return await clearing.delete_branch(site, task)
+            case t.ExamineHead():
+                return await looking.examine(site, self._store, task)
+            case t.ComposeLanding():
+                return await composing.compose(site, task)
+            case t.ReadPulls():
+                return await looking.read_pulls(site, self._sight, task)
+            case t.Land():
+                if task.method is LandingMethod.PROVIDER_MERGE:
+                    return await merging.merge_one_by_one(site, task)
+                return await landing.land(site, task)
+            case _:
+                assert_never(task)
+
+    async def _look_at_checks(self, site: Site, task: t.LookAtChecks) -> tuple[Event, ...]:
+        run = site.keeper.queue.runs.get(task.run)
+        if run is None:
+            return ()
+        as_of = site.keeper.queue.counters.turns
+        statuses = await self._store.statuses(site.repo, run.tip)
+        return (ChecksSeen(run=run.id, checks=checks(statuses), as_of=as_of),)
+
+
+def _wait(attempt: int) -> int:
+    """Twice as long every time, and never all at once."""
+    longest = min(LONGEST_WAIT, SHORTEST_WAIT * 2 ** min(attempt, 10))
+    return random.randint(longest // 2, longest)

@@ -1,0 +1,47 @@
+"""Loads the settings: the command line goes before the environment, and that before the file."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from mergeyard.settings.fitting import fit
+from mergeyard.settings.hosts import read_hosts
+from mergeyard.settings.schema import Settings
+from mergeyard.settings.sources import Complaint, Given, from_environment, from_file, from_options, read_file
+
+
+class SettingsError(Exception):
+    """Everything that is wrong with the settings, a line for each."""
+
+    def __init__(self, complaints: Iterable[Complaint]) -> None:
+        lines = [f"  {complaint.words}" for complaint in complaints]
+        super().__init__("\n".join(["Mergeyard cannot start with these settings:", *lines]))
+
+
+def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str, object]) -> Settings:
+    file = read_file(path, environment)
+    given = [*from_environment(environment), *from_options(options)]
+    if isinstance(file, Complaint):
+        raise SettingsError([file, *fitted(given)[1]])
+    values, complaints = fitted([*from_file(file), *given])
+    hosts, complaints_about_hosts = read_hosts(file)
+    if complaints or complaints_about_hosts:
+        raise SettingsError(complaints + complaints_about_hosts)
+    return structs.replace(Settings(hosts=hosts), **values)
+
+
+def fitted(given: Iterable[Given | Complaint]) -> tuple[dict[str, object], list[Complaint]]:
+    """What is given later goes before what was given earlier; all of it must fit, even what is not used."""
+    values: dict[str, object] = {}
+    complaints: list[Complaint] = []
+    for item in given:
+        if isinstance(item, Complaint):
+            complaints.append(item)
+            continue
+        value = fit(item)
+        if isinstance(value, Complaint):
+            complaints.append(value)
+        else:
+            values[item.key] = value
+    return values, complaints

@@ -1,0 +1,76 @@
+"""Every setting of the service, with its range and default."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, structs
+
+from mergeyard.ports.host import ChecksFrom
+
+SQLITE = "sqlite:///"
+
+Role = Literal["all", "api", "worker"]
+LogFormat = Literal["auto", "human", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+Address = Annotated[str, Meta(pattern=r"^[^\s/]+\Z", description="an address or a name to listen on")]
+Folder = Annotated[Path, Meta(description="the path of a folder")]
+DatabaseUrl = Annotated[str, Meta(description="an address such as sqlite:///mergeyard.db")]
+WebAddress = Annotated[str, Meta(description="an address such as https://queue.example.com")]
+# What git strips from a name or an address in a commit must not be all there is, and must not break the header.
+GitName = Annotated[
+    str, Meta(pattern=r"^[^<>\x00-\x1f]*\w[^<>\x00-\x1f]*\Z", description="a name without < and > on one line")
+]
+GitEmail = Annotated[str, Meta(pattern=r"^[^<>\s\x00-\x1f]+\Z", description="an address without <, > and spaces")]
+
+
+class PlainHost(Struct, frozen=True, kw_only=True):
+    """Bare repositories in a folder: `<root>/<owner>/<name>.git`."""
+
+    root: Path
+    checks: ChecksFrom = ChecksFrom.API
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    host: Address = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
+    """0: any that is free."""
+    data_dir: Folder = Path("mergeyard-data")
+    database_url: DatabaseUrl | None = None
+    role: Role = "all"
+    public_url: WebAddress | None = None
+    log_format: LogFormat = "auto"
+    log_level: LogLevel = "info"
+    open_metrics: bool = False
+    committer_name: GitName = "Mergeyard"
+    committer_email: GitEmail = "mergeyard@localhost"
+    runner_limit: Annotated[int, Meta(ge=1, le=1000)] = 2
+    """How many commands of `[checks]` run at once."""
+    hosts: Mapping[str, PlainHost] = {}
+
+    @property
+    def database(self) -> Path:
+        """The file in which everything is kept."""
+        if self.database_url is None:
+            return self.data_dir / "mergeyard.db"
+        return Path(self.database_url.removeprefix(SQLITE))
+
+    def address(self, port: int) -> str:
+        """Where people find the service, when it listens on this port."""
+        if self.public_url is not None:
+            return self.public_url
+        return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = structs.asdict(self) | {"database_url": without_credentials(self.database_url)}
+        return list(shown.items())
+
+
+def without_credentials(database_url: str | None) -> str | None:
+    """Only a file's address is shown whole: those of servers carry passwords, in more than one place."""
+    if database_url is None or database_url.startswith(SQLITE):
+        return database_url
+    return database_url.partition("://")[0][:20] + "://***" if "://" in database_url else "***"

@@ -1,0 +1,154 @@
+"""What is in commits, path by path."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Conflict, Mirror, RefUpdate
+from tests.support.asynchronous import asynchronous
+from tests.support.repositories import Executable, Files, Origin, Submodule, Symlink
+
+HOSTILE = ["with space", "quote'\"", "line\nbreak", "-dash", "ünï", "tab\there", ":(glob)*", "back\\slash", "nul\udcff"]
+SUBMODULE = "2" * 40
+
+
+async def landed(mirror: Mirror, origin: Origin, tree: Sha | Conflict) -> str:
+    assert not isinstance(tree, Conflict)
+    await mirror.push(RefUpdate("refs/heads/look", origin.ref("look"), await mirror.commit(tree, [], "To look at")))
+    return "look"
+
+
+@asynchronous
+async def test_changed_paths_are_all_that_differ(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    origin.rename("main", "b.txt", "z.txt")
+    origin.chmod("main", "a.txt")
+    origin.delete("main", "lib/c.txt")
+    after = origin.commit("main", {"new": Symlink("a.txt"), "sub": Submodule(SUBMODULE)})
+    await mirror.fetch(["refs/heads/main"])
+    paths = {b"b.txt", b"z.txt", b"a.txt", b"lib/c.txt", b"new", b"sub"}
+    assert await mirror.changed_paths(before, after) == await mirror.changed_paths(after, before) == paths
+    assert await mirror.changed_paths(await mirror.tree(before), await mirror.tree(after)) == paths
+    assert await mirror.changed_paths(after, after) == frozenset()
+
+
+@asynchronous
+async def test_changed_paths_with_hostile_names_are_exact(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    after = origin.commit("main", dict.fromkeys(HOSTILE, "1"))
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.changed_paths(before, after) == {name.encode(errors="surrogateescape") for name in HOSTILE}
+
+
+@asynchronous
+async def test_a_file_that_becomes_a_directory_is_both_its_paths(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    after = origin.commit("main", {"a.txt": None, "a.txt/inside": "1"})
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.changed_paths(before, after) == {b"a.txt", b"a.txt/inside"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"a.txt": "2\n"},
+        {"a.txt": None},
+        {"run": Executable("exit 0"), "link": Symlink("a.txt"), "sub": Submodule(SUBMODULE), "image": b"\0\xff"},
+        {"a.txt": None, "a.txt/inside": "1"},
+        {"lib/c.txt": None, "lib": "now a file"},
+        dict.fromkeys(HOSTILE, "1"),
+    ],
+    ids=["content", "removal", "modes", "directory", "file", "hostile names"],
+)
+@asynchronous
+async def test_a_transplant_carries_a_change_to_another_tip(mirror: Mirror, origin: Origin, change: Files):
+    before = origin.tip("main")
+    source = origin.branch("feature", upon="main", files=change)
+    origin.commit("main", {"b.txt": "later\n", "other": "1"})
+    await mirror.fetch(["refs/heads/*"])
+    tree = await mirror.transplant(origin.tip("main"), source, await mirror.changed_paths(before, source))
+    place = await landed(mirror, origin, tree)
+    later = {"b.txt": "later\n", "other": "1"}
+    assert origin.files(place) == {**origin.files("feature"), **later}
+    assert origin.modes(place) == {**origin.modes("feature"), "other": "100644"}
+
+
+@asynchronous
+async def test_a_transplant_takes_the_named_paths_alone(mirror: Mirror, origin: Origin):
+    source = origin.branch("feature", upon="main", files={"a.txt": "2\n", "b.txt": "2\n"})
+    await mirror.fetch(["refs/heads/*"])
+    tip = origin.tip("main")
+    place = await landed(mirror, origin, await mirror.transplant(tip, source, [b"a.txt", b"in neither"]))
+    assert origin.files(place) == {**origin.files("main"), "a.txt": "2\n"}
+    assert await mirror.transplant(tip, source, []) == await mirror.tree(tip)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("thing/inside", "thing"), ("thing", "thing/in/side")])
+@asynchronous
+async def test_a_transplant_never_removes_what_it_was_not_told_to(
+    mirror: Mirror, origin: Origin, ours: str, theirs: str
+):
+    source = origin.branch("feature", upon="main", files={theirs: "new"})
+    tip = origin.commit("main", {ours: "somebody else's"})
+    await mirror.fetch(["refs/heads/*"])
+    assert await mirror.transplant(tip, source, [theirs.encode()]) == Conflict((ours,))
+
+
+@asynchronous
+async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: Origin):
+    tip = origin.commit(
+        "main", {"lib/x": b"\0\xff", "link": Symlink("a.txt"), "sub": Submodule(SUBMODULE), "run": Executable("go")}
+    )
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.file(tip, "lib/x") == b"\0\xff"
+    assert await mirror.file(tip, "run") == b"go"
+    for path in ("absent", "lib", "lib/", "lib/absent", "a.txt/x", "link", "sub", "*", "-x", "", "a\0b"):
+        assert await mirror.file(tip, path) is None, path
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@asynchronous
+async def test_a_file_with_a_hostile_name_is_read(mirror: Mirror, origin: Origin, name: str):
+    tip = origin.commit("main", {name: "content"})
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.file(tip, name) == b"content"
+
+
+@asynchronous
+async def test_an_export_is_the_whole_commit_and_nothing_else(mirror: Mirror, origin: Origin, tmp_path: Path):
+    tip = origin.commit(
+        "main",
+        {"run": Executable("exit 0"), "link": Symlink("a.txt"), "deep/er/x": b"\0\xff", "sub": Submodule(SUBMODULE)},
+    )
+    await mirror.fetch(["refs/heads/main"])
+    folder = tmp_path / "work"
+    folder.mkdir()
+    await mirror.export(tip, str(folder))
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert found == {"a.txt", "b.txt", "lib/c.txt", "run", "link", "deep/er/x"}
+    assert (folder / "link").readlink() == Path("a.txt")
+    assert os.access(folder / "run", os.X_OK)
+    assert not os.access(folder / "a.txt", os.X_OK)
+    assert (folder / "deep/er/x").read_bytes() == b"\0\xff"
+
+
+@asynchronous
+async def test_an_export_is_byte_for_byte_whatever_attributes_say(mirror: Mirror, origin: Origin, tmp_path: Path):
+    attributes = "* text eol=crlf ident export-subst\nsecret export-ignore\nu16 working-tree-encoding=UTF-16\n"
+    files = {".gitattributes": attributes, "secret": "s\n", "u16": "u\n", "id": "$Id$ $Format:%H$\n"}
+    tip = origin.commit("main", files)
+    await mirror.fetch(["refs/heads/main"])
+    await mirror.export(tip, str(tmp_path / "work"))
+    assert {name: (tmp_path / "work" / name).read_bytes().decode() for name in files} == files
+
+
+@asynchronous
+async def test_two_exports_do_not_know_of_each_other(mirror: Mirror, origin: Origin, tmp_path: Path):
+    before, after = origin.tip("main"), origin.delete("main", "a.txt")
+    await mirror.fetch(["refs/heads/main"])
+    await mirror.export(before, str(tmp_path / "before"))
+    await mirror.export(after, str(tmp_path / "after"))
+    assert (tmp_path / "before" / "a.txt").exists()
+    assert not (tmp_path / "after" / "a.txt").exists()

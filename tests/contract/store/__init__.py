@@ -1,0 +1,1 @@
+"""What every store must hold to; what only SQLite must is in the rooms that name it."""

@@ -1,0 +1,22 @@
+"""Every adapter that keeps things stands under the same contract."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mergeyard.adapters.store_sqlite.store import SqliteStore
+from mergeyard.ports.store import Store
+
+
+def sqlite(folder: Path) -> Store:
+    return SqliteStore(folder / "mergeyard.db")
+
+
+ADAPTERS: tuple[Callable[[Path], Store], ...] = (sqlite,)
+
+
+@pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """An empty store, not yet open; it may be opened again after it was closed."""
+    return request.param(tmp_path)

@@ -1,0 +1,79 @@
+"""The journal is read from a place on, by stay, or as figures."""
+
+from mergeyard.domain.ids import Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.states import PrState
+from mergeyard.ports.store import AppendEntries, Figure, Store, StoredEntry
+from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, an_entry, opened
+from tests.support.asynchronous import asynchronous
+
+
+@asynchronous
+async def test_the_journal_is_read_from_a_place_on_oldest_first(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(AppendEntries(tuple(an_entry(f"{count}", at=9 - count) for count in range(5))))
+        first, second, *rest = await store.entries(0, 10)
+        assert [entry.body for entry in (first, second, *rest)] == [b"0", b"1", b"2", b"3", b"4"]
+        assert await store.entries(second.seq, 2) == tuple(rest[:2])
+        assert await store.entries(rest[-1].seq, 10) == ()
+
+
+@asynchronous
+async def test_what_is_appended_later_stands_behind_every_place_read_before(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        place = 0
+        for count in range(5):
+            await store.commit(AppendEntries((an_entry(f"{count}"),)))
+            (entry,) = await store.entries(place, 10)
+            assert (entry.body, entry.seq > place) == (b"%d" % count, True)
+            place = entry.seq
+
+
+@asynchronous
+async def test_an_entry_may_belong_to_no_queue_and_no_stay(store: Store):
+    async with opened(store):
+        await store.commit(AppendEntries((an_entry("token made", queue=None, ticket=None, token="t1"),)))
+        (entry,) = await store.entries(0, 10)
+        assert entry == StoredEntry(entry.seq, None, "t1", b"token made")
+
+
+@asynchronous
+async def test_the_timeline_of_a_stay_is_newest_first(store: Store):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        told = (
+            an_entry("submitted", ticket=1, token="t1"),
+            an_entry("another's", ticket=2),
+            an_entry("another queue's", ticket=1, queue=OTHER),
+            an_entry("the queue's own", ticket=None),
+            an_entry("tested", ticket=1),
+        )
+        await store.commit(AppendEntries(told))
+        timeline = await store.timeline(QUEUE, Ticket(1))
+        assert [(entry.body, entry.token) for entry in timeline] == [(b"tested", None), (b"submitted", "t1")]
+
+
+@asynchronous
+async def test_figures_are_what_happened_to_pull_requests_of_these_queues_since_then(store: Store):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        told = (
+            an_entry("too old", at=9),
+            an_entry("entered", at=10, source=None, to=PrState.PENDING),
+            an_entry("started", at=11, in_state=5, first_run=True),
+            an_entry("ended", at=12, to=PrState.FAILED, bisecting=True, in_state=6, in_queue=7),
+            an_entry("settings", at=12, kind="QueueChanged"),
+            an_entry("another queue's", at=12, queue=OTHER),
+        )
+        await store.commit(AppendEntries(told))
+        of_one = await store.figures([QUEUE], Instant(10))
+        assert set(of_one) == {
+            Figure(QUEUE, None, "pending", False, None, None, False),
+            Figure(QUEUE, "pending", "testing", False, 5, None, True),
+            Figure(QUEUE, "pending", "failed", True, 6, 7, False),
+        }
+        assert len(of_one) == 3
+        assert len(await store.figures([QUEUE, OTHER], Instant(10))) == 4
+        assert await store.figures([], Instant(0)) == ()

@@ -1,0 +1,121 @@
+"""Every form that a database ever had can be brought to the present one, with all that is in it."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mergeyard.adapters.store_sqlite.connecting import connect, open_for_writing
+from mergeyard.adapters.store_sqlite.migrating import MIGRATIONS, Migration, apply, form
+from mergeyard.adapters.store_sqlite.sql import SQL
+from mergeyard.adapters.store_sqlite.store import SqliteStore
+from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.states import PrState
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.tokens import Scope, Token
+from mergeyard.ports.store import Answer, Fact, Figure, Page, StoredQueue, StoreTrouble
+from tests.contract.store.given import opened
+from tests.support.asynchronous import asynchronous
+
+FOLDER = Path(__file__).parent
+POPULATED = sorted(FOLDER.glob("populated_*.sql"))
+REPO = Repo("git.local", "acme", "app")
+QUEUE = QueueId("q1")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mergeyard.db"
+
+
+def number_of(populated: Path) -> int:
+    return int(populated.stem.removeprefix("populated_"))
+
+
+def a_database_of(populated: Path, file: Path) -> None:
+    """As a version of Mergeyard that knew only so many forms would have left it."""
+    file.touch()
+    connection = connect(file)
+    connection.execute(SQL["make_list_of_migrations"])
+    for migration in MIGRATIONS[: number_of(populated)]:
+        apply(connection, migration)
+    connection.execute(populated.read_text())
+    connection.close()
+
+
+def test_migrations_are_numbered_from_one_without_a_gap():
+    assert [migration.number for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
+
+
+def test_every_form_has_a_populated_database_to_try():
+    assert [number_of(populated) for populated in POPULATED] == [migration.number for migration in MIGRATIONS]
+
+
+def test_an_empty_database_is_brought_to_the_present_form(file: Path):
+    connection = open_for_writing(file)
+    assert form(connection) == MIGRATIONS[-1].number
+    connection.close()
+
+
+@pytest.mark.parametrize("populated", POPULATED, ids=lambda path: path.stem)
+def test_a_populated_database_keeps_its_references(populated: Path, file: Path):
+    a_database_of(populated, file)
+    connection = open_for_writing(file)
+    assert form(connection) == MIGRATIONS[-1].number
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert connection.pragma("integrity_check") == "ok"
+    connection.close()
+
+
+@pytest.mark.parametrize("populated", POPULATED, ids=lambda path: path.stem)
+@asynchronous
+async def test_a_populated_database_keeps_its_queue(populated: Path, file: Path):
+    a_database_of(populated, file)
+    async with opened(SqliteStore(file)) as store:
+        assert await store.queues() == (StoredQueue(QUEUE, QueueKey(REPO, "main"), 7),)
+        loaded = await store.load(QUEUE)
+        assert loaded.facts == (Fact("batch", "1", b"{}"), Fact("queue", "", b"{}"))
+        assert (loaded.version, loaded.stays, loaded.runs) == (7, (b"stay 2",), (b"run 2",))
+        assert await store.stays(QUEUE, Page(take=9, state=PrState.FAILED)) == (b"stay 1",)
+        assert await store.last_stay(QueueId("q0"), PrNumber(5)) == b"old stay"
+        assert await store.decided_runs(QUEUE, Instant(300), Instant(400)) == (b"run 1",)
+        assert await store.run(QUEUE, RunId("r1")) == b"run 1"
+
+
+@pytest.mark.parametrize("populated", POPULATED, ids=lambda path: path.stem)
+@asynchronous
+async def test_a_populated_database_keeps_what_was_told_and_reported(populated: Path, file: Path):
+    a_database_of(populated, file)
+    async with opened(SqliteStore(file)) as store:
+        assert [entry.body for entry in await store.entries(0, 9)] == [b"one", b"two", b"three"]
+        assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1))] == [b"two", b"one"]
+        assert await store.figures([QUEUE], Instant(311)) == (
+            Figure(QUEUE, "pending", "testing", False, 1, None, True),
+        )
+        assert await store.targets(QUEUE, PrNumber(5), Sha("aaaa")) == b"targets"
+        green = Status(context="unit", state=StatusState.SUCCESS, at=Instant(314), description="green")
+        assert await store.statuses(REPO, Sha("bbbb")) == (green,)
+        assert await store.answer("t1", "k1") == Answer("t1", "k1", b"\0", b"answer", Instant(310))
+        scopes, repos = frozenset({Scope.READ, Scope.SUBMIT}), frozenset({REPO})
+        token = Token(id="t1", name="ci", digest=b"\1", scopes=scopes, repos=repos, created_at=Instant(90))
+        assert await store.token(b"\1") == token
+
+
+@asynchronous
+async def test_a_database_of_a_newer_version_is_refused_with_advice(file: Path):
+    connection = open_for_writing(file)
+    connection.execute(SQL["note_migration"], {"number": 999, "name": "from_the_future"})
+    connection.close()
+    with pytest.raises(StoreTrouble, match="newer version of Mergeyard"):
+        await SqliteStore(file).open()
+
+
+def test_a_migration_that_fails_leaves_nothing_of_itself(file: Path):
+    connection = open_for_writing(file)
+    with pytest.raises(apsw.SQLError):
+        apply(connection, Migration(999, "broken", "CREATE TABLE half (done INTEGER); NONSENSE;"))
+    assert form(connection) == MIGRATIONS[-1].number
+    assert connection.execute("SELECT name FROM sqlite_schema WHERE name = 'half'").fetchall() == []
+    connection.close()

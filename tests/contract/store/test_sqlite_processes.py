@@ -1,0 +1,109 @@
+"""A SQLite file survives the death of its process, a full disk, and a second process that writes to it."""
+
+import asyncio
+import random
+import subprocess
+import sys
+from asyncio.subprocess import Process
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+
+from mergeyard.adapters.store_sqlite.connecting import connect
+from mergeyard.adapters.store_sqlite.store import SqliteStore
+from mergeyard.domain.ids import QueueId, Ticket
+from mergeyard.domain.repositories import QueueKey
+from mergeyard.ports.store import AppendEntries
+from tests.contract.store.given import REPO, a_queue, a_stay, a_turn, an_entry, digest_of, opened
+from tests.support.asynchronous import asynchronous
+
+ROOT = Path(__file__).parents[3]
+CHILD = [sys.executable, "-m", "tests.contract.store.sqlite_child"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mergeyard.db"
+
+
+async def a_child(*deed: object) -> Process:
+    return await asyncio.create_subprocess_exec(*CHILD, *map(str, deed), cwd=ROOT, stdout=PIPE)
+
+
+async def lines_of(child: Process) -> list[str]:
+    assert child.stdout is not None
+    return (await child.stdout.read()).decode().splitlines()
+
+
+def assert_sound(file: Path) -> None:
+    connection = connect(file)
+    assert connection.pragma("journal_mode") == "wal"
+    assert connection.pragma("integrity_check") == "ok"
+    connection.close()
+
+
+@asynchronous
+async def test_what_was_promised_before_a_kill_is_there_after_it(file: Path):
+    chance, promised = random.Random(), list[str]()
+    for _ in range(5):
+        child = await a_child("commit-numbers", file)
+        assert child.stdout is not None
+        promised += [(await child.stdout.readline()).decode().strip() for _ in range(chance.randint(1, 300))]
+        child.kill()
+        promised += await lines_of(child)
+        await child.wait()
+        async with opened(SqliteStore(file)) as store:
+            for promise in promised:
+                queue, ticket = promise.split()
+                assert await store.stay(QueueId(queue), Ticket(int(ticket))) == b"stay %d" % int(ticket)
+            told = {entry.body.decode() for entry in await store.entries(0, 100_000)}
+            assert told >= set(promised)
+    assert_sound(file)
+
+
+@asynchronous
+async def test_a_second_process_makes_tokens_while_the_first_takes_turns(file: Path):
+    async with opened(SqliteStore(file)) as store:
+        done = asyncio.Event()
+        queues = [QueueId(f"q{count}") for count in range(8)]
+        await store.commit(*(a_queue(queue, key=QueueKey(REPO, queue)) for queue in queues))
+
+        async def take_turns(queue: QueueId) -> int:
+            version = 0
+            while not done.is_set():
+                version += 1
+                told = AppendEntries((an_entry("turn", queue=queue),))
+                await store.commit(a_turn(version, a_stay(version), queue=queue), told)
+            return version
+
+        turns = [asyncio.create_task(take_turns(queue)) for queue in queues]
+        child = await a_child("make-tokens", file, 50)
+        assert child.stdout is not None
+        made = 0
+        while line := (await child.stdout.readline()).decode().strip():
+            assert await store.token(digest_of(line)) is not None
+            made += 1
+        done.set()
+        versions = [await turn for turn in turns]
+        assert (made, await child.wait()) == (50, 0)
+        assert [(await store.load(queue)).version for queue in queues] == versions
+        assert len(await store.entries(0, 1_000_000)) == sum(versions)
+    assert_sound(file)
+
+
+@asynchronous
+async def test_processes_that_open_a_new_file_at_once_agree_on_it(file: Path):
+    children = [await a_child("make-tokens", file, 5) for _ in range(4)]
+    made = [line for child in children for line in await lines_of(child)]
+    assert [await child.wait() for child in children] == [0] * 4
+    async with opened(SqliteStore(file)) as store:
+        assert {token.id for token in await store.tokens()} == set(made)
+    assert len(made) == 20
+    assert_sound(file)
+
+
+def test_when_the_disk_is_full_the_whole_group_hears_of_it_and_nothing_was_written(file: Path):
+    child = subprocess.run([*CHILD, "fill-the-disk", file], cwd=ROOT, stdout=PIPE, text=True, check=True)
+    assert child.stdout.splitlines() == [*["StoreTrouble"] * 4, "[]", "[0, 1, 2, 3]"]
+    assert_sound(file)

@@ -1,0 +1,130 @@
+"""Stays and runs are found by what people ask for: the newest, the live, those of a state, those of a time."""
+
+import pytest
+
+from mergeyard.domain.ids import PrNumber, RunId, Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.states import PrState
+from mergeyard.ports.store import Page, Store
+from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, a_run, a_stay, a_turn, opened
+from tests.support.asynchronous import asynchronous
+
+
+@asynchronous
+async def test_a_stay_is_saved_again_as_it_is_now(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(a_turn(1, a_stay(1, body=b"submitted")))
+        await store.commit(a_turn(2, a_stay(1, state=PrState.TESTING, branch="feature", body=b"testing")))
+        assert await store.stay(QUEUE, Ticket(1)) == b"testing"
+        assert await store.stays(QUEUE, Page(take=9, state=PrState.TESTING)) == (b"testing",)
+        await store.commit(a_turn(3, a_stay(1, state=PrState.MERGED, branch="renamed", body=b"merged")))
+        assert await store.stay(QUEUE, Ticket(1)) == b"merged"
+        assert await store.last_stay_of_branch(QUEUE, "renamed") == b"merged"
+        assert await store.last_stay_of_branch(QUEUE, "feature") is None
+        assert await store.stays(QUEUE, Page(take=9, state=PrState.TESTING)) == ()
+        assert await store.stays(QUEUE, Page(take=9)) == (b"merged",)
+
+
+@asynchronous
+async def test_only_live_stays_and_runs_are_loaded_in_the_order_they_came(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(a_turn(1, a_stay(3), a_stay(1), a_stay(2), a_run("z"), a_run("a"), a_run("m")))
+        await store.commit(a_turn(2, a_stay(2, state=PrState.FAILED), a_run("a", live=False), a_run("z", started=4)))
+        loaded = await store.load(QUEUE)
+        assert (loaded.version, loaded.stays, loaded.runs) == (2, (b"stay 1", b"stay 3"), (b"z", b"m"))
+
+
+@asynchronous
+async def test_the_last_stay_is_the_one_submitted_last(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        again = [a_stay(ticket, number=7, state=PrState.CANCELLED) for ticket in (2, 9, 5)]
+        await store.commit(a_turn(1, *again, a_stay(10, number=8)))
+        assert await store.last_stay(QUEUE, PrNumber(7)) == b"stay 9"
+        assert await store.last_stay(QUEUE, PrNumber(9)) is None
+        assert await store.last_stay(OTHER, PrNumber(7)) is None
+
+
+@asynchronous
+async def test_of_a_branch_the_live_stay_is_found_else_the_last(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        ended = [a_stay(ticket, branch="fix", state=PrState.FAILED) for ticket in (1, 3)]
+        await store.commit(a_turn(1, *ended, a_stay(2, branch="fix"), a_stay(4, branch="other")))
+        assert await store.last_stay_of_branch(QUEUE, "fix") == b"stay 2"
+        await store.commit(a_turn(2, a_stay(2, branch="fix", state=PrState.MERGED)))
+        assert await store.last_stay_of_branch(QUEUE, "fix") == b"stay 3"
+        assert await store.last_stay_of_branch(QUEUE, "gone") is None
+
+
+FAILED = PrState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("page", "tickets"),
+    [
+        (Page(take=100), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]),
+        (Page(take=3), [10, 9, 8]),
+        (Page(take=3, before=Ticket(4)), [3, 2, 1]),
+        (Page(take=3, before=Ticket(1)), []),
+        (Page(take=2, state=FAILED), [9, 6]),
+        (Page(take=2, state=FAILED, before=Ticket(6)), [3]),
+        (Page(take=9, state=PrState.MERGED), []),
+        (Page(take=9, since=Instant(80)), [10, 9, 8]),
+        (Page(take=9, until=Instant(30)), [2, 1]),
+        (Page(take=9, since=Instant(30), until=Instant(50)), [4, 3]),
+        (Page(take=1, since=Instant(30), until=Instant(50)), [4]),
+        (Page(take=9, since=Instant(30), until=Instant(90), before=Ticket(6)), [5, 4, 3]),
+        (Page(take=9, since=Instant(30), until=Instant(90), state=FAILED), [6, 3]),
+        (Page(take=1, since=Instant(30), state=FAILED, before=Ticket(9)), [6]),
+    ],
+)
+@asynchronous
+async def test_stays_are_listed_newest_first(store: Store, page: Page, tickets: list[int]):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        every_third_failed = [
+            a_stay(ticket, submitted_at=10 * ticket, state=PrState.PENDING if ticket % 3 else FAILED)
+            for ticket in range(1, 11)
+        ]
+        await store.commit(a_turn(1, *every_third_failed), a_turn(1, a_stay(5, body=b"another's"), queue=OTHER))
+        assert await store.stays(QUEUE, page) == tuple(b"stay %d" % ticket for ticket in tickets)
+
+
+@asynchronous
+async def test_stays_are_listed_by_ticket_even_when_the_clock_went_back(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(a_turn(1, a_stay(1, submitted_at=50), a_stay(2, submitted_at=40)))
+        assert await store.stays(QUEUE, Page(take=9, since=Instant(0))) == (b"stay 2", b"stay 1")
+
+
+@asynchronous
+async def test_a_run_is_found_live_or_not_and_saved_again_as_it_is_now(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(a_turn(1, a_run("r")))
+        await store.commit(a_turn(2, a_run("r", started=1, decided=2, live=False, body=b"done")))
+        assert await store.run(QUEUE, RunId("r")) == b"done"
+        assert await store.run(QUEUE, RunId("s")) is None
+        assert await store.run(OTHER, RunId("r")) is None
+
+
+@asynchronous
+async def test_decided_runs_were_started_and_decided_in_this_time_the_latest_first(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        runs = [
+            a_run("before", started=1, decided=9),
+            a_run("first", started=1, decided=10),
+            a_run("last", started=1, decided=19, live=False),
+            a_run("between", started=1, decided=15),
+            a_run("after", started=1, decided=20),
+            a_run("never started", decided=15),
+            a_run("undecided", started=15),
+        ]
+        await store.commit(a_turn(1, *runs))
+        assert await store.decided_runs(QUEUE, Instant(10), Instant(20)) == (b"last", b"between", b"first")
+        assert await store.decided_runs(OTHER, Instant(10), Instant(20)) == ()

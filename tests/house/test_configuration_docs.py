@@ -1,0 +1,89 @@
+"""The configuration page and its examples say what the code says: every setting, and nothing else."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mergeyard.ports.host import ChecksFrom
+from mergeyard.service import repository_config
+from mergeyard.service.repository_config import RepositoryConfig
+from mergeyard.settings import PlainHost, Settings, hosts, load
+from mergeyard.settings.sources import KEYS, SIMPLE_KEYS, option, variable
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "configuration.md").read_text()
+EXAMPLE = (DOCS / "examples" / "mergeyard.toml").read_text()
+COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
+
+DEFAULTS_IN_WORDS = {"database_url": "`mergeyard.db` in `data_dir`", "public_url": "`http://HOST:PORT`"}
+
+
+def rows(first_heading: str) -> list[list[str]]:
+    """The cells of the table that begins with this heading."""
+    (table,) = re.findall(rf"^\| {re.escape(first_heading)} \|.*\n\|[-|]+\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
+
+
+def toml_blocks() -> list[str]:
+    return re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def default(key: str) -> str:
+    value = getattr(Settings(), key)
+    return DEFAULTS_IN_WORDS.get(key, f"`{str(value).lower() if isinstance(value, bool) else value}`")
+
+
+def loaded(folder: Path, text: str) -> Settings:
+    (folder / "repos").mkdir()
+    (folder / "mergeyard.toml").write_text(text)
+    return load(folder / "mergeyard.toml", {}, {})
+
+
+# The page
+
+
+def test_every_setting_stands_on_the_page_with_its_variable_its_option_and_its_default():
+    told = [tuple(cells[:4]) for cells in rows("in the file")]
+    assert told == [(f"`{key}`", f"`{variable(key)}`", f"`{option(key)}`", default(key)) for key in SIMPLE_KEYS]
+
+
+def test_every_key_of_a_host_stands_on_the_page():
+    assert [cells[0] for cells in rows("in a host's table")] == [f"`{key}`" for key in hosts.KEYS]
+
+
+def test_every_key_of_a_repository_stands_on_the_page():
+    assert [cells[0] for cells in rows("in `.mergeyard.toml`")] == [f"`{key}`" for key in repository_config.KEYS]
+
+
+@pytest.mark.parametrize("heading", ["in the file", "in a host's table", "in `.mergeyard.toml`"])
+def test_every_row_ends_in_whole_sentences(heading: str):
+    assert all(cells[-1].endswith(".") for cells in rows(heading))
+
+
+def test_the_host_on_the_page_works(tmp_path: Path):
+    expected = PlainHost(root=tmp_path / "repos", checks=ChecksFrom.API)
+    assert loaded(tmp_path, toml_blocks()[0]).hosts == {"git.local": expected}
+
+
+def test_the_file_of_a_repository_on_the_page_works():
+    config = repository_config.parse(toml_blocks()[1].encode())
+    assert config == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"})
+
+
+# The example
+
+
+def test_the_example_works_as_it_is(tmp_path: Path):
+    expected = {"git.local": PlainHost(root=tmp_path / "repos", checks=ChecksFrom.API)}
+    assert loaded(tmp_path, EXAMPLE) == Settings(data_dir=tmp_path / "mergeyard-data", hosts=expected)
+
+
+def test_the_example_without_its_comments_names_every_setting_and_its_default(tmp_path: Path):
+    text = COMMENTED.sub("", EXAMPLE)
+    settings = loaded(tmp_path, text)
+    assert set(re.findall(r"^\[?(\w+)(?: = |\.)", text.partition("provider")[0], re.MULTILINE)) == set(KEYS)
+    assert settings.database == Settings(data_dir=tmp_path / "mergeyard-data").database
+    assert settings.public_url == "https://queue.example.com"
+    alike = set(SIMPLE_KEYS) - {"data_dir", "database_url", "public_url"}
+    assert {key: getattr(settings, key) for key in alike} == {key: getattr(Settings(), key) for key in alike}

@@ -1,0 +1,16 @@
+"""Lets a test be a coroutine: `@asynchronous` runs it in an event loop of its own."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec
+
+P = ParamSpec("P")
+
+
+def asynchronous(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run

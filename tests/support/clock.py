@@ -1,0 +1,56 @@
+"""A clock that stands still until somebody moves it."""
+
+import asyncio
+import heapq
+from itertools import count
+from typing import Any
+
+from msgspec import Struct
+
+from mergeyard.domain.instants import Instant
+
+START = Instant(1_700_000_000_000)
+
+
+class Sleeper(Struct, order=True):
+    until: Instant
+    turn: int
+    waking: asyncio.Future[None]
+    task: asyncio.Task[Any]
+
+
+class HandClock:
+    def __init__(self, now: Instant = START) -> None:
+        self._now = now
+        self._sleepers: list[Sleeper] = []
+        self._turns = count()
+
+    def now(self) -> Instant:
+        return self._now
+
+    async def sleep(self, milliseconds: int) -> None:
+        if milliseconds <= 0:
+            return await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        waking = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, Sleeper(Instant(self._now + milliseconds), next(self._turns), waking, task))
+        return await waking
+
+    @property
+    def asleep(self) -> set[asyncio.Task[Any]]:
+        """Who waits for this clock, and so for nothing else."""
+        return {sleeper.task for sleeper in self._sleepers if not sleeper.waking.done()}
+
+    def next_alarm(self) -> Instant | None:
+        """When the next of those who sleep will wake."""
+        while self._sleepers and self._sleepers[0].waking.done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0].until if self._sleepers else None
+
+    def move_to(self, instant: Instant) -> None:
+        self._now = max(self._now, instant)
+        while self._sleepers and self._sleepers[0].until <= self._now:
+            sleeper = heapq.heappop(self._sleepers)
+            if not sleeper.waking.done():
+                sleeper.waking.set_result(None)

@@ -1,0 +1,86 @@
+"""The real server as a process of its own: started, ended politely, or killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import DecodeError, json
+
+from tests.support.patience import eventually
+
+SECONDS_TO_END = 15
+
+CONFIG = """\
+data_dir = "data"
+log_format = "json"
+
+[hosts."git.local"]
+provider = "git"
+root = "repos"
+checks = "{checks}"
+"""
+
+
+class Server:
+    def __init__(self, folder: Path, checks: str = "api") -> None:
+        self.folder = folder
+        self.config = folder / "mergeyard.toml"
+        self.url = ""
+        self._log = folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        (folder / "repos").mkdir(exist_ok=True)
+        self.config.write_text(CONFIG.format(checks=checks))
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process, "the server was never started"
+        return self._process
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Returns when it listens."""
+        assert not self.alive
+        command = [sys.executable, "-m", "mergeyard", "serve", "--config", str(self.config), "--port", "0"]
+        surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MERGEYARD_")}
+        self._log.touch()
+        before = self._log.stat().st_size
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stderr=log, env=surroundings, cwd=self.folder)
+        self.url = eventually(lambda: self._listens_at(before), but=self._log.read_text)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        assert code == 0, self._log.read_text()
+
+    def told(self, since: int = 0) -> Iterator[dict[str, Any]]:
+        """What it wrote to its log."""
+        for line in self._log.read_bytes()[since:].splitlines():
+            try:
+                yield json.decode(line)
+            except DecodeError:
+                yield {"event": line.decode(errors="replace"), "level": "error"}
+
+    def complaints(self) -> list[dict[str, Any]]:
+        return [entry for entry in self.told() if entry["level"] in {"error", "critical"}]
+
+    def _listens_at(self, since: int) -> str:
+        assert self.alive, self._log.read_text()
+        whole = self._log.read_bytes()[since:].rpartition(b"\n")[0]
+        entries = (json.decode(line) for line in whole.splitlines() if b'"listening"' in line)
+        return next((entry["url"] for entry in entries if entry["event"] == "listening"), "")

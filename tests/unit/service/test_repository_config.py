@@ -1,0 +1,129 @@
+"""What a repository can say in its `.mergeyard.toml`, and what it hears when it says it wrongly."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mergeyard.service.repository_config import Broken, RepositoryConfig, absent, parse
+
+
+def config(text: str) -> RepositoryConfig:
+    answer = parse(text.encode())
+    assert isinstance(answer, RepositoryConfig)
+    return answer
+
+
+def words(text: str) -> str:
+    answer = parse(text.encode())
+    assert isinstance(answer, Broken)
+    return answer.words
+
+
+# What can be said
+
+
+def test_required_statuses_are_what_must_pass():
+    text = 'version = 1\nrequired_statuses = ["unit", "lint"]\n[checks]\nunit = "make test"\n'
+    assert config(text) == RepositoryConfig(("unit", "lint"), {"unit": "make test"})
+
+
+def test_without_required_statuses_all_checks_are_required():
+    text = 'version = 1\n[checks]\nunit = "make test"\nlint = "make lint"\n'
+    assert config(text) == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"})
+
+
+def test_a_status_that_is_named_twice_is_required_once():
+    assert config('version = 1\nrequired_statuses = ["b", "a", "b"]').required_statuses == ("b", "a")
+
+
+def test_a_file_that_asks_for_nothing_says_as_much_as_none():
+    assert config("version = 1") == absent() == parse(None) == RepositoryConfig((), {})
+
+
+def test_a_command_may_have_many_lines():
+    assert config('version = 1\n[checks]\nunit = """\nmake\nmake test\n"""').checks == {"unit": "make\nmake test\n"}
+
+
+def test_windows_line_ends_are_fine():
+    assert config('version = 1\r\nrequired_statuses = ["unit"]\r\n').required_statuses == ("unit",)
+
+
+# What cannot
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "line 1, version: missing; write version = 1"),
+        ("\nversion = 2", "line 2, version: expected 1, the only version there is"),
+        ("version = true", "line 1, version: expected the number 1"),
+        ('version = "1"', "line 1, version: expected the number 1"),
+        ("version = 1.0", "line 1, version: expected the number 1"),
+        ("version = 1\n\nrequired_statuses = 3", "line 3, required_statuses: expected a list of strings"),
+        ('version = 1\nrequired_statuses = "unit"', "line 2, required_statuses: expected a list of strings"),
+        ("version = 1\nrequired_statuses = [1]", "line 2, required_statuses: expected a list of strings"),
+        ("version = 1\nrequired_statuses = [2026-01-01]", "line 2, required_statuses: expected a list of strings"),
+        ("version = 1\n[required_statuses]\na = 1", "line 2, required_statuses: expected a list of strings"),
+        (
+            "version = 1\nrequired_statuses = []",
+            "line 2, required_statuses: expected at least one status; leave the key out to require all of [checks]",
+        ),
+        (
+            'version = 1\nrequired_statuses = ["unit", " "]',
+            "line 2, required_statuses: expected names of 1 to 255 printable characters",
+        ),
+        (
+            'version = 1\nrequired_statuses = ["a\\nb"]',
+            "line 2, required_statuses: expected names of 1 to 255 printable characters",
+        ),
+        (
+            'version = 1\nchecks = ["make"]',
+            'line 2, checks: expected a table of commands, such as [checks] and unit = "make test" below it',
+        ),
+        ("version = 1\n[checks]\nunit = 3", "line 3, checks.unit: expected a command as a string"),
+        ("version = 1\nchecks.unit = 3", "line 2, checks.unit: expected a command as a string"),
+        ("version = 1\n[checks.unit]\nrun = 'x'", "line 2, checks.unit: expected a command as a string"),
+        ("version = 1\n[checks]\nunit = ' '", "line 3, checks.unit: expected a command that a shell can run"),
+        ('version = 1\n[checks]\nunit = "a\\u0000"', "line 3, checks.unit: expected a command that a shell can run"),
+        (
+            'version = 1\n[checks]\n"a\\u001bb" = "x"',
+            "line 3, checks.'a\\x1bb': expected a name of 1 to 255 printable characters",
+        ),
+        ('version = 1\n"" = 1', "line 2, '': unknown key; known are version, required_statuses, checks"),
+        (
+            'version = 1\nrequired_status = ["unit"]',
+            "line 2, required_status: unknown key (did you mean required_statuses?)",
+        ),
+        ("version = 1\n[check]\nunit = 'make'", "line 2, check: unknown key (did you mean checks?)"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line_and_key(text: str, expected: str):
+    assert words(text) == f".mergeyard.toml {expected}"
+
+
+def test_what_is_no_toml_is_told_with_its_line():
+    assert words("version = 1\nx =") == ".mergeyard.toml line 2: not valid TOML: Invalid value"
+    assert parse(b"version = 1\n\xff") == Broken(".mergeyard.toml line 2: not UTF-8; save it as UTF-8")
+
+
+def test_a_byte_order_mark_is_told():
+    answer = parse(b"\xef\xbb\xbfversion = 1")
+    assert answer == Broken(".mergeyard.toml line 1: starts with a byte order mark; save it as UTF-8 without one")
+
+
+def test_several_mistakes_are_told_together_but_not_hundreds():
+    assert words("version = 2\nrequired_statuses = 1").count("; ") == 1
+    many = words("".join(f"zebra{number} = 1\n" for number in range(500)))
+    assert many.endswith("; and more")
+    assert len(many) < 500
+
+
+def test_64_kib_are_read_and_not_one_byte_more():
+    text = b"version = 1\n#" + b"x" * (64 * 1024 - 13)
+    assert parse(text) == absent()
+    assert parse(text + b"x") == Broken(".mergeyard.toml: 65537 bytes are too many; 65536 are allowed")
+
+
+@given(st.binary() | st.text().map(lambda text: f"version = 1\n{text}".encode()))
+def test_no_content_is_trouble(content: bytes):
+    assert isinstance(parse(content), RepositoryConfig | Broken)

@@ -1,0 +1,92 @@
+"""What we write into commits says what people meant, and orders no machine about."""
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mergeyard.domain.ids import PrNumber, RunId
+from mergeyard.service import wording
+
+NUMBER, RUN = PrNumber(12), RunId("6f1f2c9e-0000-8000-a000-000000000000")
+TRAILERS = f"\n\nMergeyard-Pull-Request: 12\nMergeyard-Run: {RUN}\n"
+
+ORDERS = [
+    "[skip ci]",
+    "[ci skip]",
+    "[no ci]",
+    "[skip actions]",
+    "[actions skip]",
+    "[SKIP CI]",
+    "[ skip ci ]",
+    "[skip-ci]",
+    "[skip travis]",
+    "***NO_CI***",
+    "skip-checks: true",
+    "skip-checks:true",
+]
+
+
+def trailers_that_git_sees(message: str) -> str:
+    command = ["git", "interpret-trailers", "--parse"]
+    return subprocess.run(command, input=message, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_merge_names_the_pull_request_and_its_title():
+    assert wording.merge_message(NUMBER, "Greet", RUN) == "Merge pull request #12: Greet" + TRAILERS
+
+
+def test_a_squash_bears_the_title():
+    assert wording.squash_message(NUMBER, "Greet", RUN) == "Greet (#12)" + TRAILERS
+
+
+def test_a_rebased_commit_keeps_its_message():
+    message = "Greet\n\nBecause it is polite:\n\n    \thello\n\nSigned-off-by: Ada <ada@example.org>\n"
+    assert wording.rebase_message(NUMBER, message, RUN) == message.rstrip() + TRAILERS
+
+
+def test_a_commit_that_was_rebased_before_has_the_trailers_once():
+    once = wording.rebase_message(NUMBER, "Greet", RUN)
+    assert wording.rebase_message(NUMBER, once, RUN) == once
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("write", [wording.merge_message, wording.squash_message, wording.rebase_message])
+def test_no_message_tells_ci_to_rest(order: str, write: wording.Writer):
+    assert order.lower() not in write(NUMBER, f"Greet {order}", RUN).lower()
+
+
+def test_no_title_tells_ci_to_rest_once_its_spaces_are_gone():
+    assert "[skip ci]" not in wording.merge_message(NUMBER, "Greet [skip \x1b ci]", RUN)
+
+
+def test_a_title_is_one_line_and_can_add_no_trailer():
+    message = wording.merge_message(NUMBER, "Greet\n\nReviewed-by: nobody\n\nMergeyard-Run: another", RUN)
+    assert trailers_that_git_sees(message) == TRAILERS.lstrip()
+
+
+@pytest.mark.parametrize("title", ["", "   ", "\n", "\x00\x1b[31m"])
+def test_a_title_of_nothing_still_makes_a_subject(title: str):
+    subject = wording.merge_message(NUMBER, title, RUN).splitlines()[0]
+    assert subject.startswith("Merge pull request #12: ")
+    assert subject.isprintable()
+
+
+def test_a_long_title_is_cut():
+    assert len(wording.squash_message(NUMBER, "x" * 10_000, RUN)) < 400
+
+
+@given(st.text())
+def test_whatever_the_title_the_pull_request_is_found_again(title: str):
+    assert wording.pull_request_of(wording.merge_message(NUMBER, title, RUN)) == NUMBER
+    assert wording.pull_request_of(wording.rebase_message(NUMBER, title, RUN)) == NUMBER
+
+
+def test_a_foreign_message_belongs_to_no_pull_request():
+    assert wording.pull_request_of("Merge branch 'main'") is None
+
+
+@given(st.text())
+def test_what_is_harmless_stays_so(text: str):
+    assert wording.harmless(wording.harmless(text)) == wording.harmless(text)

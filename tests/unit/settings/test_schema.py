@@ -1,0 +1,39 @@
+"""What the settings say beyond their fields."""
+
+from pathlib import Path
+
+import pytest
+from rich.pretty import pretty_repr
+
+from mergeyard.settings import Settings
+
+SECRET_ADDRESSES = [
+    "postgresql://queue:hunter2@db/queue",
+    "postgresql://queue:hunter2/@@db/queue",
+    "postgresql://db/queue?user=queue&password=hunter2",
+    "host=db password=hunter2",
+]
+
+
+def test_the_database_is_below_the_data_folder_unless_an_address_says_otherwise():
+    assert Settings(data_dir=Path("here")).database == Path("here/mergeyard.db")
+    assert Settings(database_url="sqlite:////var/queue.db").database == Path("/var/queue.db")
+    assert Settings(database_url="sqlite:///queue.db").database == Path("queue.db")
+
+
+def test_people_find_the_service_where_it_listens_unless_it_has_a_public_address():
+    assert Settings().address(4711) == "http://127.0.0.1:4711"
+    assert Settings(host="::1").address(4711) == "http://[::1]:4711"
+    assert Settings(public_url="https://queue.example.com").address(4711) == "https://queue.example.com"
+
+
+@pytest.mark.parametrize("address", SECRET_ADDRESSES)
+def test_the_password_of_a_database_is_never_shown(address: str):
+    settings = Settings(database_url=address)
+    assert "hunter2" not in repr(settings) + str(settings) + pretty_repr(settings)
+
+
+def test_the_rest_is_shown():
+    shown = repr(Settings(database_url="sqlite:///queue.db", port=4711))
+    assert "port=4711" in shown
+    assert "database_url='sqlite:///queue.db'" in shown
