@@ -1,1 +1,1 @@
-"""What a turn costs: ratios that must hold on any machine, and the microseconds behind them on this one."""
+"""What turns, requests and test branches cost: ratios that must hold on any machine, and the times on this one."""

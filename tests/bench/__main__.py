@@ -3,13 +3,15 @@
 import resource
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import msgspec
 from rich.console import Console
 
 from mergeyard.domain.config import Mode
-from tests.bench import placement, turns
+from tests.bench import branching, placement, service_table, serving, turns
+from tests.bench.busy_server import Crowd
 from tests.bench.promises import broken_promises
 from tests.bench.table import drawn
 
@@ -18,14 +20,18 @@ SIZES = (100, 1000, 10_000, 100_000)
 ROUNDS = 120
 PLACEMENTS = {80: (2000, 20), 800: (1000, 4), 8000: (400, 1)}
 """By the targets that each impacts: how many are placed by the index, and how many by asking everybody."""
+ROUNDS_OF_REQUESTS = 4
+FILES = (20_000, 100_000)
+BRANCHES = 60
 
 
 def main() -> int:
-    numbers = measured()
     LATEST.parent.mkdir(exist_ok=True)
+    numbers = measured()
     LATEST.write_bytes(msgspec.json.format(msgspec.json.encode(numbers)) + b"\n")
     console = Console(width=110, highlight=False)
     console.print(drawn(numbers, SIZES, tuple(PLACEMENTS)))
+    console.print(service_table.drawn(numbers))
     seconds, mebibytes = numbers["bench_seconds"], numbers["bench_peak_mib"]
     console.print(
         f"Measured in {seconds:.0f} s with at most {mebibytes:,.0f} MiB; the numbers are in .bench/latest.json."
@@ -43,6 +49,9 @@ def measured() -> dict[str, float]:
         numbers.update(turns.measure(mode, SIZES, ROUNDS))
     for targets_each, counts in PLACEMENTS.items():
         numbers.update(placement.measure(targets_each, *counts))
+    with TemporaryDirectory(dir=LATEST.parent) as folder:
+        numbers.update(branching.measure(Path(folder, "branches"), FILES, BRANCHES))
+        numbers.update(serving.measure(Path(folder), Crowd(), ROUNDS_OF_REQUESTS))
     numbers["bench_seconds"] = perf_counter() - begun
     numbers["bench_peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {name: round(number, 2) for name, number in numbers.items()}

@@ -5,6 +5,16 @@ from collections.abc import Iterator, Mapping
 DEARER_AT_MOST = 4
 FASTER_AT_LEAST = 100
 
+AT_LEAST = {
+    "submit_64_queues_over_naive": (5.0, "as many submissions to 64 queues as one transaction for each would take"),
+    "submit_one_queue_over_naive": (5.0, "as many submissions to one queue as one transaction for each would take"),
+    "read_over_echo": (0.5, "as many pull requests read as a bare Starlette application can echo"),
+}
+AT_MOST = {
+    "branch_over_plain_git": (1.3, "the time of plain git to build a test branch"),
+    "branch_100k_over_20k": (1.5, "the time that it takes among 20,000 files to build a test branch among 100,000"),
+}
+
 
 def broken_promises(numbers: Mapping[str, float]) -> Iterator[str]:
     for name, number in numbers.items():
@@ -20,3 +30,9 @@ def broken_promises(numbers: Mapping[str, float]) -> Iterator[str]:
                 f"Placing a pull request of {int(targets):,} targets by the index is {number:.0f} times as fast as "
                 f"asking every other one; at least {FASTER_AT_LEAST} times was promised."
             )
+        if name in AT_LEAST and number < AT_LEAST[name][0]:
+            least, words = AT_LEAST[name]
+            yield f"It was {number:.2f} times {words}; at least {least:g} times was promised."
+        if name in AT_MOST and number > AT_MOST[name][0]:
+            most, words = AT_MOST[name]
+            yield f"It took {number:.2f} times {words}; at most {most:g} times was promised."

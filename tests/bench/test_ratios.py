@@ -1,10 +1,13 @@
 """A small benchmark with every test run: only ratios, best of a few tries, because the machine is shared."""
 
+from pathlib import Path
+
 import pytest
 
 from mergeyard.domain.config import Mode
-from tests.bench import placement, turns
-from tests.bench.promises import DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
+from tests.bench import branching, placement, service_table, serving, turns
+from tests.bench.busy_server import Crowd
+from tests.bench.promises import AT_LEAST, AT_MOST, DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
 from tests.bench.yard import CONCURRENCY, Yard
 
 TRIES = range(3)
@@ -32,9 +35,26 @@ def test_a_yard_stays_as_full_as_it_says(mode: Mode):
         assert len(yard.under_test) == CONCURRENCY
 
 
+def test_everything_that_the_service_promises_is_measured(tmp_path: Path):
+    """On grounds so small that the numbers say nothing."""
+    numbers = serving.measure(tmp_path, Crowd(pulls=8, repositories=2, branches_each=2), rounds=1)
+    numbers |= branching.measure(tmp_path / "branches", (200, 400), repetitions=1)
+    assert numbers.keys() >= AT_LEAST.keys() | AT_MOST.keys()
+    assert all(number > 0 for number in numbers.values())
+    assert service_table.drawn(numbers).row_count
+
+
 def test_a_promise_that_was_broken_is_told_in_a_sentence():
     numbers = {"turn_ratio_single_100000_to_100": 4.2, "lane_placement_speedup_8000_targets": 99.0}
     dear, slow = broken_promises(numbers)
     assert dear.startswith("In single mode a turn among 100,000 waiting pull requests costs 4.2 times")
     assert slow.startswith("Placing a pull request of 8,000 targets by the index is 99 times as fast")
     assert list(broken_promises({"turn_ratio_single_100000_to_100": 4.0, "turn_us_single_100_waiting": 900.0})) == []
+
+
+def test_a_limit_that_is_not_kept_is_told_in_a_sentence():
+    slow, dear = broken_promises({"read_over_echo": 0.4, "branch_over_plain_git": 1.4})
+    assert slow.startswith("It was 0.40 times as many pull requests read")
+    assert dear.startswith("It took 1.40 times the time of plain git")
+    kept = {name: limit for limits in (AT_LEAST, AT_MOST) for name, (limit, _) in limits.items()}
+    assert list(broken_promises(kept)) == []

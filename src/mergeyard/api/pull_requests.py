@@ -11,8 +11,10 @@ from mergeyard.api.door import refuse_without
 from mergeyard.api.endpoint import Call
 from mergeyard.api.errors import misfit
 from mergeyard.api.presenting import encode
+from mergeyard.api.remembering import Remembered
 from mergeyard.domain.ids import PrNumber, Sha, Ticket
 from mergeyard.domain.pulls import URGENT
+from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.targets import Targets
 from mergeyard.domain.tokens import Scope
 from mergeyard.ports.store import Page
@@ -28,6 +30,7 @@ class PullRequests:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._addressing = Addressing(service.sites)
+        self._remembered = Remembered()
 
     async def submit(self, call: Call) -> bytes:
         asked: r.SubmitPullRequest = call.request
@@ -50,16 +53,30 @@ class PullRequests:
     async def get(self, call: Call) -> bytes:
         asked: r.GetSubmittedPullRequest = call.request
         key = self._addressing.queue(call)
-        if not isinstance(asked.pr.number, UnsetType):
-            view = await self._service.submissions.show(key, PrNumber(asked.pr.number))
-        elif not isinstance(asked.pr.branch, UnsetType):
-            view = await self._service.submissions.show_branch(key, asked.pr.branch)
-        else:
-            raise misfit("/pr/number", "expected an integer")
+        if isinstance(asked.pr.number, int) and not asked.include_timeline:
+            return await self._shown_by_number(key, PrNumber(asked.pr.number))
+        view = await self._view(key, asked.pr)
         if not asked.include_timeline:
             return _shown(view)
         entries = await self._service.listing.timeline(key, view.stay.ticket)
         return encode(presenting.pull(view, tuple(map(presenting.moment, entries))))
+
+    async def _shown_by_number(self, key: QueueKey, number: PrNumber) -> bytes:
+        keeper = self._service.yard.keeper(key)
+        known = self._remembered.answers(keeper, self._service.clock.now())
+        if number in known:
+            return known[number]
+        answer = _shown(await self._service.submissions.show(key, number))
+        if keeper.queue.submission_of(number) is not None:
+            known[number] = answer
+        return answer
+
+    async def _view(self, key: QueueKey, meant: r.NumberOrBranch) -> PullView:
+        if not isinstance(meant.number, UnsetType):
+            return await self._service.submissions.show(key, PrNumber(meant.number))
+        if not isinstance(meant.branch, UnsetType):
+            return await self._service.submissions.show_branch(key, meant.branch)
+        raise misfit("/pr/number", "expected an integer")
 
     async def set_targets(self, call: Call) -> bytes:
         asked: r.SetImpactedTargets = call.request

@@ -143,7 +143,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "answer": None,
         "method": "GET",
         "media_type": METRICS,
-        "refusals": (Code.QUEUE_NOT_FOUND,),
+        "refusals": (Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND),
     },
 }
 

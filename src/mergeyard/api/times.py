@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from mergeyard.domain.instants import Instant
 
@@ -10,6 +11,7 @@ EPOCH = BARE_EPOCH.replace(tzinfo=UTC)
 A_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?([Zz]|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
 
+@lru_cache(maxsize=4096)
 def written(instant: Instant) -> str:
     return (BARE_EPOCH + timedelta(milliseconds=instant)).isoformat(timespec="milliseconds") + "Z"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import fcntl
-import os
+import gc
 import signal
 import socket
 import sys
@@ -14,6 +14,7 @@ from typing import Annotated
 import structlog
 import typer
 import uvicorn
+import uvloop
 
 from mergeyard import logs, wiring
 from mergeyard.api.protocol import Protocol
@@ -26,6 +27,8 @@ log = structlog.get_logger()
 
 SECONDS_TO_FINISH = 10
 """For requests that are under way when the server is told to end."""
+GARBAGE_BEFORE_COLLECTION = 50_000
+"""Queues are values without cycles: they die by themselves, and collecting often would only walk through them."""
 
 
 def serve(
@@ -51,14 +54,14 @@ def serve(
         log.warning("no host is configured: add one to the file, see docs/configuration.md")
     try:
         with _alone_in(settings.data_dir), _listening(settings) as listener:
-            uvicorn_run(settings, listener)
+            _run(settings, listener)
     except (GitTrouble, StoreTrouble) as trouble:
         stop_with(str(trouble))
 
 
-def uvicorn_run(settings: Settings, listener: socket.socket) -> None:
+def _run(settings: Settings, listener: socket.socket) -> None:
     public_url = settings.address(listener.getsockname()[1])
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, listener, public_url))
 
 
@@ -75,10 +78,14 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 lifespan="off",
                 timeout_graceful_shutdown=SECONDS_TO_FINISH,
             )
         )
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_BEFORE_COLLECTION)
         log.info("listening", url=public_url)
         await server.serve(sockets=[listener])
     finally:
@@ -97,28 +104,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    import uvloop  # noqa: PLC0415
-
-    return uvloop.new_event_loop()
-
-
-class _alone_in:  # noqa: N801
+@contextmanager
+def _alone_in(folder: Path) -> Generator[None]:
     """Two servers on one data directory would take turns on the same queues."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = os.open(self._folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "server.lock").open("w") as lock:
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            stop_with(f"Another server works in {self._folder}: stop it, or name another folder with --data-dir.")
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._lock)
+            stop_with(f"Another server works in {folder}: stop it, or name another folder with --data-dir.")
+        yield
 
 
 def _listening(settings: Settings) -> socket.socket:

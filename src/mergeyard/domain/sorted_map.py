@@ -40,18 +40,17 @@ class SortedMap(Struct, Generic[K, V], frozen=True):
         return (key for chunk in self.chunks for key in chunk.keys)
 
     def __contains__(self, key: K) -> bool:
-        chunk_at, at = self._find(key)
-        return self._holds(key, chunk_at, at)
+        return self._seek(key) is not None
 
     def __getitem__(self, key: K) -> V:
-        chunk_at, at = self._find(key)
-        if not self._holds(key, chunk_at, at):
+        found = self._seek(key)
+        if found is None:
             raise KeyError(key)
-        return self.chunks[chunk_at].values[at]
+        return found[0].values[found[1]]
 
     def get(self, key: K) -> V | None:
-        chunk_at, at = self._find(key)
-        return self.chunks[chunk_at].values[at] if self._holds(key, chunk_at, at) else None
+        found = self._seek(key)
+        return None if found is None else found[0].values[found[1]]
 
     def values(self) -> Iterator[V]:
         return (value for chunk in self.chunks for value in chunk.values)
@@ -86,6 +85,14 @@ class SortedMap(Struct, Generic[K, V], frozen=True):
         if not self._holds(key, chunk_at, at):
             return self
         return self._with(chunk_at, _removed(self.chunks[chunk_at], at), -1)
+
+    def _seek(self, key: K) -> tuple[Chunk[K, V], int] | None:
+        chunk_at = bisect_left(self.lasts, key)
+        if chunk_at == len(self.chunks):
+            return None
+        chunk = self.chunks[chunk_at]
+        at = bisect_left(chunk.keys, key)
+        return (chunk, at) if chunk.keys[at] == key else None
 
     def _find(self, key: K) -> tuple[int, int]:
         chunk_at = bisect_left(self.lasts, key)

@@ -64,7 +64,7 @@ class Runs:
         keeper = self._yard.keeper(key)
         run = await self._find(keeper, RunId(name.removesuffix(BISECTION)))
         if run is None or run.started_at is None:
-            words = f"The queue for {key} has no test run {name}: see `testRunId` of a submitted pull request."
+            words = f"The queue for {key} has no test run {name[:100]}: see `testRunId` of a submitted pull request."
             raise Refused(Code.TEST_RUN_NOT_FOUND, words)
         return RunView(
             run=run,

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.ids import BatchId, PrNumber, RunId, Ticket
+from mergeyard.domain.ids import BatchId, RunId, Ticket
 from mergeyard.domain.landing import Landing
 from mergeyard.domain.line import Batch, Bisection, Line
 from mergeyard.domain.pulls import Submission
@@ -26,6 +26,7 @@ from mergeyard.engine import lanes
 from mergeyard.ports.store import Fact, LoadedQueue, RunRow, SaveTurn, StayRow
 
 encode = msgspec.json.Encoder().encode
+EMPTY: SortedMap[Any, Any] = SortedMap()
 
 
 class Order(Struct, frozen=True):
@@ -144,12 +145,12 @@ def _alone(queue: Queue) -> Queue:
         line=Line(),
         bisections=(),
         runs={},
-        submissions=SortedMap[Ticket, Submission](),
-        tickets=SortedMap[PrNumber, Ticket](),
-        not_ready=SortedMap[tuple[int, Ticket], None](),
+        submissions=EMPTY,
+        tickets=EMPTY,
+        not_ready=EMPTY,
         waiting={},
-        held=SortedMap[Ticket, None](),
-        looks=SortedMap[Ticket, int](),
+        held=EMPTY,
+        looks=EMPTY,
     )
 
 

@@ -34,7 +34,7 @@ class Sites:
     def host(self, name: str) -> Host:
         found = self.hosts.get(name)
         if found is None:
-            words = f"The host {name} is not configured: use one of {', '.join(self.hosts) or 'none'}."
+            words = f"The host {name[:100]} is not configured: use one of {', '.join(self.hosts) or 'none'}."
             raise Refused(Code.HOST_NOT_ALLOWED, words)
         return found
 

@@ -126,7 +126,7 @@ class Submissions:
         keeper = self._yard.keeper(key)
         body = await self._yard.store.last_stay_of_branch(keeper.id, branch)
         if body is None:
-            words = f"No pull request from the branch {branch} was ever submitted to the queue: submit it first."
+            words = f"No pull request from the branch {branch[:100]} was ever submitted to the queue: submit it first."
             raise Refused(Code.PR_NOT_SUBMITTED, words)
         return await self.show(key, shelving.decode_stay(body).number)
 

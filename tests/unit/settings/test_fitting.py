@@ -25,7 +25,7 @@ def test_there_are_words_for_what_every_setting_expects(key: str):
     assert expected(key)
 
 
-@pytest.mark.parametrize("key", set(SIMPLE_KEYS) - {"data_dir", "database_url", "public_url"})
+@pytest.mark.parametrize("key", sorted({*SIMPLE_KEYS} - {"data_dir", "database_url", "public_url"}))
 def test_the_defaults_fit(key: str):
     assert fit(given(key, getattr(Settings(), key))) == getattr(Settings(), key)
 

@@ -1,0 +1,33 @@
+"""Remembers answers about a queue for as long as it stays the same: many ask, and little changes in between."""
+
+from weakref import WeakKeyDictionary
+
+from mergeyard.domain.ids import PrNumber
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.queue import Queue
+from mergeyard.service.turn import Keeper
+
+SECOND = 1000
+"""Waiting makes urgent, so the order may change without any turn: after this time everything is asked anew."""
+MOST_ANSWERS = 1000
+
+Answers = dict[PrNumber, bytes]
+
+
+class Remembered:
+    def __init__(self) -> None:
+        self._known = WeakKeyDictionary[Keeper, tuple[Queue, int, Answers]]()
+
+    def answers(self, keeper: Keeper, now: Instant) -> Answers:
+        """Those that are true now; what is put in is true for as long as the rest."""
+        known = self._known.get(keeper)
+        if (
+            known is not None
+            and known[0] is keeper.queue
+            and known[1] == now // SECOND
+            and len(known[2]) < MOST_ANSWERS
+        ):
+            return known[2]
+        answers = Answers()
+        self._known[keeper] = (keeper.queue, now // SECOND, answers)
+        return answers

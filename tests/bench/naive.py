@@ -1,0 +1,163 @@
+"""submitPullRequest as one would write it first: models, a plain function, and one transaction for every request.
+
+It looks at no repository, keeps no journal and starts no test. All of that is in its favour.
+"""
+
+import sqlite3
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from threading import local
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import FastAPI, Header, HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+SCHEMA = """\
+CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS submissions (
+    id TEXT PRIMARY KEY,
+    repo TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    no_batch INTEGER NOT NULL,
+    submitted_by TEXT NOT NULL,
+    submitted_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS submissions_of_queue ON submissions (repo, branch, state);
+"""
+PRIORITIES = {0: "urgent", 10: "high", 100: "medium", 200: "low"}
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class Repo(Model):
+    host: str
+    owner: str
+    name: str
+
+
+class Pull(Model):
+    number: int = Field(ge=1)
+    sha: str | None = None
+
+
+class Submit(Model):
+    repo: Repo
+    target_branch: str
+    pr: Pull
+    priority: int = Field(100, ge=0, le=255)
+    no_batch: bool = False
+    force: bool = False
+
+
+class Readiness(Model):
+    requires_impacted_targets: bool = False
+    does_base_branch_match: bool = True
+    has_impacted_targets: bool = False
+
+
+class Reason(Model):
+    code: str = "waiting_for_slot"
+    message: str = "It waits for a free slot."
+    waiting_for: list[int] = []
+
+
+class Submitted(Model):
+    id: str
+    state: str
+    state_changed_at: str
+    priority_value: int
+    priority_name: str
+    used_default_priority_name: str
+    skip_the_line: bool
+    force_enqueued: bool
+    is_currently_submitted_to_queue: bool = True
+    pr_number: int
+    pr_title: str
+    pr_sha: str
+    pr_base_branch: str
+    pr_author: str
+    readiness: Readiness = Readiness()
+    no_batch: bool
+    mergeability: str = "mergeable"
+    test_run_id: str | None = None
+    verified_by_test_run: str | None = None
+    position: int
+    reason: Reason = Reason()
+    estimated_merge_at: str | None = None
+    estimated_merge_at_p90: str | None = None
+    submitted_at: str
+    merged_sha: str | None = None
+
+
+class Database(local):
+    """A connection for every thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+        self.connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
+
+
+def application(folder: str, secret: str) -> FastAPI:
+    database = Database(Path(folder, "naive.db"))
+    database.connection.executescript(SCHEMA)
+    digest = sha256(secret.encode()).digest()
+    database.connection.execute("INSERT INTO tokens VALUES (?, 'bench')", (digest,))
+    app = FastAPI()
+
+    @app.post("/v1/submitPullRequest", response_model=Submitted)
+    def submit(asked: Submit, x_api_token: Annotated[str, Header()]) -> Any:  # pyright: ignore[reportUnusedFunction]
+        connection = database.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            answer = _submitted(connection, asked, x_api_token)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        return answer
+
+    return app
+
+
+def _submitted(connection: sqlite3.Connection, asked: Submit, secret: str) -> Submitted:
+    digest = sha256(secret.encode()).digest()
+    token = connection.execute("SELECT name FROM tokens WHERE digest = ?", (digest,)).fetchone()
+    if token is None:
+        raise HTTPException(401, "unknown token")
+    repo, now = f"{asked.repo.host}/{asked.repo.owner}/{asked.repo.name}", datetime.now(UTC).isoformat()
+    submission = str(uuid4())
+    connection.execute(
+        "INSERT INTO submissions VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?)",
+        (submission, repo, asked.target_branch, asked.pr.number, asked.priority, asked.no_batch, token[0], now),
+    )
+    (position,) = connection.execute(
+        "SELECT count(*) FROM submissions WHERE repo = ? AND branch = ? AND state = 'pending'",
+        (repo, asked.target_branch),
+    ).fetchone()
+    name = PRIORITIES.get(asked.priority, str(asked.priority))
+    return Submitted(
+        id=submission,
+        state="pending",
+        state_changed_at=now,
+        priority_value=asked.priority,
+        priority_name=name,
+        used_default_priority_name=name,
+        skip_the_line=asked.priority == 0,
+        force_enqueued=asked.force,
+        pr_number=asked.pr.number,
+        pr_title=f"Change number {asked.pr.number}",
+        pr_sha=asked.pr.sha or "0" * 40,
+        pr_base_branch=asked.target_branch,
+        pr_author="Ada",
+        no_batch=asked.no_batch,
+        position=position,
+        submitted_at=now,
+    )

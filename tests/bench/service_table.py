@@ -1,0 +1,75 @@
+"""Draws what the server and the test branches cost, each beside what it is measured against."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from tests.bench.promises import AT_LEAST, AT_MOST
+
+
+def drawn(numbers: Mapping[str, float]) -> Table:
+    table = Table("", "", "against", "", "ratio", title="The server, and git", expand=True, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for title, ours, against, theirs, ratio in COMPARED:
+        shown = f"{numbers[ratio]:.2f} {_limit(ratio)}"
+        table.add_row(title, _number(numbers[ours]), against, _number(numbers[theirs]), shown)
+    table.add_section()
+    for title, name in SHOWN.items():
+        table.add_row(title, _number(numbers[name]))
+    return table
+
+
+COMPARED = (
+    (
+        "submissions per second, 64 queues",
+        "submit_per_second_64_queues",
+        "a naive endpoint",
+        "submit_naively_per_second_64_queues",
+        "submit_64_queues_over_naive",
+    ),
+    (
+        "submissions per second, one queue",
+        "submit_per_second_one_queue",
+        "a naive endpoint",
+        "submit_naively_per_second_one_queue",
+        "submit_one_queue_over_naive",
+    ),
+    (
+        "pull requests read per second",
+        "read_per_second",
+        "Starlette's echo",
+        "echo_per_second",
+        "read_over_echo",
+    ),
+    (
+        "test branch of the tenth, 20,000 files: ms",
+        "branch_ms_20k",
+        "plain git",
+        "plain_git_ms_20k",
+        "branch_over_plain_git",
+    ),
+    (
+        "the same, 100,000 files: ms",
+        "branch_ms_100k",
+        "20,000 files",
+        "branch_ms_20k",
+        "branch_100k_over_20k",
+    ),
+)
+SHOWN = {
+    "test branch of the tenth, 20,000 files, pushed: ms": "branch_pushed_ms_20k",
+    "from a status to merged: ms": "status_to_merged_ms",
+    "  the status saved": "status_saved_ms",
+    "  its pull request read": "status_pulls_read_ms",
+    "  landed: the target read, pushed, read again": "status_landing_ms",
+    "  a turn saved, on average": "status_turn_ms",
+}
+
+
+def _limit(ratio: str) -> str:
+    return f"(≥ {AT_LEAST[ratio][0]:g})" if ratio in AT_LEAST else f"(≤ {AT_MOST[ratio][0]:g})"
+
+
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.1f}"

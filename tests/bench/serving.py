@@ -1,0 +1,61 @@
+"""Asks the real server over loopback, in turn with what it is measured against, so that noise meets both alike.
+
+The better of several rounds counts: on a shared machine the others tell more about the neighbours than about us.
+"""
+
+from pathlib import Path
+
+from msgspec import json
+
+from tests.bench import finishing
+from tests.bench.busy_server import BusyServer, Crowd
+from tests.bench.load import Load
+from tests.bench.neighbour import neighbour
+
+SUBMIT, CANCEL, GET = "submitPullRequest", "cancelPullRequest", "getSubmittedPullRequest"
+
+READS_EACH = 2
+SLICES = 4
+"""Reads are quick: more and shorter slices find the moments in which the machine is quiet."""
+
+
+def measure(folder: Path, crowd: Crowd, rounds: int) -> dict[str, float]:
+    with Load() as load, BusyServer(folder, crowd) as server:
+        server.prepare(load)
+        return {
+            **_submitting(folder, server, load, rounds),
+            **_reading(folder, server, load, rounds),
+            **finishing.measure(server),
+        }
+
+
+def _submitting(folder: Path, server: BusyServer, load: Load, rounds: int) -> dict[str, float]:
+    numbers = dict[str, float]()
+    with neighbour("tests.bench.naive", str(folder), server.secret) as naive:
+        for name, requests in (("64_queues", server.to_many_queues), ("one_queue", server.to_one_queue)):
+            ours, theirs = list[float](), list[float]()
+            for _ in range(rounds):
+                theirs.append(load.pace(naive, requests(SUBMIT)))
+                ours.append(load.pace(server.port, requests(SUBMIT)))
+                load.pace(server.port, requests(CANCEL))
+            numbers[f"submit_per_second_{name}"] = max(ours)
+            numbers[f"submit_naively_per_second_{name}"] = max(theirs)
+            numbers[f"submit_{name}_over_naive"] = max(ours) / max(theirs)
+    return numbers
+
+
+def _reading(folder: Path, server: BusyServer, load: Load, rounds: int) -> dict[str, float]:
+    load.pace(server.port, server.to_many_queues(SUBMIT))
+    answer, requests = folder / "answer.json", READS_EACH * server.to_many_queues(GET)
+    answer.write_bytes(json.encode(server.post(GET, next(server.under_test()))))
+    ours, theirs = list[float](), list[float]()
+    with neighbour("tests.bench.echo", str(answer), f"/v1/{GET}") as echo:
+        for _ in range(SLICES * rounds):
+            theirs.append(load.pace(echo, requests))
+            ours.append(load.pace(server.port, requests))
+    load.pace(server.port, server.to_many_queues(CANCEL))
+    return {
+        "read_per_second": max(ours),
+        "echo_per_second": max(theirs),
+        "read_over_echo": max(ours) / max(theirs),
+    }

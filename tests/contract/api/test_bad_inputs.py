@@ -1,0 +1,264 @@
+"""What a client may get wrong, each with its code and without a trace; and what it may write in several ways."""
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from tests.contract.api.desk import QUEUE, REPOSITORY, StandingDesk, a_standing_desk, code_of
+
+SUBMITTED = json.encode(QUEUE | {"pr": {"number": 1}})
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingDesk]:
+    """With one pull request, which nobody has submitted."""
+    with a_standing_desk(tmp_path_factory.mktemp("bad")) as standing:
+        standing.desk.world.open(1)
+        yield standing
+        queue = standing.wait_for(standing.desk.ask("getQueue"))
+        assert queue["enqueuedPullRequests"] == []
+
+
+def refused(standing: StandingDesk, body: Any, endpoint: str = "submitPullRequest") -> str:
+    return code_of(standing.wait_for(standing.desk.send(endpoint, body)))
+
+
+def with_more(more: bytes) -> bytes:
+    """A good request with one more member."""
+    return SUBMITTED[:-1] + b',"more":' + more + b"}"
+
+
+NO_JSON = {
+    "empty": b"",
+    "blank": b" \n",
+    "trailing bytes": SUBMITTED + b"x",
+    "two": SUBMITTED + SUBMITTED,
+    "NaN": with_more(b"NaN"),
+    "Infinity": with_more(b"Infinity"),
+    "-Infinity": with_more(b"-Infinity"),
+    "no UTF-8": with_more(b'"\xff"'),
+    "overlong UTF-8": with_more(b'"\xc0\x80"'),
+    "surrogate in UTF-8": with_more(b'"\xed\xa0\x80"'),
+    "byte order mark": b"\xef\xbb\xbf" + SUBMITTED,
+    "UTF-16": SUBMITTED.decode().encode("utf-16"),
+    "UTF-32": SUBMITTED.decode().encode("utf-32-le"),
+    "thousands of digits": with_more(b"1" * 5000),
+    "negative thousands of digits": with_more(b"-" + b"9" * 4301),
+    "single quotes": SUBMITTED.replace(b'"', b"'"),
+    "trailing comma": SUBMITTED[:-1] + b",}",
+    "comment": SUBMITTED + b"// so",
+    "bare control character": with_more(b'"\x00"'),
+    "leading zero": with_more(b"01"),
+    "form": b"pr=1",
+}
+
+
+@pytest.mark.parametrize("name", NO_JSON)
+def test_what_is_no_json_is_refused(standing: StandingDesk, name: str):
+    assert refused(standing, NO_JSON[name]) == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"repo":1,' + SUBMITTED[1:], "duplicate_key"),
+        (with_more(b'{"a":1,"\\u0061":1}'), "duplicate_key"),
+        (with_more(b"[" * 32 + b"]" * 32), "json_too_deep"),
+        (with_more(b'{"a":' * 32 + b"1" + b"}" * 32), "json_too_deep"),
+        (with_more(b"[" + b"{}," * 10_000 + b"{}]"), "json_too_complex"),
+        (with_more(b"{" + b",".join(b'"%d":1' % at for at in range(100_001)) + b"}"), "json_too_complex"),
+        (with_more(b'"\\ud800"'), "invalid_string"),
+        (with_more(b'"\\udc00\\ud800"'), "invalid_string"),
+        (with_more(b'{"\\u0000":1}'), "invalid_string"),
+        (with_more(b'["\\u0000"]'), "invalid_string"),
+    ],
+    ids=["doubled", "doubled by escapes", "lists", "objects", "containers", "members", "surrogate", "swapped pair",
+         "NUL in a key", "NUL"],
+)  # fmt: skip
+def test_json_that_only_an_attack_has_is_refused(standing: StandingDesk, body: bytes, code: str):
+    assert refused(standing, body) == code
+
+
+@pytest.mark.parametrize(
+    "more",
+    [b"[" * 31 + b"]" * 31, b"[" + b"{}," * 9_900 + b"{}]", b'"\\ud83d\\ude00"', b"1" * 1000, b"1e999"],
+    ids=["depth", "containers", "a pair", "digits", "a huge float"],
+)
+def test_what_is_within_the_limits_is_read(standing: StandingDesk, more: bytes):
+    body = with_more(more).replace(b'"number":1', b'"number":9')
+    assert refused(standing, body) == "pr_not_found"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b"null", b"true", b"{}"])
+def test_json_that_is_no_request_does_not_fit(standing: StandingDesk, body: bytes):
+    assert refused(standing, body) == "invalid_request"
+
+
+NUMBERS: list[Any] = [
+    0, -1, 1.5, True, False, 2**31, 2**70, "0", "1.5", "", "x", "-1", " 1", "+1", "\u0661", "2147483648", "9" * 30,
+    None, [], {}, [1],
+]  # fmt: skip
+MEMBERS: dict[str, list[Any]] = {
+    "pr": [
+        None, 1, "1", [], {}, {"branch": "x"}, {"number": 1, "sha": ""}, {"number": 1, "sha": "1" * 39},
+        {"number": 1, "sha": "1" * 41}, {"number": 1, "sha": "g" * 40}, {"number": 1, "sha": None},
+    ],
+    "repo": [None, "acme/app", [], {}, REPOSITORY | {"host": None}, REPOSITORY | {"owner": 1}],
+    "targetBranch": [None, 1, ["main"], {}],
+    "priority": [-1, 256, 1.5, True, None, "highest", "", "10", []],
+    "noBatch": [0, 1, "true", None],
+    "force": [0, "yes", None],
+}  # fmt: skip
+WRONG = [
+    *({"pr": {"number": number}} for number in NUMBERS),
+    *({name: value} for name, values in MEMBERS.items() for value in values),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_a_member_that_is_mistyped_or_out_of_range_does_not_fit(standing: StandingDesk, wrong: dict[str, Any]):
+    assert refused(standing, QUEUE | {"pr": {"number": 1}} | wrong) == "invalid_request"
+
+
+@pytest.mark.parametrize("missing", ["repo", "targetBranch", "pr"])
+def test_a_missing_member_is_named(standing: StandingDesk, missing: str):
+    body = QUEUE | {"pr": {"number": 1}}
+    del body[missing]
+    answer = standing.wait_for(standing.desk.send("submitPullRequest", body)).json()
+    assert (answer["code"], answer["errors"]) == (
+        "invalid_request",
+        [{"pointer": f"/{missing}", "message": "is required"}],
+    )
+
+
+@pytest.mark.parametrize(
+    "targets", ["", "a", "ALL ", None, 1, {}, [""], [1], [None], [["a"]], ["x" * 1025], ["é" * 513]]
+)
+def test_targets_that_are_none_do_not_fit(standing: StandingDesk, targets: Any):
+    body = QUEUE | {"pr": {"number": 1}, "impactedTargets": targets}
+    assert refused(standing, body, "setImpactedTargets") == "invalid_request"
+
+
+# Names
+
+
+@pytest.mark.parametrize("part", ["", ".", "..", "-x", "a/b", "a b", "a\n", "é", "x" * 101, "a:b", "%2e", "~"])
+def test_a_repository_that_cannot_be_one_is_refused(standing: StandingDesk, part: str):
+    for name in ("owner", "name"):
+        assert refused(standing, QUEUE | {"repo": REPOSITORY | {name: part}}, "getQueue") == "invalid_repo"
+
+
+@pytest.mark.parametrize("part", ["x", "x" * 100, "a.b", "_", "...", ".x", "x-", "A-1_b.c"])
+def test_a_repository_that_could_be_one_is_looked_for(standing: StandingDesk, part: str):
+    body = QUEUE | {"repo": REPOSITORY | {"name": part}}
+    assert refused(standing, body, "getQueue") == "queue_not_found"
+    assert refused(standing, body, "createQueue") == "repository_not_found"
+
+
+BRANCHES = [
+    "", " ", "-", "-x", "a..b", "a b", "a~b", "a^b", "a:b", "a?b", "a*b", "a[b", "a\\b", "a@{b", "/a", "a/", "a//b",
+    ".a", "a/.b", "a.lock", "a.lock/b", "a.", "a\x7fb", "a\tb", "HEAD", "@{-1}", "refs/heads/a.lock",
+    "main2", "a/b", "é", "@", "a@b", "a{b", "a]b", "a.b", "a'b", 'a"b', "refs/heads/x", "a.lockx", "HEADS",
+    "FETCH_HEAD",     "x" * 255, "é" * 127, "a$(b)", "a;b", "#", "a,b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+def test_a_branch_is_what_git_takes_for_one(standing: StandingDesk, branch: str):
+    """And, beyond git, no longer than a file's name may be."""
+    command = ["git", "check-ref-format", "--branch", branch]
+    taken = subprocess.run(command, capture_output=True, check=False, cwd="/").returncode == 0
+    expected = "queue_not_found" if taken else "invalid_branch"
+    assert refused(standing, QUEUE | {"targetBranch": branch}, "getQueue") == expected
+
+
+@pytest.mark.parametrize("branch", ["x" * 256, "é" * 128, "mergeyard/x", "mergeyard/pr-1/y"])
+def test_a_branch_that_is_too_long_or_our_own_is_refused(standing: StandingDesk, branch: str):
+    assert refused(standing, QUEUE | {"targetBranch": branch}, "getQueue") == "invalid_branch"
+
+
+@pytest.mark.parametrize("host", ["", "elsewhere.example", "git.local.", "git.local:80", "http://git.local"])
+def test_a_host_that_is_not_configured_is_not_reached(standing: StandingDesk, host: str):
+    assert refused(standing, QUEUE | {"repo": REPOSITORY | {"host": host}}, "getQueue") == "host_not_allowed"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "members"),
+    [
+        ("getQueue", {"repo": REPOSITORY | {"host": "x" * 1_000_000}}),
+        ("getMergeQueueTestingDetails", {"testRunId": "x" * 1_000_000}),
+        ("getSubmittedPullRequest", {"pr": {"branch": "x" * 1_000_000}}),
+        ("updateQueue", {"x" * 1_000_000: 1}),
+        ("updateQueue", {"mode": "x" * 1_000_000}),
+        ("listPullRequests", {"cursor": "x" * 1_000_000}),
+    ],
+    ids=["host", "run", "branch", "setting", "word", "cursor"],
+)
+def test_a_refusal_does_not_repeat_all_that_was_sent(standing: StandingDesk, endpoint: str, members: dict[str, Any]):
+    answer = standing.wait_for(standing.desk.send(endpoint, QUEUE | members))
+    assert code_of(answer)
+    assert len(answer.content) < 2000
+
+
+def test_names_of_plain_repositories_are_compared_exactly_and_hosts_without_case(standing: StandingDesk):
+    for name in ("owner", "name"):
+        spelled = REPOSITORY | {name: REPOSITORY[name].upper()}
+        assert refused(standing, QUEUE | {"repo": spelled}, "getQueue") == "queue_not_found"
+    told = standing.wait_for(standing.desk.ask("getQueue", repo=REPOSITORY | {"host": "GIT.LOCAL"}))
+    assert told["repo"] == REPOSITORY
+
+
+# Tolerance
+
+
+@pytest.mark.parametrize("number", [7, "7", 7.0, "0007"], ids=repr)
+def test_a_number_may_be_written_in_several_ways(standing: StandingDesk, number: Any):
+    desk = standing.desk
+    if desk.world.origin.ref("feature7") is None:
+        desk.world.open(7)
+    told = standing.wait_for(desk.ask("submitPullRequest", pr={"number": number}, more="ignored"))
+    assert told["prNumber"] == 7
+    assert b'"prNumber":7,' in desk.answers[-1].content
+    standing.wait_for(desk.ask("cancelPullRequest", pr={"number": number, "more": 1}))
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/json ;charset=UTF-8"]
+)
+def test_the_media_type_may_have_parameters_and_any_case(standing: StandingDesk, content_type: str):
+    answer = standing.wait_for(standing.desk.send("getQueue", QUEUE, headers={"content-type": content_type}))
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonx", "application/problem+json", "*/*"])
+def test_another_media_type_is_refused(standing: StandingDesk, content_type: str):
+    answer = standing.wait_for(standing.desk.send("getQueue", QUEUE, headers={"content-type": content_type}))
+    assert code_of(answer) == "unsupported_media_type"
+
+
+def test_what_is_wrong_is_looked_for_in_the_promised_order(standing: StandingDesk):
+    """Each request has everything wrong that the one before had, but for what was refused there."""
+    desk = standing.desk
+    reader = standing.wait_for(desk.token())
+
+    async def codes() -> list[str]:
+        wrong = {"content-type": "text/plain"}
+        answers = [
+            await desk.client.post("/v1/nothing", content=b"{"),
+            await desk.client.get("/v1/createQueue"),
+            await desk.client.post("/v1/createQueue", content=b"{", headers=wrong),
+            await desk.send("createQueue", b"{", token=reader, headers=wrong),
+            await desk.send("createQueue", b"{", token=reader),
+            await desk.send("createQueue", {"repo": 1}, token=reader),
+            await desk.post("createQueue", targetBranch="nothing", repo=REPOSITORY | {"name": "no"}, token=reader),
+            await desk.post("createQueue", targetBranch="nothing", repo=REPOSITORY | {"name": "no"}),
+        ]
+        return [code_of(answer) for answer in answers]
+
+    assert standing.wait_for(codes()) == [
+        "not_found", "method_not_allowed", "missing_token", "unsupported_media_type", "invalid_json",
+        "invalid_request", "insufficient_scope", "repository_not_found",
+    ]  # fmt: skip

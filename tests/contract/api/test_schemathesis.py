@@ -1,0 +1,135 @@
+"""Whatever the OpenAPI document allows, and much that it does not, is sent to a busy queue; every answer fits it."""
+
+from collections.abc import Iterator
+from json import dumps
+from typing import Any, cast
+
+import httpx
+import pytest
+import schemathesis.checks
+import schemathesis.specs.openapi.checks
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis import Case, GenerationMode
+
+from mergeyard.api import openapi, routes
+from mergeyard.api.endpoint import Call
+from mergeyard.api.errors import KINDS
+from mergeyard.service.errors import Code
+from tests.contract.api.desk import QUEUE, REPOSITORY, Desk, StandingDesk, a_standing_desk
+
+
+async def nobody(_: Call) -> bytes:
+    return b"{}"
+
+
+DOCUMENT = openapi.document(routes.endpoints(dict.fromkeys(routes.TABLE, nobody)))
+SCHEMA: Any = schemathesis.openapi.from_dict(DOCUMENT)
+SCHEMA.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+
+server: Any = schemathesis.checks
+conformance: Any = schemathesis.specs.openapi.checks
+EVERY_ANSWER = [
+    server.not_a_server_error,
+    conformance.status_code_conformance,
+    conformance.content_type_conformance,
+    conformance.response_headers_conformance,
+    conformance.response_schema_conformance,
+]
+PULLS = 8
+BRANCHES = {"/createQueue": "one-without-a-queue", "/deleteQueue": "one-with-a-queue"}
+"""All others ask about main."""
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingDesk]:
+    with a_standing_desk(tmp_path_factory.mktemp("schemathesis"), batch=True, batchingMinSize=2) as standing:
+        for branch in BRANCHES.values():
+            standing.desk.world.origin.branch(branch, upon="main")
+        standing.wait_for(_begin(standing.desk))
+        yield standing
+
+
+@pytest.fixture
+def answered(standing: StandingDesk) -> Iterator[set[int]]:
+    """The statuses of all answers; each endpoint finds the queue at work, and some of its calls reach deep."""
+    standing.wait_for(_set_to_work(standing.desk))
+    statuses = set[int]()
+    yield statuses
+    standing.wait_for(standing.desk.world.rest())
+    assert statuses > {httpx.codes.OK.value}
+
+
+async def _begin(desk: Desk) -> None:
+    """Two merged, one is no longer there, and one will never be ready."""
+    desk.world.open(*range(1, PULLS + 1))
+    desk.world.set_pull(PULLS, draft=True)
+    await desk.submit(1, 2)
+    await desk.passes(1, 2)
+    await desk.submit(3)
+    await desk.ask("cancelPullRequest", pr={"number": 3})
+
+
+async def _set_to_work(desk: Desk) -> None:
+    await desk.post("createQueue", targetBranch=BRANCHES["/deleteQueue"])
+    await desk.post("deleteQueue", targetBranch=BRANCHES["/createQueue"])
+    await desk.ask("updateQueue", state="RUNNING", batch=False, concurrency=5, requiredStatuses=["unit"])
+    for number in range(4, PULLS + 1):
+        await desk.call("setImpactedTargets", QUEUE | {"pr": {"number": number}, "impactedTargets": ["//app"]})
+        await desk.post("submitPullRequest", pr={"number": number})
+
+
+@SCHEMA.parametrize()
+@settings(
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list[Any](HealthCheck),
+)
+def test_every_answer_fits_the_document(case: Case[Any], standing: StandingDesk, answered: set[int]):
+    _name_what_is_there(case, standing.desk)
+    response = standing.wait_for(_answer(case, standing.desk))
+    cast(Any, case).validate_response(response, checks=EVERY_ANSWER)
+    assert response.is_success or _is_named(response.json()["code"], case)
+    answered.add(response.status_code)
+
+
+def _is_named(code: str, case: Case[Any]) -> bool:
+    """A refusal that the document lists where it came up."""
+    operation = DOCUMENT["paths"][case.path].get(case.method.lower())
+    if operation is None:
+        return code == Code.METHOD_NOT_ALLOWED
+    return f"`{code}`" in operation["responses"][str(KINDS[Code(code)].status)]["description"]
+
+
+def _name_what_is_there(case: Case[Any], desk: Desk) -> None:
+    """Random names lead nowhere: good ones are exchanged for those of our queue."""
+    if not isinstance(case.body, dict):
+        return
+    members = cast(dict[str, Any], case.body)
+    if _is_good(members.get("repo"), *REPOSITORY):
+        members["repo"] = REPOSITORY
+    if isinstance(members.get("targetBranch"), str):
+        members["targetBranch"] = BRANCHES.get(case.path, "main")
+    if isinstance(members.get("testRunId"), str):
+        members["testRunId"] = next(iter(desk.world.keeper.queue.runs), "none")
+    pr = members.get("pr")
+    if isinstance(pr, dict) and isinstance(cast(Any, pr).get("number"), int):
+        pr["number"] = cast(int, pr["number"]) % (PULLS + 2)
+
+
+def _is_good(value: Any, *names: str) -> bool:
+    return isinstance(value, dict) and all(isinstance(cast(Any, value).get(name), str) for name in names)
+
+
+async def _answer(case: Case[Any], desk: Desk) -> httpx.Response:
+    sent = case.as_transport_kwargs(base_url="http://yard/v1", headers={"x-api-token": desk.secret})
+    content = dumps(sent["json"]).encode() if "json" in sent else sent.get("data")
+    given = dict(sent["headers"]) | {"x-api-token": desk.secret}
+    if given.get("Idempotency-Key") == "0":
+        del given["Idempotency-Key"]  # Sent everywhere, it would have everything refused as a repetition.
+    headers = [(name.encode("latin-1"), str(value).encode("latin-1")) for name, value in given.items()]
+    return await desk.client.request(
+        sent["method"], sent["url"], params=sent.get("params"), headers=headers, content=content
+    )

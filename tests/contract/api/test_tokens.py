@@ -1,0 +1,127 @@
+"""Tokens: what their scopes allow, what lies outside of them, and when they end."""
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import json
+
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope
+from tests.contract.api.desk import QUEUE, REPOSITORY, a_desk, an_empty_desk, code_of
+from tests.support.asynchronous import asynchronous
+from tests.support.repositories import Origin
+from tests.support.scenario import MINUTE
+
+WHOLE: dict[str, Any] = QUEUE | {
+    "pr": {"number": 1}, "prs": [], "impactedTargets": [], "testRunId": "x", "since": "2023-11-14T00:00:00Z",
+    "sha": "1" * 40, "context": "unit", "state": "success",
+}  # fmt: skip
+NEEDED = {
+    "submitPullRequest": Scope.SUBMIT,
+    "cancelPullRequest": Scope.SUBMIT,
+    "restartTestsOnPullRequest": Scope.SUBMIT,
+    "getSubmittedPullRequest": Scope.READ,
+    "getSubmittedPullRequests": Scope.READ,
+    "setImpactedTargets": Scope.TARGETS,
+    "getMergeQueueTestingDetails": Scope.READ,
+    "listMergeQueueTestingResults": Scope.READ,
+    "createQueue": Scope.ADMIN,
+    "deleteQueue": Scope.ADMIN,
+    "updateQueue": Scope.ADMIN,
+    "getQueue": Scope.READ,
+    "listPullRequests": Scope.READ,
+    "listQueues": Scope.READ,
+    "reportCommitStatus": Scope.STATUS,
+}
+JUST_THE_QUEUE = {"createQueue", "deleteQueue", "updateQueue", "listPullRequests"}
+OTHER = Repo("git.local", "acme", "other")
+
+
+def body_for(endpoint: str) -> dict[str, Any]:
+    return QUEUE if endpoint in JUST_THE_QUEUE else WHOLE
+
+
+@asynchronous
+async def test_every_endpoint_needs_its_scope_and_no_other(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        for endpoint, scope in NEEDED.items():
+            others = await desk.token(*(set(Scope) - {scope, Scope.ADMIN}))
+            refused = await desk.send(endpoint, body_for(endpoint), token=others)
+            assert code_of(refused) == "insufficient_scope", endpoint
+            if endpoint != "deleteQueue":
+                answer = await desk.send(endpoint, body_for(endpoint), token=await desk.token(scope))
+                assert answer.status_code in {200, 404, 409}, (endpoint, answer.text)
+        assert code_of(await desk.metrics(token=await desk.token(Scope.SUBMIT))) == "insufficient_scope"
+
+
+@asynchronous
+async def test_what_lies_outside_looks_exactly_like_what_does_not_exist(tmp_path: Path):
+    """The same bytes but for the request id, which a client may choose."""
+    same_id = {"x-request-id": "the-same"}
+    async with an_empty_desk(tmp_path) as desk:
+        Origin.made(tmp_path / "repos" / "acme" / "other.git").commit("main", {"a": "1"})
+        desk.world.open(1)
+        limited = await desk.token(Scope.ADMIN, repos=[OTHER])
+        asked = [endpoint for endpoint in NEEDED if endpoint not in {"createQueue", "listQueues"}]
+
+        async def answers() -> dict[str, bytes]:
+            told = {
+                endpoint: (await desk.send(endpoint, body_for(endpoint), token=limited, headers=same_id)).content
+                for endpoint in asked
+            }
+            query, headers = "?repo=acme/app&repoHost=git.local", {"x-api-token": limited} | same_id
+            metrics = await desk.client.get(f"/v1/getMergeQueueMetrics{query}", headers=headers)
+            return told | {"getMergeQueueMetrics": metrics.content}
+
+        before = await answers()
+        await desk.ask("createQueue")
+        await desk.submit(1)
+        after = await answers()
+        assert [endpoint for endpoint in before if before[endpoint] != after[endpoint]] == []
+        codes = {json.decode(answer)["code"] for answer in before.values()}
+        assert codes == {"queue_not_found", "repository_not_found"}
+        nowhere = QUEUE | {"repo": REPOSITORY | {"name": "nowhere"}}
+        told = [(await desk.send("createQueue", body, token=limited)).json() for body in (QUEUE, nowhere)]
+        assert told[0]["detail"].replace("app", "nowhere") == told[1]["detail"]
+        assert told[0]["code"] == told[1]["code"] == "repository_not_found"
+        assert (await desk.ask("listQueues", token=limited)) == {"queues": []}
+        assert (await desk.metrics(token=limited)).text.count("acme/app") == 0
+
+
+@asynchronous
+async def test_a_token_that_names_its_repository_works_there(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        token = await desk.token(*DEFAULT_SCOPES, repos=[OTHER, Repo("git.local", "acme", "app")])
+        assert (await desk.ask("getQueue", token=token))["branch"] == "main"
+
+
+@asynchronous
+async def test_a_token_ends_when_it_expires_or_is_revoked(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        short = await desk.token(Scope.READ, lifetime=MINUTE)
+        await desk.ask("getQueue", token=short)
+        await desk.let_pass(MINUTE)
+        assert await desk.refuses("getQueue", token=short) == "invalid_token"
+        made, secret = await desk.world.service.tokens.create("another", {Scope.READ})
+        await desk.ask("getQueue", token=secret)
+        await desk.world.service.tokens.revoke(made.id)
+        assert await desk.refuses("getQueue", token=secret) == "invalid_token"
+
+
+@asynchronous
+async def test_a_token_that_is_almost_right_is_wrong(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        secret = desk.secret
+        for almost in (secret.upper(), secret.lower(), secret[:-1], secret + "x", f"{secret}, {secret}", "my_é"):
+            above = {b"x-api-token": almost.encode(), b"content-type": b"application/json"}
+            refused = await desk.client.post("/v1/getQueue", content=json.encode(QUEUE), headers=list(above.items()))
+            assert code_of(refused) == "invalid_token"
+
+
+@asynchronous
+async def test_two_headers_with_tokens_are_one_too_many(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        twice = [("x-api-token", desk.secret), ("x-api-token", desk.secret), ("content-type", "application/json")]
+        refused = await desk.client.post("/v1/getQueue", content=json.encode(QUEUE), headers=twice)
+        assert (refused.status_code, code_of(refused)) == (401, "invalid_token")
+        assert "www-authenticate" in refused.headers

@@ -1,0 +1,56 @@
+"""A client of the HTTP API that remembers every question and its answer."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from msgspec import Struct
+
+from tests.support.host_log import HostLog
+from tests.support.server import Server
+
+QUEUE: dict[str, Any] = {"repo": {"host": "git.local", "owner": "acme", "name": "app"}, "targetBranch": "main"}
+
+
+class Refused(Exception):
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+
+
+class Answer(Struct, frozen=True):
+    """Places are positions in the host's log: what it held when the question was asked, and when it was answered."""
+
+    path: str
+    body: dict[str, Any]
+    told: dict[str, Any]
+    asked_at: int
+    answered_at: int
+
+
+class Api:
+    def __init__(self, server: Server, token: str, host_log: HostLog) -> None:
+        self.answers: list[Answer] = []
+        """Those with 200: what the service gave its word for."""
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        """Everything, answered or not: the path, the key of the request, and its body."""
+        self._first_asked_at: dict[str, int] = {}
+        self._server = server
+        self._host_log = host_log
+        self._client = httpx.Client(headers={"x-api-token": token}, timeout=20, verify=False)
+
+    def post(self, path: str, *, key: str | None = None, **members: Any) -> dict[str, Any]:
+        """About the one queue; a transport error when the server is gone before it answers."""
+        body, key = QUEUE | members, key or uuid4().hex
+        self.asked.append((path, key, body))
+        asked_at = self._first_asked_at.setdefault(key, len(self._host_log))
+        headers = {"idempotency-key": key}
+        response = self._client.post(f"{self._server.url}/v1/{path}", json=body, headers=headers)
+        told = response.json()
+        if response.status_code != 200:
+            raise Refused(told["code"], told["detail"])
+        self.answers.append(Answer(path, body, told, asked_at, len(self._host_log)))
+        return told
+
+    def close(self) -> None:
+        self._client.close()
