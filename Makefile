@@ -22,8 +22,12 @@ run: setup ## Start the server, with the settings of mergeyard.toml if there is 
 demo: setup ## Watch a real server at work, in the terminal; EXIT=1 leaves at the end.
 	@$(BIN)/mergeyard demo $(if $(EXIT),--exit)
 
-test: lint types storeys ## Check everything: style, types, storeys, then all tests with coverage.
-	$(BIN)/pytest -n auto --dist worksteal --cov
+# What decides must be covered to the last branch; measuring that slows all others down, so they run apart.
+DECIDING := tests/unit/domain tests/unit/engine tests/story tests/model/test_planted.py
+
+test: lint types storeys ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
+	$(BIN)/pytest -n auto --dist worksteal $(DECIDING) --cov
+	$(BIN)/pytest -n auto --dist worksteal $(DECIDING:%=--ignore %)
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check
@@ -39,7 +43,7 @@ types: setup ## Check types, strictly.
 storeys: setup ## Check that no room imports from a storey above it.
 	$(BIN)/lint-imports --no-logo
 
-bench: setup ## Measure what a turn costs.
+bench: setup ## Measure what a turn, a request and a test branch cost.
 	$(BIN)/python -m tests.bench
 
 simulate: setup ## Hold the engine to its laws on WORLDS=10000 random worlds.
@@ -55,7 +59,7 @@ lock: ## Write the locks anew, with uv; UPGRADE=1 takes the newest versions.
 ci: ## Test, then simulate at length, then measure.
 	$(MAKE) test
 	$(MAKE) simulate WORLDS=20000
-	$(MAKE) bench
+	-$(MAKE) bench
 
 clean: ## Remove everything that can be made again.
 	rm -rf .venv .bench .coverage* .hypothesis .import_linter_cache .pytest_cache .ruff_cache dist

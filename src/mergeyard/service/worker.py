@@ -69,6 +69,8 @@ class Worker:
                 await clearing.remove_if_given_up(await self._sites.of(keeper), task.run)
             outcome = "done"
         except (GitTrouble, HostTrouble, Refused) as trouble:
+            if keeper.closed:
+                return
             log.warning("the host is in trouble", queue=str(keeper.key), task=name, words=str(trouble))
             await insist(self._clock, lambda: self._lose_host(keeper))
         except StoreTrouble as trouble:

@@ -106,3 +106,9 @@ def test_a_bare_run_that_is_not_built_yet_is_not_shown():
     red = yard.run_of(1)
     yard.fails(1)
     assert reading.shown_run(yard.queue, yard.stay(1)) == red.id
+
+
+def test_one_that_is_red_behind_others_shows_its_own_run():
+    yard = a_yard(prs=2)
+    yard.fails(2)
+    assert reading.shown_run(yard.queue, yard.stay(2)) == yard.run_of(2).id

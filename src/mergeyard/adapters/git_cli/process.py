@@ -104,11 +104,12 @@ class Call:
 
     async def end(self, answer: asyncio.Future[Answer]) -> None:
         """Politely first, for git removes its lock files when it is asked to end; then whoever is left is killed."""
-        if answer.done():
-            return
         for number in (signal.SIGTERM, signal.SIGKILL):
-            self._send(number)
-            await asyncio.wait({answer}, timeout=GRACE)
+            if not answer.done():
+                self._send(number)
+                await asyncio.wait({answer}, timeout=GRACE)
+        if answer.done() and not answer.cancelled():
+            answer.exception()  # nobody waits for it any more, and that is no news
 
     def _send(self, number: signal.Signals) -> None:
         with self._starting, suppress(ProcessLookupError):
