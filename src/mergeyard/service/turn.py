@@ -15,7 +15,6 @@ from msgspec import Struct
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import Event
 from mergeyard.domain.ids import QueueId
-from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
@@ -23,6 +22,7 @@ from mergeyard.engine.decide import decide
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.store import AppendEntries, Outrun, Store, StoreTrouble, Write
 from mergeyard.service import journaling, shelving
+from mergeyard.service.alarm import Alarm
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.measuring import EVENTS, TURNS
 from mergeyard.service.repeating import Repeat
@@ -74,7 +74,7 @@ class Keeper:
         self._inbox: list[Asked] = []
         self._turning: asyncio.Task[None] | None = None
         self._waiters: list[tuple[Callable[[Queue], bool], asyncio.Future[None]]] = []
-        self._alarm: tuple[Instant, asyncio.Task[None]] | None = None
+        self._alarm = Alarm(clock, self.tell)
         self._closed = False
 
     @property
@@ -134,8 +134,7 @@ class Keeper:
 
     def close(self) -> None:
         self._closed = True
-        if self._alarm is not None:
-            self._alarm[1].cancel()
+        self._alarm.stop()
 
     async def _ask(
         self,
@@ -176,7 +175,7 @@ class Keeper:
             else:
                 await self._take_turn(asked)
         else:
-            self._set_alarm(decision.wake_at)
+            self._alarm.set(decision.wake_at)
             self._release_waiters()
             self._announce(before)
 
@@ -225,26 +224,6 @@ class Keeper:
                 listen(self, before)
             except Exception as error:
                 log.error("nobody was told of a turn", queue=str(self.key), exc_info=error)
-
-    def _set_alarm(self, wake_at: Instant | None) -> None:
-        """An alarm that rings too early costs one turn without news; one that is due later need not be moved."""
-        if wake_at is None or self._closed:
-            return
-        if self._alarm is not None:
-            due, ringing = self._alarm
-            if due <= wake_at and not ringing.done():
-                return
-            ringing.cancel()
-        self._alarm = (wake_at, asyncio.create_task(self._ring(wake_at)))
-
-    async def _ring(self, at: Instant) -> None:
-        await self._clock.sleep(max(0, at - self._clock.now()))
-        self._alarm = None
-        try:
-            await self.tell()
-        except Exception as error:
-            log.error("a turn failed", queue=str(self.key), error=str(error))
-            self._set_alarm(Instant(self._clock.now() + 1000))
 
     async def _reloaded(self) -> bool:
         try:
