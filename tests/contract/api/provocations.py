@@ -265,6 +265,13 @@ async def a_repository_that_vanished(desk: Desk) -> httpx.Response:
         away.rename(there)
 
 
+@provokes(Code.PROVIDER_ERROR)
+async def a_pull_request_that_tells_nonsense(desk: Desk) -> httpx.Response:
+    pr, origin = fresh(desk), desk.world.origin
+    origin.set(f"refs/pull/{pr['number']}/meta", origin.blob("nonsense"))
+    return await desk.post("submitPullRequest", pr=pr)
+
+
 @provokes(Code.INTERNAL_ERROR)
 async def a_row_that_means_nothing(desk: Desk) -> httpx.Response:
     pr = fresh(desk, draft=True)

@@ -37,7 +37,6 @@ THE_CONTRACT = {
 STATUS = {Code(code): status for status, codes in THE_CONTRACT.items() for code in codes.split()}
 CANNOT_OCCUR = {
     Code.RATE_LIMITED: "limits are off, and there is no setting yet that turns them on",
-    Code.PROVIDER_ERROR: "a plain host is a folder: it is there or not, and has no failure of its own to pass on",
     Code.PROVIDER_TIMEOUT: "a plain host is a folder: nobody waits for it over a network",
 }
 OF_ADDRESSES = {Code.NOT_FOUND, Code.METHOD_NOT_ALLOWED}
