@@ -6,12 +6,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from mergeyard.api import queue_settings, wire
 from mergeyard.api.wire import RepoReference, says
-from mergeyard.domain.ids import RunId
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import PrState
 from mergeyard.domain.statuses import StatusState
 
-BISECTION = "-bisection"
 Take = Annotated[int, Meta(ge=1, le=100, description="How many at most.")]
 NonEmpty = Annotated[str, Meta(min_length=1)]
 
@@ -90,10 +88,6 @@ class SetImpactedTargets(OfQueue, frozen=True, kw_only=True):
 
 class GetMergeQueueTestingDetails(OfQueue, frozen=True, kw_only=True):
     test_run_id: Annotated[str, says("Which run; its branch's ending `-bisection` may follow.")]
-
-    @property
-    def run(self) -> RunId:
-        return RunId(self.test_run_id.removesuffix(BISECTION))
 
 
 class ListPullRequests(OfQueue, frozen=True, kw_only=True):

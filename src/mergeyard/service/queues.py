@@ -91,13 +91,13 @@ class Queues:
 
         pausing = state is QueueState.PAUSED
         try:
-            turned = await keeper.tell_considering(consider, render, None if pausing else repeat)
+            answer = await keeper.tell_considering(consider, render, None if pausing else repeat)
         except Rejected as rejected:
             raise Refused(Code.MODE_SWITCH_IN_PROGRESS, str(rejected)) from None
         if pausing:
             await _outcome_of_landing(keeper)
-            await self._keep_answer(repeat, turned.answer)
-        return turned.answer
+            await self._keep_answer(repeat, answer)
+        return answer
 
     async def _keep_answer(self, repeat: Repeat | None, answer: bytes) -> None:
         """Not before it may be given: whoever asks again after a crash waits again."""

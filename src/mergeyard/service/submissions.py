@@ -167,7 +167,7 @@ class Submissions:
             return errand.present(view(decision.queue, stay_of(decision, errand.number), self._yard.clock.now()))
 
         try:
-            return (await keeper.tell(*events, render=render, repeat=errand.repeat)).answer
+            return await keeper.tell(*events, render=render, repeat=errand.repeat)
         except Rejected as rejected:
             raise _refused(rejected.refusal, errand.number) from None
 

@@ -36,13 +36,6 @@ Listener = Callable[["Keeper", Queue | None], None]
 """Is told of every turn, with the queue as it was before; None: it has not been told of this queue yet."""
 
 
-class Turned(Struct, frozen=True):
-    """What came of one request: the queue after its turn, and the answer, if one was to be rendered."""
-
-    decision: Decision
-    answer: bytes
-
-
 class Rejected(Exception):
     """The engine refused a request; nothing of it was written."""
 
@@ -58,7 +51,7 @@ class Asked(Struct, eq=False):
     writes: tuple[Write, ...]
     render: Render
     repeat: Repeat | None
-    outcome: asyncio.Future[Turned]
+    outcome: asyncio.Future[bytes]
 
 
 class Keeper:
@@ -91,10 +84,11 @@ class Keeper:
         writes: tuple[Write, ...] = (),
         render: Render = lambda _: b"",
         repeat: Repeat | None = None,
-    ) -> Turned:
+    ) -> bytes:
+        """Gives the answer as it was rendered, once the turn is saved."""
         return await self._ask(events, writes, render, repeat)
 
-    async def tell_considering(self, consider: Consider, render: Render, repeat: Repeat | None) -> Turned:
+    async def tell_considering(self, consider: Consider, render: Render, repeat: Repeat | None) -> bytes:
         """For a change that depends on what is there: it gets a turn of its own, so that nobody comes in between."""
         return await self._ask(consider, (), render, repeat)
 
@@ -142,7 +136,7 @@ class Keeper:
         writes: tuple[Write, ...],
         render: Render,
         repeat: Repeat | None,
-    ) -> Turned:
+    ) -> bytes:
         if self._closed:
             self._refuse_as_gone()
         outcome = asyncio.get_running_loop().create_future()
@@ -200,7 +194,7 @@ class Keeper:
             _fail(one, Rejected(refusal))
         for one, answer in zip(carried, answers, strict=True):
             if not one.outcome.done():
-                one.outcome.set_result(Turned(decision, answer))
+                one.outcome.set_result(answer)
         EVENTS.inc(sum(map(len, told)))
         TURNS.observe(perf_counter() - begun)
         return decision

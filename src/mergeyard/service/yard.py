@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from mergeyard.domain.ids import QueueId
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.store import Store
@@ -45,9 +44,6 @@ class Yard:
         if found is None:
             raise queue_not_found(key)
         return found
-
-    def with_id(self, queue: QueueId) -> Keeper | None:
-        return next((keeper for keeper in self if keeper.id == queue), None)
 
     def take_in(self, keeper: Keeper) -> None:
         keeper.listeners = self.listeners

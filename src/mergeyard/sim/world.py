@@ -126,13 +126,3 @@ class World:
             self.checks.report(run.tip, run.required)
             events.append(self.host.look_at_checks(run.id, self.queue.counters.turns))
         return self.tell(*events)
-
-    def run_to_the_end(self, rounds: int = 200) -> None:
-        """Everything is done and reported as it comes, until nothing moves any more."""
-        for _ in range(rounds):
-            self.perform_all()
-            runs = self.runs_in_progress()
-            if not runs:
-                return
-            self.report(runs)
-        raise AssertionError("the queue does not come to rest")

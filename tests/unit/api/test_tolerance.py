@@ -263,8 +263,3 @@ def test_a_pull_request_is_named_by_number_or_branch():
     by_branch = tolerance.request(requests.GetSubmittedPullRequest, QUEUE | {"pr": {"branch": "fix"}})
     assert (by_branch.pr.number, by_branch.pr.branch) == (UNSET, "fix")
     assert refusal(requests.GetSubmittedPullRequest, QUEUE | {"pr": {}}) == ("invalid_request", "/pr/number")
-
-
-def test_a_bisection_run_is_named_with_or_without_its_ending():
-    asked = tolerance.request(requests.GetMergeQueueTestingDetails, QUEUE | {"testRunId": "r1-bisection"})
-    assert asked.run == "r1"
