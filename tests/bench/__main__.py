@@ -20,7 +20,7 @@ SIZES = (100, 1000, 10_000, 100_000)
 ROUNDS = 120
 PLACEMENTS = {80: (2000, 20), 800: (1000, 4), 8000: (400, 1)}
 """By the targets that each impacts: how many are placed by the index, and how many by asking everybody."""
-ROUNDS_OF_REQUESTS = 4
+ROUNDS_OF_REQUESTS = 3
 FILES = (20_000, 100_000)
 BRANCHES = 60
 

@@ -30,7 +30,7 @@ Body = dict[str, Any]
 class Crowd(Struct, frozen=True):
     """How many pull requests are submitted in a round, and over how many queues they are spread."""
 
-    pulls: int = 256
+    pulls: int = 1024
     repositories: int = 4
     branches_each: int = 16
 
@@ -39,7 +39,8 @@ class BusyServer:
     def __init__(self, folder: Path, crowd: Crowd) -> None:
         """Pull requests with the same number are the same commits in every repository, so git is asked once for all."""
         branches = tuple(f"release-{number}" for number in range(crowd.branches_each))
-        repos = folder / "repos" / "acme"
+        self.repositories = folder / "repos"
+        repos = self.repositories / "acme"
         each = crowd.branches_each + crowd.pulls // crowd.repositories
         self.one = Grounds(repos / "one.git", FILES, ("main",), 1 + crowd.pulls)
         self.many = [Grounds(repos / f"many-{at}.git", FILES, branches, each) for at in range(crowd.repositories)]

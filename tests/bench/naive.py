@@ -1,10 +1,14 @@
 """submitPullRequest as one would write it first: models, a plain function, and one transaction for every request.
 
-It looks at no repository, keeps no journal and starts no test. All of that is in its favour.
+It reads the pull request where it is kept, with git, as whoever answers with its head, title and author must. A blind
+twin believes that every pull request is there. Neither decides anything, keeps a journal or starts a test.
 """
 
+import json
 import sqlite3
+import subprocess
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import local
@@ -97,6 +101,15 @@ class Submitted(Model):
     merged_sha: str | None = None
 
 
+class Seen(BaseModel):
+    """What a repository holds about a pull request."""
+
+    head: str
+    title: str
+    author: str
+    base: str
+
+
 class Database(local):
     """A connection for every thread."""
 
@@ -105,19 +118,21 @@ class Database(local):
         self.connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
 
 
-def application(folder: str, secret: str) -> FastAPI:
+def application(folder: str, secret: str, repositories: str = "") -> FastAPI:
     database = Database(Path(folder, "naive.db"))
     database.connection.executescript(SCHEMA)
     digest = sha256(secret.encode()).digest()
-    database.connection.execute("INSERT INTO tokens VALUES (?, 'bench')", (digest,))
+    database.connection.execute("INSERT OR IGNORE INTO tokens VALUES (?, 'bench')", (digest,))
+    see = partial(_read, Path(repositories)) if repositories else _believe
     app = FastAPI()
 
     @app.post("/v1/submitPullRequest", response_model=Submitted)
     def submit(asked: Submit, x_api_token: Annotated[str, Header()]) -> Any:  # pyright: ignore[reportUnusedFunction]
+        seen = see(asked)
         connection = database.connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            answer = _submitted(connection, asked, x_api_token)
+            answer = _submitted(connection, asked, seen, x_api_token)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
@@ -127,7 +142,27 @@ def application(folder: str, secret: str) -> FastAPI:
     return app
 
 
-def _submitted(connection: sqlite3.Connection, asked: Submit, secret: str) -> Submitted:
+def _believe(asked: Submit) -> Seen:
+    title = f"Change number {asked.pr.number}"
+    return Seen(head=asked.pr.sha or "0" * 40, title=title, author="Ada", base=asked.target_branch)
+
+
+def _read(repositories: Path, asked: Submit) -> Seen:
+    folder = repositories / asked.repo.owner / f"{asked.repo.name}.git"
+    head = _git(folder, "rev-parse", "--verify", f"refs/pull/{asked.pr.number}/head").decode().strip()
+    meta = json.loads(_git(folder, "cat-file", "blob", f"refs/pull/{asked.pr.number}/meta"))
+    return Seen(head=head, title=meta["title"], author=meta["author"], base=meta["base"])
+
+
+def _git(folder: Path, *arguments: str) -> bytes:
+    command = ["git", f"--git-dir={folder}", *arguments]
+    answer = subprocess.run(command, capture_output=True, check=False)
+    if answer.returncode:
+        raise HTTPException(404, "no such pull request")
+    return answer.stdout
+
+
+def _submitted(connection: sqlite3.Connection, asked: Submit, seen: Seen, secret: str) -> Submitted:
     digest = sha256(secret.encode()).digest()
     token = connection.execute("SELECT name FROM tokens WHERE digest = ?", (digest,)).fetchone()
     if token is None:
@@ -153,10 +188,10 @@ def _submitted(connection: sqlite3.Connection, asked: Submit, secret: str) -> Su
         skip_the_line=asked.priority == 0,
         force_enqueued=asked.force,
         pr_number=asked.pr.number,
-        pr_title=f"Change number {asked.pr.number}",
-        pr_sha=asked.pr.sha or "0" * 40,
-        pr_base_branch=asked.target_branch,
-        pr_author="Ada",
+        pr_title=seen.title,
+        pr_sha=seen.head,
+        pr_base_branch=seen.base,
+        pr_author=seen.author,
         no_batch=asked.no_batch,
         position=position,
         submitted_at=now,

@@ -29,11 +29,25 @@ COMPARED = (
         "submit_64_queues_over_naive",
     ),
     (
+        "",
+        "submit_per_second_64_queues",
+        "one that reads no repository",
+        "submit_blindly_per_second_64_queues",
+        "submit_64_queues_over_blind",
+    ),
+    (
         "submissions per second, one queue",
         "submit_per_second_one_queue",
         "a naive endpoint",
         "submit_naively_per_second_one_queue",
         "submit_one_queue_over_naive",
+    ),
+    (
+        "",
+        "submit_per_second_one_queue",
+        "one that reads no repository",
+        "submit_blindly_per_second_one_queue",
+        "submit_one_queue_over_blind",
     ),
     (
         "pull requests read per second",
@@ -68,7 +82,9 @@ SHOWN = {
 
 
 def _limit(ratio: str) -> str:
-    return f"(≥ {AT_LEAST[ratio][0]:g})" if ratio in AT_LEAST else f"(≤ {AT_MOST[ratio][0]:g})"
+    if ratio in AT_LEAST:
+        return f"(≥ {AT_LEAST[ratio][0]:g})"
+    return f"(≤ {AT_MOST[ratio][0]:g})" if ratio in AT_MOST else ""
 
 
 def _number(number: float) -> str:

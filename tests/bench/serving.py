@@ -31,16 +31,25 @@ def measure(folder: Path, crowd: Crowd, rounds: int) -> dict[str, float]:
 
 def _submitting(folder: Path, server: BusyServer, load: Load, rounds: int) -> dict[str, float]:
     numbers = dict[str, float]()
-    with neighbour("tests.bench.naive", str(folder), server.secret) as naive:
+    seeing, blind = folder / "seeing", folder / "blind"
+    seeing.mkdir()
+    blind.mkdir()
+    with (
+        neighbour("tests.bench.naive", str(seeing), server.secret, str(server.repositories)) as naive_port,
+        neighbour("tests.bench.naive", str(blind), server.secret) as blind_port,
+    ):
         for name, requests in (("64_queues", server.to_many_queues), ("one_queue", server.to_one_queue)):
-            ours, theirs = list[float](), list[float]()
+            ours, naive, unseeing = list[float](), list[float](), list[float]()
             for _ in range(rounds):
-                theirs.append(load.pace(naive, requests(SUBMIT)))
+                naive.append(load.pace(naive_port, requests(SUBMIT)))
+                unseeing.append(load.pace(blind_port, requests(SUBMIT)))
                 ours.append(load.pace(server.port, requests(SUBMIT)))
                 load.pace(server.port, requests(CANCEL))
             numbers[f"submit_per_second_{name}"] = max(ours)
-            numbers[f"submit_naively_per_second_{name}"] = max(theirs)
-            numbers[f"submit_{name}_over_naive"] = max(ours) / max(theirs)
+            numbers[f"submit_naively_per_second_{name}"] = max(naive)
+            numbers[f"submit_blindly_per_second_{name}"] = max(unseeing)
+            numbers[f"submit_{name}_over_naive"] = max(ours) / max(naive)
+            numbers[f"submit_{name}_over_blind"] = max(ours) / max(unseeing)
     return numbers
 
 
