@@ -1,0 +1,41 @@
+ARG PYTHON=3.13
+
+FROM python:${PYTHON}-slim-bookworm AS build
+ARG PYTHON
+RUN python -m venv /opt/mergeyard
+COPY requirements/run.txt /tmp/run.txt
+RUN /opt/mergeyard/bin/pip install --no-cache-dir --require-hashes --only-binary :all: --requirement /tmp/run.txt \
+    && /opt/mergeyard/bin/pip uninstall --yes pip
+# Copied, not built: the tools that build it would be all that comes without a hash.
+COPY src/mergeyard /opt/mergeyard/lib/python${PYTHON}/site-packages/mergeyard
+COPY --chmod=755 deploy/docker/mergeyard /opt/mergeyard/bin/mergeyard
+# The root of the file system may be read-only later, so bytecode is written now.
+RUN /opt/mergeyard/bin/python -m compileall -q /opt/mergeyard/lib
+
+FROM python:${PYTHON}-slim-bookworm
+# Debian drops old versions from its mirrors, so git is not pinned: a pinned one would stop building.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git \
+    && rm -rf /var/lib/apt/lists/* \
+    && groupadd --gid 10001 mergeyard \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /var/lib/mergeyard --shell /usr/sbin/nologin mergeyard \
+    && install --directory --owner 10001 --group 10001 --mode 700 /var/lib/mergeyard \
+    && install --directory --owner 10001 --group 10001 /srv/git
+COPY --from=build /opt/mergeyard /opt/mergeyard
+
+ENV PATH=/opt/mergeyard/bin:$PATH \
+    MERGEYARD_HOST=0.0.0.0 \
+    MERGEYARD_PORT=8080 \
+    MERGEYARD_DATA_DIR=/var/lib/mergeyard
+
+# Where mergeyard.toml is looked for; only the hosts that it names are reached.
+WORKDIR /etc/mergeyard
+USER 10001:10001
+VOLUME ["/var/lib/mergeyard"]
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request as web; web.build_opener(web.ProxyHandler({})).open(f'http://127.0.0.1:{os.environ[\"MERGEYARD_PORT\"]}/healthz', timeout=4)"]
+ENTRYPOINT ["mergeyard"]
+CMD ["serve"]

@@ -1,0 +1,133 @@
+{{/*
+The pods of one role. Takes the chart's whole context as `root`, the `role`, and as `part` what the values say of it.
+*/}}
+{{- define "mergeyard.replica" -}}
+metadata:
+  labels:
+    {{- include "mergeyard.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: {{ .role }}
+  annotations:
+    checksum/config: {{ .root.Values.config | sha256sum }}
+    {{- with .part.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  serviceAccountName: {{ include "mergeyard.name" .root }}
+  automountServiceAccountToken: false
+  # The variable that Kubernetes would make for a service named mergeyard is one of our settings.
+  enableServiceLinks: false
+  # Five seconds until no new requests come, ten for those under way, the rest to put everything away.
+  terminationGracePeriodSeconds: 30
+  {{- with .root.Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 10001
+    runAsGroup: 10001
+    fsGroup: 10001
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile:
+      type: RuntimeDefault
+  topologySpreadConstraints:
+    - maxSkew: 1
+      topologyKey: kubernetes.io/hostname
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector:
+        matchLabels:
+          {{- include "mergeyard.selector" .root | nindent 10 }}
+          app.kubernetes.io/component: {{ .role }}
+  containers:
+    - name: mergeyard
+      image: "{{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}"
+      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      {{- include "mergeyard.settings" . | nindent 6 }}
+      ports:
+        - name: http
+          containerPort: 8080
+      {{- include "mergeyard.probes" . | nindent 6 }}
+      {{- if eq .role "api" }}
+      lifecycle:
+        preStop:
+          exec:
+            command: ["sleep", "5"]
+      {{- end }}
+      resources:
+        {{- toYaml .part.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      volumeMounts:
+        - { name: config, mountPath: /etc/mergeyard, readOnly: true }
+        - { name: data, mountPath: /var/lib/mergeyard }
+        - { name: tmp, mountPath: /tmp }
+        {{- if .root.Values.repositories.existingClaim }}
+        - { name: repositories, mountPath: {{ .root.Values.repositories.mountPath | quote }} }
+        {{- end }}
+  volumes:
+    - name: config
+      configMap:
+        name: {{ include "mergeyard.name" .root }}
+    - name: data
+      emptyDir:
+        sizeLimit: {{ .part.dataSize }}
+    - name: tmp
+      emptyDir: {}
+    {{- with .root.Values.repositories.existingClaim }}
+    - name: repositories
+      persistentVolumeClaim:
+        claimName: {{ . }}
+    {{- end }}
+  {{- with .part.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .part.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .part.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "mergeyard.settings" -}}
+env:
+  - name: MERGEYARD_ROLE
+    value: {{ .role }}
+  - name: MERGEYARD_DATABASE_URL
+    valueFrom:
+      secretKeyRef:
+        name: {{ required "database.existingSecret: name the Secret that holds the address of PostgreSQL" .root.Values.database.existingSecret }}
+        key: {{ .root.Values.database.key }}
+  - name: MERGEYARD_PUBLIC_URL
+    value: {{ required "publicUrl: where do people find the service?" .root.Values.publicUrl | quote }}
+  - name: MERGEYARD_OPEN_METRICS
+    value: {{ .root.Values.metrics.open | quote }}
+  - name: MERGEYARD_LOG_FORMAT
+    value: json
+  - name: MERGEYARD_LOG_LEVEL
+    value: {{ .root.Values.logLevel }}
+{{- end -}}
+
+{{- define "mergeyard.probes" -}}
+# Whoever starts first brings the database to its newest form, which may take a while.
+startupProbe:
+  httpGet: { path: /healthz, port: http }
+  periodSeconds: 2
+  failureThreshold: 150
+livenessProbe:
+  httpGet: { path: /healthz, port: http }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: { path: /readyz, port: http }
+  periodSeconds: 3
+  timeoutSeconds: 3
+  failureThreshold: 2
+{{- end -}}
