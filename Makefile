@@ -1,6 +1,7 @@
 # The first of these that is Python 3.11 or newer makes .venv.
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 WORLDS ?= 10000
+KILLS ?= 100
 BIN := .venv/bin
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
@@ -8,7 +9,7 @@ LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint format types storeys bench simulate states lock ci clean
+.PHONY: help setup run demo test lint format types storeys bench simulate chaos states lock ci clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +50,9 @@ bench: setup ## Measure what a turn, a request and a test branch cost.
 simulate: setup ## Hold the engine to its laws on WORLDS=10000 random worlds.
 	$(BIN)/python -m tests.model --worlds $(WORLDS)
 
+chaos: setup ## Kill, stop and restart replicas on one PostgreSQL, KILLS=100 times.
+	$(BIN)/python -m tests.replicas --kills $(KILLS)
+
 states: setup ## Write docs/states.md anew from the tables of the domain.
 	$(BIN)/python -m tests.house.states_page
 
@@ -56,9 +60,10 @@ lock: ## Write the locks anew, with uv; UPGRADE=1 takes the newest versions.
 	$(LOCK) --output-file requirements/run.txt
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
 
-ci: ## Test, then simulate at length, then measure.
+ci: ## Test, then simulate at length, then kill replicas, then measure.
 	$(MAKE) test
 	$(MAKE) simulate WORLDS=20000
+	$(MAKE) chaos KILLS=100
 	-$(MAKE) bench
 
 clean: ## Remove everything that can be made again.

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from mergeyard.domain.config import Mode
-from tests.bench import branching, placement, service_table, serving, turns
+from tests.bench import branching, placement, replicating, service_table, serving, turns
 from tests.bench.busy_server import Crowd
 from tests.bench.promises import broken_promises
 from tests.bench.table import drawn
@@ -52,6 +52,7 @@ def measured() -> dict[str, float]:
     with TemporaryDirectory(dir=LATEST.parent) as folder:
         numbers.update(branching.measure(Path(folder, "branches"), FILES, BRANCHES))
         numbers.update(serving.measure(Path(folder), Crowd(), ROUNDS_OF_REQUESTS))
+        numbers.update(replicating.measure(Path(folder, "replicas"), Crowd(256), ROUNDS_OF_REQUESTS))
     numbers["bench_seconds"] = perf_counter() - begun
     numbers["bench_peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {name: round(number, 2) for name, number in numbers.items()}

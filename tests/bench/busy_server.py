@@ -5,7 +5,7 @@ submission that is measured is a new stay. In every queue the only slot is taken
 reports: the others wait, as most do, and no test branch is built meanwhile.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -36,7 +36,7 @@ class Crowd(Struct, frozen=True):
 
 
 class BusyServer:
-    def __init__(self, folder: Path, crowd: Crowd) -> None:
+    def __init__(self, folder: Path, crowd: Crowd, servers: Sequence[Server] = ()) -> None:
         """Pull requests with the same number are the same commits in every repository, so git is asked once for all."""
         branches = tuple(f"release-{number}" for number in range(crowd.branches_each))
         self.repositories = folder / "repos"
@@ -46,22 +46,29 @@ class BusyServer:
         self.many = [Grounds(repos / f"many-{at}.git", FILES, branches, each) for at in range(crowd.repositories)]
         for grounds in (self.one, *self.many):
             grounds.write()
-        self._server = Server(folder)
-        words = ("create", "--name", "bench", "--scope", "admin", "--config", str(self._server.config))
+        self._servers = servers or [Server(folder)]
+        words = ("create", "--name", "bench", "--scope", "admin", "--config", str(self._servers[0].config))
         self.secret = command(token.app, *words).strip()
         self._client = httpx.Client(headers={"x-api-token": self.secret}, timeout=60)
 
     def __enter__(self) -> Self:
-        self._server.start()
+        for server in self._servers:
+            server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
-        self._server.stop()
+        for server in self._servers:
+            if server.alive:
+                server.stop()
 
     @property
     def port(self) -> int:
-        return int(self._server.url.rpartition(":")[2])
+        return self.ports[0]
+
+    @property
+    def ports(self) -> list[int]:
+        return [int(server.url.rpartition(":")[2]) for server in self._servers]
 
     def prepare(self, load: Load) -> None:
         for grounds in (self.one, *self.many):
@@ -70,9 +77,9 @@ class BusyServer:
         for body in self.under_test():
             self.post("submitPullRequest", body)
         eventually(self._all_slots_are_taken)
-        load.pace(self.port, self.to_one_queue("submitPullRequest"))
+        load.pace([self.port], self.to_one_queue("submitPullRequest"))
         eventually(self._all_are_known)
-        load.pace(self.port, self.to_one_queue("cancelPullRequest"))
+        load.pace([self.port], self.to_one_queue("cancelPullRequest"))
 
     def under_test(self) -> Iterator[Body]:
         """The first pull request of every queue."""
@@ -88,10 +95,10 @@ class BusyServer:
         return self._requests(operation, chain.from_iterable(zip(*lists, strict=True)))
 
     def post(self, operation: str, body: Body) -> Any:
-        return self._fine(self._client.post(f"{self._server.url}/v1/{operation}", json=body)).json()
+        return self._fine(self._client.post(f"{self._servers[0].url}/v1/{operation}", json=body)).json()
 
     def metrics(self) -> str:
-        return self._fine(self._client.get(f"{self._server.url}/metrics")).text
+        return self._fine(self._client.get(f"{self._servers[0].url}/metrics")).text
 
     def _fine(self, response: httpx.Response) -> httpx.Response:
         assert response.status_code == httpx.codes.OK, response.text

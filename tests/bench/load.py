@@ -30,9 +30,9 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._process.shutdown()
 
-    def pace(self, port: int, requests: Sequence[bytes]) -> float:
-        """How many requests per second were answered, all of them well."""
-        return len(requests) / self._process.submit(seconds_to_answer, port, requests).result()
+    def pace(self, ports: Sequence[int], requests: Sequence[bytes], clients: int = CLIENTS) -> float:
+        """How many requests per second were answered, all of them well, by those who listen at these ports."""
+        return len(requests) / self._process.submit(seconds_to_answer, ports, requests, clients).result()
 
 
 def request(path: str, secret: str, body: dict[str, Any]) -> bytes:
@@ -44,17 +44,17 @@ def request(path: str, secret: str, body: dict[str, Any]) -> bytes:
     return head.encode() + content
 
 
-def seconds_to_answer(port: int, requests: Sequence[bytes]) -> float:
+def seconds_to_answer(ports: Sequence[int], requests: Sequence[bytes], clients: int) -> float:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_seconds(port, requests))
+        return runner.run(_seconds(ports, requests, clients))
 
 
-async def _seconds(port: int, requests: Sequence[bytes]) -> float:
+async def _seconds(ports: Sequence[int], requests: Sequence[bytes], count: int) -> float:
     """From the moment in which every client has been greeted: taking in connections is not what we measure."""
-    clients = [await Client.of(port) for _ in range(min(CLIENTS, len(requests)))]
+    clients = [await Client.of(ports[at % len(ports)]) for at in range(min(count, len(requests)))]
     await asyncio.gather(*(client.ask_all([GREETING]) for client in clients))
     begun = perf_counter()
-    answers = await asyncio.gather(*(client.ask_all(requests[at::CLIENTS]) for at, client in enumerate(clients)))
+    answers = await asyncio.gather(*(client.ask_all(requests[at::count]) for at, client in enumerate(clients)))
     seconds = perf_counter() - begun
     for client in clients:
         client.transport.close()

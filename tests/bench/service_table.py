@@ -72,6 +72,12 @@ COMPARED = (
     ),
 )
 SHOWN = {
+    "submissions per second on PostgreSQL, one replica": "submit_postgres_per_second_1_replicas",
+    "  the same through two, as a ratio": "submit_postgres_2_replicas_over_one",
+    "  the same through four": "submit_postgres_4_replicas_over_one",
+    "eight writers to one queue through four replicas, per second": "submit_postgres_per_second_8_writers_one_queue",
+    "  turns decided again, per turn": "turns_lost_per_turn_8_writers_one_queue",
+    "from the death of a replica until others work for its repositories: s": "takeover_seconds",
     "test branch of the tenth, 20,000 files, pushed: ms": "branch_pushed_ms_20k",
     "from a status to merged: ms": "status_to_merged_ms",
     "  the status saved": "status_saved_ms",
@@ -88,4 +94,4 @@ def _limit(ratio: str) -> str:
 
 
 def _number(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.1f}"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"

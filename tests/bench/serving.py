@@ -41,10 +41,10 @@ def _submitting(folder: Path, server: BusyServer, load: Load, rounds: int) -> di
         for name, requests in (("64_queues", server.to_many_queues), ("one_queue", server.to_one_queue)):
             ours, naive, unseeing = list[float](), list[float](), list[float]()
             for _ in range(rounds):
-                naive.append(load.pace(naive_port, requests(SUBMIT)))
-                unseeing.append(load.pace(blind_port, requests(SUBMIT)))
-                ours.append(load.pace(server.port, requests(SUBMIT)))
-                load.pace(server.port, requests(CANCEL))
+                naive.append(load.pace([naive_port], requests(SUBMIT)))
+                unseeing.append(load.pace([blind_port], requests(SUBMIT)))
+                ours.append(load.pace([server.port], requests(SUBMIT)))
+                load.pace([server.port], requests(CANCEL))
             numbers[f"submit_per_second_{name}"] = max(ours)
             numbers[f"submit_naively_per_second_{name}"] = max(naive)
             numbers[f"submit_blindly_per_second_{name}"] = max(unseeing)
@@ -54,15 +54,15 @@ def _submitting(folder: Path, server: BusyServer, load: Load, rounds: int) -> di
 
 
 def _reading(folder: Path, server: BusyServer, load: Load, rounds: int) -> dict[str, float]:
-    load.pace(server.port, server.to_many_queues(SUBMIT))
+    load.pace([server.port], server.to_many_queues(SUBMIT))
     answer, requests = folder / "answer.json", READS_EACH * server.to_many_queues(GET)
     answer.write_bytes(json.encode(server.post(GET, next(server.under_test()))))
     ours, theirs = list[float](), list[float]()
     with neighbour("tests.bench.echo", str(answer), f"/v1/{GET}") as echo:
         for _ in range(SLICES * rounds):
-            theirs.append(load.pace(echo, requests))
-            ours.append(load.pace(server.port, requests))
-    load.pace(server.port, server.to_many_queues(CANCEL))
+            theirs.append(load.pace([echo], requests))
+            ours.append(load.pace([server.port], requests))
+    load.pace([server.port], server.to_many_queues(CANCEL))
     return {
         "read_per_second": max(ours),
         "echo_per_second": max(theirs),

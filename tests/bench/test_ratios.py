@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.config import Mode
-from tests.bench import branching, placement, service_table, serving, turns
+from tests.bench import branching, placement, replicating, service_table, serving, turns
 from tests.bench.busy_server import Crowd
 from tests.bench.promises import AT_LEAST, AT_MOST, DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
 from tests.bench.yard import CONCURRENCY, Yard
@@ -37,10 +37,12 @@ def test_a_yard_stays_as_full_as_it_says(mode: Mode):
 
 def test_everything_that_the_service_promises_is_measured(tmp_path: Path):
     """On grounds so small that the numbers say nothing."""
-    numbers = serving.measure(tmp_path, Crowd(pulls=8, repositories=2, branches_each=2), rounds=1)
+    crowd = Crowd(pulls=8, repositories=2, branches_each=2)
+    numbers = serving.measure(tmp_path, crowd, rounds=1)
     numbers |= branching.measure(tmp_path / "branches", (200, 400), repetitions=1)
-    assert numbers.keys() >= AT_LEAST.keys() | AT_MOST.keys()
     assert all(number > 0 for number in numbers.values())
+    numbers |= replicating.measure(tmp_path / "replicas", crowd, rounds=1)
+    assert numbers.keys() >= AT_LEAST.keys() | AT_MOST.keys()
     assert service_table.drawn(numbers).row_count
 
 

@@ -18,6 +18,8 @@ class Faults(Struct, frozen=True):
     """Nobody tells the queue what happened at the host, until it looks for itself."""
     news_doubled: bool = False
     host_outages: bool = False
+    mirrors_lost: bool = False
+    """Commits that no ref leads to are gone."""
 
 
 def draw_faults(rng: Random) -> Faults:

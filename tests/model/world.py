@@ -40,6 +40,7 @@ class RandomWorld:
             self._hands_work()
             self._checks_report()
             self._host_comes_and_goes()
+            self._another_takes_over()
             self._late_news_arrives()
             self.world.now = Instant(self.world.now + self.rng.choice((1, 1000, MINUTE, 7 * MINUTE)))
         self._become_fair()
@@ -85,6 +86,10 @@ class RandomWorld:
     def _host_comes_and_goes(self) -> None:
         if self.faults.host_outages and self.rng.random() < 0.15:
             self.world.tell(self.rng.choice((e.HostLost(), e.HostFound())))
+
+    def _another_takes_over(self) -> None:
+        if self.faults.mirrors_lost and self.rng.random() < 0.15:
+            self.world.host.lose_mirror()
 
     def _late_news_arrives(self) -> None:
         due = [event for step, event in self.late if step <= self.step]

@@ -5,7 +5,7 @@ from pathlib import Path
 from mergeyard.domain.config import Config
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.statuses import Status, StatusState
-from mergeyard.ports.store import KeepStatus
+from mergeyard.ports.writes import KeepStatus
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import MINUTE, REPO, Stage, a_scenario
 

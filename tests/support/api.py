@@ -1,21 +1,27 @@
 """A client of the HTTP API that remembers every question and its answer."""
 
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import httpx
 from msgspec import Struct
 
 from tests.support.host_log import HostLog
-from tests.support.server import Server
 
 QUEUE: dict[str, Any] = {"repo": {"host": "git.local", "owner": "acme", "name": "app"}, "targetBranch": "main"}
 
 
 class Refused(Exception):
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code}: {detail}")
-        self.code = code
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(f"{problem['code']}: {problem['detail']}")
+        self.status = status
+        self.code = problem["code"]
+        self.retryable = problem["retryable"]
+
+
+class Service(Protocol):
+    @property
+    def url(self) -> str: ...
 
 
 class Answer(Struct, frozen=True):
@@ -29,7 +35,10 @@ class Answer(Struct, frozen=True):
 
 
 class Api:
-    def __init__(self, server: Server, token: str, host_log: HostLog) -> None:
+    def __init__(
+        self, server: Service, token: str, host_log: HostLog, queue: dict[str, Any] = QUEUE, seconds: float = 20
+    ) -> None:
+        self.queue = queue
         self.answers: list[Answer] = []
         """Those with 200: what the service gave its word for."""
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
@@ -37,18 +46,18 @@ class Api:
         self._first_asked_at: dict[str, int] = {}
         self._server = server
         self._host_log = host_log
-        self._client = httpx.Client(headers={"x-api-token": token}, timeout=20, verify=False)
+        self._client = httpx.Client(headers={"x-api-token": token}, timeout=seconds, verify=False)
 
     def post(self, path: str, *, key: str | None = None, **members: Any) -> dict[str, Any]:
         """About the one queue; a transport error when the server is gone before it answers."""
-        body, key = QUEUE | members, key or uuid4().hex
+        body, key = self.queue | members, key or uuid4().hex
         self.asked.append((path, key, body))
         asked_at = self._first_asked_at.setdefault(key, len(self._host_log))
         headers = {"idempotency-key": key}
         response = self._client.post(f"{self._server.url}/v1/{path}", json=body, headers=headers)
         told = response.json()
         if response.status_code != 200:
-            raise Refused(told["code"], told["detail"])
+            raise Refused(response.status_code, told)
         self.answers.append(Answer(path, body, told, asked_at, len(self._host_log)))
         return told
 

@@ -35,7 +35,7 @@ class Yard:
 
     def __init__(self, *scopes: Scope, trouble: Exception | None = None) -> None:
         self.tokens = {SECRET.encode(): a_token(*(scopes or Scope))}
-        self.kept: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+        self.answers: dict[tuple[str, str], tuple[bytes, bytes]] = {}
         self.calls: list[Call] = []
         self.trouble = trouble
         self.unready: Exception | None = None
@@ -43,9 +43,12 @@ class Yard:
     async def token(self, secret: bytes) -> Token | None:
         return self.tokens.get(secret)
 
+    async def kept(self, repeat: Repeat) -> bytes | None:
+        return self.answers.get((repeat.token, repeat.key), (repeat.digest, None))[1]
+
     @asynccontextmanager
     async def once(self, repeat: Repeat) -> AsyncGenerator[bytes | None]:
-        digest, answer = self.kept.get((repeat.token, repeat.key), (repeat.digest, None))
+        digest, answer = self.answers.get((repeat.token, repeat.key), (repeat.digest, None))
         if digest != repeat.digest:
             raise Refused(Code.IDEMPOTENCY_KEY_REUSED, "Send another key.")
         yield answer
@@ -56,7 +59,7 @@ class Yard:
         self.calls.append(call)
         answer = json.encode({"answer": len(self.calls)})
         if call.repeat is not None:
-            self.kept[call.repeat.token, call.repeat.key] = (call.repeat.digest, answer)
+            self.answers[call.repeat.token, call.repeat.key] = (call.repeat.digest, answer)
         return answer
 
     async def ready(self) -> None:

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
 from mergeyard.domain.ids import Sha
 from tests.support.api import Answer, Api, Refused
 from tests.support.ci import REQUIRED, Ci
-from tests.support.host_log import TARGET, TEST_BRANCHES, HostLog, Transaction
+from tests.support.host_log import TEST_BRANCHES, HostLog, Move, Transaction
 from tests.support.repositories import Origin
 
 Stay = dict[str, Any]
@@ -38,6 +38,9 @@ class Evidence:
         self.runs = dict[str, Run]()
         self.transactions: tuple[Transaction, ...] = ()
         self.landings: tuple[Landing, ...] = ()
+        self.target = f"refs/heads/{api.queue['targetBranch']}"
+        self.targets_beside = set[str]()
+        """Of other queues in the same repository."""
         self._git = origin
         self._host_log = host_log
         self._api = api
@@ -45,8 +48,9 @@ class Evidence:
 
     def collect(self) -> None:
         """Reads the records; again before a queue is deleted, since they go with it."""
-        self.stays |= {stay["id"]: stay for stay in self._listed()}
-        for number in {stay["prNumber"] for stay in self.stays.values()}:
+        listed = {stay["id"]: stay for stay in self._listed()}
+        self.stays |= listed
+        for number in {stay["prNumber"] for stay in listed.values()}:
             last = self._api.post("getSubmittedPullRequest", pr={"number": number}, includeTimeline=True)
             self.stays[last["id"]] = last
         for name in {found[1] for ref in self._test_branches() if (found := RUN_OF_BRANCH.fullmatch(ref))}:
@@ -72,7 +76,7 @@ class Evidence:
 
     def _landings(self) -> Iterator[Landing]:
         for transaction in self.transactions:
-            move = transaction.of(TARGET)
+            move = transaction.of(self.target)
             if transaction.by_service and move and move.old and move.new:
                 yield Landing(transaction.place, move.old, move.new, self._run_deleted_by(transaction))
 
@@ -84,6 +88,10 @@ class Evidence:
         return any(commit in self._commits(landing) for landing in self.landings)
 
     # Git
+
+    @property
+    def tip(self) -> Sha:
+        return self._git.tip(self.target)
 
     def tree(self, commit: str) -> Sha:
         return Sha(self._git.run("rev-parse", f"{commit}^{{tree}}").decode().strip())
@@ -112,6 +120,29 @@ class Evidence:
         own = [commit for commit, number, _ in self._told(landing) if number == stay["prNumber"]]
         merged = self._git.run("merge-tree", "--write-tree", f"{own[-1]}^", stay["prSha"]).decode().strip()
         return merged == self.tree(own[0])
+
+    def changes_beyond(self, landing: Landing, stays: list[Stay]) -> set[str]:
+        """Paths that it changed, and none of these pull requests did."""
+        own = set[str]().union(*(self.paths_changed_by(stay, upon=landing.old) for stay in stays))
+        return self._changes(landing.old, landing.new).keys() - own
+
+    def paths_changed_by(self, stay: Stay, upon: Sha) -> set[str]:
+        base = self._git.run("merge-base", upon, stay["prSha"]).decode().strip()
+        return {*self._changes(base, stay["prSha"])}
+
+    def removed_by(self, move: Move) -> set[Sha]:
+        """Commits that somebody took off the target."""
+        if move.old is None or move.new is None:
+            return set()
+        return {*map(Sha, self._git.run("rev-list", move.old, f"^{move.new}").decode().split())}
+
+    def brought_by(self, landing: Landing) -> set[Sha]:
+        return {*map(Sha, self._git.run("rev-list", landing.new, f"^{landing.old}").decode().split())}
+
+    def place_of(self, landing: Landing, stay: Stay) -> tuple[int, int]:
+        """Where a pull request landed; those of one landing have places of their own."""
+        numbers = [number for _, number, _ in reversed(self._told(landing))]
+        return landing.place, numbers.index(stay["prNumber"]) if stay["prNumber"] in numbers else 0
 
     def _commits(self, landing: Landing) -> list[Sha]:
         return [commit for commit, _, _ in self._told(landing)]
@@ -154,12 +185,24 @@ class Evidence:
 
     # The answers
 
+    def is_red(self, commit: Sha) -> bool:
+        return self._ci.verdict(commit) == "failure"
+
     def passed(self, commit: Sha) -> set[str]:
         """What was ever reported as a success for a commit."""
         return self._ci.passed[commit]
 
     def answers_to(self, path: str) -> list[Answer]:
         return [answer for answer in self._api.answers if answer.path == path]
+
+    def lanes_of(self, stay: Stay) -> frozenset[str]:
+        """As they were last said to be; none where nobody was asked."""
+        said: list[object] = [
+            answer.body["impactedTargets"]
+            for answer in self.answers_to("setImpactedTargets")
+            if answer.body["pr"]["number"] == stay["prNumber"]
+        ]
+        return frozenset(map(str, cast("list[str]", said[-1]))) if said and said[-1] != "ALL" else frozenset()
 
     def told_stays(self) -> Iterator[Stay]:
         for answer in self._api.answers:

@@ -33,6 +33,15 @@ esac
 """
 
 
+STRIKE = """
+process=$$
+while [ "$process" -gt 1 ] && ! tr '\\0' ' ' < /proc/$process/cmdline | grep -q 'mergeyard serve'; do
+    process=$(sed -n 's/^PPid:.//p' /proc/$process/status)
+done
+if [ "$process" -gt 1 ]; then echo "$process" > {{folder}}/struck; kill -{signal} "$process"; fi
+{fate}"""
+
+
 class Moment(StrEnum):
     """Of a push."""
 
@@ -91,6 +100,21 @@ class HostLog:
     def kill_server(self, process: int, moment: Moment, fate: Fate, *, ref: str, old: str = "", new: str = "") -> None:
         """When the next push moves a ref that begins so, from an old value to a new one, if they are named."""
         self._set_trap(f"kill -9 {process}; {fate}", phase=moment, ref=ref, old=old, new=new)
+
+    def ambush(self, signal: str, moment: Moment, fate: Fate, *, ref: str) -> None:
+        """Whichever server's push next moves a ref that begins so gets a signal."""
+        self._set_trap(STRIKE.format(signal=signal, fate=fate), phase=moment, ref=ref, old="", new="")
+
+    def lift_ambush(self) -> int | None:
+        """The process that walked into it, if one did."""
+        (self._folder / "trap").unlink(missing_ok=True)
+        struck = self._folder / "struck"
+        try:
+            return int(struck.read_text())
+        except FileNotFoundError:
+            return None
+        finally:
+            struck.unlink(missing_ok=True)
 
     def hold(self, moment: Moment, *, ref: str) -> None:
         """The next push that moves a ref that begins so waits there until it is released."""

@@ -10,7 +10,9 @@ PAUSE = 0.05
 Found = TypeVar("Found")
 
 
-def eventually(look: Callable[[], Found], seconds: float = SECONDS, but: Callable[[], object] = lambda: "") -> Found:
+def eventually(
+    look: Callable[[], Found | None], seconds: float = SECONDS, but: Callable[[], object] = lambda: ""
+) -> Found:
     """The first thing that looking finds; `but` tells what was there instead when patience ends."""
     deadline = time.monotonic() + seconds
     while not (found := look()):

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from mergeyard.domain.ids import Sha
 from tests.support.evidence import ENDED, Evidence, Landing, Stay
-from tests.support.host_log import TARGET, TEST_BRANCHES
+from tests.support.host_log import TEST_BRANCHES
+from tests.support.order import overtakings
 
 LANDED = frozenset({"merged_by_queue", "merged_directly"})
 
@@ -44,13 +45,25 @@ def _direct_merge(evidence: Evidence, landing: Landing) -> Iterator[str]:
 
 
 def s2_the_target_moves_only_forward_and_from_where_it_was(evidence: Evidence) -> Iterator[str]:
-    moves = [move for transaction in evidence.transactions if (move := transaction.of(TARGET))]
+    moves = [move for transaction in evidence.transactions if (move := transaction.of(evidence.target))]
     for before, move in pairwise(moves):
         if move.old is not None and move.old != before.new:
             yield f"{move} does not follow {before}"
     for landing in evidence.landings:
         if not evidence.holds(landing.new, landing.old):
             yield f"{landing} took something off the target"
+
+
+def s3_nothing_is_undone_and_what_was_removed_stays_away(evidence: Evidence) -> Iterator[str]:
+    for landing in evidence.landings:
+        for path in evidence.changes_beyond(landing, evidence.stays_in(landing)):
+            yield f"{landing} changed {path}, which none of its pull requests did"
+    for transaction in evidence.transactions:
+        move = transaction.of(evidence.target)
+        removed = evidence.removed_by(move) if move and not transaction.by_service else set[Sha]()
+        for landing in evidence.landings if removed else ():
+            if landing.place > transaction.place and removed & evidence.brought_by(landing):
+                yield f"{landing} brought back what was taken off the target"
 
 
 def s4_nothing_lands_twice(evidence: Evidence) -> Iterator[str]:
@@ -103,6 +116,10 @@ def s7_cancelled_never_lands_and_paused_lands_nothing(evidence: Evidence) -> Ite
                 yield f"{landing} landed while the queue was paused"
 
 
+def s8_whoever_was_ready_first_lands_first(evidence: Evidence) -> Iterator[str]:
+    yield from overtakings(evidence)
+
+
 def s9_what_was_answered_is_kept(evidence: Evidence) -> Iterator[str]:
     for answer in evidence.answers_to("submitPullRequest"):
         if answer.told["id"] not in evidence.stays:
@@ -124,19 +141,22 @@ def s10_repeating_has_no_second_effect(evidence: Evidence) -> Iterator[str]:
 
 
 def s14_only_the_target_and_test_branches_are_written(evidence: Evidence) -> Iterator[str]:
+    targets = {evidence.target, *evidence.targets_beside}
     for transaction in evidence.transactions:
         for move in transaction.moves if transaction.by_service else ():
-            if move.ref != TARGET and not move.ref.startswith(TEST_BRANCHES):
+            if move.ref not in targets and not move.ref.startswith(TEST_BRANCHES):
                 yield f"{move.ref} is not ours to write"
 
 
 PROMISES = (
     s1_what_was_tested_is_what_lands,
     s2_the_target_moves_only_forward_and_from_where_it_was,
+    s3_nothing_is_undone_and_what_was_removed_stays_away,
     s4_nothing_lands_twice,
     s5_merged_means_landed_and_the_end_is_final,
     s6_the_head_that_lands_is_the_head_that_was_submitted,
     s7_cancelled_never_lands_and_paused_lands_nothing,
+    s8_whoever_was_ready_first_lands_first,
     s9_what_was_answered_is_kept,
     s10_repeating_has_no_second_effect,
     s14_only_the_target_and_test_branches_are_written,

@@ -45,7 +45,7 @@ KEY = QueueKey(REPO, "main")
 CONFIG = 'version = 1\nrequired_statuses = ["unit"]\n'
 SECOND = 1000
 MINUTE = 60 * SECOND
-WAIT_FOR_NEWS = {"checking", "ObjectReader._answer_all"}
+WAIT_FOR_NEWS = {"LocalRunner.next_result", "ObjectReader._answer_all"}
 MOMENT = 5
 """In rounds of the event loop."""
 PATIENCE_IN_SECONDS = 30
@@ -218,7 +218,8 @@ class Scenario:
 
     @property
     def keeper(self) -> Keeper:
-        return self.service.yard.keeper(KEY)
+        (keeper,) = [keeper for keeper in self.service.yard if keeper.key == KEY]
+        return keeper
 
     @property
     def picture(self) -> str:
@@ -255,7 +256,12 @@ class Scenario:
 
 
 def _names(task: asyncio.Task[Any]) -> set[str]:
-    return {task.get_name(), getattr(task.get_coro(), "__qualname__", "")}
+    """Of everything that it is in the middle of."""
+    names, awaited = set[str](), task.get_coro()
+    while awaited is not None:
+        names.add(getattr(awaited, "__qualname__", ""))
+        awaited = getattr(awaited, "cr_await", None)
+    return names
 
 
 def _nothing(_: PullView | QueueView) -> bytes:

@@ -14,26 +14,27 @@ from tests.support.patience import eventually
 
 SECONDS_TO_END = 15
 
-CONFIG = """\
-data_dir = "data"
-log_format = "json"
-
+HOST = """
 [hosts."git.local"]
 provider = "git"
-root = "repos"
-checks = "{checks}"
+root = {root}
+checks = {checks}
 """
 
 
 class Server:
-    def __init__(self, folder: Path, checks: str = "api") -> None:
+    def __init__(self, folder: Path, checks: str = "api", *, root: str = "repos", **settings: object) -> None:
         self.folder = folder
+        self.surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MERGEYARD_")}
         self.config = folder / "mergeyard.toml"
         self.url = ""
         self._log = folder / "server.log"
+        self._launched_at = 0
         self._process: subprocess.Popen[bytes] | None = None
-        (folder / "repos").mkdir(exist_ok=True)
-        self.config.write_text(CONFIG.format(checks=checks))
+        (folder / root).mkdir(exist_ok=True)
+        lines = ({"data_dir": "data", "log_format": "json"} | settings).items()
+        host = HOST.format(root=in_toml(root), checks=in_toml(checks))
+        self.config.write_text("".join(f"{name} = {in_toml(value)}\n" for name, value in lines) + host)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -46,14 +47,20 @@ class Server:
 
     def start(self) -> None:
         """Returns when it listens."""
+        self.launch()
+        self.come_up()
+
+    def launch(self) -> None:
         assert not self.alive
+        self.url = ""
         command = [sys.executable, "-m", "mergeyard", "serve", "--config", str(self.config), "--port", "0"]
-        surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MERGEYARD_")}
         self._log.touch()
-        before = self._log.stat().st_size
+        self._launched_at = self._log.stat().st_size
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stderr=log, env=surroundings, cwd=self.folder)
-        self.url = eventually(lambda: self._listens_at(before), but=self._log.read_text)
+            self._process = subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+
+    def come_up(self) -> None:
+        self.url = eventually(lambda: self._listens_at(self._launched_at), but=self._log.read_text)
 
     def kill(self) -> None:
         self.process.kill()
@@ -84,3 +91,8 @@ class Server:
         whole = self._log.read_bytes()[since:].rpartition(b"\n")[0]
         entries = (json.decode(line) for line in whole.splitlines() if b'"listening"' in line)
         return next((entry["url"] for entry in entries if entry["event"] == "listening"), "")
+
+
+def in_toml(value: object) -> str:
+    """Text, numbers and truth are written as in JSON."""
+    return json.encode(value).decode()

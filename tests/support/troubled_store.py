@@ -1,7 +1,8 @@
 """A real store whose disk is full now and then."""
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.ports.store import StoreTrouble, Write
+from mergeyard.ports.store import StoreTrouble
+from mergeyard.ports.writes import Write
 
 
 class TroubledStore(SqliteStore):

@@ -37,9 +37,8 @@ class CheckOutput:
         return route
 
     async def _output(self, token: Token, run: RunId, check: str) -> bytes:
-        found = await self._service.runs.find_by_id(run)
-        visible = found is not None and token.sees(found[0].key.repo)
-        output = await self._service.runner.output(run, check) if visible else None
+        found = await self._service.runs.find_by_id(run, token)
+        output = None if found is None else await self._service.runner.output(run, check)
         if output is None:
             raise Refused(Code.TEST_RUN_NOT_FOUND, "No output is kept for this check: see the run's `statusChecks`.")
         return output

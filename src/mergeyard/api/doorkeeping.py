@@ -14,5 +14,8 @@ class ServiceDoor:
     async def token(self, secret: bytes) -> Token | None:
         return await self._service.tokens.holder(secret)
 
+    async def kept(self, repeat: Repeat) -> bytes | None:
+        return await self._service.repeating.answered(repeat)
+
     def once(self, repeat: Repeat) -> AbstractAsyncContextManager[bytes | None]:
         return self._service.repeating.once(repeat)

@@ -24,6 +24,12 @@ class Call(Struct, frozen=True):
 
 Handler = Callable[[Call], Awaitable[bytes]]
 """Gives the encoded body of the 200."""
+Settle = Callable[[Call], Awaitable[None]]
+"""Waits until an answer that was kept may be given again."""
+
+
+async def at_once(_: Call) -> None:
+    """Most answers are true as soon as they are kept."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -37,6 +43,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     method: str = "POST"
     writes: bool = False
     media_type: str = JSON
+    settle: Settle = at_once
     refusals: tuple[Code, ...] = ()
     """Beyond those that every endpoint has."""
 
@@ -48,6 +55,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 class Doorkeeper(Protocol):
     async def token(self, secret: bytes) -> Token | None:
         """None when nobody has it, or it was revoked or has expired."""
+        ...
+
+    async def kept(self, repeat: Repeat) -> bytes | None:
+        """The answer of the first time, if there was one."""
         ...
 
     def once(self, repeat: Repeat) -> AbstractAsyncContextManager[bytes | None]:

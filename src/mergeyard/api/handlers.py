@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 
-from mergeyard.api.endpoint import Handler
+from mergeyard.api.endpoint import Handler, Settle
 from mergeyard.api.presenting import Presenter
 from mergeyard.api.pull_requests import PullRequests
 from mergeyard.api.queues import QueueEndpoints
 from mergeyard.api.runs import RunEndpoints
 from mergeyard.service.service import Service
+
+
+def settling(service: Service) -> Mapping[str, Settle]:
+    return {"updateQueue": QueueEndpoints(service).settle}
 
 
 def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:

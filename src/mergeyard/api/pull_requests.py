@@ -62,7 +62,7 @@ class PullRequests:
         return encode(presenting.pull(view, tuple(map(presenting.moment, entries))))
 
     async def _shown_by_number(self, key: QueueKey, number: PrNumber) -> bytes:
-        keeper = self._service.yard.keeper(key)
+        keeper = await self._service.yard.keeper(key)
         known = self._remembered.answers(keeper, self._service.clock.now())
         if number in known:
             return known[number]

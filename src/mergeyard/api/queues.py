@@ -35,8 +35,14 @@ class QueueEndpoints:
         queues = self._service.queues
         return await queues.update(key, asked.given, state, actor_of(call.token), _shown, call.repeat)
 
+    async def settle(self, call: Call) -> None:
+        """Also whoever asks a second time can rely on the pause."""
+        asked: r.Updating = call.request
+        if asked.state == QueueState.PAUSED:
+            await self._service.queues.rest(self._addressing.queue(call))
+
     async def get(self, call: Call) -> bytes:
-        return _shown_whole(self._service.queues.show(self._addressing.queue(call)))
+        return _shown_whole(await self._service.queues.show(self._addressing.queue(call)))
 
     async def delete(self, call: Call) -> bytes:
         key = self._addressing.queue(call)
@@ -44,7 +50,7 @@ class QueueEndpoints:
         return await self._service.queues.delete(key, actor_of(call.token), answer, call.repeat)
 
     async def list(self, call: Call) -> bytes:
-        views = self._service.queues.seen_by(call.token)
+        views = await self._service.queues.seen_by(call.token)
         return encode(answers.Queues(queues=tuple(map(presenting.queue, views))))
 
     async def metrics(self, call: Call) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mergeyard.api import answers, requests
-from mergeyard.api.endpoint import Endpoint, Handler
+from mergeyard.api.endpoint import Endpoint, Handler, Settle, at_once
 from mergeyard.domain.tokens import Scope
 from mergeyard.service.errors import Code
 
@@ -148,8 +148,12 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-def endpoints(handlers: Mapping[str, Handler]) -> tuple[Endpoint, ...]:
+def endpoints(handlers: Mapping[str, Handler], settling: Mapping[str, Settle] | None = None) -> tuple[Endpoint, ...]:
     """The table with those who answer; raises when one is missing or too many."""
     if handlers.keys() != TABLE.keys():
         raise LookupError(f"no endpoint or no handler: {sorted(handlers.keys() ^ TABLE.keys())}")
-    return tuple(Endpoint(path=PREFIX + name, handler=handlers[name], **row) for name, row in TABLE.items())
+    settle = settling or {}
+    return tuple(
+        Endpoint(path=PREFIX + name, handler=handlers[name], settle=settle.get(name, at_once), **row)
+        for name, row in TABLE.items()
+    )

@@ -13,6 +13,8 @@ from mergeyard.api.head import Head
 from mergeyard.api.receiving import Body, Reception
 from mergeyard.api.reply import Reply
 from mergeyard.domain.tokens import Token
+from mergeyard.ports.store import Answered
+from mergeyard.service.errors import Refused
 from mergeyard.service.repeating import Repeat
 
 Route = Callable[[Head, Body], Awaitable[Reply]]
@@ -52,13 +54,26 @@ def served_by_query(endpoint: Endpoint, doorkeeper: Doorkeeper) -> Route:
 async def _once(
     endpoint: Endpoint, doorkeeper: Doorkeeper, token: Token, above: Head, request: Struct, digest: bytes
 ) -> Reply:
+    """What refuses a request may be its own twin, which another replica has just carried out."""
     key = head.idempotency_key(above)
     assert key is not None
     repeat = Repeat(token.id, key, digest)
+    call = Call(token, request, above.request_id, repeat)
     async with doorkeeper.once(repeat) as stored:
         if stored is not None:
-            return Reply(stored, headers=REPLAYED)
-        return Reply(await endpoint.handler(Call(token, request, above.request_id, repeat)))
+            return await _again(endpoint, call, stored)
+        try:
+            return Reply(await endpoint.handler(call))
+        except (Answered, Refused):
+            elsewhere = await doorkeeper.kept(repeat)
+            if elsewhere is None:
+                raise
+            return await _again(endpoint, call, elsewhere)
+
+
+async def _again(endpoint: Endpoint, call: Call, answer: bytes) -> Reply:
+    await endpoint.settle(call)
+    return Reply(answer, headers=REPLAYED)
 
 
 def _plainly(kind: type[Struct]) -> Callable[[bytes], tuple[Struct, None]]:

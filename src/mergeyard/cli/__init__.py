@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from mergeyard import __version__
-from mergeyard.cli import demo, pr, server, token
+from mergeyard.cli import db, demo, pr, server, token
 
 app = typer.Typer(name="mergeyard", no_args_is_help=True, add_completion=False)
 app.command("serve")(server.serve)
 app.command("demo")(demo.play)
 app.add_typer(token.app)
 app.add_typer(pr.app)
+app.add_typer(db.app)
 
 
 def show_version(wanted: bool) -> None:

@@ -1,14 +1,12 @@
 """Starts the server, and ends it cleanly."""
 
 import asyncio
-import fcntl
 import gc
 import signal
 import socket
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import structlog
@@ -18,6 +16,7 @@ import uvloop
 
 from mergeyard import logs, wiring
 from mergeyard.api.protocol import Protocol
+from mergeyard.cli.occupying import Occupied, alone_in
 from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.store import StoreTrouble
@@ -37,7 +36,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 is any that is free.")] = None,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
-    role: Annotated[str | None, typer.Option(help="What this process does: all.")] = None,
+    role: Annotated[str | None, typer.Option(help="What this process does: all, api or worker.")] = None,
     public_url: Annotated[str | None, typer.Option(help="Where people find the service.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
@@ -53,8 +52,10 @@ def serve(
     if not settings.hosts:
         log.warning("no host is configured: add one to the file, see docs/configuration.md")
     try:
-        with _alone_in(settings.data_dir), _listening(settings) as listener:
+        with alone_in(settings.data_dir), _listening(settings) as listener:
             _run(settings, listener)
+    except Occupied:
+        stop_with(f"Another server works in {settings.data_dir}: stop it, or name another folder with --data-dir.")
     except (GitTrouble, StoreTrouble) as trouble:
         stop_with(str(trouble))
 
@@ -101,18 +102,6 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
-        yield
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Generator[None]:
-    """Two servers on one data directory would take turns on the same queues."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "server.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stop_with(f"Another server works in {folder}: stop it, or name another folder with --data-dir.")
         yield
 
 

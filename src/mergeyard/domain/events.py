@@ -132,6 +132,12 @@ class RunRefused(Happened, frozen=True):
     words: str = ""
 
 
+class ChainLost(Happened, frozen=True):
+    """Nobody has the commits any more that the run was to be built upon."""
+
+    run: RunId
+
+
 class BranchDeleted(Happened, frozen=True):
     run: RunId
 
@@ -205,6 +211,7 @@ Event = (
     | HostFound
     | RunBuilt
     | RunRefused
+    | ChainLost
     | BranchDeleted
     | HeadExamined
     | LandingComposed

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from mergeyard.domain.events import REFUSAL_REASONS, BranchDeleted, BuildRefusal, RunBuilt, RunRefused
+from mergeyard.domain.events import REFUSAL_REASONS, BranchDeleted, BuildRefusal, ChainLost, RunBuilt, RunRefused
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
@@ -42,6 +42,14 @@ def record_refused(queue: Queue, event: RunRefused, now: Instant) -> Queue:
     queue = naming.set_back(queue, event.ticket, Reason.TARGET_BRANCH_MOVED, now)
     reason = REFUSAL_REASONS[event.refusal]
     return leaving.leave(queue, event.ticket, PrState.FAILED, reason, now, words=event.words)
+
+
+def record_chain_lost(queue: Queue, event: ChainLost) -> Queue:
+    """It is built anew from its base: other commits, but the same contents."""
+    run = queue.runs.get(event.run)
+    if run is None or run.status is not RunStatus.PREPARING or not run.chain:
+        return queue
+    return running.put(queue, replace(run, chain=()))
 
 
 def record_deleted(queue: Queue, event: BranchDeleted) -> Queue:

@@ -44,6 +44,8 @@ class Commit(Struct, frozen=True):
     parents: tuple[Sha, ...]
     tree: Sha
     author: Signature
+    committed: str
+    """When, in git's own form."""
     message: str
 
 
@@ -91,8 +93,15 @@ class Mirror(Protocol):
         """The tree of `onto` with what this one commit changed upon its first parent."""
         ...
 
-    async def commit(self, tree: Sha, parents: Sequence[Sha], message: str, author: Signature | None = None) -> Sha:
-        """A new commit by us; with an author, as theirs."""
+    async def commit(
+        self,
+        tree: Sha,
+        parents: Sequence[Sha],
+        message: str,
+        author: Signature | None = None,
+        committed: str | None = None,
+    ) -> Sha:
+        """A new commit by us; with an author, as theirs. With a date, whoever makes it again makes the same."""
         ...
 
     async def read(self, commit: Sha) -> Commit: ...
@@ -138,6 +147,10 @@ class Mirror(Protocol):
 
 
 class Git(Protocol):
+    def at_hand(self) -> Collection[str]:
+        """The names of all mirrors that are here."""
+        ...
+
     async def check(self) -> None:
         """Raises `GitTrouble` with advice when the installed git cannot do what is needed."""
         ...

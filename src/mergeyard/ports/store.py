@@ -1,4 +1,4 @@
-"""Keeps everything. What is to be written is a value; a commit writes all of it or nothing, and survives a crash."""
+"""Keeps everything. A commit writes all that it is given or nothing, and survives a crash."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,9 +8,10 @@ from msgspec import Struct
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.states import PrState, RunStatus
+from mergeyard.domain.states import PrState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
+from mergeyard.ports.writes import Answer, Fact, Write
 
 
 class StoreTrouble(Exception):
@@ -21,143 +22,16 @@ class Outrun(Exception):
     """Somebody else wrote this queue meanwhile: load it and decide again. Nothing was written."""
 
 
+class Relieved(Exception):
+    """Somebody else works for this repository now, or this replica was silent for too long. Nothing was written."""
+
+
+class Answered(Exception):
+    """A request with this key was answered already, perhaps by another replica. Nothing was written."""
+
+
 class Taken(Exception):
     """A queue for this branch is there already. Nothing was written."""
-
-
-class Fact(Struct, frozen=True):
-    """One piece of a queue. Without a body it is there no more."""
-
-    shelf: str
-    key: str
-    body: bytes | None
-
-
-class StayRow(Struct, frozen=True, kw_only=True):
-    """One stay of a pull request, live or ended; the body is all of it."""
-
-    ticket: Ticket
-    number: PrNumber
-    branch: str
-    state: PrState
-    submitted_at: Instant
-    live: bool
-    body: bytes
-
-
-class RunRow(Struct, frozen=True, kw_only=True):
-    """One run, from its plan on. It stays after the queue has let go of it (`live` no more)."""
-
-    id: RunId
-    status: RunStatus
-    started_at: Instant | None
-    decided_at: Instant | None
-    live: bool
-    body: bytes
-
-
-class EntryRow(Struct, frozen=True, kw_only=True):
-    """One entry of the journal, with what lists and figures ask for beside the whole of it."""
-
-    queue: QueueId | None
-    at: Instant
-    kind: str
-    """The tag of the entry's struct."""
-    actor: str
-    token: str | None
-    ticket: Ticket | None = None
-    number: PrNumber | None = None
-    source: str | None = None
-    to: str | None = None
-    reason: str | None = None
-    bisecting: bool = False
-    """It happened beside the line, in a bisection."""
-    in_state: int | None = None
-    """Milliseconds that it had been in the state it left."""
-    in_queue: int | None = None
-    """Milliseconds since it was admitted."""
-    first_run: bool = False
-    """It was tested for the first time in this stay."""
-    body: bytes
-
-
-class CreateQueue(Struct, frozen=True):
-    id: QueueId
-    key: QueueKey
-    at: Instant
-
-
-class DeleteQueue(Struct, frozen=True):
-    """It is found no more; its stays, runs and entries remain under its id."""
-
-    id: QueueId
-    at: Instant
-
-
-class SaveTurn(Struct, frozen=True, kw_only=True):
-    """What one turn changed. Refused (`Outrun`) when the queue's version is not `version - 1`."""
-
-    queue: QueueId
-    version: int
-    facts: tuple[Fact, ...] = ()
-    stays: tuple[StayRow, ...] = ()
-    runs: tuple[RunRow, ...] = ()
-
-
-class AppendEntries(Struct, frozen=True):
-    entries: tuple[EntryRow, ...]
-
-
-class KeepTargets(Struct, frozen=True):
-    queue: QueueId
-    number: PrNumber
-    head: Sha
-    body: bytes
-    at: Instant
-
-
-class KeepStatus(Struct, frozen=True):
-    repo: Repo
-    sha: Sha
-    status: Status
-
-
-class Answer(Struct, frozen=True):
-    """What a request with an idempotency key was answered."""
-
-    token: str
-    key: str
-    digest: bytes
-    """Of path and body."""
-    body: bytes
-    at: Instant
-
-
-class KeepAnswer(Struct, frozen=True):
-    answer: Answer
-
-
-class ForgetAnswers(Struct, frozen=True):
-    before: Instant
-
-
-class SaveToken(Struct, frozen=True):
-    """New, or as it is now."""
-
-    token: Token
-
-
-Write = (
-    CreateQueue
-    | DeleteQueue
-    | SaveTurn
-    | AppendEntries
-    | KeepTargets
-    | KeepStatus
-    | KeepAnswer
-    | ForgetAnswers
-    | SaveToken
-)
 
 
 class StoredQueue(Struct, frozen=True):
@@ -173,6 +47,22 @@ class LoadedQueue(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...]
     stays: tuple[bytes, ...]
     runs: tuple[bytes, ...]
+
+
+class Changed(Struct, frozen=True):
+    """A stay or a run as it is now; one that is not live has left the queue."""
+
+    live: bool
+    body: bytes
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """All that was written to a queue after some version, up to this one."""
+
+    version: int
+    facts: tuple[Fact, ...]
+    stays: tuple[Changed, ...]
+    runs: tuple[Changed, ...]
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -225,6 +115,10 @@ class Store(Protocol):
         """Raises `LookupError` when there is no such queue, or no more."""
         ...
 
+    async def changes(self, queue: QueueId, after: int) -> Changes | None:
+        """None when that is so long ago that only loading the whole of it helps, or when there is no such queue."""
+        ...
+
     async def token(self, digest: bytes) -> Token | None: ...
 
     async def tokens(self) -> Sequence[Token]: ...
@@ -263,6 +157,6 @@ class Store(Protocol):
         """What happened to pull requests of these queues since then."""
         ...
 
-    async def entries(self, after: int, take: int) -> Sequence[StoredEntry]:
-        """The journal behind a place in it, oldest first."""
+    async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
+        """The journal of a queue behind a place in it, oldest first. What is smaller was visible earlier."""
         ...

@@ -1,46 +1,53 @@
 """Rings when a queue wants to be asked again, even if nothing happens until then."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import structlog
 
 from mergeyard.domain.instants import Instant, later
+from mergeyard.domain.queue import Queue
 from mergeyard.ports.clock import Clock
+from mergeyard.service.turn import Keeper
 
 log = structlog.get_logger()
 
 BETWEEN_ATTEMPTS = 1000
 
 
-class Alarm:
-    def __init__(self, clock: Clock, wake: Callable[[], Awaitable[object]]) -> None:
+class Alarms:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._wake = wake
-        self._ringing: tuple[Instant, asyncio.Task[None]] | None = None
-        self._stopped = False
+        self._ringing: dict[Keeper, tuple[Instant, asyncio.Task[None]]] = {}
 
-    def set(self, at: Instant | None) -> None:
+    def follow(self, keeper: Keeper, _: Queue | None) -> None:
         """One that rings too early costs a turn without news; one that is due earlier need not be moved."""
-        if at is None or self._stopped:
-            return
-        if self._ringing is not None:
-            due, ringing = self._ringing
-            if due <= at and not ringing.done():
-                return
+        if keeper.wake_at is not None:
+            self._set(keeper, keeper.wake_at)
+
+    def leave(self, keeper: Keeper) -> None:
+        _, ringing = self._ringing.pop(keeper, (None, None))
+        if ringing is not None:
             ringing.cancel()
-        self._ringing = (at, asyncio.create_task(self._ring(at)))
 
     def stop(self) -> None:
-        self._stopped = True
-        if self._ringing is not None:
-            self._ringing[1].cancel()
+        for keeper in tuple(self._ringing):
+            self.leave(keeper)
 
-    async def _ring(self, at: Instant) -> None:
+    def _set(self, keeper: Keeper, at: Instant) -> None:
+        due, ringing = self._ringing.get(keeper, (None, None))
+        if due is not None and ringing is not None and not ringing.done():
+            if due <= at:
+                return
+            ringing.cancel()
+        self._ringing[keeper] = (at, asyncio.create_task(self._ring(keeper, at)))
+
+    async def _ring(self, keeper: Keeper, at: Instant) -> None:
         await self._clock.sleep(max(0, at - self._clock.now()))
-        self._ringing = None
+        del self._ringing[keeper]
+        if keeper.closed:
+            return
         try:
-            await self._wake()
+            await keeper.tell()
         except Exception as error:
             log.error("a turn failed", error=str(error))
-            self.set(later(self._clock.now(), BETWEEN_ATTEMPTS))
+            self._set(keeper, later(self._clock.now(), BETWEEN_ATTEMPTS))

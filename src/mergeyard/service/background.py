@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import StoreTrouble
+from mergeyard.ports.store import Relieved, StoreTrouble
 from mergeyard.service.errors import Refused
 
 log = structlog.get_logger()
@@ -22,14 +22,15 @@ class Background:
         self._loops: dict[str, asyncio.Task[None]] = {}
         self._closed = False
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """A turn that was being saved when all was closed finds nobody who would begin anything for it."""
         if self._closed:
             work.close()
-            return
+            return None
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def go_on(self, name: str, step: Callable[[], Awaitable[None]], pause: int) -> None:
         """Again and again, whatever happens in between."""
@@ -51,15 +52,18 @@ class Background:
             try:
                 await step()
                 await self._clock.sleep(pause)
+            except StoreTrouble as trouble:
+                log.warning("the store is in trouble", work=name, words=str(trouble))
+                await self._clock.sleep(BETWEEN_ATTEMPTS)
             except Exception as error:
                 log.error("background work failed and goes on", work=name, exc_info=error)
                 await self._clock.sleep(BETWEEN_ATTEMPTS)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Whoever worked for a queue that was deleted meanwhile was refused, and that is all there is to it."""
+        """Whoever worked for a queue that is deleted, or somebody else's now, was refused, and that is all."""
         self._tasks.discard(task)
         trouble = None if task.cancelled() else task.exception()
-        if trouble is not None and not isinstance(trouble, Refused):
+        if trouble is not None and not isinstance(trouble, Refused | Relieved):
             log.error("background work failed", work=str(task.get_coro()), exc_info=trouble)
 
 

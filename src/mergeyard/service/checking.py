@@ -48,8 +48,13 @@ class Checking:
             if run.id not in self._keepers:
                 self._keepers[run.id] = keeper
                 self._background.start(self._begin(keeper, run))
-        ended = [run for run, owner in self._keepers.items() if owner is keeper and _over(keeper, run)]
-        for run in ended:
+        self._stop([run for run, owner in self._keepers.items() if owner is keeper and _over(keeper, run)])
+
+    def leave(self, keeper: Keeper) -> None:
+        self._stop([run for run, owner in self._keepers.items() if owner is keeper])
+
+    def _stop(self, runs: list[RunId]) -> None:
+        for run in runs:
             del self._keepers[run]
             self._background.start(self._runner.stop(run))
 
@@ -61,7 +66,7 @@ class Checking:
             await self._report(repo, result.run, result.commit, result.check, result.state, words)
 
     async def _begin(self, keeper: Keeper, run: Run) -> None:
-        while not _over(keeper, run.id):
+        while not _over(keeper, run.id) and run.id in self._keepers:
             try:
                 await self._give_to_runner(keeper, run)
                 break
@@ -92,7 +97,7 @@ class Checking:
     ) -> None:
         url = f"{self._public_url}/runs/{run}/checks/{quote(check, safe='')}"
         status = Status(context=check, state=state, at=self._clock.now(), url=url, description=description)
-        await insist(self._clock, lambda: self._statuses.report(repo, commit, status))
+        await insist(self._clock, lambda: self._statuses.report_on_duty(repo, commit, status))
 
 
 def _over(keeper: Keeper, run: RunId) -> bool:

@@ -37,7 +37,7 @@ class Counting:
 
     async def of_queues(self, token: Token, repo: Repo | None) -> list[QueueFigures]:
         """Of all queues that the token may see, or of those of one repository."""
-        keepers = [keeper for keeper in self._yard if token.sees(keeper.key.repo)]
+        keepers = await self._yard.seen_by(token)
         if repo is not None:
             keepers = [keeper for keeper in keepers if keeper.key.repo == repo]
         counted = {keeper.id: _standing(keeper) for keeper in keepers}

@@ -11,7 +11,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import PrState
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import EntryRow
+from mergeyard.ports.writes import EntryRow
 from mergeyard.service.shelving import encode
 
 SEPARATOR = "#"

@@ -23,7 +23,7 @@ class Listing:
 
     async def page(self, key: QueueKey, page: Page) -> tuple[list[PullView], Ticket | None]:
         """Newest submission first, and where the next page begins, if there is one."""
-        keeper, now = self._yard.keeper(key), self._yard.clock.now()
+        keeper, now = await self._yard.keeper(key), self._yard.clock.now()
         one_more = msgspec.structs.replace(page, take=page.take + 1)
         bodies = await self._yard.store.stays(keeper.id, one_more)
         stays = [await self._submissions.stay_from(keeper, body) for body in bodies]
@@ -43,5 +43,6 @@ class Listing:
         return found, missing
 
     async def timeline(self, key: QueueKey, ticket: Ticket) -> list[PrChanged]:
-        entries = await self._yard.store.timeline(self._yard.keeper(key).id, ticket)
+        keeper = await self._yard.keeper(key)
+        entries = await self._yard.store.timeline(keeper.id, ticket)
         return [decode_entry(entry.body) for entry in entries]

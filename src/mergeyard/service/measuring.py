@@ -1,6 +1,6 @@
 """The figures of this process, for those who watch over it; each is explained in docs/metrics.md."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
 
 REGISTRY = CollectorRegistry()
@@ -13,6 +13,12 @@ TURNS = Histogram(
     registry=REGISTRY,
 )
 EVENTS = Counter("mergeyard_turn_events", "Events that turns decided upon.", registry=REGISTRY)
+OUTRUN = Counter(
+    "mergeyard_turns_outrun", "Turns that were decided again because another replica was faster.", registry=REGISTRY
+)
+DUTIES = Gauge("mergeyard_duties", "Repositories that this replica works for.", registry=REGISTRY)
+DUTIES_TAKEN = Counter("mergeyard_duties_taken", "Repositories that it began to work for.", registry=REGISTRY)
+DUTIES_LOST = Counter("mergeyard_duties_lost", "Repositories that it works for no more.", registry=REGISTRY)
 TASKS = Counter("mergeyard_tasks", "Tasks that were performed outside.", ["task", "outcome"], registry=REGISTRY)
 TASK_SECONDS = Histogram(
     "mergeyard_task_seconds",

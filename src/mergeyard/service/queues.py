@@ -1,7 +1,7 @@
 """What operators do with queues: create, read, change, delete."""
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,9 +19,11 @@ from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.tokens import Token
 from mergeyard.engine.decide import decide
 from mergeyard.ports.host import Host
-from mergeyard.ports.store import AppendEntries, CreateQueue, DeleteQueue, Taken
+from mergeyard.ports.store import Taken
+from mergeyard.ports.writes import AppendEntries, CreateQueue
 from mergeyard.service import journaling, shelving
 from mergeyard.service.errors import Code, Refused
+from mergeyard.service.others import DutiesFree, Others, QueueSaved
 from mergeyard.service.performing.looking import required_statuses
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.site import Site, Sites
@@ -33,13 +35,14 @@ Present = Callable[[QueueView], bytes]
 
 
 class Queues:
-    def __init__(self, yard: Yard, sites: Sites) -> None:
+    def __init__(self, yard: Yard, sites: Sites, others: Others) -> None:
         self._yard = yard
         self._sites = sites
+        self._others = others
 
     async def create(self, key: QueueKey, config: Config, actor: str, present: Present, repeat: Repeat | None) -> bytes:
         host = self._sites.host(key.repo.host)
-        if self._yard.find(key) is not None:
+        if await self._yard.find(key) is not None:
             raise _already_exists(key)
         _check_landing(host, config)
         if not await host.knows(key.repo):
@@ -63,6 +66,8 @@ class Queues:
         except Taken:
             raise _already_exists(key) from None
         self._yard.take_in(Keeper(key, decision.queue, 1, self._yard.store, self._yard.clock))
+        self._others.tell(QueueSaved(key.repo, blank.id, 1))
+        self._others.tell(DutiesFree())
         return body
 
     async def update(
@@ -75,7 +80,7 @@ class Queues:
         repeat: Repeat | None,
     ) -> bytes:
         """All or nothing. Whoever is told that the queue is paused can rely on it: nothing is being pushed any more."""
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
 
         def consider(queue: Queue) -> list[Event]:
             config = replace(queue.config, **settings)
@@ -89,36 +94,35 @@ class Queues:
         def render(decision: Decision) -> bytes:
             return present(QueueView(key=key, queue=decision.queue))
 
-        pausing = state is QueueState.PAUSED
         try:
-            answer = await keeper.tell_considering(consider, render, None if pausing else repeat)
+            answer = await keeper.tell_considering(consider, render, repeat)
         except Rejected as rejected:
             raise Refused(Code.MODE_SWITCH_IN_PROGRESS, str(rejected)) from None
-        if pausing:
-            await _outcome_of_landing(keeper)
-            await self._keep_answer(repeat, answer)
+        if state is QueueState.PAUSED:
+            await self.rest(key)
         return answer
 
-    async def _keep_answer(self, repeat: Repeat | None, answer: bytes) -> None:
-        """Not before it may be given: whoever asks again after a crash waits again."""
-        if repeat is not None:
-            await self._yard.store.commit(repeat.kept(answer, self._yard.clock.now()))
+    async def rest(self, key: QueueKey) -> None:
+        """Until nothing is being pushed that was decided before now."""
+        keeper = await self._yard.find(key)
+        landing = None if keeper is None else keeper.queue.landing
+        if keeper is not None and landing is not None and landing.intended:
+            number = landing.number
+            await keeper.until(lambda queue: queue.landing is None or queue.landing.number != number)
 
-    def show(self, key: QueueKey) -> QueueView:
-        keeper = self._yard.keeper(key)
+    async def show(self, key: QueueKey) -> QueueView:
+        keeper = await self._yard.keeper(key)
         return view_queue(key, keeper.queue, self._yard.clock.now())
 
-    def seen_by(self, token: Token) -> Iterable[QueueView]:
-        for keeper in self._yard:
-            if token.sees(keeper.key.repo):
-                yield QueueView(key=keeper.key, queue=keeper.queue)
+    async def seen_by(self, token: Token) -> list[QueueView]:
+        return [QueueView(key=keeper.key, queue=keeper.queue) for keeper in await self._yard.seen_by(token)]
 
     async def delete(self, key: QueueKey, actor: str, answer: bytes, repeat: Repeat | None) -> bytes:
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
         now = self._yard.clock.now()
         deleted = journaling.entry_about_queue(keeper.id, QueueDeleted(at=now, actor=actor))
         kept = () if repeat is None else (repeat.kept(answer, now),)
-        await keeper.retire(DeleteQueue(keeper.id, now), AppendEntries((deleted,)), *kept)
+        await keeper.retire(now, AppendEntries((deleted,)), *kept)
         self._yard.let_go(keeper)
         return answer
 
@@ -130,13 +134,6 @@ class Queues:
             raise Refused(Code.BRANCH_NOT_FOUND, words)
         required = await required_statuses(site, tip)
         return TargetBranch(name=branch, tip=tip, history=(Landed(tip, None),), required=required)
-
-
-async def _outcome_of_landing(keeper: Keeper) -> None:
-    landing = keeper.queue.landing
-    if landing is not None and landing.intended:
-        number = landing.number
-        await keeper.until(lambda queue: queue.landing is None or queue.landing.number != number)
 
 
 def _check_landing(host: Host, config: Config) -> None:

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import Answer, ForgetAnswers, KeepAnswer, Store
+from mergeyard.ports.store import Store
+from mergeyard.ports.writes import Answer, ForgetAnswers, KeepAnswer
 from mergeyard.service.errors import Code, Refused
 
 KEPT = 24 * HOUR
@@ -22,7 +23,7 @@ class Repeat(Struct, frozen=True):
     digest: bytes
 
     def kept(self, body: bytes, now: Instant) -> KeepAnswer:
-        return KeepAnswer(Answer(self.token, self.key, self.digest, body, now))
+        return KeepAnswer(Answer(self.token, self.key, self.digest, body, now), unless_since=Instant(now - KEPT + 1))
 
 
 class Twins:
@@ -47,7 +48,7 @@ class Repeating:
         twins.count += 1
         try:
             async with twins.lock:
-                yield await self._answered(repeat)
+                yield await self.answered(repeat)
         finally:
             twins.count -= 1
             if not twins.count:
@@ -56,7 +57,7 @@ class Repeating:
     async def forget_old_answers(self) -> None:
         await self._store.commit(ForgetAnswers(Instant(self._clock.now() - KEPT)))
 
-    async def _answered(self, repeat: Repeat) -> bytes | None:
+    async def answered(self, repeat: Repeat) -> bytes | None:
         answer = await self._store.answer(repeat.token, repeat.key)
         if answer is None or answer.at <= self._clock.now() - KEPT:
             return None

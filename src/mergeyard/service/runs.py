@@ -12,6 +12,7 @@ from mergeyard.domain.runs import Member, Run
 from mergeyard.domain.states import RunStatus
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.targets import Targets, union
+from mergeyard.domain.tokens import Token
 from mergeyard.ports.store import Store
 from mergeyard.service import shelving
 from mergeyard.service.errors import Code, Refused
@@ -61,7 +62,7 @@ class Runs:
         return self._yard.store
 
     async def show(self, key: QueueKey, name: str) -> RunView:
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
         run = await self._find(keeper, RunId(name.removesuffix(BISECTION)))
         if run is None or run.started_at is None:
             words = f"The queue for {key} has no test run {name[:100]}: see `testRunId` of a submitted pull request."
@@ -79,12 +80,13 @@ class Runs:
 
     async def decided(self, key: QueueKey, since: Instant, until: Instant) -> list[DecidedRun]:
         """One line per run and pull request that it tested, the latest first."""
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
         runs = map(shelving.decode_run, await self._store.decided_runs(keeper.id, since, until))
         return [DecidedRun(member.number, run) for run in runs for member in run.tested]
 
-    async def find_by_id(self, name: RunId) -> tuple[Keeper, Run] | None:
-        for keeper in self._yard:
+    async def find_by_id(self, name: RunId, token: Token) -> tuple[Keeper, Run] | None:
+        """Among those that the token may see."""
+        for keeper in await self._yard.seen_by(token):
             run = await self._find(keeper, name)
             if run is not None:
                 return keeper, run

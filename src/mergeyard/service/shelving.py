@@ -1,4 +1,4 @@
-"""Takes a queue apart into what is stored, and puts it together again.
+"""Takes a queue apart into what is stored.
 
 Only what changed between two turns is written. Values never change in place, so a part that is the same object
 as before is the same part; where each pull request stands is not stored at all, but read off the rest. Nor is who
@@ -19,11 +19,9 @@ from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.sorted_map import SortedMap
-from mergeyard.domain.states import PrState
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
-from mergeyard.engine import lanes
-from mergeyard.ports.store import Fact, LoadedQueue, RunRow, SaveTurn, StayRow
+from mergeyard.ports.writes import Fact, RunRow, SaveTurn, StayRow
 
 encode = msgspec.json.Encoder().encode
 EMPTY: SortedMap[Any, Any] = SortedMap()
@@ -66,24 +64,6 @@ def changes(before: Queue, after: Queue, version: int, ended: Iterable[Submissio
     )
 
 
-def restore(loaded: LoadedQueue) -> Queue:
-    parts = _read_parts(loaded.facts)
-    order: Order = parts["order"].get("", Order())
-    line = lanes.arrange(parts["batch"][str(batch)] for batch in order.batches)
-    runs = {run.id: run for run in map(decode_run, loaded.runs)}
-    queue = replace(
-        parts["queue"][""],
-        target=parts["target"][""],
-        landing=parts["landing"].get(""),
-        line=line,
-        bisections=tuple(parts["bisection"][str(bisection)] for bisection in order.bisections),
-        runs={run: runs[run] for run in order.runs},
-    )
-    for stay in map(decode_stay, loaded.stays):
-        queue = _put_stay(queue, replace(stay, targets=parts["targets"].get(str(stay.ticket))))
-    return queue
-
-
 def stay_row(stay: Submission, *, live: bool) -> StayRow:
     return StayRow(
         ticket=stay.ticket,
@@ -112,9 +92,9 @@ def _changed_facts(before: Queue, after: Queue) -> Iterator[Fact]:
     for place, part in _parts(after):
         if known.pop(place, None) is not part:
             yield Fact(*place, encode(part))
-    yield Fact("queue", "", encode(_alone(after)))
-    if _order(before) != _order(after):
-        yield Fact("order", "", encode(_order(after)))
+    yield Fact("queue", "", encode(stored_alone(after)))
+    if order_of(before) != order_of(after):
+        yield Fact("order", "", encode(order_of(after)))
     for shelf, key in known:
         yield Fact(shelf, key, None)
 
@@ -129,7 +109,7 @@ def _parts(queue: Queue) -> Iterator[tuple[tuple[str, str], Any]]:
         yield ("bisection", str(bisection.id)), bisection
 
 
-def _order(queue: Queue) -> Order:
+def order_of(queue: Queue) -> Order:
     return Order(
         batches=tuple(batch.id for batch in queue.line.batches),
         bisections=tuple(bisection.id for bisection in queue.bisections),
@@ -137,7 +117,7 @@ def _order(queue: Queue) -> Order:
     )
 
 
-def _alone(queue: Queue) -> Queue:
+def stored_alone(queue: Queue) -> Queue:
     return replace(
         queue,
         target=TargetBranch(name=queue.target.name),
@@ -186,31 +166,3 @@ def _gone(before: Queue, after: Queue) -> Iterator[Ticket]:
     for chunk in before.submissions.chunks:
         if id(chunk) not in kept:
             yield from (ticket for ticket in chunk.keys if ticket not in after.submissions)
-
-
-def _read_parts(facts: Iterable[Fact]) -> dict[str, dict[str, Any]]:
-    parts: dict[str, dict[str, Any]] = {shelf: {} for shelf in SHELVES}
-    for fact in facts:
-        if fact.body is not None:
-            parts[fact.shelf][fact.key] = decoders[fact.shelf].decode(fact.body)
-    return parts
-
-
-def _put_stay(queue: Queue, stay: Submission) -> Queue:
-    queue = replace(
-        queue,
-        submissions=queue.submissions.put(stay.ticket, stay),
-        tickets=queue.tickets.put(stay.number, stay.ticket),
-    )
-    if stay.state is PrState.NOT_READY:
-        return replace(queue, not_ready=queue.not_ready.put((stay.not_ready_mark, stay.ticket), None))
-    if stay.hold is not None:
-        return replace(queue, held=queue.held.put(stay.ticket, None))
-    if _is_placed(queue, stay.ticket):
-        return queue
-    bucket = queue.waiting.get(stay.priority, SortedMap[Ticket, None]())
-    return replace(queue, waiting={**queue.waiting, stay.priority: bucket.put(stay.ticket, None)})
-
-
-def _is_placed(queue: Queue, ticket: Ticket) -> bool:
-    return ticket in queue.line.tickets or any(ticket in bisection.members for bisection in queue.bisections)

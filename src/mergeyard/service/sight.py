@@ -52,6 +52,7 @@ class Sight:
         self._contained = Memory[bool]()
         self._numbers: dict[Repo, dict[Sha, set[PrNumber]]] = {}
         """Which pull requests have which head."""
+        self._surveyed = set[Repo]()
 
     async def glance(self, site: Site, number: PrNumber) -> tuple[PullRequest | None, bool]:
         """As the host shows it, without trying a merge; and whether that is all there is to know."""
@@ -63,9 +64,8 @@ class Sight:
         facts = self._facts.get((tip, pull.head))
         if facts is not None:
             return self._complete(site, pull, facts), True
-        contained = await self._is_contained(site, tip, pull.head)
         opinion = pull.mergeability if site.host.judges_mergeability else Mergeability.CHECKING
-        return replace(pull, contained=contained, mergeability=opinion), False
+        return replace(pull, contained=await self._seems_contained(site, tip, pull.head), mergeability=opinion), False
 
     async def look(self, site: Site, number: PrNumber) -> PullRequest | None:
         """As thoroughly as a decision needs it."""
@@ -73,10 +73,11 @@ class Sight:
         tip = site.keeper.queue.target.tip
         if pull is None or tip is None:
             return pull
-        if site.repo not in self._numbers:
+        if site.repo not in self._surveyed:
             await self.survey(site, {site.target_ref})
         facts = self._facts.get((tip, pull.head))
         if facts is None:
+            await bring(site, tip, site.target_ref)
             await bring(site, pull.head, site.host.head_ref(number))
             facts = self._facts.keep((tip, pull.head), await self._learn(site, tip, pull.head))
         return self._complete(site, pull, facts)
@@ -90,6 +91,7 @@ class Sight:
             contained = await site.mirror.contained(tip, every_head)
             for head in heads.values():
                 self._contained.keep((tip, head), head in contained)
+        self._surveyed.add(site.repo)
         self._numbers[site.repo] = {}
         for ref, head in heads.items():
             self._note(site, head, site.host.number_of(ref))
@@ -109,6 +111,13 @@ class Sight:
         )
         clean = Mergeability.NOT_MERGEABLE if isinstance(merged, Conflict) else Mergeability.MERGEABLE
         return Facts(contained, clean, tuple(commit.sha for commit in commits))
+
+    async def _seems_contained(self, site: Site, tip: Sha, head: Sha) -> bool:
+        """Not to one who has no mirror of the target yet: nobody is kept waiting until there is one."""
+        try:
+            return await self._is_contained(site, tip, head)
+        except MissingObject:
+            return False
 
     async def _is_contained(self, site: Site, tip: Sha, head: Sha) -> bool:
         known = self._contained.get((tip, head))

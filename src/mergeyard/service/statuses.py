@@ -1,12 +1,12 @@
 """Takes statuses in, and tells the queue whose test they belong to.
 
-Each run under test has a board with all statuses of its tip. A status counts only for the very commit it names.
+A status counts only for the very commit it names. Each run under test has a board: it shows to the engine what the
+store holds for its tip, whoever put it there.
 """
 
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
-
-from msgspec import Struct
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
 
 from mergeyard.domain.events import ChecksSeen
 from mergeyard.domain.ids import RunId, Sha
@@ -16,95 +16,107 @@ from mergeyard.domain.runs import Run
 from mergeyard.domain.states import CheckState, RunStatus
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import KeepStatus, Store
+from mergeyard.ports.store import Relieved, Store, StoreTrouble
+from mergeyard.ports.writes import KeepStatus, Write
 from mergeyard.service.background import Background, insist
+from mergeyard.service.duties import Duties
+from mergeyard.service.others import Others, StatusKept
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.turn import Keeper
 
 AS_FRESH_AS_CAN_BE = 2**63
-"""A board is complete at every moment, and what it shows is told in order: nothing that was recorded before the turn
-that is told of it, however late that comes, can be newer."""
+"""A board is read and told in order, and nobody else tells of its run on duty: nothing that was recorded before the
+turn that is told of it, however late that comes, can be newer."""
+
+Place = tuple[Repo, Sha]
 
 
-class Board(Struct, eq=False):
-    keeper: Keeper
-    run: RunId
-    statuses: dict[str, Status]
-
-    @contextmanager
-    def showing(self, status: Status) -> Generator[None]:
-        """Those who report at the same time see it; what could not be stored is taken off again."""
-        before = self.statuses.get(status.context)
-        self.statuses[status.context] = status
-        try:
-            yield
-        except Exception:
-            if self.statuses.get(status.context) is status:
-                self._put_back(status.context, before)
-            raise
-
-    def _put_back(self, context: str, before: Status | None) -> None:
-        if before is None:
-            del self.statuses[context]
-        else:
-            self.statuses[context] = before
-
-    async def tell(self) -> None:
-        await self.keeper.tell(self.news())
-
-    def news(self) -> ChecksSeen:
-        return ChecksSeen(run=self.run, checks=checks(self.statuses.values()), as_of=AS_FRESH_AS_CAN_BE)
+class Board:
+    def __init__(self, keeper: Keeper, run: RunId, place: Place) -> None:
+        self.keeper = keeper
+        self.run = run
+        self.place = place
+        self.showing = asyncio.Lock()
+        self.shown: dict[str, CheckState] = {}
 
 
 class Statuses:
-    def __init__(self, store: Store, clock: Clock, background: Background) -> None:
+    def __init__(self, store: Store, clock: Clock, background: Background, duties: Duties, others: Others) -> None:
         self._store = store
         self._clock = clock
         self._background = background
-        self._boards: dict[tuple[Repo, Sha], Board] = {}
+        self._duties = duties
+        self._others = others
+        self._boards: dict[Place, Board] = {}
 
     async def report(
         self, repo: Repo, sha: Sha, status: Status, repeat: Repeat | None = None, answer: bytes = b""
     ) -> None:
-        write = KeepStatus(repo, sha, status)
-        board = self._boards.get((repo, sha))
-        if board is not None:
-            with board.showing(status):
-                await board.keeper.tell(board.news(), writes=(write,), render=lambda _: answer, repeat=repeat)
-            return
-        kept = () if repeat is None else (repeat.kept(answer, status.at),)
-        await self._store.commit(write, *kept)
-        await self._tell_late_board(repo, sha, status)
+        """Kept is kept: if the engine cannot be told at once, it is told later."""
+        await self._keep(repo, sha, status, *(() if repeat is None else (repeat.kept(answer, status.at),)))
 
-    async def _tell_late_board(self, repo: Repo, sha: Sha, status: Status) -> None:
-        """One that was put up, and had read the store, while the status was on its way there."""
+    async def report_on_duty(self, repo: Repo, sha: Sha, status: Status) -> None:
+        """What our own checks say: of those that somebody else runs now, nobody wants to hear."""
+        with suppress(Relieved):
+            await self._keep(repo, sha, status, *self._duties.proof(repo))
+
+    async def _keep(self, repo: Repo, sha: Sha, status: Status, *along: Write) -> None:
+        await self._store.commit(*along, KeepStatus(repo, sha, status))
         board = self._boards.get((repo, sha))
         if board is None:
+            self._others.tell(StatusKept(repo, sha))
             return
-        known = board.statuses.get(status.context, status)
-        if known.at <= status.at:
-            board.statuses[status.context] = status
-            await insist(self._clock, board.tell)
+        try:
+            await self._show(board)
+        except StoreTrouble:
+            self._show_soon(board)
+        except Relieved:
+            self._others.tell(StatusKept(repo, sha))
+
+    def hear(self, repo: Repo, sha: Sha) -> None:
+        board = self._boards.get((repo, sha))
+        if board is not None:
+            self._show_soon(board)
+
+    def look_again(self) -> None:
+        """Words from other replicas may get lost."""
+        for board in self._boards.values():
+            if not board.showing.locked():
+                self._show_soon(board)
 
     def follow(self, keeper: Keeper, before: Queue | None) -> None:
-        """Puts up a board for every run that came under test, and takes down those of runs that no longer are."""
+        """Puts up a board for every run that came under test, and takes down those of runs that no longer are.
+
+        CI may have been quicker than we: what was reported before there was a board is in the store.
+        """
         if before is not None and before.runs is keeper.queue.runs:
             return
         under_test = {(keeper.key.repo, run.tip): run for run in _in_progress(keeper)}
-        gone = [place for place, board in self._boards.items() if board.keeper is keeper and place not in under_test]
-        for place in gone:
-            del self._boards[place]
+        self._take_down(keeper, except_for=under_test.keys())
         for place, run in under_test.items():
-            if place not in self._boards:
-                board = self._boards[place] = Board(keeper, run.id, {})
-                self._background.start(self._catch_up(board, place))
+            known = self._boards.get(place)
+            if known is None or known.run != run.id or known.keeper is not keeper:
+                self._boards[place] = Board(keeper, run.id, place)
+                self._show_soon(self._boards[place])
 
-    async def _catch_up(self, board: Board, place: tuple[Repo, Sha]) -> None:
-        """CI may have been quicker than we: what was reported before there was a board is in the store."""
-        for status in await self._store.statuses(*place):
-            board.statuses.setdefault(status.context, status)
-        if board.statuses:
-            await insist(self._clock, board.tell)
+    def leave(self, keeper: Keeper) -> None:
+        self._take_down(keeper, except_for=())
+
+    def _take_down(self, keeper: Keeper, except_for: Iterable[Place]) -> None:
+        gone = {place for place, board in self._boards.items() if board.keeper is keeper}
+        for place in gone.difference(except_for):
+            del self._boards[place]
+
+    def _show_soon(self, board: Board) -> None:
+        self._background.start(insist(self._clock, lambda: self._show(board)))
+
+    async def _show(self, board: Board) -> None:
+        async with board.showing:
+            now = checks(await self._store.statuses(*board.place))
+            if now != board.shown and self._boards.get(board.place) is board:
+                seen = ChecksSeen(run=board.run, checks=now, as_of=AS_FRESH_AS_CAN_BE)
+                await board.keeper.tell_on_duty(seen, proof=self._duties.proof(board.keeper.key.repo))
+                board.shown = now
 
 
 def checks(statuses: Iterable[Status]) -> dict[str, CheckState]:

@@ -13,7 +13,7 @@ from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import PrState
 from mergeyard.domain.targets import Targets
-from mergeyard.ports.store import KeepTargets
+from mergeyard.ports.writes import KeepTargets
 from mergeyard.service import shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.repeating import Repeat
@@ -61,7 +61,7 @@ class Submissions:
         self._sight = sight
 
     async def submit(self, errand: Errand, wish: Wish) -> bytes:
-        keeper = self._yard.keeper(errand.key)
+        keeper = await self._yard.keeper(errand.key)
         as_of = keeper.queue.counters.turns
         pull, complete = await self._see(keeper, errand.number, wish)
         if pull is None:
@@ -92,7 +92,7 @@ class Submissions:
 
     async def cancel(self, errand: Errand) -> bytes:
         """Cancelled before is cancelled: asking twice is no error."""
-        keeper, number = self._yard.keeper(errand.key), errand.number
+        keeper, number = await self._yard.keeper(errand.key), errand.number
         try:
             events = (CancelRequested(number=number, actor=errand.actor),)
             return await self._carry_out(keeper, errand, events, _ended_stay)
@@ -106,7 +106,7 @@ class Submissions:
             return await self._answer(keeper, errand, stay)
 
     async def restart(self, errand: Errand) -> bytes:
-        keeper, number = self._yard.keeper(errand.key), errand.number
+        keeper, number = await self._yard.keeper(errand.key), errand.number
         try:
             events = (RestartRequested(number=number, actor=errand.actor),)
             return await self._carry_out(keeper, errand, events, _present_stay)
@@ -116,14 +116,14 @@ class Submissions:
             raise
 
     async def show(self, key: QueueKey, number: PrNumber) -> PullView:
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
         stay = keeper.queue.submission_of(number) or await self._last_stay(keeper, number)
         if stay is None:
             raise _refused(Refusal.PR_NOT_SUBMITTED, number)
         return view(keeper.queue, stay, self._yard.clock.now())
 
     async def show_branch(self, key: QueueKey, branch: str) -> PullView:
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
         body = await self._yard.store.last_stay_of_branch(keeper.id, branch)
         if body is None:
             words = f"No pull request from the branch {branch[:100]} was ever submitted to the queue: submit it first."
@@ -146,7 +146,7 @@ class Submissions:
         repeat: Repeat | None,
     ) -> bytes:
         """Also for a head that is not there yet, and for a pull request that nobody has submitted."""
-        keeper = self._yard.keeper(key)
+        keeper = await self._yard.keeper(key)
         if head is None or keeper.queue.submission_of(number) is None:
             site = await self._sites.of(keeper)
             pull = await site.host.pull(site.repo, number)
@@ -157,6 +157,7 @@ class Submissions:
         kept = KeepTargets(keeper.id, number, head, shelving.encode(targets), now)
         uploaded = TargetsUploaded(number=number, head=head, targets=targets)
         await keeper.tell(uploaded, writes=(kept,), render=lambda _: body, repeat=repeat)
+        keeper = await self._yard.keeper(key)
         stay = keeper.queue.submission_of(number)
         if stay is not None and stay.pull.head == head and stay.targets != targets:
             await keeper.tell(uploaded)  # whoever submitted it meanwhile had looked for targets before they were kept

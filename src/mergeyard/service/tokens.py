@@ -10,7 +10,8 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import SaveToken, Store
+from mergeyard.ports.store import Store
+from mergeyard.ports.writes import SaveToken
 from mergeyard.service import secrets
 
 

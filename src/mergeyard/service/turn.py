@@ -15,16 +15,17 @@ from msgspec import Struct
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import Event
 from mergeyard.domain.ids import QueueId
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.engine.decide import decide
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import AppendEntries, Outrun, Store, StoreTrouble, Write
-from mergeyard.service import journaling, shelving
-from mergeyard.service.alarm import Alarm
+from mergeyard.ports.store import Outrun, Store
+from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
+from mergeyard.service import journaling, restoring, shelving
 from mergeyard.service.errors import Code, Refused
-from mergeyard.service.measuring import EVENTS, TURNS
+from mergeyard.service.measuring import EVENTS, OUTRUN, TURNS
 from mergeyard.service.repeating import Repeat
 
 log = structlog.get_logger()
@@ -48,10 +49,11 @@ class Asked(Struct, eq=False):
     """What somebody tells the queue, what is to be written along with it, and who waits for the outcome."""
 
     events: Sequence[Event] | Consider
-    writes: tuple[Write, ...]
-    render: Render
-    repeat: Repeat | None
     outcome: asyncio.Future[bytes]
+    writes: tuple[Write, ...] = ()
+    render: Render = lambda _: b""
+    repeat: Repeat | None = None
+    proof: tuple[Write, ...] = ()
 
 
 class Keeper:
@@ -60,14 +62,18 @@ class Keeper:
     def __init__(self, key: QueueKey, queue: Queue, version: int, store: Store, clock: Clock) -> None:
         self.key = key
         self.queue = queue
+        self.version = version
+        self.considered = 0
+        """The version upon which the engine was last asked here; what others saved since may ask for something."""
+        self.wake_at: Instant | None = None
+        """When the engine wants to be asked again, even if nothing happens until then."""
         self.listeners: list[Listener] = []
-        self._version = version
         self._store = store
         self._clock = clock
         self._inbox: list[Asked] = []
         self._turning: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
         self._waiters: list[tuple[Callable[[Queue], bool], asyncio.Future[None]]] = []
-        self._alarm = Alarm(clock, self.tell)
         self._closed = False
 
     @property
@@ -78,6 +84,11 @@ class Keeper:
     def id(self) -> QueueId:
         return self.queue.id
 
+    @property
+    def awaited(self) -> bool:
+        """Whether anybody waits for something to happen to this queue."""
+        return bool(self._waiters)
+
     async def tell(
         self,
         *events: Event,
@@ -86,11 +97,15 @@ class Keeper:
         repeat: Repeat | None = None,
     ) -> bytes:
         """Gives the answer as it was rendered, once the turn is saved."""
-        return await self._ask(events, writes, render, repeat)
+        return await self._ask(Asked(events, _outcome(), writes, render, repeat))
+
+    async def tell_on_duty(self, *events: Event, proof: tuple[Write, ...]) -> None:
+        """What follows from it is saved only if the proof holds then."""
+        await self._ask(Asked(events, _outcome(), proof=proof))
 
     async def tell_considering(self, consider: Consider, render: Render, repeat: Repeat | None) -> bytes:
         """For a change that depends on what is there: it gets a turn of its own, so that nobody comes in between."""
-        return await self._ask(consider, (), render, repeat)
+        return await self._ask(Asked(consider, _outcome(), render=render, repeat=repeat))
 
     async def until(self, settled: Callable[[Queue], bool]) -> None:
         """Waits for the first saved queue of which this is true."""
@@ -104,7 +119,16 @@ class Keeper:
         await self.tell()
         self._announce(None)
 
-    async def retire(self, *writes: Write) -> None:
+    async def catch_up(self, version: int) -> None:
+        """What other replicas did up to this version, or later, is taken over, and told like a turn of our own."""
+        before = self.queue
+        async with self._changing:
+            if self.version < version:
+                await self._reload()
+        if self.queue is not before:
+            self._spread(before)
+
+    async def retire(self, at: Instant, *writes: Write) -> None:
         """Ends an empty queue: no turn is taken after this one."""
         await self.rest()
         if self._closed:
@@ -115,11 +139,13 @@ class Keeper:
             raise Refused(Code.QUEUE_NOT_EMPTY, f"{words}: cancel them or let them merge first.")
         self._closed = True
         try:
-            await self._store.commit(*writes)
-        except BaseException:
+            await self._store.commit(DeleteQueue(self.id, self.version, at), *writes)
+        except BaseException as trouble:
             self._closed = False
-            raise
-        self.close()
+            if not isinstance(trouble, Outrun):
+                raise
+            await self.catch_up(self.version + 1)
+            await self.retire(at, *writes)
 
     async def rest(self) -> None:
         """Until no turn is being taken."""
@@ -127,23 +153,19 @@ class Keeper:
             await asyncio.shield(self._turning)
 
     def close(self) -> None:
+        """Whoever waits for something to happen waits no longer."""
         self._closed = True
-        self._alarm.stop()
+        for _, reached in self._waiters:
+            if not reached.done():
+                reached.set_result(None)
 
-    async def _ask(
-        self,
-        events: Sequence[Event] | Consider,
-        writes: tuple[Write, ...],
-        render: Render,
-        repeat: Repeat | None,
-    ) -> bytes:
+    async def _ask(self, asked: Asked) -> bytes:
         if self._closed:
             self._refuse_as_gone()
-        outcome = asyncio.get_running_loop().create_future()
-        self._inbox.append(Asked(events, writes, render, repeat, outcome))
+        self._inbox.append(asked)
         if self._turning is None:
             self._turning = asyncio.create_task(self._take_turns())
-        return await outcome
+        return await asked.outcome
 
     def _refuse_as_gone(self) -> NoReturn:
         raise Refused(Code.QUEUE_NOT_FOUND, f"There is no queue for {self.key}.")
@@ -159,21 +181,28 @@ class Keeper:
         """When something goes wrong, nothing was saved: each request is tried alone, and only the guilty one fails."""
         before = self.queue
         try:
-            decision = await self._decide_and_save(asked)
+            async with self._changing:
+                await self._decide_and_save(asked)
         except Exception as error:
-            if len(asked) > 1:
-                for one in asked:
-                    await self._take_turn([one])
-            elif not isinstance(error, Outrun) or not await self._reloaded():
-                _fail(asked[0], error)
-            else:
-                await self._take_turn(asked)
+            if self.queue is not before:
+                self._spread(before)
+            if len(asked) == 1:
+                return _fail(asked[0], error)
+            for one in asked:
+                await self._take_turn([one])
         else:
-            self._alarm.set(decision.wake_at)
-            self._release_waiters()
-            self._announce(before)
+            self._spread(before)
 
-    async def _decide_and_save(self, asked: list[Asked]) -> Decision:
+    async def _decide_and_save(self, asked: list[Asked]) -> None:
+        """Whoever was outrun by another replica has done nothing yet: it decides again on what is there now."""
+        while True:
+            try:
+                return await self._try_to_save(asked)
+            except Outrun:
+                OUTRUN.inc()
+                await self._reload()
+
+    async def _try_to_save(self, asked: list[Asked]) -> None:
         before, now, begun = self.queue, self._clock.now(), perf_counter()
         told = [one.events(before) if callable(one.events) else one.events for one in asked]
         decision = decide(before, [event for events in told for event in events], now)
@@ -186,10 +215,11 @@ class Keeper:
         if decision.queue is not before:
             writes += self._changes(before, decision)
         if writes:
-            await self._store.commit(*writes)
+            await self._store.commit(*{proof: None for one in carried for proof in one.proof}, *writes)
         if decision.queue is not before:
-            self._version += 1
+            self.version += 1
             self.queue = decision.queue
+        self.considered, self.wake_at = self.version, decision.wake_at
         for one, refusal in rejected:
             _fail(one, Rejected(refusal))
         for one, answer in zip(carried, answers, strict=True):
@@ -197,12 +227,15 @@ class Keeper:
                 one.outcome.set_result(answer)
         EVENTS.inc(sum(map(len, told)))
         TURNS.observe(perf_counter() - begun)
-        return decision
 
     def _changes(self, before: Queue, decision: Decision) -> list[Write]:
-        turn = shelving.changes(before, decision.queue, self._version + 1, decision.concluded, decision.finished)
+        turn = shelving.changes(before, decision.queue, self.version + 1, decision.concluded, decision.finished)
         journal = journaling.entries(before, decision)
         return [turn, AppendEntries(journal)] if journal else [turn]
+
+    def _spread(self, before: Queue) -> None:
+        self._release_waiters()
+        self._announce(before)
 
     def _release_waiters(self) -> None:
         for waiter in tuple(self._waiters):
@@ -219,13 +252,21 @@ class Keeper:
             except Exception as error:
                 log.error("nobody was told of a turn", queue=str(self.key), exc_info=error)
 
-    async def _reloaded(self) -> bool:
+    async def _reload(self) -> None:
+        changes = await self._store.changes(self.id, self.version)
+        if changes is not None:
+            self.queue, self.version = restoring.catch_up(self.queue, changes), changes.version
+            return
         try:
             loaded = await self._store.load(self.id)
-        except (StoreTrouble, LookupError):
-            return False
-        self.queue, self._version = shelving.restore(loaded), loaded.version
-        return True
+        except LookupError:
+            self.close()
+            self._refuse_as_gone()
+        self.queue, self.version = restoring.restore(loaded), loaded.version
+
+
+def _outcome() -> asyncio.Future[bytes]:
+    return asyncio.get_running_loop().create_future()
 
 
 def _how_many_may_share(inbox: Sequence[Asked]) -> int:

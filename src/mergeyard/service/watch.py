@@ -1,18 +1,21 @@
 """Watches repositories: whatever differs from the last reading is news, and news is only a reason to look."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import structlog
 
 from mergeyard.domain.events import Event, HostFound, HostLost, PullTouched, TargetTouched
 from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability, PrState
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import Host, HostTrouble
-from mergeyard.ports.store import StoreTrouble
+from mergeyard.ports.store import Relieved, StoreTrouble
 from mergeyard.service.background import Background
+from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
 from mergeyard.service.naming_branches import branch_ref
 from mergeyard.service.sight import Sight
@@ -23,24 +26,39 @@ from mergeyard.service.yard import Yard
 log = structlog.get_logger()
 
 INTERVAL = 1000
+MOST_VISITS = 8
+"""At once: with many repositories a lap takes longer, and nothing else waits for it."""
 
 Refs = Mapping[str, Sha]
 
 
 class Watch:
-    def __init__(self, yard: Yard, sites: Sites, sight: Sight, background: Background) -> None:
+    def __init__(self, yard: Yard, sites: Sites, sight: Sight, background: Background, duties: Duties) -> None:
         self._yard = yard
         self._sites = sites
         self._sight = sight
         self._background = background
+        self._duties = duties
         self._seen: dict[Repo, Refs] = {}
+        self._places = asyncio.Semaphore(MOST_VISITS)
         self._visited = set[Repo]()
         """Those where somebody still is: a slow host keeps nobody from the others."""
+        self._anew = WeakSet[Keeper]()
+        """Of these everything is to be looked at."""
         self._tips = WeakKeyDictionary[Keeper, Sha | None]()
         """Upon which tip each queue's pull requests were last looked at."""
 
+    def follow(self, keeper: Keeper, before: Queue | None) -> None:
+        """Of a queue that is new here anything may have changed since somebody last looked."""
+        if before is None:
+            self._anew.add(keeper)
+
+    def leave(self, keeper: Keeper) -> None:
+        self._anew.discard(keeper)
+        self._tips.pop(keeper, None)
+
     async def look_around(self) -> None:
-        repos = {keeper.key.repo for keeper in self._yard}
+        repos = {keeper.key.repo for keeper in self._yard if self._duties.covers(keeper.key.repo)}
         for forgotten in self._seen.keys() - repos:
             del self._seen[forgotten]
         for repo in repos - self._visited:
@@ -50,11 +68,12 @@ class Watch:
     async def _visit(self, repo: Repo) -> None:
         keepers = self._yard.of_repo(repo)
         try:
-            await self._look_at(repo, keepers)
+            async with self._places:
+                await self._look_at(repo, keepers)
         except (HostTrouble, GitTrouble) as trouble:
             log.warning("the host is in trouble", repo=str(repo), words=str(trouble))
             await _tell_all(keepers, HostLost())
-        except (Refused, StoreTrouble) as trouble:
+        except (Refused, Relieved, StoreTrouble) as trouble:
             log.warning("a repository cannot be watched", repo=str(repo), words=str(trouble))
         finally:
             self._visited.discard(repo)
@@ -66,12 +85,21 @@ class Watch:
         before = self._seen.get(repo)
         changed = None if before is None else {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
         for keeper in keepers:
-            tip = keeper.queue.target.tip
-            await _tell(keeper, (*_news(keeper, host, refs, changed), *self._second_chances(keeper)))
-            self._tips[keeper] = tip
+            await self._tell_news(keeper, host, refs, changed)
         if changed is None or changed:
             await self._survey(keepers, refs)
         self._seen[repo] = refs
+
+    async def _tell_news(self, keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> None:
+        tip, everything = keeper.queue.target.tip, keeper in self._anew or keeper not in self._tips
+        self._anew.discard(keeper)
+        try:
+            news = _news(keeper, host, refs, None if everything else changed)
+            await _tell(keeper, (*news, *self._second_chances(keeper)))
+        except BaseException:
+            self._tips.pop(keeper, None)
+            raise
+        self._tips[keeper] = tip
 
     def _second_chances(self, keeper: Keeper) -> Iterator[Event]:
         """When another tip is recorded: who could not be merged may be mergeable now, or be part of the target."""

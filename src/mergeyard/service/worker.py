@@ -3,6 +3,7 @@
 There is no list of things to do: what is outstanding is read off the queue after every turn and after a restart.
 """
 
+import asyncio
 import random
 from time import perf_counter
 from typing import assert_never
@@ -18,8 +19,9 @@ from mergeyard.engine.work import work
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import HostTrouble
-from mergeyard.ports.store import Store, StoreTrouble
+from mergeyard.ports.store import Relieved, Store, StoreTrouble
 from mergeyard.service.background import Background, insist
+from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
 from mergeyard.service.measuring import TASK_SECONDS, TASKS
 from mergeyard.service.performing import building, clearing, composing, landing, looking, merging
@@ -35,41 +37,56 @@ LONGEST_WAIT = 5000
 
 
 class Worker:
-    def __init__(self, sites: Sites, sight: Sight, store: Store, clock: Clock, background: Background) -> None:
+    def __init__(
+        self, sites: Sites, sight: Sight, store: Store, clock: Clock, background: Background, duties: Duties
+    ) -> None:
         self._sites = sites
         self._sight = sight
         self._store = store
         self._clock = clock
         self._background = background
-        self._under_way: set[tuple[QueueId, t.Task]] = set()
+        self._duties = duties
+        self._under_way: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = {}
 
     def follow(self, keeper: Keeper, _: Queue | None) -> None:
         for task in work(keeper.queue):
             if (keeper.id, task) not in self._under_way:
-                self._under_way.add((keeper.id, task))
-                self._background.start(self._see_through(keeper, task))
+                begun = self._background.start(self._see_through(keeper, task))
+                if begun is not None:
+                    self._under_way[keeper.id, task] = begun
+
+    def leave(self, keeper: Keeper) -> None:
+        """Wherever it is: whoever takes over reads from the host how far it came."""
+        for place in [place for place in self._under_way if place[0] == keeper.id]:
+            self._under_way.pop(place).cancel()
 
     async def _see_through(self, keeper: Keeper, task: t.Task) -> None:
         """Until it is outstanding no more; every further attempt waits longer."""
         try:
             attempt = 0
-            while not keeper.closed and task in work(keeper.queue):
+            while not keeper.closed and self._duties.covers(keeper.key.repo) and task in work(keeper.queue):
                 if attempt:
                     await self._clock.sleep(_wait(attempt))
                 attempt += 1
                 await self._attempt(keeper, task)
         finally:
-            self._under_way.discard((keeper.id, task))
+            if self._under_way.get((keeper.id, task)) is asyncio.current_task():
+                del self._under_way[keeper.id, task]
 
     async def _attempt(self, keeper: Keeper, task: t.Task) -> None:
         name, outcome, begun = type(task).__name__, "trouble", perf_counter()
         try:
-            await keeper.tell(*await self._events(keeper, task))
-            if isinstance(task, t.BuildRun):
-                await clearing.remove_if_given_up(await self._sites.of(keeper), task.run)
+            events = await self._events(keeper, task)
+            await keeper.tell_on_duty(*events, proof=self._duties.proof(keeper.key.repo))
+            await self._clear_up(keeper, task)
             outcome = "done"
+        except Relieved as relieved:
+            log.warning("a task was done too late", queue=str(keeper.key), task=name, words=str(relieved))
+            await keeper.catch_up(keeper.version + 1)
+            await self._clear_up(keeper, task)
         except (GitTrouble, HostTrouble, Refused) as trouble:
             if keeper.closed:
+                await self._clear_up(keeper, task)
                 return
             log.warning("the host is in trouble", queue=str(keeper.key), task=name, words=str(trouble))
             await insist(self._clock, lambda: self._lose_host(keeper))
@@ -84,13 +101,17 @@ class Worker:
         events = await self._perform(await self._sites.of(keeper), task)
         return (HostFound(), *events) if keeper.queue.host_lost_at is not None else events
 
+    async def _clear_up(self, keeper: Keeper, task: t.Task) -> None:
+        if isinstance(task, t.BuildRun):
+            await clearing.remove_if_given_up(await self._sites.of(keeper), task.run)
+
     async def _lose_host(self, keeper: Keeper) -> None:
-        await keeper.tell(HostLost())
+        await keeper.tell_on_duty(HostLost(), proof=self._duties.proof(keeper.key.repo))
 
     async def _perform(self, site: Site, task: t.Task) -> tuple[Event, ...]:
         match task:
             case t.LookAtTarget():
-                return await looking.look_at_target(site, task)
+                return await looking.look_at_target(site, self._store, task)
             case t.LookAtPull():
                 return await looking.look_at_pull(site, self._sight, self._store, task)
             case t.LookAtChecks():

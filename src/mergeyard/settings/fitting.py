@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import inspect
 
-from mergeyard.settings.schema import SQLITE, Settings
+from mergeyard.settings.schema import POSTGRESQL, SQLITE, Settings
 from mergeyard.settings.sources import Given
 
 TYPES = get_type_hints(Settings, include_extras=True)
-SERVER_DATABASES = ("postgresql:", "postgres:")
 CREDENTIALS = re.compile(r"//.*@", re.DOTALL)
 
 
@@ -75,20 +74,24 @@ def folder(given: Given, value: Path) -> object:
 
 
 def database(given: Given, value: str) -> object:
-    if value.startswith(SERVER_DATABASES):
-        return given.complaint("this version keeps its data in SQLite only; leave it out, or write sqlite:///PATH")
+    if value.startswith(POSTGRESQL):
+        return value if is_server_address(value) else given.complaint("expected postgresql://USER:PASSWORD@HOST/NAME")
     path = value.removeprefix(SQLITE)
     if path == value or not path or "\0" in path:
-        return given.complaint("expected sqlite:///PATH with the path of a file")
+        return given.complaint(
+            "expected postgresql://USER:PASSWORD@HOST/NAME, or sqlite:///PATH with the path of a file"
+        )
     if path == ":memory:":
         return given.complaint("a database in memory would forget the queue; name a file")
     return SQLITE + str(given.beside / path)
 
 
-def role(given: Given, value: str) -> object:
-    if value != "all":
-        return given.complaint("this version does all its work in one process; leave it out, or write all")
-    return value
+def is_server_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.port != 0 and len(parts.path) > 1 and "\0" not in text
+    except ValueError:
+        return False
 
 
 def web_address(given: Given, value: str) -> object:
@@ -112,6 +115,5 @@ def is_web_address(text: str) -> bool:
 FURTHER: dict[str, Callable[[Given, Any], object]] = {
     "data_dir": folder,
     "database_url": database,
-    "role": role,
     "public_url": web_address,
 }

@@ -10,6 +10,8 @@ from mergeyard.settings.hosts import read_hosts
 from mergeyard.settings.schema import Settings
 from mergeyard.settings.sources import Complaint, Given, from_environment, from_file, from_options, read_file
 
+LONELY_ROLE = Complaint("role: processes with a part of the work need a database that they share: set database_url too")
+
 
 class SettingsError(Exception):
     """Everything that is wrong with the settings, a line for each."""
@@ -28,7 +30,10 @@ def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str
     hosts, complaints_about_hosts = read_hosts(file)
     if complaints or complaints_about_hosts:
         raise SettingsError(complaints + complaints_about_hosts)
-    return structs.replace(Settings(hosts=hosts), **values)
+    settings = structs.replace(Settings(hosts=hosts), **values)
+    if settings.role != "all" and settings.database_server is None:
+        raise SettingsError([LONELY_ROLE])
+    return settings
 
 
 def fitted(given: Iterable[Given | Complaint]) -> tuple[dict[str, object], list[Complaint]]:

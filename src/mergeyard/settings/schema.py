@@ -9,13 +9,16 @@ from msgspec import Meta, Struct, structs
 from mergeyard.ports.host import ChecksFrom
 
 SQLITE = "sqlite:///"
+POSTGRESQL = ("postgresql://", "postgres://")
 
 Role = Literal["all", "api", "worker"]
 LogFormat = Literal["auto", "human", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Address = Annotated[str, Meta(pattern=r"^[^\s/]+\Z", description="an address or a name to listen on")]
 Folder = Annotated[Path, Meta(description="the path of a folder")]
-DatabaseUrl = Annotated[str, Meta(description="an address such as sqlite:///mergeyard.db")]
+DatabaseUrl = Annotated[
+    str, Meta(description="an address such as postgresql://user@host/name or sqlite:///mergeyard.db")
+]
 WebAddress = Annotated[str, Meta(description="an address such as https://queue.example.com")]
 # What git strips from a name or an address in a commit must not be all there is, and must not break the header.
 GitName = Annotated[
@@ -49,8 +52,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     hosts: Mapping[str, PlainHost] = {}
 
     @property
+    def database_server(self) -> str | None:
+        """The address of the PostgreSQL database that several replicas share, if there is one."""
+        return self.database_url if self.database_url and self.database_url.startswith(POSTGRESQL) else None
+
+    @property
     def database(self) -> Path:
-        """The file in which everything is kept."""
+        """The file in which everything is kept, where there is no server for it."""
         if self.database_url is None:
             return self.data_dir / "mergeyard.db"
         return Path(self.database_url.removeprefix(SQLITE))

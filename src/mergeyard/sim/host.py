@@ -11,7 +11,7 @@ from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.required import Required
-from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.runs import Member, RunKind, Step
 from mergeyard.domain.states import Mergeability
 from mergeyard.sim.checks import Checks
 from mergeyard.sim.repository import Conflict, Repository, patched
@@ -37,11 +37,23 @@ class Host:
         self.tested_tips: dict[RunId, Sha] = {}
         self.built: dict[RunId, e.RunBuilt] = {}
         self.pushes: list[Push] = []
+        self.forgotten = frozenset[Sha]()
+        """Commits that nobody had any more, unless a ref led to them."""
         repository.refs[target] = repository.root
 
     @property
     def tip(self) -> Sha:
         return self.repository.refs[self.target]
+
+    def lose_mirror(self) -> None:
+        """All that no ref leads to is gone, as when another replica takes over."""
+        self.forgotten = frozenset(self.repository.commits)
+
+    def _is_lost(self, commit: Sha) -> bool:
+        if commit not in self.forgotten:
+            return False
+        tips = (*self.repository.refs.values(), *(pull.head for pull in self.pulls.values()))
+        return not any(self.repository.contains(tip, commit) for tip in tips)
 
     def perform(self, task: t.Task, as_of: int) -> e.Event:
         match task:
@@ -106,10 +118,12 @@ class Host:
             restored=task.removed & held,
         )
 
-    def _build(self, task: t.BuildRun) -> e.RunBuilt | e.RunRefused:
+    def _build(self, task: t.BuildRun) -> e.RunBuilt | e.RunRefused | e.ChainLost | e.TargetTouched:
         """Doing it twice is harmless: the branch that is there is the answer."""
         if task.run in self.repository.refs:
             return self.built[task.run]
+        if self._is_lost(task.onto):
+            return self._refuse_without_ground(task)
         steps = list[Step]()
         onto = task.onto
         for member in task.members:
@@ -126,6 +140,14 @@ class Host:
         self.repository.refs[task.run] = self.tested_tips[task.run] = steps[-1].commit
         self.built[task.run] = e.RunBuilt(run=task.run, steps=tuple(steps))
         return self.built[task.run]
+
+    def _refuse_without_ground(self, task: t.BuildRun) -> e.RunRefused | e.ChainLost | e.TargetTouched:
+        if task.onto != task.base:
+            return e.ChainLost(run=task.run)
+        if task.kind is not RunKind.BISECTION:
+            return e.TargetTouched()
+        refusal = e.BuildRefusal.CONFLICTS_WITH_STACK
+        return e.RunRefused(run=task.run, ticket=task.members[0].ticket, refusal=refusal)
 
     def _refusal(self, task: t.BuildRun, member: Member, onto: Sha) -> e.BuildRefusal | None:
         if self._holds_removed_commit(member.head, task.forbidden):
@@ -194,6 +216,7 @@ class Host:
 
     def _push(self, task: t.Land) -> e.Event:
         """Two refs in one update, both with their expected values; when in doubt, read what is there."""
+        task = self._with_what_is_left(task)
         new = task.steps[-1].commit
         if self.repository.contains(self.tip, new):
             return e.LandingSucceeded(landing=task.landing, steps=task.steps)
@@ -205,6 +228,19 @@ class Host:
             self.repository.refs.pop(task.run)
         self._mark_merged(task.members)
         return e.LandingSucceeded(landing=task.landing, steps=task.steps)
+
+    def _with_what_is_left(self, task: t.Land) -> t.Land:
+        """Of two commits with the same parent and tree, the one that its own test branch leads to is never lost."""
+        last = task.steps[-1]
+        if not self._is_lost(last.commit) or task.tested_tip is None:
+            return task
+        own = self.repository.commits[task.tested_tip]
+        same = replace(last, commit=task.tested_tip)
+        return (
+            replace(task, steps=(*task.steps[:-1], same))
+            if (own.parents[0], own.tree) == (last.parent, last.tree)
+            else task
+        )
 
     def _merge_one_by_one(self, task: t.Land) -> e.Event:
         steps = list[Step]()

@@ -5,15 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.ports.store import Store
+from tests.support.postgres import shared_server
 
 
 def sqlite(folder: Path) -> Store:
     return SqliteStore(folder / "mergeyard.db")
 
 
-ADAPTERS: tuple[Callable[[Path], Store], ...] = (sqlite,)
+def postgres(_: Path) -> Store:
+    return PostgresStore(shared_server().fresh_database())
+
+
+ADAPTERS: tuple[Callable[[Path], Store], ...] = (sqlite, postgres)
 
 
 @pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)

@@ -10,16 +10,8 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import TERMINAL, PrState, RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
-from mergeyard.ports.store import (
-    Answer,
-    CreateQueue,
-    EntryRow,
-    Fact,
-    RunRow,
-    SaveTurn,
-    StayRow,
-    Store,
-)
+from mergeyard.ports.store import Store
+from mergeyard.ports.writes import Answer, CreateQueue, EntryRow, Fact, RunRow, SaveTurn, StayRow
 
 REPO = Repo("git.local", "acme", "app")
 MAIN = QueueKey(REPO, "main")

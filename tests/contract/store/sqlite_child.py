@@ -15,7 +15,8 @@ from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.domain.ids import PrNumber, QueueId
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey
-from mergeyard.ports.store import AppendEntries, KeepTargets, SaveToken, Taken
+from mergeyard.ports.store import Taken
+from mergeyard.ports.writes import AppendEntries, KeepTargets, SaveToken
 from tests.contract.store.given import HEAD, QUEUE, REPO, a_queue, a_stay, a_token, a_turn, an_entry, opened
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from mergeyard.domain.ids import PrNumber, QueueId, Ticket
 from mergeyard.domain.repositories import QueueKey
-from mergeyard.ports.store import AppendEntries, Fact, Outrun, Store, StoreTrouble
+from mergeyard.ports.store import Outrun, Store, StoreTrouble
+from mergeyard.ports.writes import AppendEntries, Fact
 from tests.contract.store.given import QUEUE, REPO, a_queue, a_stay, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
@@ -29,7 +30,7 @@ async def test_one_sees_what_one_committed_at_once(store: Store):
         for version in range(1, 50):
             await store.commit(a_turn(version, a_stay(version)), AppendEntries((an_entry(f"{version}"),)))
             assert await store.stay(QUEUE, Ticket(version)) == b"stay %d" % version
-            assert len(await store.entries(0, 100)) == version
+            assert len(await store.entries(QUEUE, 0, 100)) == version
 
 
 @asynchronous
@@ -57,7 +58,7 @@ async def test_a_commit_that_fails_in_its_last_write_leaves_nothing_of_its_first
         await store.commit(a_queue())
         with pytest.raises(Outrun):
             await store.commit(AppendEntries((an_entry("never"),)), a_turn(1, a_stay(1)), a_turn(1))
-        assert await store.entries(0, 10) == ()
+        assert await store.entries(QUEUE, 0, 10) == ()
         assert await store.stay(QUEUE, Ticket(1)) is None
 
 
@@ -94,7 +95,7 @@ async def test_a_mistake_of_a_caller_is_told_to_that_caller_alone(store: Store):
         assert isinstance(mistake, Exception)
         assert not isinstance(mistake, StoreTrouble)
         assert success is None
-        assert [entry.body for entry in await store.entries(0, 10)] == [b"ours"]
+        assert [entry.body for entry in await store.entries(QUEUE, 0, 10)] == [b"ours"]
 
 
 @asynchronous
@@ -106,7 +107,7 @@ async def test_a_caller_that_gives_up_waiting_does_not_disturb_the_others(store:
         for task in waiting[::3]:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-        kept = {entry.body for entry in await store.entries(0, 100)}
+        kept = {entry.body for entry in await store.entries(QUEUE, 0, 100)}
         assert kept >= {b"%d" % at for at in range(30) if at % 3}
         await store.commit(AppendEntries((an_entry("after"),)))
 
@@ -120,7 +121,7 @@ async def test_closing_finishes_what_waits(store: Store):
     await store.close()
     await asyncio.gather(*waiting)
     async with opened(store):
-        assert len(await store.entries(0, 100)) == 30
+        assert len(await store.entries(QUEUE, 0, 100)) == 30
 
 
 @asynchronous
@@ -134,7 +135,7 @@ async def test_a_closed_store_refuses(store: Store):
     with pytest.raises(StoreTrouble):
         await store.last_stay(QUEUE, PrNumber(1))
     with pytest.raises(StoreTrouble):
-        await store.entries(0, 1)
+        await store.entries(QUEUE, 0, 1)
     with pytest.raises(StoreTrouble):
         await store.check()
 

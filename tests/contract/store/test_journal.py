@@ -3,7 +3,8 @@
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.states import PrState
-from mergeyard.ports.store import AppendEntries, Figure, Store, StoredEntry
+from mergeyard.ports.store import Figure, Store, StoredEntry
+from mergeyard.ports.writes import AppendEntries
 from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
@@ -13,10 +14,10 @@ async def test_the_journal_is_read_from_a_place_on_oldest_first(store: Store):
     async with opened(store):
         await store.commit(a_queue())
         await store.commit(AppendEntries(tuple(an_entry(f"{count}", at=9 - count) for count in range(5))))
-        first, second, *rest = await store.entries(0, 10)
+        first, second, *rest = await store.entries(QUEUE, 0, 10)
         assert [entry.body for entry in (first, second, *rest)] == [b"0", b"1", b"2", b"3", b"4"]
-        assert await store.entries(second.seq, 2) == tuple(rest[:2])
-        assert await store.entries(rest[-1].seq, 10) == ()
+        assert await store.entries(QUEUE, second.seq, 2) == tuple(rest[:2])
+        assert await store.entries(QUEUE, rest[-1].seq, 10) == ()
 
 
 @asynchronous
@@ -26,17 +27,30 @@ async def test_what_is_appended_later_stands_behind_every_place_read_before(stor
         place = 0
         for count in range(5):
             await store.commit(AppendEntries((an_entry(f"{count}"),)))
-            (entry,) = await store.entries(place, 10)
+            (entry,) = await store.entries(QUEUE, place, 10)
             assert (entry.body, entry.seq > place) == (b"%d" % count, True)
             place = entry.seq
 
 
 @asynchronous
-async def test_an_entry_may_belong_to_no_queue_and_no_stay(store: Store):
+async def test_an_entry_may_belong_to_no_stay_and_even_to_no_queue(store: Store):
     async with opened(store):
-        await store.commit(AppendEntries((an_entry("token made", queue=None, ticket=None, token="t1"),)))
-        (entry,) = await store.entries(0, 10)
-        assert entry == StoredEntry(entry.seq, None, "t1", b"token made")
+        await store.commit(a_queue())
+        nobodys = an_entry("token made", queue=None, ticket=None, token="t1")
+        await store.commit(AppendEntries((nobodys, an_entry("paused", ticket=None, token="t1"))))
+        (entry,) = await store.entries(QUEUE, 0, 10)
+        assert entry == StoredEntry(entry.seq, QUEUE, "t1", b"paused")
+
+
+@asynchronous
+async def test_every_queue_has_a_journal_of_its_own(store: Store):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        told = [an_entry(f"{count}", queue=OTHER if count % 2 else QUEUE) for count in range(6)]
+        await store.commit(AppendEntries(tuple(told)))
+        first, *rest = await store.entries(OTHER, 0, 10)
+        assert [entry.body for entry in (first, *rest)] == [b"1", b"3", b"5"]
+        assert await store.entries(OTHER, first.seq, 1) == (rest[0],)
 
 
 @asynchronous

@@ -1,13 +1,17 @@
 """Tokens, answers, targets and statuses are kept and found by their keys."""
 
+import asyncio
+
+import pytest
 from msgspec.structs import replace
 
-from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.ids import PrNumber, RunId, Sha
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import Repo
+from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.statuses import StatusState
 from mergeyard.domain.tokens import Scope
-from mergeyard.ports.store import ForgetAnswers, KeepAnswer, KeepStatus, KeepTargets, SaveToken, Store
+from mergeyard.ports.store import Answered, Store, StoredQueue
+from mergeyard.ports.writes import Fact, ForgetAnswers, KeepAnswer, KeepStatus, KeepTargets, SaveToken
 from tests.contract.store.given import (
     HEAD,
     OTHER,
@@ -15,7 +19,9 @@ from tests.contract.store.given import (
     REPO,
     a_queue,
     a_status,
+    a_stay,
     a_token,
+    a_turn,
     an_answer,
     digest_of,
     opened,
@@ -60,19 +66,44 @@ async def test_tokens_are_listed_oldest_first(store: Store):
 async def test_an_answer_is_found_by_token_and_key(store: Store):
     async with opened(store):
         answers = [an_answer(b"one"), an_answer(b"two", key="k2"), an_answer(b"three", token="t2")]
-        await store.commit(*map(KeepAnswer, answers))
+        await store.commit(*(KeepAnswer(answer, Instant(0)) for answer in answers))
         assert await store.answer("t1", "k1") == answers[0]
         assert await store.answer("t1", "k2") == answers[1]
         assert await store.answer("t2", "k1") == answers[2]
         assert await store.answer("t2", "k2") is None
-        await store.commit(KeepAnswer(an_answer(b"four", at=7)))
-        assert await store.answer("t1", "k1") == an_answer(b"four", at=7)
+
+
+@asynchronous
+async def test_a_request_is_answered_once_and_a_second_answer_undoes_its_whole_commit(store: Store):
+    async with opened(store):
+        await store.commit(KeepAnswer(an_answer(b"first", at=5), Instant(1)))
+        with pytest.raises(Answered):
+            await store.commit(SaveToken(a_token("ci")), KeepAnswer(an_answer(b"second", at=7), Instant(5)))
+        assert await store.answer("t1", "k1") == an_answer(b"first", at=5)
+        assert await store.tokens() == ()
+
+
+@asynchronous
+async def test_an_answer_that_is_too_old_to_count_is_replaced(store: Store):
+    async with opened(store):
+        await store.commit(KeepAnswer(an_answer(b"first", at=5), Instant(1)))
+        await store.commit(KeepAnswer(an_answer(b"second", at=7), Instant(6)))
+        assert await store.answer("t1", "k1") == an_answer(b"second", at=7)
+
+
+@asynchronous
+async def test_of_many_answers_at_once_one_is_kept(store: Store):
+    async with opened(store):
+        racing = [store.commit(KeepAnswer(an_answer(b"%d" % racer), Instant(0))) for racer in range(10)]
+        outcomes = await asyncio.gather(*racing, return_exceptions=True)
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == [*["Answered"] * 9, "NoneType"]
+        assert await store.answer("t1", "k1") == an_answer(b"%d" % outcomes.index(None))
 
 
 @asynchronous
 async def test_old_answers_are_forgotten(store: Store):
     async with opened(store):
-        await store.commit(*(KeepAnswer(an_answer(b"", key=f"{at}", at=at)) for at in (1, 2, 3)))
+        await store.commit(*(KeepAnswer(an_answer(b"", key=f"{at}", at=at), Instant(0)) for at in (1, 2, 3)))
         await store.commit(ForgetAnswers(Instant(2)))
         assert [await store.answer("t1", f"{at}") is None for at in (1, 2, 3)] == [True, False, False]
 
@@ -118,6 +149,34 @@ async def test_a_body_of_many_mebibytes_is_kept(store: Store):
         body = bytes(range(256)) * 4 * 1024 * 20
         await store.commit(KeepTargets(QUEUE, PrNumber(1), HEAD, body, Instant(1)))
         assert await store.targets(QUEUE, PrNumber(1), HEAD) == body
+
+
+@asynchronous
+async def test_words_that_hold_any_character_at_all_come_back_exactly(store: Store):
+    async with opened(store):
+        strange = "\0\1\2 \0\0\1\1\1\2\1\0 \x7f\u2028\uffff"
+        statuses = tuple(replace(a_status(f"{count}{strange}", description=strange), url=strange) for count in range(3))
+        key, token = QueueKey(Repo(*[f"{count}{strange}" for count in range(3)]), strange), a_token(strange)
+        stay = a_stay(1, branch=strange, body=strange.encode())
+        await store.commit(a_queue(key=key), a_turn(1, Fact(strange, strange, b"fact"), stay), SaveToken(token))
+        await store.commit(*(KeepStatus(key.repo, HEAD, status) for status in statuses))
+        await store.commit(KeepAnswer(an_answer(b"answer", key=strange), Instant(0)))
+        assert await store.queues() == (StoredQueue(QUEUE, key, 1),)
+        assert (await store.load(QUEUE)).facts == (Fact(strange, strange, b"fact"),)
+        assert await store.last_stay_of_branch(QUEUE, strange) == strange.encode()
+        assert await store.last_stay_of_branch(QUEUE, strange.replace("\0", "\1\1")) is None
+        assert await store.statuses(key.repo, HEAD) == statuses
+        assert await store.tokens() == (token,)
+        assert await store.answer("t1", strange) == an_answer(b"answer", key=strange)
+        assert await store.run(QUEUE, RunId(strange)) is None
+
+
+@asynchronous
+async def test_statuses_stand_in_the_order_of_the_characters_of_their_contexts(store: Store):
+    async with opened(store):
+        contexts = ["", "\0", "\0b", "\1", "\2", "A", "A\0", "A\0B", "A\1", "AB", "B", "a", "z", "ä", "試"]
+        await store.commit(*(KeepStatus(REPO, HEAD, a_status(context)) for context in reversed(contexts)))
+        assert [status.context for status in await store.statuses(REPO, HEAD)] == contexts
 
 
 @asynchronous

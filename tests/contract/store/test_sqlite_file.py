@@ -11,8 +11,9 @@ from mergeyard.adapters.store_sqlite.connecting import connect, open_for_writing
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.adapters.store_sqlite.trouble import ADVICE, in_words
 from mergeyard.domain.ids import PrNumber
-from mergeyard.ports.store import AppendEntries, StoreTrouble
-from tests.contract.store.given import QUEUE, a_queue, a_stay, a_turn, an_entry, opened
+from mergeyard.ports.store import StoreTrouble
+from mergeyard.ports.writes import AppendEntries, ProveDuty
+from tests.contract.store.given import QUEUE, REPO, a_queue, a_stay, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
 
@@ -54,8 +55,15 @@ async def test_commits_that_wait_for_each_other_share_one_write_to_the_disk(file
         await store.commit(a_queue())
         before = store.groups
         await asyncio.gather(*(store.commit(AppendEntries((an_entry(f"{at}"),))) for at in range(500)))
-        assert len(await store.entries(0, 1000)) == 500
+        assert len(await store.entries(QUEUE, 0, 1000)) == 500
         assert store.groups - before < 50
+
+
+@asynchronous
+async def test_whoever_writes_to_the_file_is_always_on_duty(file: Path):
+    async with opened(SqliteStore(file)) as store:
+        await store.commit(a_queue(), ProveDuty("anybody", REPO, 7))
+        assert (await store.load(QUEUE)).version == 0
 
 
 @asynchronous
@@ -63,7 +71,7 @@ async def test_no_reader_holds_on_to_a_moment_so_the_log_can_always_be_emptied(f
     async with opened(SqliteStore(file)) as store:
         await store.commit(a_queue(), a_turn(1, a_stay(1)))
         assert await store.last_stay(QUEUE, PrNumber(1))
-        assert await store.entries(0, 1) == ()
+        assert await store.entries(QUEUE, 0, 1) == ()
         with pytest.raises(LookupError):
             await store.load(type(QUEUE)("none"))
         connection = connect(file)

@@ -15,7 +15,8 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import PrState
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
-from mergeyard.ports.store import Answer, Fact, Figure, Page, StoredQueue, StoreTrouble
+from mergeyard.ports.store import Figure, Page, StoredQueue, StoreTrouble
+from mergeyard.ports.writes import Answer, Fact
 from tests.contract.store.given import opened
 from tests.support.asynchronous import asynchronous
 
@@ -89,7 +90,7 @@ async def test_a_populated_database_keeps_its_queue(populated: Path, file: Path)
 async def test_a_populated_database_keeps_what_was_told_and_reported(populated: Path, file: Path):
     a_database_of(populated, file)
     async with opened(SqliteStore(file)) as store:
-        assert [entry.body for entry in await store.entries(0, 9)] == [b"one", b"two", b"three"]
+        assert [entry.body for entry in await store.entries(QUEUE, 0, 9)] == [b"one", b"two", b"three"]
         assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1))] == [b"two", b"one"]
         assert await store.figures([QUEUE], Instant(311)) == (
             Figure(QUEUE, "pending", "testing", False, 1, None, True),

@@ -9,6 +9,7 @@ from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PrNumber, RunId
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import PrState, QueueState, RunStatus
+from mergeyard.engine.work import work
 from tests.support.builders import Yard, a_config, a_step, a_wait, a_yard
 
 
@@ -236,3 +237,22 @@ def test_a_deleted_branch_leaves_the_verdict_of_its_run():
     red = yard.run_of(2)
     yard.perform(t.DeleteBranch)
     assert yard.run_of(2) == replace(red, pushed=False)
+
+
+# Lost.
+
+
+def test_a_run_whose_ground_is_lost_is_built_anew_from_its_base():
+    yard = a_yard(prs=1)
+    yard.submit(2)
+    yard.tell(e.ChainLost(run=yard.run_of(2).id))
+    (task,) = [task for task in work(yard.queue) if isinstance(task, t.BuildRun)]
+    assert (task.onto, task.beneath) == (task.base, ())
+    assert [member.number for member in task.members] == [1, 2]
+
+
+def test_a_run_that_is_built_has_lost_nothing():
+    yard = a_yard(prs=2)
+    before = yard.queue
+    yard.tell(e.ChainLost(run=yard.run_of(2).id))
+    assert yard.queue is before

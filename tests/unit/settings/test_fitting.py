@@ -72,16 +72,24 @@ def test_a_long_value_is_cut():
 
 # Databases
 
+EXPECTED = "expected postgresql://USER:PASSWORD@HOST/NAME, or sqlite:///PATH with the path of a file"
+
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
-def test_a_database_server_is_refused_for_now_without_its_password(scheme: str):
-    words = complaint("database_url", f"{scheme}://queue:hunter2@db/queue")
-    assert words == "this version keeps its data in SQLite only; leave it out, or write sqlite:///PATH"
+def test_a_database_server_is_taken_as_it_is(scheme: str):
+    address = f"{scheme}://queue:hunter2@db:5433/queue?sslmode=require"
+    assert fit(given("database_url", address)) == address
+
+
+@pytest.mark.parametrize("rest", ["", "u:hunter2@db", "u:hunter2@db/", "u:hunter2@db:0/q", "u:hunter2@db:port/q"])
+def test_a_database_server_without_a_database_is_refused_without_its_password(rest: str):
+    words = complaint("database_url", f"postgresql://{rest}")
+    assert words == "expected postgresql://USER:PASSWORD@HOST/NAME"
 
 
 @pytest.mark.parametrize("address", ["mysql://u:hunter2@db", "sqlite://", "sqlite:///", "hunter2", "sqlite:///a\0b"])
 def test_what_is_no_database_is_refused_without_repeating_it(address: str):
-    assert complaint("database_url", address) == "expected sqlite:///PATH with the path of a file"
+    assert complaint("database_url", address) == EXPECTED
 
 
 def test_a_database_of_the_wrong_type_is_not_repeated_either():
@@ -95,12 +103,7 @@ def test_a_database_in_memory_is_refused_because_it_forgets():
 # Roles and addresses
 
 
-@pytest.mark.parametrize("role", ["api", "worker"])
-def test_roles_are_refused_for_now(role: str):
-    assert complaint("role", role) == "this version does all its work in one process; leave it out, or write all"
-
-
-def test_a_role_that_never_was_is_told_apart_from_one_that_comes_later():
+def test_a_role_that_never_was_is_refused():
     assert complaint("role", "boss") == "expected one of all, api, worker, not 'boss'"
 
 

@@ -72,6 +72,17 @@ def test_variables_of_the_client_and_of_others_are_left_alone():
     assert load(None, {f"MERGEYARD_{name}": "x" for name in others}, {}) == Settings()
 
 
+# Roles
+
+
+@pytest.mark.parametrize("role", ["api", "worker"])
+def test_a_process_with_a_part_of_the_work_needs_a_database_to_share(role: str):
+    with pytest.raises(SettingsError, match="need a database that they share: set database_url too"):
+        load(None, {"MERGEYARD_ROLE": role}, {})
+    shared = {"MERGEYARD_ROLE": role, "MERGEYARD_DATABASE_URL": "postgresql://db/queue"}
+    assert load(None, shared, {}).role == role
+
+
 # Paths
 
 

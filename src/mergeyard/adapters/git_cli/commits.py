@@ -27,6 +27,7 @@ async def commit(
     parents: Sequence[Sha],
     message: str,
     author: Signature | None,
+    committed: str | None,
 ) -> Sha:
     out = await repository.ask(
         "commit-tree",
@@ -34,7 +35,9 @@ async def commit(
         "-F-",
         checked_sha(tree),
         stdin=writable(message),
-        environment=made_by(committer) | (written_by(author) if author else {}),
+        environment=made_by(committer)
+        | (dated(committed) if committed else {})
+        | (written_by(author) if author else {}),
     )
     return Sha(out.decode().strip())
 
@@ -51,6 +54,10 @@ def made_by(committer: Committer) -> dict[str, str]:
         "GIT_COMMITTER_NAME": committer.name,
         "GIT_COMMITTER_EMAIL": committer.email,
     }
+
+
+def dated(committed: str) -> dict[str, str]:
+    return {"GIT_AUTHOR_DATE": f"@{committed}", "GIT_COMMITTER_DATE": f"@{committed}"}
 
 
 def written_by(author: Signature) -> dict[str, str]:

@@ -7,7 +7,7 @@ from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Commit, GitTrouble, MissingObject, Signature
 
-FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%B")
+FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%cd", "%B")
 LOG = ("log", "-z", "--no-mailmap", "--no-show-signature", "--date=raw", f"--format={'%x00'.join(FIELDS)}", "--stdin")
 
 
@@ -77,11 +77,12 @@ def between(head: Sha, without: Collection[Sha]) -> bytes:
 def parsed(out: bytes) -> Iterator[Commit]:
     fields = [field.decode(errors="replace") for field in out.split(b"\0")[:-1]]
     for start in range(0, len(fields), len(FIELDS)):
-        sha, parents, tree_, name, email, date, message = fields[start : start + len(FIELDS)]
+        sha, parents, tree_, name, email, date, committed, message = fields[start : start + len(FIELDS)]
         yield Commit(
             sha=Sha(sha),
             parents=tuple(map(Sha, parents.split())),
             tree=Sha(tree_),
             author=Signature(name, email, date),
+            committed=committed,
             message=message,
         )

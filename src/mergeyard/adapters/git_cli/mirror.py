@@ -33,8 +33,16 @@ class CliMirror:
     async def pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
         return await merging.pick(self._repository, onto, commit)
 
-    async def commit(self, tree: Sha, parents: Sequence[Sha], message: str, author: Signature | None = None) -> Sha:
-        commit = await commits.commit(self._repository, self._committer, tree, parents, message, author)
+    async def commit(
+        self,
+        tree: Sha,
+        parents: Sequence[Sha],
+        message: str,
+        author: Signature | None = None,
+        committed: str | None = None,
+    ) -> Sha:
+        making = (self._committer, tree, parents, message, author, committed)
+        commit = await commits.commit(self._repository, *making)
         self._remember(commit, tree)
         return commit
 

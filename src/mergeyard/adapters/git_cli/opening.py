@@ -8,6 +8,7 @@ import shutil
 import time
 from asyncio import Lock
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -39,6 +40,10 @@ class GitCli:
         self._processes = Processes()
         self._fetching: defaultdict[Path, Lock] = defaultdict(Lock)
         self._mirrors: dict[str, CliMirror] = {}
+
+    def at_hand(self) -> Collection[str]:
+        mirrors = (path.relative_to(self._folder) for path in self._folder.glob("*/*/*.git"))
+        return {path.as_posix().removesuffix(".git") for path in mirrors}
 
     async def check(self) -> None:
         try:

@@ -8,7 +8,8 @@ from mergeyard.adapters.store_sqlite.handles import Row
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
-from mergeyard.ports.store import Answer, Fact, Figure, StoredEntry, StoredQueue
+from mergeyard.ports.store import Figure, StoredEntry, StoredQueue
+from mergeyard.ports.writes import Answer, Fact
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
 REPOS = msgspec.json.Decoder(frozenset[Repo])

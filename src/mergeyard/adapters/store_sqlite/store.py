@@ -22,7 +22,8 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import Answer, Figure, LoadedQueue, Page, StoredEntry, StoredQueue, Write
+from mergeyard.ports.store import Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
+from mergeyard.ports.writes import Answer, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The ends of what SQLite can count to."""
@@ -80,6 +81,10 @@ class SqliteStore:
 
     async def load(self, queue: QueueId) -> LoadedQueue:
         return await self._open.lists.load(queue)
+
+    async def changes(self, queue: QueueId, after: int) -> Changes | None:  # noqa: ARG002
+        """Nobody else writes here, so nobody asks for it."""
+        return None
 
     async def token(self, digest: bytes) -> Token | None:
         row = self._open.points.row("token", digest=digest)
@@ -140,5 +145,5 @@ class SqliteStore:
         chosen = msgspec.json.encode(queues).decode()
         return tuple(map(rows.figure_of, await self._open.lists.rows("figures", queues=chosen, since=since)))
 
-    async def entries(self, after: int, take: int) -> Sequence[StoredEntry]:
-        return tuple(map(rows.entry_of, await self._open.lists.rows("entries", after=after, take=take)))
+    async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
+        return tuple(map(rows.entry_of, await self._open.lists.rows("entries", queue=queue, after=after, take=take)))

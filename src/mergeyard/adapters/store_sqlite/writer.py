@@ -17,7 +17,7 @@ from mergeyard.adapters.store_sqlite.handles import Connection
 from mergeyard.adapters.store_sqlite.sql import SQL
 from mergeyard.adapters.store_sqlite.trouble import TROUBLES, in_words, moved, not_open
 from mergeyard.adapters.store_sqlite.writes import Beat, perform
-from mergeyard.ports.store import Write
+from mergeyard.ports.writes import Write
 
 Writes = Sequence[Write | Beat]
 Job = tuple[Writes, asyncio.Future[None]]

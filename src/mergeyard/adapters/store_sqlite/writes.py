@@ -10,7 +10,8 @@ from mergeyard.adapters.store_sqlite.handles import Cursor
 from mergeyard.adapters.store_sqlite.sql import SQL
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import (
+from mergeyard.ports.store import Answered, Outrun, Taken
+from mergeyard.ports.writes import (
     AppendEntries,
     CreateQueue,
     DeleteQueue,
@@ -18,10 +19,9 @@ from mergeyard.ports.store import (
     KeepAnswer,
     KeepStatus,
     KeepTargets,
-    Outrun,
+    ProveDuty,
     SaveToken,
     SaveTurn,
-    Taken,
     Write,
 )
 
@@ -37,7 +37,7 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
         case AppendEntries():
             cursor.executemany(SQL["append_entry"], map(asdict, write.entries))
         case KeepAnswer():
-            cursor.execute(SQL["keep_answer"], asdict(write.answer))
+            keep_answer(cursor, write)
         case KeepStatus():
             cursor.execute(SQL["keep_status"], {**asdict(write.repo), "sha": write.sha, **asdict(write.status)})
         case KeepTargets():
@@ -48,6 +48,8 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
             delete_queue(cursor, write)
         case ForgetAnswers():
             cursor.execute(SQL["forget_answers"], asdict(write))
+        case ProveDuty():
+            pass  # Whoever writes to this file works for all repositories in it: there is nobody who could relieve it.
         case SaveToken():
             save_token(cursor, write.token)
         case Beat():
@@ -82,9 +84,15 @@ def create_queue(cursor: Cursor, queue: CreateQueue) -> None:
 def delete_queue(cursor: Cursor, queue: DeleteQueue) -> None:
     cursor.execute(SQL["delete_queue"], asdict(queue))
     if not cursor.connection.changes():
-        raise Outrun(f"Queue {queue.id} is there no more.")
+        raise Outrun(f"Queue {queue.id} is there no more, or not at version {queue.version}.")
     cursor.execute(SQL["drop_facts"], {"id": queue.id})
     cursor.execute(SQL["drop_targets"], {"id": queue.id})
+
+
+def keep_answer(cursor: Cursor, kept: KeepAnswer) -> None:
+    cursor.execute(SQL["keep_answer"], {**asdict(kept.answer), "unless_since": kept.unless_since})
+    if not cursor.connection.changes():
+        raise Answered(f"Request {kept.answer.key} of token {kept.answer.token} was answered already.")
 
 
 def save_token(cursor: Cursor, token: Token) -> None:

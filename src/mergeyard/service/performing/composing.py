@@ -1,22 +1,40 @@
-"""Puts tested contents on a tip that moved meanwhile, if nobody else changed the paths that they change."""
+"""Puts tested contents on a tip that moved meanwhile, if nobody else changed the paths that they change.
+
+What comes of it lies only in our mirror until it lands. So its commits have the dates of those that were tested: a
+replica that takes over makes the very same ones.
+"""
+
+from collections.abc import Iterable
 
 from mergeyard.domain.events import CompositionRefused, Event, LandingComposed
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Step
 from mergeyard.domain.tasks import ComposeLanding
-from mergeyard.ports.git import Commit, Conflict
+from mergeyard.ports.git import Commit, Conflict, MissingObject
+from mergeyard.service.naming_branches import TEST_BRANCHES
 from mergeyard.service.site import Site
 
 
 async def compose(site: Site, task: ComposeLanding) -> tuple[Event, ...]:
-    steps, onto = list[Step](), task.onto
-    for tested in task.tested:
-        step = await _transplant(site, tested, onto)
+    try:
+        steps = await composed(site, task.tested, task.onto)
+    except MissingObject:
+        await site.mirror.fetch([TEST_BRANCHES, site.target_ref])
+        steps = await composed(site, task.tested, task.onto)
+    if steps is None:
+        return (CompositionRefused(landing=task.landing),)
+    return (LandingComposed(landing=task.landing, steps=steps),)
+
+
+async def composed(site: Site, tested: Iterable[Step], onto: Sha) -> tuple[Step, ...] | None:
+    steps = list[Step]()
+    for each in tested:
+        step = await _transplant(site, each, onto)
         if step is None:
-            return (CompositionRefused(landing=task.landing),)
+            return None
         steps.append(step)
         onto = step.commit
-    return (LandingComposed(landing=task.landing, steps=tuple(steps)),)
+    return tuple(steps)
 
 
 async def _transplant(site: Site, tested: Step, onto: Sha) -> Step | None:
@@ -34,7 +52,8 @@ async def _transplant(site: Site, tested: Step, onto: Sha) -> Step | None:
         if isinstance(transplanted, Conflict):
             return None
         tree = transplanted
-        tip = await site.mirror.commit(tree, _parents(commit, tip), commit.message, commit.author)
+        making = (tree, _parents(commit, tip), commit.message, commit.author, commit.committed)
+        tip = await site.mirror.commit(*making)
     return Step(tip, onto, tree)
 
 

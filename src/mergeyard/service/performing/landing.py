@@ -12,6 +12,7 @@ from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import GitTrouble, PushRefused, RefUpdate
 from mergeyard.service.naming_branches import branch_ref, test_branch
 from mergeyard.service.performing.marking import mark_merged
+from mergeyard.service.performing.remaking import is_at_hand, with_what_is_left
 from mergeyard.service.repository_config import FILE
 from mergeyard.service.site import Site
 
@@ -20,6 +21,7 @@ ATTEMPTS = 3
 
 async def land(site: Site, task: Land) -> tuple[Event, ...]:
     branch = _test_branch_ref(site, task)
+    task = await with_what_is_left(site, task)
     for _ in range(ATTEMPTS):
         outcome = await _attempt(site, task, branch)
         if outcome is not None:
@@ -34,8 +36,13 @@ async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, .
     if await _landed(site, tip, new):
         return await _succeed(site, task)
     if branch is not None and permission != task.tested_tip:
-        return await _succeed_or_lose(site, task)
-    if tip != task.expected or not await site.mirror.holds(new, task.expected):
+        withdrawn = permission is not None and tip != task.expected
+        return await _give_up(site, task, None) if withdrawn else await _succeed_or_lose(site, task)
+    if tip != task.expected:
+        return await _give_up(site, task, branch)
+    if not await is_at_hand(site, task, new):
+        return _refuse_what_is_lost(task, branch)
+    if not await site.mirror.holds(new, task.expected):
         return await _give_up(site, task, branch)
     outcome = await site.mirror.push(*_updates(site, task, branch, new))
     return (LandingRefused(landing=task.landing, words=outcome.words),) if isinstance(outcome, PushRefused) else None
@@ -73,15 +80,27 @@ async def _succeed_or_lose(site: Site, task: Land) -> tuple[Event, ...]:
     return (LandingLost(landing=task.landing),)
 
 
-async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, ...]:
-    """First the permission is withdrawn, then the target is read once more: a push of ours may still be on its way."""
+def _refuse_what_is_lost(task: Land, branch: str | None) -> tuple[Event, ...]:
+    """A direct merge that nobody can make again takes the way that everybody takes."""
     if branch is not None:
-        await site.mirror.push(RefUpdate(branch, task.tested_tip, None))
+        raise GitTrouble("what was tested is nowhere to be found any more")
+    words = "its commit was lost with the replica that made it"
+    return (LandingRefused(landing=task.landing, ticket=task.members[0].ticket, words=words),)
+
+
+async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, ...]:
+    """First the permission is withdrawn, then the target is read once more: a push of ours may still be on its way.
+
+    The branch is moved and not deleted, so that whoever comes after a crash knows: it was us, and nothing landed.
+    """
+    tip, _ = await _read(site, None)
+    if branch is not None:
+        await site.mirror.push(RefUpdate(branch, task.tested_tip, tip))
         tip, permission = await _read(site, branch)
-        if permission is not None:
-            raise GitTrouble("the test branch could not be removed")
-        if await _landed(site, tip, task.steps[-1].commit):
-            return await _succeed(site, task)
+        if permission == task.tested_tip:
+            raise GitTrouble("the test branch could not be moved")
+    if await _landed(site, tip, task.steps[-1].commit):
+        return await _succeed(site, task)
     return (LandingMissed(landing=task.landing),)
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.events import Event, HeadExamined, LandingRead, PullSeen, TargetSeen
-from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.ids import PrNumber, Sha, Ticket
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.required import Required, RequiredSource
 from mergeyard.domain.states import CheckState
@@ -16,7 +16,7 @@ from mergeyard.ports.git import MissingObject
 from mergeyard.ports.host import Unreadable
 from mergeyard.ports.store import Store
 from mergeyard.service import shelving, wording
-from mergeyard.service.performing.removed import holds_removed_commit
+from mergeyard.service.performing.removed import holds_removed_commit, removed_since
 from mergeyard.service.repository_config import FILE, Broken, parse
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Site
@@ -24,7 +24,7 @@ from mergeyard.service.site import Site
 log = structlog.get_logger()
 
 
-async def look_at_target(site: Site, task: LookAtTarget) -> tuple[Event, ...]:
+async def look_at_target(site: Site, store: Store, task: LookAtTarget) -> tuple[Event, ...]:
     as_of = site.keeper.queue.counters.turns
     tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
     if tip is None:
@@ -33,7 +33,7 @@ async def look_at_target(site: Site, task: LookAtTarget) -> tuple[Event, ...]:
         tip=tip,
         as_of=as_of,
         required=await required_statuses(site, tip),
-        removed=await _removed(site, task.known_tip, tip),
+        removed=await removed_since(site, store, task.known_tip, tip),
         restored=await _restored(site, task, tip),
     )
     return (seen,)
@@ -43,7 +43,10 @@ async def _restored(site: Site, task: LookAtTarget, tip: Sha) -> frozenset[Sha]:
     """What was taken off was not in the tip that we knew: if it is there again, it is among what came since."""
     if not task.removed or task.known_tip is None:
         return frozenset()
-    came = await site.mirror.commits(tip, without=[task.known_tip])
+    try:
+        came = await site.mirror.commits(tip, without=[task.known_tip])
+    except MissingObject:
+        return frozenset([sha for sha in task.removed if await site.mirror.holds(tip, sha)])
     return task.removed.intersection(commit.sha for commit in came)
 
 
@@ -58,15 +61,6 @@ async def required_statuses(site: Site, tip: Sha) -> Required:
             return Required(config.required_statuses, RequiredSource.SERVICE_CONFIG)
     protection = await site.host.required_statuses(site.repo, site.keeper.key.branch)
     return Required(protection, RequiredSource.BRANCH_PROTECTION)
-
-
-async def _removed(site: Site, known_tip: Sha | None, tip: Sha) -> frozenset[Sha]:
-    if known_tip is None or known_tip == tip:
-        return frozenset()
-    try:
-        return frozenset(commit.sha for commit in await site.mirror.commits(known_tip, without=[tip]))
-    except MissingObject:
-        return frozenset()
 
 
 async def look_at_pull(site: Site, sight: Sight, store: Store, task: LookAtPull) -> tuple[Event, ...]:
@@ -98,7 +92,7 @@ async def _seen(site: Site, sight: Sight, number: PrNumber) -> PullRequest | Non
 
 
 async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, ...]:
-    mirror, queue = site.mirror, site.keeper.queue
+    mirror = site.mirror
     tree = await mirror.tree(task.head)
     statuses = await store.statuses(site.repo, task.head)
     exam = HeadExam(
@@ -107,18 +101,19 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
         changes_something=tree != await mirror.tree(task.tip),
         holds_removed_commit=await holds_removed_commit(site, task.head, task.forbidden),
         passed=frozenset(status.context for status in statuses if status.check is CheckState.PASSED),
-        commit=await _direct_commit(site, task, tree, queue.config.merge_method),
+        commit=await direct_commit(site, task.ticket, task.head, task.tip),
         tree=tree,
     )
     return (HeadExamined(ticket=task.ticket, exam=exam),)
 
 
-async def _direct_commit(site: Site, task: ExamineHead, tree: Sha, method: MergeMethod) -> Sha:
-    """A head that stands on the tip is already what a rebase would make of it."""
+async def direct_commit(site: Site, ticket: Ticket, head: Sha, tip: Sha) -> Sha:
+    """A head that stands on the tip is what a rebase would make of it. Whoever makes it again makes the same."""
+    method = site.keeper.queue.config.merge_method
     if method is MergeMethod.REBASE:
-        return task.head
-    stay = site.keeper.queue.submissions.get(task.ticket)
-    message = wording.direct_message(task.number, "" if stay is None else stay.pull.title)
+        return head
+    stay, made = site.keeper.queue.submissions.get(ticket), await site.mirror.read(head)
+    message = "" if stay is None else wording.direct_message(stay.number, stay.pull.title)
     if method is MergeMethod.MERGE_COMMIT:
-        return await site.mirror.commit(tree, (task.tip, task.head), message)
-    return await site.mirror.commit(tree, (task.tip,), message, (await site.mirror.read(task.head)).author)
+        return await site.mirror.commit(made.tree, (tip, head), message, committed=made.committed)
+    return await site.mirror.commit(made.tree, (tip,), message, made.author, made.committed)

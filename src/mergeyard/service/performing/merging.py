@@ -6,7 +6,7 @@ from mergeyard.domain.events import Event, LandingMissed, LandingRefused, Landin
 from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.tasks import Land
-from mergeyard.ports.git import Conflict, Mirror, PushRefused, RefUpdate, Stale
+from mergeyard.ports.git import Conflict, Mirror, MissingObject, PushRefused, RefUpdate, Stale
 from mergeyard.service import wording
 from mergeyard.service.performing.marking import mark_merged
 from mergeyard.service.performing.stepping import Stepper, steps_of
@@ -28,7 +28,10 @@ async def _merge_the_rest(site: Site, task: Land, tip: Sha | None, steps: list[S
     if left and tip != onto:
         return LandingMissed(landing=task.landing, steps=tuple(steps))
     for member in left:
-        step = await _merge(site, task, member, onto)
+        try:
+            step = await _merge(site, task, member, onto)
+        except MissingObject:  # its head is gone from the host, and was never here
+            return LandingMissed(landing=task.landing, steps=tuple(steps))
         if isinstance(step, Stale | Conflict):
             return LandingMissed(landing=task.landing, steps=tuple(steps))
         if isinstance(step, PushRefused):

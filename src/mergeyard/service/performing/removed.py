@@ -1,6 +1,12 @@
 """Finds commits that somebody took off the target and that must not come back."""
 
+from collections.abc import AsyncIterator
+
 from mergeyard.domain.ids import Sha
+from mergeyard.domain.landing import Landed
+from mergeyard.ports.git import MissingObject
+from mergeyard.ports.store import Store
+from mergeyard.service import shelving
 from mergeyard.service.site import Site
 
 
@@ -11,3 +17,36 @@ async def holds_removed_commit(site: Site, head: Sha, forbidden: frozenset[Sha])
     tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
     commits = await site.mirror.commits(head, without=[] if tip is None else [tip])
     return any(commit.sha in forbidden for commit in commits)
+
+
+async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sha) -> frozenset[Sha]:
+    if known_tip is None or known_tip == tip:
+        return frozenset()
+    try:
+        return await _beyond(site, known_tip, tip)
+    except MissingObject:
+        await site.mirror.fetch([site.host.every_head_ref])
+        return frozenset([commit async for commit in _removed_of_ours(site, store, tip)])
+
+
+async def _removed_of_ours(site: Site, store: Store, tip: Sha) -> AsyncIterator[Sha]:
+    """Whoever took over may never have had the old tip: then what we landed is all that it can know of."""
+    for landed in site.keeper.queue.target.history:
+        if not await site.mirror.holds(tip, landed.commit):
+            yield landed.commit
+            for commit in await _brought_by(site, store, landed, tip):
+                yield commit
+
+
+async def _brought_by(site: Site, store: Store, landed: Landed, tip: Sha) -> frozenset[Sha]:
+    body = None if landed.ticket is None else await store.stay(site.keeper.id, landed.ticket)
+    if body is None:
+        return frozenset()
+    try:
+        return await _beyond(site, shelving.decode_stay(body).pull.head, tip)
+    except MissingObject:
+        return frozenset()
+
+
+async def _beyond(site: Site, commit: Sha, tip: Sha) -> frozenset[Sha]:
+    return frozenset(commit.sha for commit in await site.mirror.commits(commit, without=[tip]))

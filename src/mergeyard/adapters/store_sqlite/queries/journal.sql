@@ -21,5 +21,5 @@ WHERE kind = 'PrChanged' AND at >= :since AND queue IN (SELECT value FROM json_e
 ORDER BY at, seq;
 
 -- name: entries
--- The journal behind a place in it, oldest first.
-SELECT seq, queue, token, body FROM journal WHERE seq > :after ORDER BY seq LIMIT :take;
+-- The journal of a queue behind a place in it, oldest first. Whoever follows it has read most of it already.
+SELECT seq, queue, token, body FROM journal WHERE seq > :after AND queue = :queue ORDER BY seq LIMIT :take;

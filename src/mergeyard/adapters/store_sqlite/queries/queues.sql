@@ -5,8 +5,8 @@ VALUES (:id, :host, :owner, :name, :branch, :at)
 ON CONFLICT (host, owner, name, branch) WHERE deleted_at IS NULL DO NOTHING;
 
 -- name: delete_queue
--- It is found no more, but what it did remains.
-UPDATE queues SET deleted_at = :at WHERE id = :id AND deleted_at IS NULL;
+-- It is found no more, but what it did remains; changes a row only when nobody took a turn meanwhile.
+UPDATE queues SET deleted_at = :at WHERE id = :id AND version = :version AND deleted_at IS NULL;
 
 -- name: drop_facts
 -- All facts of a queue.

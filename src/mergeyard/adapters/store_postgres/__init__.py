@@ -1,0 +1,1 @@
+"""Keeps everything in a PostgreSQL database, which any number of replicas share."""

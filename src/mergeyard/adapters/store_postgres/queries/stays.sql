@@ -1,0 +1,42 @@
+-- name: live_stays
+-- What the queue holds now, in the order of submission.
+SELECT body FROM stays WHERE queue = :queue AND live ORDER BY ticket;
+
+-- name: stays_since
+-- Stays that were written after a version, live or not, in the order of submission.
+SELECT live, body FROM stays WHERE queue = :queue AND version > :after ORDER BY ticket;
+
+-- name: stay
+-- One stay.
+SELECT body FROM stays WHERE queue = :queue AND ticket = :ticket;
+
+-- name: last_stay
+-- The newest stay of a pull request.
+SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC LIMIT 1;
+
+-- name: last_stay_of_branch
+-- The live stay of a head branch, else its newest.
+SELECT body FROM stays WHERE queue = :queue AND branch = :branch ORDER BY live DESC, ticket DESC LIMIT 1;
+
+-- name: stays
+-- The newest stays before a ticket.
+SELECT body FROM stays
+WHERE queue = :queue AND ticket < :before
+ORDER BY ticket DESC LIMIT :take;
+
+-- name: stays_in_state
+-- The newest stays before a ticket that are in this state.
+SELECT body FROM stays
+WHERE queue = :queue AND state = :state AND ticket < :before
+ORDER BY ticket DESC LIMIT :take;
+
+-- name: stays_submitted
+-- The newest stays before a ticket that were submitted in this time, chosen before any body is read.
+SELECT body FROM stays
+WHERE queue = :queue AND ticket IN (
+    SELECT ticket FROM stays
+    WHERE queue = :queue AND submitted_at >= :since AND submitted_at < :until
+        AND ticket < :before AND (:state::text IS NULL OR state = :state::text)
+    ORDER BY ticket DESC LIMIT :take
+)
+ORDER BY ticket DESC;

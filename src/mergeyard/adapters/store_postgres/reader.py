@@ -1,0 +1,65 @@
+"""Reads: single things, lists, and whole queues as of one moment."""
+
+from typing import Any
+
+from mergeyard.adapters.store_postgres import asking
+from mergeyard.adapters.store_postgres.handles import Connection, Row, Value
+from mergeyard.adapters.store_postgres.lines import Lines
+from mergeyard.adapters.store_postgres.rows import changed_of, fact_of
+from mergeyard.adapters.store_postgres.writes import REMEMBERED_TURNS
+from mergeyard.domain.ids import QueueId
+from mergeyard.ports.store import Changed, Changes, LoadedQueue
+from mergeyard.ports.writes import Fact
+
+
+class Reader:
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def rows(self, query: str, /, **values: Value) -> list[Row]:
+        async with self._lines.borrowed() as connection:
+            return await asking.rows(connection, query, **values)
+
+    async def row(self, query: str, /, **values: Value) -> Row | None:
+        async with self._lines.borrowed() as connection:
+            return await asking.row(connection, query, **values)
+
+    async def value(self, query: str, /, **values: Value) -> Any:
+        async with self._lines.borrowed() as connection:
+            return await asking.value(connection, query, **values)
+
+    async def bodies(self, query: str, /, **values: Value) -> tuple[bytes, ...]:
+        async with self._lines.borrowed() as connection:
+            return await asking.bodies(connection, query, **values)
+
+    async def load(self, queue: QueueId) -> LoadedQueue:
+        async with self._lines.at_one_moment() as connection:
+            version = await asking.value(connection, "version", queue=queue)
+            if version is None:
+                raise LookupError(f"There is no queue {queue}.")
+            return LoadedQueue(
+                version=version,
+                facts=await _facts(connection, "facts", queue=queue),
+                stays=await asking.bodies(connection, "live_stays", queue=queue),
+                runs=await asking.bodies(connection, "live_runs", queue=queue),
+            )
+
+    async def changes(self, queue: QueueId, after: int) -> Changes | None:
+        async with self._lines.at_one_moment() as connection:
+            version = await asking.value(connection, "version", queue=queue)
+            if version is None or not version - REMEMBERED_TURNS <= after <= version:
+                return None
+            return Changes(
+                version=version,
+                facts=await _facts(connection, "facts_since", queue=queue, after=after),
+                stays=await _changed(connection, "stays_since", queue=queue, after=after),
+                runs=await _changed(connection, "runs_since", queue=queue, after=after),
+            )
+
+
+async def _facts(connection: Connection, query: str, /, **values: Value) -> tuple[Fact, ...]:
+    return tuple(map(fact_of, await asking.rows(connection, query, **values)))
+
+
+async def _changed(connection: Connection, query: str, /, **values: Value) -> tuple[Changed, ...]:
+    return tuple(map(changed_of, await asking.rows(connection, query, **values)))

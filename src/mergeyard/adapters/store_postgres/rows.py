@@ -1,0 +1,84 @@
+"""Makes values out of rows, in the order in which the queries name their columns."""
+
+from functools import lru_cache
+
+import msgspec
+
+from mergeyard.adapters.store_postgres.handles import Row
+from mergeyard.adapters.store_postgres.text import restored
+from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.tokens import Scope, Token
+from mergeyard.ports.sharing import Duty
+from mergeyard.ports.store import Changed, Figure, StoredEntry, StoredQueue
+from mergeyard.ports.writes import Answer, Fact
+
+SCOPES = msgspec.json.Decoder(frozenset[Scope])
+REPOS = msgspec.json.Decoder(frozenset[Repo])
+
+
+def queue_of(row: Row) -> StoredQueue:
+    queue, host, owner, name, branch, version = row
+    return StoredQueue(queue, QueueKey(repo_of((host, owner, name)), restored(branch)), version)
+
+
+def repo_of(row: Row) -> Repo:
+    host, owner, name = map(restored, row)
+    return Repo(host, owner, name)
+
+
+def fact_of(row: Row) -> Fact:
+    shelf, key, body = row
+    return Fact(restored(shelf), restored(key), body)
+
+
+def changed_of(row: Row) -> Changed:
+    live, body = row
+    return Changed(live, body)
+
+
+def entry_of(row: Row) -> StoredEntry:
+    seq, queue, token, body = row
+    return StoredEntry(seq, queue, token, body)
+
+
+def figure_of(row: Row) -> Figure:
+    queue, source, to, bisecting, in_state, in_queue, first_run = row
+    return Figure(queue, source, to, bisecting, in_state, in_queue, first_run)
+
+
+def status_of(row: Row) -> Status:
+    context, state, at, url, description = row
+    return Status(
+        context=restored(context),
+        state=StatusState(state),
+        at=at,
+        url=restored(url),
+        description=restored(description),
+    )
+
+
+def answer_of(row: Row) -> Answer:
+    token, key, digest, body, at = row
+    return Answer(restored(token), restored(key), digest, body, at)
+
+
+def duty_of(row: Row) -> Duty:
+    *repo, fence = row
+    return Duty(repo_of(tuple(repo)), fence)
+
+
+@lru_cache(maxsize=256)
+def token_of(row: Row) -> Token:
+    """Remembered by all that the row says: whatever is changed in it makes another token."""
+    token, name, digest, scopes, repos, created_at, expires_at, revoked_at = row
+    return Token(
+        id=restored(token),
+        name=restored(name),
+        digest=digest,
+        scopes=SCOPES.decode(scopes),
+        repos=REPOS.decode(repos),
+        created_at=created_at,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+    )

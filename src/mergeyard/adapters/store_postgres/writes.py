@@ -1,0 +1,117 @@
+"""Puts each kind of write into statements. Whoever calls them holds a transaction."""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mergeyard.adapters.store_postgres.asking import rows, value
+from mergeyard.adapters.store_postgres.handles import Connection, Value
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.tokens import Token
+from mergeyard.ports.store import Answered, Outrun, Relieved, Taken
+from mergeyard.ports.writes import (
+    AppendEntries,
+    CreateQueue,
+    DeleteQueue,
+    EntryRow,
+    ForgetAnswers,
+    KeepAnswer,
+    KeepStatus,
+    KeepTargets,
+    ProveDuty,
+    RunRow,
+    SaveToken,
+    SaveTurn,
+    StayRow,
+    Write,
+)
+
+REMEMBERED_TURNS = 1000
+"""For so many turns it is known which facts they dropped."""
+
+
+async def perform(connection: Connection, write: Write) -> None:
+    match write:
+        case SaveTurn():
+            await save_turn(connection, write)
+        case AppendEntries():
+            await rows(connection, "append_entries", **columns(EntryRow, write.entries))
+        case ProveDuty():
+            await prove_duty(connection, write)
+        case KeepAnswer():
+            await keep_answer(connection, write)
+        case KeepStatus():
+            report = {**asdict(write.repo), "sha": write.sha, **asdict(write.status)}
+            await rows(connection, "keep_status", **report)
+        case KeepTargets():
+            await rows(connection, "keep_targets", **asdict(write))
+        case CreateQueue():
+            await create_queue(connection, write)
+        case DeleteQueue():
+            await delete_queue(connection, write)
+        case ForgetAnswers():
+            await rows(connection, "forget_answers", **asdict(write))
+        case SaveToken():
+            await save_token(connection, write.token)
+        case _:
+            assert_never(write)
+
+
+async def save_turn(connection: Connection, turn: SaveTurn) -> None:
+    facts = {(fact.shelf, fact.key): fact.body for fact in turn.facts}
+    kept = [(*place, body) for place, body in facts.items() if body is not None]
+    gone = [place for place, body in facts.items() if body is None]
+    stays = {stay.ticket: stay for stay in turn.stays}
+    runs = {run.id: run for run in turn.runs}
+    taken = await value(
+        connection,
+        "save_turn",
+        queue=turn.queue,
+        version=turn.version,
+        forget_until=turn.version - REMEMBERED_TURNS,
+        fact_shelf=[shelf for shelf, _, _ in kept],
+        fact_key=[key for _, key, _ in kept],
+        fact_body=[body for _, _, body in kept],
+        gone_shelf=[shelf for shelf, _ in gone],
+        gone_key=[key for _, key in gone],
+        **columns(StayRow, stays.values(), "stay_"),
+        **columns(RunRow, runs.values(), "run_"),
+    )
+    if not taken:
+        raise Outrun(f"Version {turn.version} of queue {turn.queue} does not follow the one that is stored.")
+
+
+def columns(kind: type[Struct], parts: Iterable[Struct], prefix: str = "") -> dict[str, Sequence[Value]]:
+    """Field by field what all of them hold, as one statement takes many rows at once."""
+    told = tuple(parts)
+    return {f"{prefix}{field}": [getattr(part, field) for part in told] for field in kind.__struct_fields__}
+
+
+async def create_queue(connection: Connection, queue: CreateQueue) -> None:
+    repo, branch = queue.key.repo, queue.key.branch
+    if not await value(connection, "create_queue", **asdict(repo), id=queue.id, branch=branch, at=queue.at):
+        raise Taken(f"There is a queue for {queue.key} already.")
+
+
+async def delete_queue(connection: Connection, queue: DeleteQueue) -> None:
+    if not await value(connection, "delete_queue", **asdict(queue)):
+        raise Outrun(f"Queue {queue.id} is there no more, or not at version {queue.version}.")
+
+
+async def prove_duty(connection: Connection, duty: ProveDuty) -> None:
+    if not await value(connection, "prove_duty", **asdict(duty.repo), replica=duty.replica, fence=duty.fence):
+        raise Relieved(f"{duty.replica} does not work for {duty.repo} under fence {duty.fence} any more.")
+
+
+async def keep_answer(connection: Connection, kept: KeepAnswer) -> None:
+    if not await value(connection, "keep_answer", **asdict(kept.answer), unless_since=kept.unless_since):
+        raise Answered(f"Request {kept.answer.key} of token {kept.answer.token} was answered already.")
+
+
+async def save_token(connection: Connection, token: Token) -> None:
+    scopes = msgspec.json.encode(sorted(token.scopes)).decode()
+    repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
+    await rows(connection, "save_token", **{**asdict(token), "scopes": scopes, "repos": repos})

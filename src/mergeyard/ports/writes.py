@@ -1,0 +1,158 @@
+"""What is to be written, as values: the store writes all that it is given at once, or nothing of it."""
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.states import PrState, RunStatus
+from mergeyard.domain.statuses import Status
+from mergeyard.domain.tokens import Token
+
+
+class Fact(Struct, frozen=True):
+    """One piece of a queue. Without a body it is there no more."""
+
+    shelf: str
+    key: str
+    body: bytes | None
+
+
+class StayRow(Struct, frozen=True, kw_only=True):
+    """One stay of a pull request, live or ended; the body is all of it."""
+
+    ticket: Ticket
+    number: PrNumber
+    branch: str
+    state: PrState
+    submitted_at: Instant
+    live: bool
+    body: bytes
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """One run, from its plan on. It stays after the queue has let go of it (`live` no more)."""
+
+    id: RunId
+    status: RunStatus
+    started_at: Instant | None
+    decided_at: Instant | None
+    live: bool
+    body: bytes
+
+
+class EntryRow(Struct, frozen=True, kw_only=True):
+    """One entry of the journal, with what lists and figures ask for beside the whole of it."""
+
+    queue: QueueId | None
+    at: Instant
+    kind: str
+    """The tag of the entry's struct."""
+    actor: str
+    token: str | None
+    ticket: Ticket | None = None
+    number: PrNumber | None = None
+    source: str | None = None
+    to: str | None = None
+    reason: str | None = None
+    bisecting: bool = False
+    """It happened beside the line, in a bisection."""
+    in_state: int | None = None
+    """Milliseconds that it had been in the state it left."""
+    in_queue: int | None = None
+    """Milliseconds since it was admitted."""
+    first_run: bool = False
+    """It was tested for the first time in this stay."""
+    body: bytes
+
+
+class CreateQueue(Struct, frozen=True):
+    id: QueueId
+    key: QueueKey
+    at: Instant
+
+
+class DeleteQueue(Struct, frozen=True):
+    """It is found no more; its stays, runs and entries remain under its id. Refused (`Outrun`) at another version."""
+
+    id: QueueId
+    version: int
+    at: Instant
+
+
+class SaveTurn(Struct, frozen=True, kw_only=True):
+    """What one turn changed. Refused (`Outrun`) when the queue's version is not `version - 1`."""
+
+    queue: QueueId
+    version: int
+    facts: tuple[Fact, ...] = ()
+    stays: tuple[StayRow, ...] = ()
+    runs: tuple[RunRow, ...] = ()
+
+
+class AppendEntries(Struct, frozen=True):
+    entries: tuple[EntryRow, ...]
+
+
+class KeepTargets(Struct, frozen=True):
+    queue: QueueId
+    number: PrNumber
+    head: Sha
+    body: bytes
+    at: Instant
+
+
+class KeepStatus(Struct, frozen=True):
+    repo: Repo
+    sha: Sha
+    status: Status
+
+
+class Answer(Struct, frozen=True):
+    """What a request with an idempotency key was answered."""
+
+    token: str
+    key: str
+    digest: bytes
+    """Of path and body."""
+    body: bytes
+    at: Instant
+
+
+class KeepAnswer(Struct, frozen=True):
+    """Refused (`Answered`) when there is one already that was given at this time or later."""
+
+    answer: Answer
+    unless_since: Instant
+
+
+class ForgetAnswers(Struct, frozen=True):
+    before: Instant
+
+
+class ProveDuty(Struct, frozen=True):
+    """Writes nothing. Refused (`Relieved`) unless this replica still works for the repository, under this fence."""
+
+    replica: str
+    repo: Repo
+    fence: int
+
+
+class SaveToken(Struct, frozen=True):
+    """New, or as it is now."""
+
+    token: Token
+
+
+Write = (
+    CreateQueue
+    | DeleteQueue
+    | SaveTurn
+    | AppendEntries
+    | KeepTargets
+    | KeepStatus
+    | KeepAnswer
+    | ForgetAnswers
+    | ProveDuty
+    | SaveToken
+)

@@ -1,0 +1,1 @@
+"""What a store must hold to that several replicas share."""

@@ -1,0 +1,138 @@
+"""Every form that a database ever had can be brought to the present one, with all that is in it, by many at once."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from asyncpg import PostgresSyntaxError  # pyright: ignore[reportMissingTypeStubs]
+
+from mergeyard.adapters.store_postgres.asking import rows
+from mergeyard.adapters.store_postgres.connecting import connect_one
+from mergeyard.adapters.store_postgres.migrating import MIGRATIONS, Migration, apply, form
+from mergeyard.adapters.store_postgres.store import PostgresStore
+from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.states import PrState
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.tokens import Scope, Token
+from mergeyard.ports.sharing import Duty
+from mergeyard.ports.store import Changed, Changes, Figure, Page, StoredQueue, StoreTrouble
+from mergeyard.ports.writes import Answer, AppendEntries, Fact
+from tests.contract.sharing.given import AT_ONCE, LONG, all_opened
+from tests.contract.store.given import a_queue, a_run, a_turn, an_entry, opened
+from tests.support.asynchronous import asynchronous
+from tests.support.postgres import ask
+
+FOLDER = Path(__file__).parent
+POPULATED = sorted(FOLDER.glob("populated_*.sql"))
+REPO = Repo("git.local", "acme", "app")
+QUEUE = QueueId("q1")
+
+every_form = pytest.mark.parametrize("populated", POPULATED, ids=lambda path: path.stem)
+
+
+def number_of(populated: Path) -> int:
+    return int(populated.stem.removeprefix("populated_"))
+
+
+async def populate(url: str, populated: Path) -> None:
+    """As a version of Mergeyard that knew only so many forms would have left it."""
+    connection = await connect_one(url)
+    await rows(connection, "make_list_of_migrations")
+    for migration in MIGRATIONS[: number_of(populated)]:
+        await apply(connection, migration)
+    await connection.execute(populated.read_text())
+    await connection.close()
+
+
+def test_migrations_are_numbered_from_one_without_a_gap():
+    assert [migration.number for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
+
+
+def test_every_form_has_a_populated_database_to_try():
+    assert [number_of(populated) for populated in POPULATED] == [migration.number for migration in MIGRATIONS]
+
+
+@every_form
+@asynchronous
+async def test_a_populated_database_keeps_its_queue(populated: Path, url: str):
+    await populate(url, populated)
+    async with opened(PostgresStore(url)) as store:
+        assert await store.queues() == (StoredQueue(QUEUE, QueueKey(REPO, "main"), 7),)
+        loaded = await store.load(QUEUE)
+        assert loaded.facts == (Fact("batch", "1", b"{}"), Fact("queue", "", b"{}"))
+        assert (loaded.version, loaded.stays, loaded.runs) == (7, (b"stay 2",), (b"run 2",))
+        assert await store.stays(QUEUE, Page(take=9, state=PrState.FAILED)) == (b"stay 1",)
+        assert await store.last_stay(QueueId("q0"), PrNumber(5)) == b"old stay"
+        assert await store.decided_runs(QUEUE, Instant(300), Instant(400)) == (b"run 1",)
+        assert await store.run(QUEUE, RunId("r1")) == b"run 1"
+        assert await store.changes(QUEUE, 4) == Changes(
+            version=7,
+            facts=(Fact("batch", "0", None), Fact("batch", "1", b"{}"), Fact("queue", "", b"{}")),
+            stays=(Changed(True, b"stay 2"),),
+            runs=(Changed(True, b"run 2"),),
+        )
+
+
+@every_form
+@asynchronous
+async def test_a_populated_database_keeps_what_was_told_and_reported(populated: Path, url: str):
+    await populate(url, populated)
+    async with opened(PostgresStore(url)) as store:
+        assert [entry.body for entry in await store.entries(QUEUE, 0, 9)] == [b"one", b"two", b"three"]
+        assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1))] == [b"two", b"one"]
+        assert await store.figures([QUEUE], Instant(311)) == (
+            Figure(QUEUE, "pending", "testing", False, 1, None, True),
+        )
+        assert await store.targets(QUEUE, PrNumber(5), Sha("aaaa")) == b"targets"
+        green = Status(context="unit", state=StatusState.SUCCESS, at=Instant(314), description="green")
+        assert await store.statuses(REPO, Sha("bbbb")) == (green,)
+        assert await store.answer("t1", "k1") == Answer("t1", "k1", b"\0", b"answer", Instant(310))
+        scopes, repos = frozenset({Scope.READ, Scope.SUBMIT}), frozenset({REPO})
+        token = Token(id="t1", name="ci", digest=b"\1", scopes=scopes, repos=repos, created_at=Instant(90))
+        assert await store.token(b"\1") == token
+
+
+@every_form
+@asynchronous
+async def test_work_goes_on_in_a_populated_database(populated: Path, url: str):
+    await populate(url, populated)
+    async with opened(PostgresStore(url)) as store:
+        await store.enlist("one", LONG)
+        assert await store.claim("one", 9, (), AT_ONCE) == (Duty(REPO, 5),)
+        await store.commit(a_turn(8, a_run("r3", body=b"run 3")), AppendEntries((an_entry("four"),)))
+        assert (await store.load(QUEUE)).runs == (b"run 2", b"run 3")
+        assert [entry.body for entry in await store.entries(QUEUE, 0, 9)][-1] == b"four"
+
+
+@asynchronous
+async def test_replicas_that_open_a_new_database_at_once_agree_on_it(url: str):
+    stores = [PostgresStore(url) for _ in range(4)]
+    await asyncio.gather(*(store.open() for store in stores))
+    await stores[0].commit(a_queue())
+    assert {await store.queues() for store in stores} == {(StoredQueue(QUEUE, QueueKey(REPO, "main"), 0),)}
+    for store in stores:
+        await store.close()
+    assert await ask(url, "SELECT number FROM migrations") == [(migration.number,) for migration in MIGRATIONS]
+
+
+@asynchronous
+async def test_a_database_of_a_newer_version_is_refused_with_advice_and_left_as_it_is(url: str):
+    async with all_opened(PostgresStore(url)):
+        await ask(url, "INSERT INTO migrations VALUES (999, 'from_the_future')")
+    with pytest.raises(StoreTrouble, match="newer version of Mergeyard"):
+        await PostgresStore(url).open()
+    assert await ask(url, "SELECT max(number) FROM migrations") == [(999,)]
+
+
+@asynchronous
+async def test_a_migration_that_fails_leaves_nothing_of_itself(url: str):
+    async with opened(PostgresStore(url)):
+        connection = await connect_one(url)
+        with pytest.raises(PostgresSyntaxError):
+            async with connection.transaction():
+                await apply(connection, Migration(999, "broken", "CREATE TABLE half (done INTEGER); NONSENSE;"))
+        assert await form(connection) == MIGRATIONS[-1].number
+        assert await connection.fetch("SELECT to_regclass('half')") == [(None,)]
+        await connection.close()

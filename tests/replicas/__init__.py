@@ -1,0 +1,1 @@
+"""Several real replicas on one real PostgreSQL, together and against each other."""

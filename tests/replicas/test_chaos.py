@@ -1,0 +1,21 @@
+"""A short campaign of faults at random moments; `python -m tests.replicas` runs a long one."""
+
+from pathlib import Path
+
+from tests.replicas.faults import Faults
+from tests.replicas.world import World
+from tests.support.postgres import shared_server
+
+KILLS = 15
+
+
+def test_replicas_that_are_killed_and_stopped_again_and_again_keep_every_promise(tmp_path: Path):
+    world = World(tmp_path, shared_server().fresh_database(), seed=1)
+    faults = Faults(world.installation, seed=1)
+    try:
+        outcome = world.run(lambda: faults.rage(KILLS))
+    finally:
+        world.close()
+    print(f"{faults.toll}; {outcome}")
+    assert faults.toll.kills >= KILLS
+    assert outcome.merged > 0

@@ -1,0 +1,69 @@
+"""Finds who overtook whom: among those of one lane and one priority, nobody lands before one that was ready earlier.
+
+Only those count whose way was straight. Whoever was sent back, searched for a culprit, or shares a path with another
+and may have had to wait for it, can be overtaken rightly.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+
+from msgspec import Struct
+
+from tests.support.evidence import Evidence, Landing, Stay
+
+STRAIGHT = frozenset(
+    {"submitted", "ready", "test_run_started", "test_run_passed", "successor_passed", "merged_by_queue"}
+)
+
+
+class Arrival(Struct, frozen=True):
+    stay: Stay
+    submitted: str
+    ready: str
+    landed: tuple[int, int]
+    lanes: frozenset[str]
+
+    def may_not_be_overtaken_by(self, other: "Arrival") -> bool:
+        same = all(self.stay[name] == other.stay[name] for name in ("priorityValue", "skipTheLine", "noBatch"))
+        return same and self.ready < other.submitted and self.lanes_meet(other)
+
+    def lanes_meet(self, other: "Arrival") -> bool:
+        return not self.lanes or not other.lanes or not self.lanes.isdisjoint(other.lanes)
+
+
+def overtakings(evidence: Evidence) -> Iterator[str]:
+    for one, another in combinations(_arrivals(evidence), 2):
+        for earlier, later in ((one, another), (another, one)):
+            if earlier.may_not_be_overtaken_by(later) and later.landed < earlier.landed:
+                yield f"{evidence.name(later.stay['id'])} overtook {evidence.name(earlier.stay['id'])}"
+
+
+def _arrivals(evidence: Evidence) -> list[Arrival]:
+    landings = {stay["id"]: landing for landing in evidence.landings for stay in evidence.stays_in(landing)}
+    paths = {
+        name: evidence.paths_changed_by(stay, upon=landings[name].old if name in landings else evidence.tip)
+        for name, stay in evidence.stays.items()
+    }
+    touched = Counter(path for changed in paths.values() for path in changed)
+    return [
+        _arrival(evidence, landing, evidence.stays[name])
+        for name, landing in landings.items()
+        if _went_straight(evidence.stays[name]) and all(touched[path] == 1 for path in paths[name])
+    ]
+
+
+def _went_straight(stay: Stay) -> bool:
+    reasons = {moment["reason"] for moment in stay.get("timeline", ())}
+    return {"submitted", "ready", "merged_by_queue"} <= reasons <= STRAIGHT
+
+
+def _arrival(evidence: Evidence, landing: Landing, stay: Stay) -> Arrival:
+    moments = {moment["reason"]: moment["at"] for moment in stay["timeline"]}
+    return Arrival(
+        stay=stay,
+        submitted=moments["submitted"],
+        ready=moments["ready"],
+        landed=evidence.place_of(landing, stay),
+        lanes=evidence.lanes_of(stay),
+    )
