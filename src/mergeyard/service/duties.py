@@ -50,7 +50,7 @@ class Duties:
 
     def covers(self, repo: Repo) -> bool:
         """A process that was stopped and woken late knows by the time that its duties may be somebody else's."""
-        return self._replica is None or (repo in self._fences and self._clock.now() < self._until)
+        return self._replica is None or (repo in self._fences and self.valid)
 
     def proof(self, repo: Repo) -> tuple[Write, ...]:
         """To be written along with what was done on duty, so that nothing is written when that is over."""
@@ -71,9 +71,14 @@ class Duties:
         self._fences = {}
 
     @property
+    def valid(self) -> bool:
+        """Whether it reported lately enough to be believed."""
+        return self._clock.now() < self._until
+
+    @property
     def lapsed(self) -> bool:
         """Nobody was told of anything since then, even if all of it comes back."""
-        return bool(self._fences) and self._clock.now() >= self._until
+        return bool(self._fences) and not self.valid
 
     def last_until(self, instant: Instant) -> None:
         self._until = instant

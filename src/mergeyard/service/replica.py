@@ -71,8 +71,8 @@ class Replica:
         await self.report()
 
     def ready(self) -> None:
-        if self._name is None:
-            raise Refused(Code.INTERNAL_ERROR, "This replica could not report for work yet: is the database there?")
+        if self._name is None or not self._duties.valid:
+            raise Refused(Code.INTERNAL_ERROR, "This replica cannot report for work: see its log for the reason.")
 
     async def resign(self) -> None:
         """Others take over at once."""

@@ -12,7 +12,7 @@ from asyncpg import exceptions as e  # pyright: ignore[reportMissingTypeStubs]
 
 from mergeyard.adapters.store_postgres.asking import rows
 from mergeyard.adapters.store_postgres.lines import Lines
-from mergeyard.adapters.store_postgres.writes import perform
+from mergeyard.adapters.store_postgres.writes import joined, perform
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.ports.writes import (
@@ -64,10 +64,16 @@ class Committer:
         raise StoreTrouble(f"{self._lines.place} is too busy: others came in between, again and again.") from crossed
 
     async def _write(self, writes: Sequence[Write]) -> None:
+        """One statement is a transaction by itself, and saves two ways to the server and back."""
+        whole, held = joined(writes), to_hold(writes)
+        if len(whole) == 1 and not held:
+            async with self._lines.borrowed() as connection:
+                await perform(connection, whole[0])
+            return
         async with self._lines.borrowed() as connection, connection.transaction():
-            if held := to_hold(writes):
+            if held:
                 await rows(connection, "hold_queues", queues=held)
-            for write in writes:
+            for write in whole:
                 await perform(connection, write)
 
 

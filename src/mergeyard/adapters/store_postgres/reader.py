@@ -1,15 +1,15 @@
 """Reads: single things, lists, and whole queues as of one moment."""
 
+from collections import defaultdict
 from typing import Any
 
 from mergeyard.adapters.store_postgres import asking
-from mergeyard.adapters.store_postgres.handles import Connection, Row, Value
+from mergeyard.adapters.store_postgres.handles import Row, Value
 from mergeyard.adapters.store_postgres.lines import Lines
-from mergeyard.adapters.store_postgres.rows import changed_of, fact_of
+from mergeyard.adapters.store_postgres.rows import fact_of
 from mergeyard.adapters.store_postgres.writes import REMEMBERED_TURNS
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import Changed, Changes, LoadedQueue
-from mergeyard.ports.writes import Fact
 
 
 class Reader:
@@ -39,27 +39,21 @@ class Reader:
                 raise LookupError(f"There is no queue {queue}.")
             return LoadedQueue(
                 version=version,
-                facts=await _facts(connection, "facts", queue=queue),
+                facts=tuple(map(fact_of, await asking.rows(connection, "facts", queue=queue))),
                 stays=await asking.bodies(connection, "live_stays", queue=queue),
                 runs=await asking.bodies(connection, "live_runs", queue=queue),
             )
 
     async def changes(self, queue: QueueId, after: int) -> Changes | None:
-        async with self._lines.at_one_moment() as connection:
-            version = await asking.value(connection, "version", queue=queue)
-            if version is None or not version - REMEMBERED_TURNS <= after <= version:
-                return None
-            return Changes(
-                version=version,
-                facts=await _facts(connection, "facts_since", queue=queue, after=after),
-                stays=await _changed(connection, "stays_since", queue=queue, after=after),
-                runs=await _changed(connection, "runs_since", queue=queue, after=after),
-            )
-
-
-async def _facts(connection: Connection, query: str, /, **values: Value) -> tuple[Fact, ...]:
-    return tuple(map(fact_of, await asking.rows(connection, query, **values)))
-
-
-async def _changed(connection: Connection, query: str, /, **values: Value) -> tuple[Changed, ...]:
-    return tuple(map(changed_of, await asking.rows(connection, query, **values)))
+        parts = defaultdict[str, list[Row]](list)
+        for kind, *part in await self.rows("changes", queue=queue, after=after):
+            parts[kind].append(tuple(part))
+        version = parts["queue"][0][0] if parts["queue"] else None
+        if version is None or not version - REMEMBERED_TURNS <= after <= version:
+            return None
+        return Changes(
+            version=version,
+            facts=tuple(fact_of((shelf, key, body)) for _, shelf, key, *_, body in parts["fact"]),
+            stays=tuple(Changed(live, body) for *_, live, body in parts["stay"]),
+            runs=tuple(Changed(live, body) for *_, live, body in parts["run"]),
+        )

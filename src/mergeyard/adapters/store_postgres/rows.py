@@ -10,7 +10,7 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.ports.sharing import Duty
-from mergeyard.ports.store import Changed, Figure, StoredEntry, StoredQueue
+from mergeyard.ports.store import Figure, StoredEntry, StoredQueue
 from mergeyard.ports.writes import Answer, Fact
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
@@ -30,11 +30,6 @@ def repo_of(row: Row) -> Repo:
 def fact_of(row: Row) -> Fact:
     shelf, key, body = row
     return Fact(restored(shelf), restored(key), body)
-
-
-def changed_of(row: Row) -> Changed:
-    live, body = row
-    return Changed(live, body)
 
 
 def entry_of(row: Row) -> StoredEntry:

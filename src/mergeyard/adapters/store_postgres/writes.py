@@ -33,10 +33,35 @@ REMEMBERED_TURNS = 1000
 """For so many turns it is known which facts they dropped."""
 
 
-async def perform(connection: Connection, write: Write) -> None:
+class ToldTurn(Struct, frozen=True):
+    """A turn and what the journal tells of it: one statement writes both."""
+
+    turn: SaveTurn
+    entries: tuple[EntryRow, ...]
+
+
+def joined(writes: Sequence[Write]) -> list[Write | ToldTurn]:
+    """Entries that follow the turn that they tell of become part of it."""
+    whole = list[Write | ToldTurn]()
+    for write in writes:
+        turn = whole[-1] if whole else None
+        if isinstance(write, AppendEntries) and isinstance(turn, SaveTurn) and _is_about(write, turn):
+            whole[-1] = ToldTurn(turn, write.entries)
+        else:
+            whole.append(write)
+    return whole
+
+
+def _is_about(entries: AppendEntries, turn: SaveTurn) -> bool:
+    return all(entry.queue == turn.queue for entry in entries.entries)
+
+
+async def perform(connection: Connection, write: Write | ToldTurn) -> None:
     match write:
+        case ToldTurn():
+            await save_turn(connection, write.turn, write.entries)
         case SaveTurn():
-            await save_turn(connection, write)
+            await save_turn(connection, write, ())
         case AppendEntries():
             await rows(connection, "append_entries", **columns(EntryRow, write.entries))
         case ProveDuty():
@@ -60,7 +85,7 @@ async def perform(connection: Connection, write: Write) -> None:
             assert_never(write)
 
 
-async def save_turn(connection: Connection, turn: SaveTurn) -> None:
+async def save_turn(connection: Connection, turn: SaveTurn, entries: Iterable[EntryRow]) -> None:
     facts = {(fact.shelf, fact.key): fact.body for fact in turn.facts}
     kept = [(*place, body) for place, body in facts.items() if body is not None]
     gone = [place for place, body in facts.items() if body is None]
@@ -79,6 +104,7 @@ async def save_turn(connection: Connection, turn: SaveTurn) -> None:
         gone_key=[key for _, key in gone],
         **columns(StayRow, stays.values(), "stay_"),
         **columns(RunRow, runs.values(), "run_"),
+        **columns(EntryRow, entries, "entry_"),
     )
     if not taken:
         raise Outrun(f"Version {turn.version} of queue {turn.queue} does not follow the one that is stored.")

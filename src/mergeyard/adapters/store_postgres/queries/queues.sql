@@ -75,17 +75,6 @@ SELECT version FROM queues WHERE id = :queue AND deleted_at IS NULL;
 -- All facts of a queue.
 SELECT shelf, key, body FROM facts WHERE queue = :queue ORDER BY shelf, key;
 
--- name: facts_since
--- What was written after a version, and, without a body, what was dropped after it and did not come back.
-SELECT shelf, key, body FROM facts WHERE queue = :queue AND version > :after
-UNION ALL
-SELECT DISTINCT shelf, key, NULL::bytea FROM dropped
-WHERE queue = :queue AND version > :after AND NOT EXISTS (
-    SELECT 1 FROM facts
-    WHERE facts.queue = dropped.queue AND facts.shelf = dropped.shelf AND facts.key = dropped.key
-)
-ORDER BY shelf, key;
-
 -- name: beat
 -- Writes something that means nothing, to see whether writing works.
 UPDATE pulse SET beat = beat + 1;

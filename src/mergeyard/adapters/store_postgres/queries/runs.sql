@@ -2,10 +2,6 @@
 -- What the queue has not let go of, in the order of planning.
 SELECT body FROM runs WHERE queue = :queue AND live ORDER BY place;
 
--- name: runs_since
--- Runs that were written after a version, live or not, in the order of planning.
-SELECT live, body FROM runs WHERE queue = :queue AND version > :after ORDER BY place;
-
 -- name: run
 -- One run, live or not.
 SELECT body FROM runs WHERE queue = :queue AND id = :id;

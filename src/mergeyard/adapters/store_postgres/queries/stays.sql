@@ -2,10 +2,6 @@
 -- What the queue holds now, in the order of submission.
 SELECT body FROM stays WHERE queue = :queue AND live ORDER BY ticket;
 
--- name: stays_since
--- Stays that were written after a version, live or not, in the order of submission.
-SELECT live, body FROM stays WHERE queue = :queue AND version > :after ORDER BY ticket;
-
 -- name: stay
 -- One stay.
 SELECT body FROM stays WHERE queue = :queue AND ticket = :ticket;

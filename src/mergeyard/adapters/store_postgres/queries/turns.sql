@@ -1,5 +1,5 @@
 -- name: save_turn
--- All that one turn changed, or nothing when somebody else took this turn.
+-- All that one turn changed, with what the journal tells of it, or nothing when somebody else took this turn.
 -- One statement, because the queue stays locked until the commit, and each further one would be a way to the server
 -- and back. Whoever waits for the lock is outrun afterwards: PostgreSQL looks at the version again.
 WITH turn AS (
@@ -56,5 +56,37 @@ ran AS (
         live = excluded.live,
         body = excluded.body,
         version = excluded.version
+),
+told AS (
+    INSERT INTO journal (
+        queue, at, kind, actor, token, ticket, number, source, to_state, reason,
+        bisecting, in_state, in_queue, first_run, body
+    )
+    SELECT turn.id, entry.*
+    FROM turn, unnest(
+        :entry_at::bigint[], :entry_kind::text[], :entry_actor::text[], :entry_token::text[], :entry_ticket::bigint[],
+        :entry_number::bigint[], :entry_source::text[], :entry_to::text[], :entry_reason::text[],
+        :entry_bisecting::boolean[], :entry_in_state::bigint[], :entry_in_queue::bigint[],
+        :entry_first_run::boolean[], :entry_body::bytea[]
+    ) AS entry
 )
 SELECT true FROM turn;
+
+-- name: changes
+-- All that was written to a queue after a version, as of one moment, because it is one statement: its version, facts
+-- that were kept or, without a body, dropped and did not come back, and stays and runs, live or not.
+SELECT 'queue' AS kind, version, NULL AS shelf, NULL AS key, 0::bigint AS place, true AS live, NULL::bytea AS body
+FROM queues WHERE id = :queue AND deleted_at IS NULL
+UNION ALL
+SELECT 'fact', version, shelf, key, 0, true, body FROM facts WHERE queue = :queue AND version > :after
+UNION ALL
+SELECT DISTINCT 'fact', 0::bigint, shelf, key, 0::bigint, false, NULL::bytea FROM dropped
+WHERE queue = :queue AND version > :after AND NOT EXISTS (
+    SELECT 1 FROM facts
+    WHERE facts.queue = dropped.queue AND facts.shelf = dropped.shelf AND facts.key = dropped.key
+)
+UNION ALL
+SELECT 'stay', version, NULL, NULL, ticket, live, body FROM stays WHERE queue = :queue AND version > :after
+UNION ALL
+SELECT 'run', version, NULL, NULL, place, live, body FROM runs WHERE queue = :queue AND version > :after
+ORDER BY kind, shelf, key, place;
