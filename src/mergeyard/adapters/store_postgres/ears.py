@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+import structlog
+
 from mergeyard.adapters.store_postgres.connecting import connect_one
 from mergeyard.adapters.store_postgres.handles import Connection
 from mergeyard.adapters.store_postgres.trouble import told_in_words
 from mergeyard.ports.sharing import Hear
 from mergeyard.ports.store import StoreTrouble
+
+log = structlog.get_logger()
 
 CHANNEL = "mergeyard"
 SECONDS_BETWEEN_PROOFS = 5.0
@@ -61,7 +65,9 @@ class Ears:
         try:
             await self._prick_up()
             await self._on_deaf_ears()
-        except StoreTrouble:
+        except Exception as error:  # whatever it is: nobody would notice ears that gave up
+            if not isinstance(error, StoreTrouble):
+                log.error("nobody listens to the other replicas", exc_info=error)
             await self._hang_up()
             return False
         return True
