@@ -18,7 +18,7 @@ from tests.replicas.faults import Faults, Toll
 from tests.replicas.world import Outcome, World
 from tests.support.postgres import shared_server
 
-KILLS_PER_WORLD = 20
+KILLS_PER_WORLD = 25
 
 
 def campaign(kills: int, seed: int, replicas: int) -> tuple[Toll, Outcome]:

@@ -14,7 +14,7 @@ from tests.replicas.installation import Installation
 from tests.support.host_log import TEST_BRANCHES, Fate, Moment
 from tests.support.replicas import Replica
 
-LONGEST_PEACE = 4.0
+LONGEST_PEACE = 3.0
 """Seconds between two faults, and in an ambush."""
 SHORT_STOP, LONG_STOP = (0.05, 2.0), (11.0, 14.0)
 """Seconds; a lease lasts ten."""

@@ -39,9 +39,9 @@ def test_a_replica_whose_listening_connection_is_cut_again_and_again_still_follo
 def speechless() -> str:
     """A database in which nobody can call out."""
     server = shared_server()
-    name = "speechless"
+    name = server.fresh_database().rpartition("/")[2]
     server.run(f"CREATE ROLE {name} LOGIN")
-    server.run(f"CREATE DATABASE {name} OWNER {name}")
+    server.run(f"ALTER DATABASE {name} OWNER TO {name}")
     server.run(FORBID_WORDS, name)
     return server.url(name, user=name)
 

@@ -185,9 +185,6 @@ class Evidence:
 
     # The answers
 
-    def is_red(self, commit: Sha) -> bool:
-        return self._ci.verdict(commit) == "failure"
-
     def passed(self, commit: Sha) -> set[str]:
         """What was ever reported as a success for a commit."""
         return self._ci.passed[commit]

@@ -82,9 +82,6 @@ class Replicas:
     def __getitem__(self, at: int) -> Replica:
         return self._all[at]
 
-    def __len__(self) -> int:
-        return len(self._all)
-
     def start(self) -> None:
         """Those that do not run, all at once."""
         down = [replica for replica in self if not replica.alive]
