@@ -23,12 +23,13 @@ run: setup ## Start the server, with the settings of mergeyard.toml if there is 
 demo: setup ## Watch a real server at work, in the terminal; EXIT=1 leaves at the end.
 	@$(BIN)/mergeyard demo $(if $(EXIT),--exit)
 
-# What decides must be covered to the last branch; measuring that slows all others down, so they run apart.
+# What decides must be covered to the last branch; measuring that slows all others down, so they run apart. Of those
+# many wait for processes and leases, so there is one more of them at a time than two processors would carry.
 DECIDING := tests/unit/domain tests/unit/engine tests/story tests/model/test_planted.py
 
 test: lint types storeys ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
 	$(BIN)/pytest -n auto --dist worksteal $(DECIDING) --cov
-	$(BIN)/pytest -n auto --dist worksteal $(DECIDING:%=--ignore %)
+	$(BIN)/pytest -n 3 --dist load $(DECIDING:%=--ignore %)
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check

@@ -16,7 +16,8 @@ def drawn(numbers: Mapping[str, float]) -> Table:
         table.add_row(title, _number(numbers[ours]), against, _number(numbers[theirs]), shown)
     table.add_section()
     for title, name in SHOWN.items():
-        table.add_row(title, _number(numbers[name]))
+        if name in numbers:
+            table.add_row(title, _number(numbers[name]))
     return table
 
 

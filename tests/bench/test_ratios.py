@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.config import Mode
-from tests.bench import branching, placement, replicating, service_table, serving, turns
+from tests.bench import branching, placement, service_table, serving, turns
 from tests.bench.busy_server import Crowd
 from tests.bench.promises import AT_LEAST, AT_MOST, DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
 from tests.bench.yard import CONCURRENCY, Yard
@@ -41,7 +41,6 @@ def test_everything_that_the_service_promises_is_measured(tmp_path: Path):
     numbers = serving.measure(tmp_path, crowd, rounds=1)
     numbers |= branching.measure(tmp_path / "branches", (200, 400), repetitions=1)
     assert all(number > 0 for number in numbers.values())
-    numbers |= replicating.measure(tmp_path / "replicas", crowd, rounds=1)
     assert numbers.keys() >= AT_LEAST.keys() | AT_MOST.keys()
     assert service_table.drawn(numbers).row_count
 

@@ -12,7 +12,8 @@ from tests.support.patience import eventually
 from tests.support.replicas import Replica
 
 SECONDS_AFTER_A_DEATH = 15.0
-SECONDS_AFTER_A_CLEAN_END = 2.0
+SECONDS_AFTER_A_CLEAN_END = 5.0
+"""Half of a lease: whoever had to wait for its end would be later, however busy the machine is."""
 
 
 def other_than(replica: Replica, installation: Installation) -> Replica:
@@ -25,10 +26,11 @@ def test_after_a_death_another_replica_takes_over_within_15_seconds(install: Ins
     queue = installation.queue()
     queue.ci.working = False
     number = queue.open_pr({"a.txt": "1"})
-    installation.replicas.on_duty().kill()
+    victim = installation.replicas.on_duty()
+    victim.kill()
     killed_at = monotonic()
     queue.submit(number)
-    queue.wait_for("testing", number)
+    eventually(lambda: other_than(victim, installation).on_duty)
     took = monotonic() - killed_at
     print(f"taken over {took:.1f} s after a death")
     assert took <= SECONDS_AFTER_A_DEATH

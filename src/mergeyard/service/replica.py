@@ -26,7 +26,7 @@ log = structlog.get_logger()
 LASTING = 10_000
 """For so long a replica that reported may be silent before others take over. With the time that it takes somebody
 else to notice, a death is over within fifteen seconds."""
-REPORT_EVERY = 3000
+REPORT_EVERY = 2000
 HEAD_START = 500
 """For whoever has a mirror of the repository."""
 

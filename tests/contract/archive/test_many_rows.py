@@ -12,7 +12,7 @@ from tests.contract.archive.places import Place, sqlite
 from tests.contract.store.given import a_queue, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
-ROWS = 20_000
+ROWS = 5000
 WORDS = "as many words as people write about a change " * 20
 MEGABYTE = 1_000_000
 
@@ -30,7 +30,7 @@ def within(megabytes: int) -> Generator[None]:
 
 
 @asynchronous
-async def test_twenty_thousand_rows_move_through_little_memory(embedded: Place, shared: Place, tmp_path: Path):
+async def test_thousands_of_rows_move_through_little_memory(embedded: Place, shared: Place, tmp_path: Path):
     async with opened(embedded.store()) as store:
         await store.commit(a_queue())
         for _ in range(20):
