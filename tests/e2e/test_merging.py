@@ -39,8 +39,9 @@ def test_three_that_passed_one_after_another_land_in_one_update(build: Build, me
     premises = build(mergeMethod=method)
     premises.ci.working = False
     numbers = open_three(premises)
-    premises.submit(*numbers)
-    premises.wait_for("testing", *numbers)
+    for number in numbers:
+        premises.submit(number)
+        premises.wait_for("testing", number)
     for number in reversed(numbers):
         premises.ci.report(premises.branch_of(number), "success")
     premises.wait_for("merged", *numbers)
