@@ -20,7 +20,7 @@ PATIENCE = 180
 def demo(folder: Path, *options: str) -> Generator[subprocess.Popen[str]]:
     """With a temporary folder of its own, in which nothing may be left."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "mergeyard", "demo", *options],
+        ["env", "--default-signal=INT", sys.executable, "-m", "mergeyard", "demo", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
