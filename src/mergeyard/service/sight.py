@@ -135,7 +135,5 @@ class Sight:
 
 async def bring(site: Site, commit: Sha, ref: str) -> None:
     """Makes sure that the mirror holds a commit that this ref led to a moment ago."""
-    try:
-        await site.mirror.tree(commit)
-    except MissingObject:
+    if not await site.has(commit):
         await site.mirror.fetch([ref])

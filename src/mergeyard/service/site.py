@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
-from mergeyard.ports.git import Git, Mirror
+from mergeyard.ports.git import Git, Mirror, MissingObject
 from mergeyard.ports.host import Host
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.naming_branches import branch_ref
@@ -24,6 +25,14 @@ class Site(Struct, frozen=True, eq=False):
     @property
     def target_ref(self) -> str:
         return branch_ref(self.keeper.key.branch)
+
+    async def has(self, commit: Sha) -> bool:
+        """Whether the mirror holds it, or somebody must still bring it."""
+        try:
+            await self.mirror.tree(commit)
+        except MissingObject:
+            return False
+        return True
 
 
 class Sites:

@@ -15,6 +15,7 @@ from mergeyard.ports.writes import AppendEntries
 from tests.contract.store.given import QUEUE, REPO, a_queue, a_stay, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 from tests.support.postgres import PostgresServer
+from tests.support.waiting import come_true
 
 TAKEOVER_IN_SECONDS = 15
 
@@ -64,9 +65,7 @@ async def test_nothing_that_was_promised_is_lost_when_the_database_crashes_under
             promised.update({queue: (await store.load(queue)).version for queue in queues})
             goal = {queue: version + 20 for queue, version in promised.items()}
             turning = [asyncio.create_task(take_turns(queue)) for queue in queues]
-            async with asyncio.timeout(30):
-                while any(promised[queue] < goal[queue] for queue in queues):
-                    await asyncio.sleep(0.01)
+            await come_true(lambda goal=goal: all(promised[queue] >= goal[queue] for queue in queues))
             await asyncio.to_thread(server.crash)
             outcomes = await asyncio.gather(*turning, return_exceptions=True)
             assert {type(outcome) for outcome in outcomes} == {StoreTrouble}

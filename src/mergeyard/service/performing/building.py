@@ -118,21 +118,13 @@ async def _fetch_all(site: Site, task: BuildRun) -> None:
 
 async def _without_ground(site: Site, task: BuildRun) -> tuple[Event, ...]:
     """What it stands upon may have been in the mirror of another replica only, whose branch is deleted by now."""
-    if await _is_there(site, task.onto):
+    if await site.has(task.onto):
         return ()
     if task.onto != task.base:
         return (ChainLost(run=task.run),)
     if task.kind is RunKind.BISECTION:
         return (_refuse(task, task.members[0], BuildRefusal.CONFLICTS_WITH_STACK),)
     return (TargetTouched(),)
-
-
-async def _is_there(site: Site, commit: Sha) -> bool:
-    try:
-        await site.mirror.tree(commit)
-    except MissingObject:
-        return False
-    return True
 
 
 def _ask_about_members(task: BuildRun, error: MissingObject) -> tuple[Event, ...]:

@@ -18,7 +18,7 @@ async def with_what_is_left(site: Site, task: Land) -> Land:
     last = task.steps[-1]
     if task.tested_tip is None or await is_at_hand(site, task, last.commit):
         return task
-    if not await _is_there(site, task.tested_tip):
+    if not await site.has(task.tested_tip):
         return task
     own = await site.mirror.read(task.tested_tip)
     if (own.parents[:1], own.tree) != ((last.parent,), last.tree):
@@ -27,23 +27,15 @@ async def with_what_is_left(site: Site, task: Land) -> Land:
 
 
 async def is_at_hand(site: Site, task: Land, commit: Sha) -> bool:
-    if await _is_there(site, commit):
+    if await site.has(commit):
         return True
     heads = [site.host.head_ref(member.number) for member in task.members]
     await site.mirror.fetch([TEST_BRANCHES, *heads])
-    if await _is_there(site, commit):
+    if await site.has(commit):
         return True
     with suppress(MissingObject):
         await _make_again(site, task)
-    return await _is_there(site, commit)
-
-
-async def _is_there(site: Site, commit: Sha) -> bool:
-    try:
-        await site.mirror.tree(commit)
-    except MissingObject:
-        return False
-    return True
+    return await site.has(commit)
 
 
 async def _make_again(site: Site, task: Land) -> None:
