@@ -21,7 +21,7 @@ from mergeyard.domain.events import RunBuilt
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.runs import Member, RunKind
+from mergeyard.domain.runs import Member
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.tasks import BuildRun
 from mergeyard.ports.git import Mirror, Pushed, PushOutcome, RefUpdate
@@ -120,7 +120,6 @@ class Slipway:
         keeper = Keeper(QueueKey(REPO, "main"), queue, 0, SqliteStore(self._path / "none"), WallClock())
         task = BuildRun(
             run=run.id,
-            kind=RunKind.LINE,
             onto=self._onto,
             base=self._base,
             beneath=(),

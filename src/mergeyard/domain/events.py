@@ -132,7 +132,7 @@ class RunRefused(Happened, frozen=True):
     words: str = ""
 
 
-class ChainLost(Happened, frozen=True):
+class GroundLost(Happened, frozen=True):
     """Nobody has the commits any more that the run was to be built upon."""
 
     run: RunId
@@ -211,7 +211,7 @@ Event = (
     | HostFound
     | RunBuilt
     | RunRefused
-    | ChainLost
+    | GroundLost
     | BranchDeleted
     | HeadExamined
     | LandingComposed

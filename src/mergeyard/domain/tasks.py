@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
-from mergeyard.domain.runs import Member, RunKind, Step
+from mergeyard.domain.runs import Member, Step
 
 
 class ToDo(Struct, frozen=True, kw_only=True, tag=True):
@@ -28,7 +28,6 @@ class BuildRun(ToDo, frozen=True):
     """Merge the members onto `onto`, one by one, and push the test branch."""
 
     run: RunId
-    kind: RunKind
     onto: Sha
     base: Sha
     beneath: tuple[Member, ...]

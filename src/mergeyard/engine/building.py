@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from mergeyard.domain.events import REFUSAL_REASONS, BranchDeleted, BuildRefusal, ChainLost, RunBuilt, RunRefused
+from mergeyard.domain.events import REFUSAL_REASONS, BranchDeleted, BuildRefusal, GroundLost, RunBuilt, RunRefused
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
@@ -44,12 +44,18 @@ def record_refused(queue: Queue, event: RunRefused, now: Instant) -> Queue:
     return leaving.leave(queue, event.ticket, PrState.FAILED, reason, now, words=event.words)
 
 
-def record_chain_lost(queue: Queue, event: ChainLost) -> Queue:
-    """It is built anew from its base: other commits, but the same contents."""
+def record_ground_lost(queue: Queue, event: GroundLost, now: Instant) -> Queue:
+    """It is built anew from its base: other commits, but the same contents. Where the base itself is gone, so is
+    what was found out upon it."""
     run = queue.runs.get(event.run)
-    if run is None or run.status is not RunStatus.PREPARING or not run.chain:
+    if run is None or run.status is not RunStatus.PREPARING:
         return queue
-    return running.put(queue, replace(run, chain=()))
+    if run.chain:
+        return running.put(queue, replace(run, chain=()))
+    for bisection in queue.bisections:
+        if run.base in {bisection.base, bisection.red_run.base, *(queue.runs[probe].base for probe in bisection.runs)}:
+            queue = dissolving.dissolve(queue, bisection, bisection.members, Reason.TARGET_BRANCH_MOVED, now)
+    return looking.ask_for_target(queue)
 
 
 def record_deleted(queue: Queue, event: BranchDeleted) -> Queue:

@@ -54,8 +54,8 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return building.record_built(queue, event, now)
         case e.RunRefused():
             return building.record_refused(queue, event, now)
-        case e.ChainLost():
-            return building.record_chain_lost(queue, event)
+        case e.GroundLost():
+            return building.record_ground_lost(queue, event, now)
         case e.BranchDeleted():
             return building.record_deleted(queue, event)
         case e.HeadExamined():

@@ -73,7 +73,6 @@ def _runs(queue: Queue) -> Iterator[t.Task]:
 def _build(queue: Queue, run: Run) -> t.BuildRun:
     return t.BuildRun(
         run=run.id,
-        kind=run.kind,
         onto=run.chain[-1].commit if run.chain else run.base,
         base=run.base,
         beneath=run.stack[: len(run.chain)],

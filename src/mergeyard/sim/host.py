@@ -11,7 +11,7 @@ from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.required import Required
-from mergeyard.domain.runs import Member, RunKind, Step
+from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import Mergeability
 from mergeyard.sim.checks import Checks
 from mergeyard.sim.repository import Conflict, Repository, patched
@@ -118,12 +118,12 @@ class Host:
             restored=task.removed & held,
         )
 
-    def _build(self, task: t.BuildRun) -> e.RunBuilt | e.RunRefused | e.ChainLost | e.TargetTouched:
+    def _build(self, task: t.BuildRun) -> e.RunBuilt | e.RunRefused | e.GroundLost:
         """Doing it twice is harmless: the branch that is there is the answer."""
         if task.run in self.repository.refs:
             return self.built[task.run]
         if self._is_lost(task.onto):
-            return self._refuse_without_ground(task)
+            return e.GroundLost(run=task.run)
         steps = list[Step]()
         onto = task.onto
         for member in task.members:
@@ -140,14 +140,6 @@ class Host:
         self.repository.refs[task.run] = self.tested_tips[task.run] = steps[-1].commit
         self.built[task.run] = e.RunBuilt(run=task.run, steps=tuple(steps))
         return self.built[task.run]
-
-    def _refuse_without_ground(self, task: t.BuildRun) -> e.RunRefused | e.ChainLost | e.TargetTouched:
-        if task.onto != task.base:
-            return e.ChainLost(run=task.run)
-        if task.kind is not RunKind.BISECTION:
-            return e.TargetTouched()
-        refusal = e.BuildRefusal.CONFLICTS_WITH_STACK
-        return e.RunRefused(run=task.run, ticket=task.members[0].ticket, refusal=refusal)
 
     def _refusal(self, task: t.BuildRun, member: Member, onto: Sha) -> e.BuildRefusal | None:
         if self._holds_removed_commit(member.head, task.forbidden):

@@ -27,7 +27,7 @@ ONE_OF_EACH: list[e.Event] = [
     e.HostLost(),
     e.HostFound(),
     e.RunBuilt(run=RUN, steps=(a_step("1"),)),
-    e.ChainLost(run=RUN),
+    e.GroundLost(run=RUN),
     e.RunRefused(run=RUN, ticket=Ticket(1), refusal=e.BuildRefusal.REFUSED, blockers=(Ticket(2),), words="no"),
     e.BranchDeleted(run=RUN),
     e.HeadExamined(ticket=Ticket(1), exam=an_exam(holds_removed_commit=True)),

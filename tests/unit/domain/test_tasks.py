@@ -6,7 +6,6 @@ import pytest
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
-from mergeyard.domain.runs import RunKind
 from tests.support.builders import ROOT, a_member, a_step
 
 RUN = RunId("run")
@@ -16,7 +15,6 @@ ONE_OF_EACH: list[t.Task] = [
     t.LookAtChecks(run=RUN),
     t.BuildRun(
         run=RUN,
-        kind=RunKind.LINE,
         onto=ROOT,
         base=ROOT,
         beneath=(a_member(1),),

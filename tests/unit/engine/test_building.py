@@ -9,8 +9,9 @@ from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PrNumber, RunId
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import PrState, QueueState, RunStatus
+from mergeyard.engine.proving import bare_runs
 from mergeyard.engine.work import work
-from tests.support.builders import Yard, a_config, a_step, a_wait, a_yard
+from tests.support.builders import Yard, a_config, a_red_prefix_upon_an_unseen_tip, a_step, a_wait, a_yard
 
 
 def refuse(yard: Yard, number: int, refusal: e.BuildRefusal) -> None:
@@ -245,14 +246,38 @@ def test_a_deleted_branch_leaves_the_verdict_of_its_run():
 def test_a_run_whose_ground_is_lost_is_built_anew_from_its_base():
     yard = a_yard(prs=1)
     yard.submit(2)
-    yard.tell(e.ChainLost(run=yard.run_of(2).id))
+    yard.tell(e.GroundLost(run=yard.run_of(2).id))
     (task,) = [task for task in work(yard.queue) if isinstance(task, t.BuildRun)]
     assert (task.onto, task.beneath) == (task.base, ())
     assert [member.number for member in task.members] == [1, 2]
 
 
+def test_a_search_whose_base_is_lost_is_over():
+    yard = a_yard(prs=2, batch=2)
+    yard.fails(1, 2)
+    probe = yard.queue.bisections[0].runs[0]
+    yard.tell(e.GroundLost(run=probe))
+    assert (yard.queue.bisections, yard.state(1), yard.reason(1)) == ((), PrState.PENDING, Reason.TARGET_BRANCH_MOVED)
+
+
+def test_nobody_is_judged_upon_a_base_that_is_lost():
+    yard = a_red_prefix_upon_an_unseen_tip()
+    (bare,) = bare_runs(yard.queue).values()
+    preparing = replace(bare, status=RunStatus.PREPARING, chain=())
+    yard.queue = replace(yard.queue, runs={**yard.queue.runs, bare.id: preparing})
+    yard.tell(e.GroundLost(run=bare.id))
+    assert (yard.queue.bisections, yard.state(3), yard.reason(3)) == ((), PrState.PENDING, Reason.TARGET_BRANCH_MOVED)
+
+
+def test_a_run_of_the_line_whose_base_is_lost_waits_for_a_look_at_the_target():
+    yard = a_yard()
+    yard.submit(1)
+    yard.tell(e.GroundLost(run=yard.run_of(1).id))
+    assert t.LookAtTarget in map(type, work(yard.queue))
+
+
 def test_a_run_that_is_built_has_lost_nothing():
     yard = a_yard(prs=2)
     before = yard.queue
-    yard.tell(e.ChainLost(run=yard.run_of(2).id))
+    yard.tell(e.GroundLost(run=yard.run_of(2).id))
     assert yard.queue is before

@@ -13,7 +13,7 @@ from tests.support.builders import Yard, a_pull, a_queue, a_step, a_yard, an_exa
 STRANGE = RunId("a run that nobody knows")
 OF_A_RUN: list[e.Event] = [
     e.RunBuilt(run=STRANGE, steps=(a_step("1"),)),
-    e.ChainLost(run=STRANGE),
+    e.GroundLost(run=STRANGE),
     e.RunRefused(run=STRANGE, ticket=Ticket(1), refusal=e.BuildRefusal.REFUSED),
     e.BranchDeleted(run=STRANGE),
     e.ChecksSeen(run=STRANGE, checks={}, as_of=99),

@@ -6,7 +6,6 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import CheckState
 from mergeyard.engine.work import work
 from tests.support.builders import a_parallel_yard, a_queue, a_yard
@@ -36,7 +35,6 @@ def test_a_run_that_is_prepared_is_to_be_built():
     assert work(yard.queue) == (
         t.BuildRun(
             run=run.id,
-            kind=RunKind.LINE,
             onto=yard.host.tip,
             base=yard.host.tip,
             beneath=(),

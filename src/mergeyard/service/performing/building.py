@@ -6,9 +6,9 @@ commits made twice are two different commits.
 
 from msgspec.structs import replace
 
-from mergeyard.domain.events import BuildRefusal, ChainLost, Event, PullTouched, RunBuilt, RunRefused, TargetTouched
+from mergeyard.domain.events import BuildRefusal, Event, GroundLost, PullTouched, RunBuilt, RunRefused
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.runs import Member, Run, RunKind, Step
+from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.tasks import BuildRun
 from mergeyard.ports.git import Conflict, GitTrouble, MissingObject, PushRefused, RefUpdate, Stale
 from mergeyard.service import wording
@@ -29,7 +29,7 @@ async def build(site: Site, task: BuildRun) -> tuple[Event, ...]:
         try:
             steps = await _chain(site, task)
         except MissingObject as error:
-            return await _without_ground(site, task) or _ask_about_members(task, error)
+            return _ask_about_members(task, error) if await site.has(task.onto) else (GroundLost(run=task.run),)
     if isinstance(steps, RunRefused):
         return (steps,)
     return (await _push(site, task, run, steps),)
@@ -114,17 +114,6 @@ async def _steps_that_are_there(site: Site, task: BuildRun, ref: str) -> tuple[S
 async def _fetch_all(site: Site, task: BuildRun) -> None:
     heads = (site.host.head_ref(member.number) for member in (*task.beneath, *task.members))
     await site.mirror.fetch([site.target_ref, TEST_BRANCHES, *heads])
-
-
-async def _without_ground(site: Site, task: BuildRun) -> tuple[Event, ...]:
-    """What it stands upon may have been in the mirror of another replica only, whose branch is deleted by now."""
-    if await site.has(task.onto):
-        return ()
-    if task.onto != task.base:
-        return (ChainLost(run=task.run),)
-    if task.kind is RunKind.BISECTION:
-        return (_refuse(task, task.members[0], BuildRefusal.CONFLICTS_WITH_STACK),)
-    return (TargetTouched(),)
 
 
 def _ask_about_members(task: BuildRun, error: MissingObject) -> tuple[Event, ...]:
