@@ -2,6 +2,7 @@
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 WORLDS ?= 10000
 KILLS ?= 100
+MINUTES_TO_BUILD ?= 12
 BIN := .venv/bin
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
@@ -9,10 +10,10 @@ LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint format types storeys bench simulate chaos states lock ci clean
+.PHONY: help setup run demo test test-long test-forge lint format types storeys bench simulate chaos forge states lock ci clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Make .venv from the hashed lock; at once when nothing changed.
 	@PYTHON="$(PYTHON)" sh tools/setup.sh
@@ -24,12 +25,15 @@ demo: setup ## Watch a real server at work, in the terminal; EXIT=1 leaves at th
 	@$(BIN)/mergeyard demo $(if $(EXIT),--exit)
 
 # What decides must be covered to the last branch; measuring that slows all others down, so they run apart. Of those
-# many wait for processes and leases, so there is one more of them at a time than two processors would carry.
-DECIDING := tests/unit/domain tests/unit/engine tests/story tests/model/test_planted.py
+# many wait for processes and leases, so there are more of them at a time than two processors would carry.
+DECIDING := tests/unit/domain tests/unit/engine tests/story
 
 test: lint types storeys ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
 	$(BIN)/pytest -n auto --dist worksteal $(DECIDING) --cov
-	$(BIN)/pytest -n 3 --dist load $(DECIDING:%=--ignore %)
+	$(BIN)/pytest -n 6 --dist load -m "not long" $(DECIDING:%=--ignore %)
+
+test-long: setup ## Run the tests that take too long for every day.
+	$(BIN)/pytest -n 6 --dist load -m long
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check
@@ -54,6 +58,12 @@ simulate: setup ## Hold the engine to its laws on WORLDS=10000 random worlds.
 chaos: setup ## Kill, stop and restart replicas on one PostgreSQL, KILLS=100 times.
 	$(BIN)/python -m tests.replicas --kills $(KILLS)
 
+forge: ## Build a Gitea for test-forge into .forge, from the Go module registry; nothing when one is there.
+	@sh tools/forge.sh
+
+test-forge: setup ## Test against a real Gitea: the one of `make forge`, or at MERGEYARD_TEST_FORGE_URL.
+	$(BIN)/pytest -n 0 tests/forge
+
 states: setup ## Write docs/states.md anew from the tables of the domain.
 	$(BIN)/python -m tests.house.states_page
 
@@ -61,10 +71,14 @@ lock: ## Write the locks anew, with uv; UPGRADE=1 takes the newest versions.
 	$(LOCK) --output-file requirements/run.txt
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
 
-ci: ## Test, then simulate at length, then kill replicas, then measure.
+# A forge is built only where that is done in time; where it is not, this is said, and the rest goes on.
+ci: ## Test, then simulate at length, then kill replicas, then test on a real forge, then measure.
 	$(MAKE) test
-	$(MAKE) simulate WORLDS=20000
-	-$(MAKE) chaos KILLS=100
+	$(MAKE) test-long
+	$(MAKE) simulate WORLDS=10000
+	$(MAKE) chaos KILLS=100
+	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real forge: none could be built here in $(MINUTES_TO_BUILD) minutes."
+	@if ls .forge/gitea-*/gitea >/dev/null 2>&1; then $(MAKE) test-forge; fi
 	-$(MAKE) bench
 
 clean: ## Remove everything that can be made again.

@@ -19,6 +19,8 @@ TOKEN = re.compile(r"my_[0-9A-Za-z]{16,}")
 CREDENTIALS = re.compile(r"://[^\s/@]+@")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 WITH_LINES = {"exception", "stack"}
+TALKATIVE_LOGGERS = ("httpx", "httpcore")
+"""They tell of every request that we send."""
 SERVER_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio")
 
 ENRICHING: list[Processor] = [
@@ -38,6 +40,8 @@ def configure(format: Format, level: Level, stream: TextIO) -> None:  # noqa: A0
     root.setLevel(level.upper())
     for name in SERVER_LOGGERS:
         route_to_root(logging.getLogger(name))
+    for name in TALKATIVE_LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *ENRICHING, ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -1,32 +1,47 @@
 """Puts the parts together: the one place that knows which adapter stands behind which port."""
 
+from collections.abc import Callable
+
 from prometheus_client import generate_latest
 
 from mergeyard.adapters.clock import WallClock
+from mergeyard.adapters.forges.access import Access, App
+from mergeyard.adapters.forges.gitea.host import GiteaHost
+from mergeyard.adapters.forges.github.host import GithubHost
+from mergeyard.adapters.forges.gitlab.host import GitlabHost
 from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.opening import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.runner_local.runner import LocalRunner
+from mergeyard.adapters.sealing import FileSeals, NoSeals
 from mergeyard.adapters.store_postgres.archive import PostgresArchive
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.adapters.store_sqlite.archive import SqliteArchive
 from mergeyard.adapters.store_sqlite.store import SqliteStore
+from mergeyard.adapters.tell_webhooks.sender import HttpSender
 from mergeyard.api import assembly
-from mergeyard.api.app import Application
+from mergeyard.api.app import Application, either
 from mergeyard.api.check_output import CheckOutput
 from mergeyard.api.doorkeeping import ServiceDoor
 from mergeyard.api.handlers import handlers, settling
+from mergeyard.api.hooks import Hooks
 from mergeyard.api.routes import endpoints
 from mergeyard.domain.ids import Sha
+from mergeyard.domain.instants import SECOND
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.archive import Archive
+from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import MissingObject
+from mergeyard.ports.host import Host
+from mergeyard.ports.sealing import Seals
 from mergeyard.ports.store import Store
 from mergeyard.service.measuring import REGISTRY
 from mergeyard.service.naming_branches import TEST_BRANCHES
 from mergeyard.service.service import Service
+from mergeyard.service.telling.office import Office
 from mergeyard.service.tokens import Tokens
-from mergeyard.settings import Settings
+from mergeyard.settings import ForgeHost, Provider, Settings
+from mergeyard.settings import PlainHost as PlainFolder
 
 
 def open_store(settings: Settings) -> SqliteStore | PostgresStore:
@@ -44,12 +59,51 @@ def open_tokens(settings: Settings) -> tuple[Store, Tokens]:
     return store, Tokens(store, WallClock())
 
 
+def open_office(settings: Settings) -> tuple[Store, Office]:
+    store, sender = open_store(settings), HttpSender(allow_private=settings.allow_private_webhooks)
+    return store, Office(store, WallClock(), sender, make_seals(settings), settings.address(settings.port))
+
+
+def make_seals(settings: Settings) -> Seals:
+    if settings.sealing_key_file is not None:
+        return FileSeals(settings.sealing_key_file)
+    return NoSeals() if settings.database_server else FileSeals(settings.data_dir / "sealing.key")
+
+
+def make_hosts(settings: Settings) -> dict[str, Host]:
+    clock = WallClock()
+    return {name: make_host(name, host, clock) for name, host in settings.hosts.items()}
+
+
+def make_host(name: str, host: PlainFolder | ForgeHost, clock: Clock) -> Host:
+    if isinstance(host, PlainFolder):
+        return PlainHost(name, host.root, host.checks)
+    access = Access(
+        name=name,
+        pages=host.url,
+        api=host.api_url,
+        token=host.token,
+        app=App(host.app_id, host.private_key) if host.app_id and host.private_key else None,
+        webhook_secret=host.webhook_secret,
+        checks_from=host.checks,
+        look_every=host.poll_seconds * SECOND,
+    )
+    return FORGES[host.provider](access, clock)
+
+
+FORGES: dict[Provider, Callable[[Access, Clock], Host]] = {
+    Provider.GITHUB: GithubHost,
+    Provider.GITLAB: GitlabHost,
+    Provider.GITEA: GiteaHost,
+}
+
+
 def make_service(settings: Settings, public_url: str) -> Service:
     git = GitCli(settings.data_dir / "mirrors", Committer(settings.committer_name, settings.committer_email))
-    hosts = {name: PlainHost(name, plain.root, plain.checks) for name, plain in settings.hosts.items()}
+    hosts = make_hosts(settings)
 
     async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
-        mirror = await git.mirror(str(repo), hosts[repo.host].remote(repo))
+        mirror = await git.mirror(str(repo), await hosts[repo.host].remote(repo))
         try:
             await mirror.export(commit, folder)
         except MissingObject:  # another replica built it
@@ -65,6 +119,8 @@ def make_service(settings: Settings, public_url: str) -> Service:
         git=git,
         hosts=hosts,
         runner=LocalRunner(settings.data_dir / "checks", settings.runner_limit, check_out),
+        sender=HttpSender(allow_private=settings.allow_private_webhooks),
+        seals=make_seals(settings),
         public_url=public_url,
     )
 
@@ -77,5 +133,5 @@ def make_application(settings: Settings, service: Service, public_url: str) -> A
 
     own_metrics = assembly.open_metrics(figures) if settings.open_metrics else assembly.guarded_metrics(figures, door)
     table = () if settings.role == "worker" else endpoints(handlers(service, public_url), settling(service))
-    find = CheckOutput(service, door).at
+    find = either(CheckOutput(service, door).at, Hooks(service.news).at)
     return assembly.application(table, door, ready=service.ready, own_metrics=own_metrics, find=find)

@@ -76,7 +76,7 @@ class Slipway:
     async def laid(cls, folder: Path, files: int) -> "Slipway":
         Grounds(folder / REPO.owner / f"{REPO.name}.git", files, ("main",), TENTH).write()
         host = PlainHost(REPO.host, folder, ChecksFrom.API)
-        mirror = await GitCli(folder / "mirrors", ADA).mirror(str(REPO), host.remote(REPO))
+        mirror = await GitCli(folder / "mirrors", ADA).mirror(str(REPO), await host.remote(REPO))
         slipway = cls(host, mirror, place(folder / "mirrors", str(REPO)))
         await slipway._lay()
         return slipway

@@ -35,6 +35,7 @@ def test_a_yard_stays_as_full_as_it_says(mode: Mode):
         assert len(yard.under_test) == CONCURRENCY
 
 
+@pytest.mark.long
 def test_everything_that_the_service_promises_is_measured(tmp_path: Path):
     """On grounds so small that the numbers say nothing."""
     crowd = Crowd(pulls=8, repositories=2, branches_each=2)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard import __version__
-from mergeyard.settings import load
+from mergeyard.settings import PlainHost, load
 from tests.deploy.files import CADDYFILE, COMPOSE, DEPLOY, DOCKERFILE, ROOT, Table, read_yaml
 
 FILE: Table = read_yaml(ROOT / "compose.yaml")
@@ -95,4 +95,4 @@ def test_the_proxy_passes_events_on_as_they_come():
 def test_the_settings_that_the_replicas_share_are_settings_that_the_server_takes(tmp_path: Path):
     text = (DEPLOY / "compose" / "mergeyard.toml").read_text()
     (tmp_path / "mergeyard.toml").write_text(text.replace('"/srv/git"', f'"{tmp_path}"'))
-    assert load(tmp_path / "mergeyard.toml", {}, {}).hosts["git.local"].root == tmp_path
+    assert load(tmp_path / "mergeyard.toml", {}, {}).hosts == {"git.local": PlainHost(root=tmp_path)}

@@ -61,7 +61,7 @@ def test_everything_comes_out_as_it_should_and_nothing_is_left_behind(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("order", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_whoever_interrupts_it_ends_the_server_and_removes_the_folder(tmp_path: Path, order: signal.Signals):
     with demo(tmp_path) as process:
         read_until(process, "testing")
@@ -75,6 +75,7 @@ def test_whoever_interrupts_it_ends_the_server_and_removes_the_folder(tmp_path: 
         httpx.get(f"{server}/healthz")
 
 
+@pytest.mark.long
 def test_its_folder_can_be_kept(tmp_path: Path):
     with demo(tmp_path, "--keep") as process:
         read_until(process, "The queue opens.")

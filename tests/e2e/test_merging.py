@@ -7,7 +7,10 @@ import pytest
 from tests.e2e.conftest import Build
 from tests.support.premises import Premises
 
-METHODS = pytest.mark.parametrize("method", ["merge_commit", "squash", "rebase"])
+METHODS = pytest.mark.parametrize(
+    "method",
+    ["merge_commit", pytest.param("squash", marks=pytest.mark.long), pytest.param("rebase", marks=pytest.mark.long)],
+)
 PARALLEL: dict[str, Any] = {"mode": "parallel"}
 
 

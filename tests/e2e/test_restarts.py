@@ -15,6 +15,8 @@ AROUND_A_PUSH = [
     (Moment.PREPARED, Fate.GOES_ON),
     (Moment.COMMITTED, Fate.GOES_ON),
 ]
+QUICKLY = [(Moment.PREPARED, Fate.DIES), (Moment.COMMITTED, Fate.GOES_ON)]
+"""Enough for every day; the others take their time."""
 AT_EVERY_MOMENT = [*AROUND_A_PUSH, (Moment.RECEIVED, Fate.DIES), (Moment.PREPARED, Fate.IS_LATE)]
 
 
@@ -23,7 +25,8 @@ def by_name(value: Moment | Fate) -> str:
 
 
 def at(moments: list[tuple[Moment, Fate]]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(("moment", "fate"), moments, ids=by_name)
+    cases = [pytest.param(*case, marks=() if case in QUICKLY else pytest.mark.long) for case in moments]
+    return pytest.mark.parametrize(("moment", "fate"), cases, ids=by_name)
 
 
 def die_and_rise(premises: Premises, **trap: Any) -> None:
@@ -128,6 +131,7 @@ def test_a_pause_that_is_repeated_after_a_kill_is_answered_only_when_the_landing
     assert premises.state(number) == "merged"
 
 
+@pytest.mark.long
 def test_killed_after_every_kind_of_answer(build: Build):
     """Whatever was answered with 200 is there after a kill that comes at once."""
     premises = build.without_queue()

@@ -10,9 +10,9 @@ from tests.support.api import Refused
     ("act", "options", "reason"),
     [
         ("update", (), "pr_pushed"),
-        ("close", (), "pr_closed"),
-        ("update", ("--draft",), "pr_converted_to_draft"),
-        ("update", ("--base", "other"), "pr_base_changed"),
+        pytest.param("close", (), "pr_closed", marks=pytest.mark.long),
+        pytest.param("update", ("--draft",), "pr_converted_to_draft", marks=pytest.mark.long),
+        pytest.param("update", ("--base", "other"), "pr_base_changed", marks=pytest.mark.long),
     ],
 )
 def test_whoever_changes_a_pr_under_test_takes_it_out(build: Build, act: str, options: tuple[str, ...], reason: str):

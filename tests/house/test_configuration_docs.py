@@ -7,8 +7,8 @@ import pytest
 
 from mergeyard.ports.host import ChecksFrom
 from mergeyard.service import repository_config
-from mergeyard.service.repository_config import RepositoryConfig
-from mergeyard.settings import PlainHost, Settings, hosts, load
+from mergeyard.service.repository_config import PathTargets, RepositoryConfig
+from mergeyard.settings import PlainHost, Settings, forge_hosts, hosts, load
 from mergeyard.settings.sources import KEYS, SIMPLE_KEYS, option, variable
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -16,7 +16,11 @@ PAGE = (DOCS / "configuration.md").read_text()
 EXAMPLE = (DOCS / "examples" / "mergeyard.toml").read_text()
 COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 
-DEFAULTS_IN_WORDS = {"database_url": "`mergeyard.db` in `data_dir`", "public_url": "`http://HOST:PORT`"}
+DEFAULTS_IN_WORDS = {
+    "database_url": "`mergeyard.db` in `data_dir`",
+    "public_url": "`http://HOST:PORT`",
+    "sealing_key_file": "`sealing.key` in `data_dir`",
+}
 
 
 def rows(first_heading: str) -> list[list[str]]:
@@ -49,14 +53,18 @@ def test_every_setting_stands_on_the_page_with_its_variable_its_option_and_its_d
 
 
 def test_every_key_of_a_host_stands_on_the_page():
-    assert [cells[0] for cells in rows("in a host's table")] == [f"`{key}`" for key in hosts.KEYS]
+    assert [cells[0] for cells in rows("in a host's table")] == [f"`{key}`" for key in hosts.PLAIN_KEYS]
+
+
+def test_every_key_of_a_forge_stands_on_the_page():
+    assert [cells[0] for cells in rows("in a forge's table")] == [f"`{key}`" for key in forge_hosts.KEYS]
 
 
 def test_every_key_of_a_repository_stands_on_the_page():
     assert [cells[0] for cells in rows("in `.mergeyard.toml`")] == [f"`{key}`" for key in repository_config.KEYS]
 
 
-@pytest.mark.parametrize("heading", ["in the file", "in a host's table", "in `.mergeyard.toml`"])
+@pytest.mark.parametrize("heading", ["in the file", "in a host's table", "in a forge's table", "in `.mergeyard.toml`"])
 def test_every_row_ends_in_whole_sentences(heading: str):
     assert all(cells[-1].endswith(".") for cells in rows(heading))
 
@@ -67,8 +75,9 @@ def test_the_host_on_the_page_works(tmp_path: Path):
 
 
 def test_the_file_of_a_repository_on_the_page_works():
-    config = repository_config.parse(toml_blocks()[1].encode())
-    assert config == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"})
+    config = repository_config.parse(toml_blocks()[2].encode())
+    targets = PathTargets({"app": ("app/**", "lib/**"), "docs": ("docs/**", "*.md")})
+    assert config == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"}, targets)
 
 
 # The example
@@ -85,5 +94,6 @@ def test_the_example_without_its_comments_names_every_setting_and_its_default(tm
     assert set(re.findall(r"^\[?(\w+)(?: = |\.)", text.partition("provider")[0], re.MULTILINE)) == set(KEYS)
     assert settings.database == Settings(data_dir=tmp_path / "mergeyard-data").database
     assert settings.public_url == "https://queue.example.com"
-    alike = set(SIMPLE_KEYS) - {"data_dir", "database_url", "public_url"}
+    assert settings.sealing_key_file == tmp_path / "mergeyard-data" / "sealing.key"
+    alike = set(SIMPLE_KEYS) - {"data_dir", "database_url", "public_url", "sealing_key_file"}
     assert {key: getattr(settings, key) for key in alike} == {key: getattr(Settings(), key) for key in alike}

@@ -5,6 +5,7 @@ Whatever it does then changes nothing, neither at the host nor in the store.
 
 from collections.abc import Callable
 
+import pytest
 from msgspec import Struct
 
 from tests.replicas.conftest import Install
@@ -69,6 +70,7 @@ def test_a_landing_that_goes_on_after_another_replica_has_landed_it_lands_nothin
     queue.wait_for("merged", later)
 
 
+@pytest.mark.long
 def test_a_landing_that_goes_on_after_another_replica_has_given_it_up_lands_nothing(install: Install):
     scene = set_scene(install)
     queue, number = scene.queue, scene.queue.open_pr({"a.txt": "1"})
@@ -102,6 +104,7 @@ def test_a_test_branch_that_goes_up_after_its_run_is_over_goes_away_and_tests_no
     assert (queue.origin.tip("main"), queue.pull(number)) == (tip, told)
 
 
+@pytest.mark.long
 def test_a_run_that_is_given_up_once_more_after_another_replica_has_given_it_up_is_given_up_once(install: Install):
     scene = set_scene(install)
     queue, number = scene.queue, scene.queue.open_pr({"a.txt": "1"})

@@ -20,6 +20,7 @@ from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.opening import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.runner_local.runner import LocalRunner
+from mergeyard.adapters.sealing import FileSeals
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import Instant
@@ -30,7 +31,7 @@ from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.targets import Targets
 from mergeyard.engine.picture import picture
-from mergeyard.ports.host import ChecksFrom
+from mergeyard.ports.host import ChecksFrom, Host
 from mergeyard.service.naming_branches import branch_ref, test_branch
 from mergeyard.service.service import Service
 from mergeyard.service.submissions import Errand, Wish
@@ -38,6 +39,7 @@ from mergeyard.service.turn import Keeper
 from mergeyard.service.views import PullView, QueueView
 from tests.support.clock import HandClock
 from tests.support.repositories import Files, Origin
+from tests.support.sender import FakeSender
 from tests.support.troubled_store import TroubledStore
 
 REPO = Repo("git.local", "acme", "app")
@@ -45,7 +47,8 @@ KEY = QueueKey(REPO, "main")
 CONFIG = 'version = 1\nrequired_statuses = ["unit"]\n'
 SECOND = 1000
 MINUTE = 60 * SECOND
-WAIT_FOR_NEWS = {"LocalRunner.next_result", "ObjectReader._answer_all"}
+WAIT_FOR_NEWS = {"LocalRunner.next_result", "ObjectReader._answer_all", "mark_merged"}
+"""The last for tasks of its own, which are busy themselves."""
 MOMENT = 5
 """In rounds of the event loop."""
 PATIENCE_IN_SECONDS = 30
@@ -66,20 +69,27 @@ class Scenario:
         self.folder = folder
         self.stage = stage
         self.clock = HandClock()
-        self.origin = Origin.made(folder / "repos" / "acme" / "app.git")
+        self.origin = self._new_origin()
         self.origin.commit("main", {".mergeyard.toml": stage.rules, "README": "hello\n"})
+        self.sender = FakeSender()
         self.store = self._new_store()
         self.service = self._new_service()
+
+    def _new_origin(self) -> Origin:
+        return Origin.made(self.folder / "repos" / "acme" / "app.git")
+
+    def _new_host(self) -> Host:
+        return PlainHost("git.local", self.folder / "repos", self.stage.checks)
 
     def _new_store(self) -> TroubledStore:
         return TroubledStore(self.folder / "data" / "mergeyard.db")
 
     def _new_service(self) -> Service:
         git = GitCli(self.folder / "mirrors", Committer("Mergeyard", "mergeyard@example.org"))
-        host = PlainHost("git.local", self.folder / "repos", self.stage.checks)
+        host = self._new_host()
 
         async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
-            await (await git.mirror(str(repo), host.remote(repo))).export(commit, folder)
+            await (await git.mirror(str(repo), await host.remote(repo))).export(commit, folder)
 
         return Service(
             store=self.store,
@@ -87,6 +97,8 @@ class Scenario:
             git=git,
             hosts={"git.local": host},
             runner=LocalRunner(self.folder / "checks", 2, check_out),
+            sender=self.sender,
+            seals=FileSeals(self.folder / "sealing.key"),
             public_url="http://yard.example",
             look_every=self.stage.look_every,
         )

@@ -31,7 +31,10 @@ class Addressing:
         return repo
 
     def repo(self, named: Repo) -> Repo:
-        return self._sites.host(named.host).same_name(named)
+        host = self._sites.host(named.host)
+        if "/" in named.owner and not host.has_groups:
+            raise Refused(Code.INVALID_REPO, f"{host.name} knows no groups within groups: name an owner without a /.")
+        return host.same_name(named)
 
 
 def repository_not_found(repo: Repo) -> Refused:

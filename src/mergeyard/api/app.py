@@ -32,6 +32,10 @@ def nowhere(_: str) -> None:
     """No path has a name in it."""
 
 
+def either(first: Find, second: Find) -> Find:
+    return lambda path: first(path) or second(path)
+
+
 class Application:
     def __init__(
         self, routes: Routes, *, find: Find = nowhere, elsewhere: Asgi | None = None, prefix: str = "/v1/"

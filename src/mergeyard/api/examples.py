@@ -52,6 +52,27 @@ METRICS = (
     'mq_depth_current{branch="main",host="github.com",queue_type="main",repo="acme/app"} 3.0\n'
 )
 
+WEBHOOK: dict[str, Any] = {
+    "id": "0c6a2f41d9b7",
+    "kind": "webhook",
+    "url": "https://ci.example.com/hook",
+    "events": ["pull_request.failed", "pull_request.merged"],
+    "queues": [QUEUE],
+    "description": "",
+    "enabled": True,
+    "disabled": None,
+    "createdAt": "2026-11-14T10:15:58.000Z",
+}
+DELIVERY: dict[str, Any] = {
+    "eventId": "msg_5b1d3c0a9e8f47626f1d2c3b4a598e7f",
+    "type": "pull_request.merged",
+    "at": "2026-11-14T10:31:00.000Z",
+    "attempt": 1,
+    "delivered": True,
+    "status": 200,
+    "message": "ok",
+}
+
 
 class Example(Struct, frozen=True):
     request: Any
@@ -119,5 +140,18 @@ EXAMPLES = {
         {"repo": QUEUE["repo"], "sha": SHA, "context": "unit", "state": "success", "url": "https://ci.example/1"},
         {"accepted": True},
     ),
+    "createWebhook": Example(
+        {"url": "https://ci.example.com/hook", "events": WEBHOOK["events"], "queues": [QUEUE]},
+        WEBHOOK | {"secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
+    ),
+    "listWebhooks": Example({}, {"webhooks": [WEBHOOK]}),
+    "updateWebhook": Example(
+        {"id": WEBHOOK["id"], "enabled": False},
+        WEBHOOK | {"enabled": False, "disabled": {"at": "2026-11-14T10:16:02.000Z", "reason": "asked", "message": ""}},
+    ),
+    "deleteWebhook": Example({"id": WEBHOOK["id"]}, {"deleted": True, "id": WEBHOOK["id"]}),
+    "testWebhook": Example({"id": WEBHOOK["id"]}, DELIVERY | {"type": "webhook.test"}),
+    "listWebhookDeliveries": Example({"id": WEBHOOK["id"], "take": 10}, {"deliveries": [DELIVERY]}),
+    "resendWebhookEvent": Example({"id": WEBHOOK["id"], "eventId": DELIVERY["eventId"]}, DELIVERY | {"attempt": 2}),
     "getMergeQueueMetrics": Example(None, METRICS),
 }

@@ -7,6 +7,7 @@ from mergeyard.api.presenting import Presenter
 from mergeyard.api.pull_requests import PullRequests
 from mergeyard.api.queues import QueueEndpoints
 from mergeyard.api.runs import RunEndpoints
+from mergeyard.api.webhooks import WebhookEndpoints
 from mergeyard.service.service import Service
 
 
@@ -18,6 +19,7 @@ def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
     pulls = PullRequests(service)
     queues = QueueEndpoints(service)
     runs = RunEndpoints(service, Presenter(public_url))
+    webhooks = WebhookEndpoints(service)
     return {
         "submitPullRequest": pulls.submit,
         "cancelPullRequest": pulls.cancel,
@@ -34,5 +36,12 @@ def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "listQueues": queues.list,
         "updateQueue": queues.update,
         "deleteQueue": queues.delete,
+        "createWebhook": webhooks.create,
+        "listWebhooks": webhooks.list,
+        "updateWebhook": webhooks.update,
+        "deleteWebhook": webhooks.delete,
+        "testWebhook": webhooks.test,
+        "listWebhookDeliveries": webhooks.deliveries,
+        "resendWebhookEvent": webhooks.resend,
         "getMergeQueueMetrics": queues.metrics,
     }

@@ -1,5 +1,7 @@
 """Shows what the service knows as the wire has it."""
 
+from itertools import groupby
+
 from msgspec import UNSET, Struct, UnsetType, json
 
 from mergeyard.api import answers
@@ -8,9 +10,11 @@ from mergeyard.api.wire import RepoReference
 from mergeyard.domain.ids import stay_id
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.journal import PrChanged
+from mergeyard.domain.priorities import PRIORITIES
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL, PrState
+from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.targets import Targets
 from mergeyard.service.journaling import name_of
 from mergeyard.service.runs import DecidedRun, Impact, RunView
@@ -18,7 +22,7 @@ from mergeyard.service.views import PullView, QueueView, Why, sentence
 
 encode = json.Encoder().encode
 
-PRIORITY_NAMES = {0: "urgent", 10: "high", 100: "medium", 200: "low"}
+PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
 
 
 class Presenter:
@@ -35,10 +39,11 @@ class Presenter:
             required_statuses_source=run.required_source,
             test_branch=view.branch,
             test_branch_sha=view.tip,
-            check_suites=(),
+            check_suites=self._suites(view),
             status_checks=tuple(
                 answers.StatusCheck(context=each.context, url=each.url or self._run_page(run.id), state=each.state)
                 for each in view.statuses
+                if not each.suite
             ),
             tested_pull_requests=tuple(
                 answers.TestedPullRequest(
@@ -53,6 +58,22 @@ class Presenter:
             dependent_prs=view.dependents,
             is_bisection=run.kind is RunKind.BISECTION,
             base_sha=view.base,
+        )
+
+    def _suites(self, view: RunView) -> tuple[answers.CheckSuite, ...]:
+        checks = sorted((status for status in view.statuses if status.suite), key=lambda status: status.suite)
+        return tuple(
+            answers.CheckSuite(check_runs=tuple(self._check_run(view, check) for check in suite))
+            for _, suite in groupby(checks, key=lambda check: check.suite)
+        )
+
+    def _check_run(self, view: RunView, check: Status) -> answers.CheckRun:
+        under_way = check.state is StatusState.PENDING
+        return answers.CheckRun(
+            name=check.context,
+            url=check.url or self._run_page(view.run.id),
+            status="in_progress" if under_way else "completed",
+            conclusion=None if under_way else check.state,
         )
 
     def _run_page(self, run: str) -> str:

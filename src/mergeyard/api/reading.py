@@ -7,10 +7,10 @@ from typing import Any, cast
 from msgspec import Struct
 
 from mergeyard.api import names, times
+from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.targets import ALL, Targets
 from mergeyard.service.errors import Code
 
-PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200}
 TARGET_BYTES = 1024
 DIGITS = re.compile(r"[0-9]{1,20}")
 A_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -48,7 +48,7 @@ def priority(value: Any) -> Any:
     if not isinstance(value, str):
         return whole(value)
     if value.lower() not in PRIORITIES:
-        raise Unreadable(f"expected an integer from 0 to 255, or one of {', '.join(PRIORITIES)}")
+        raise Unreadable(f"expected an integer from 0 to {LOWEST}, or one of {', '.join(PRIORITIES)}")
     return PRIORITIES[value.lower()]
 
 
@@ -75,6 +75,16 @@ def part_of_a_repository(value: Any) -> Any:
     if isinstance(value, str) and not names.is_part_of_a_repository(value):
         raise Unreadable(
             "expected 1 to 100 of A-Z a-z 0-9 . _ -, without a leading - and neither . nor ..", code=Code.INVALID_REPO
+        )
+    return value
+
+
+def owner_of_a_repository(value: Any) -> Any:
+    if isinstance(value, str) and not names.is_owner(value):
+        raise Unreadable(
+            "expected 1 to 100 of A-Z a-z 0-9 . _ -, without a leading - and neither . nor .., or, where groups stand "
+            f"within groups, up to {names.MOST_GROUPS} such names with a / between them",
+            code=Code.INVALID_REPO,
         )
     return value
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mergeyard.api import answers, requests
+from mergeyard.api import answers, requests, webhook_wire
 from mergeyard.api.endpoint import Endpoint, Handler, Settle, at_once
 from mergeyard.domain.tokens import Scope
 from mergeyard.service.errors import Code
@@ -12,6 +12,7 @@ PREFIX = "/v1/"
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 NO_QUEUE = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND)
+NO_TOPIC = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND)
 PROVIDER = (Code.PROVIDER_ERROR, Code.PROVIDER_UNAVAILABLE, Code.PROVIDER_TIMEOUT)
 
 TABLE: dict[str, dict[str, Any]] = {
@@ -136,6 +137,59 @@ TABLE: dict[str, dict[str, Any]] = {
         "scope": Scope.STATUS,
         "writes": True,
         "refusals": (Code.INVALID_REPO, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND, Code.QUEUE_NOT_FOUND),
+    },
+    "createWebhook": {
+        "summary": "Have events sent to an address",
+        "request": webhook_wire.CreateWebhook,
+        "answer": webhook_wire.Webhook,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (*NO_TOPIC, Code.ADDRESS_NOT_ALLOWED),
+    },
+    "listWebhooks": {
+        "summary": "List the webhooks that the token may see",
+        "request": webhook_wire.ListWebhooks,
+        "answer": webhook_wire.Webhooks,
+        "scope": Scope.ADMIN,
+    },
+    "updateWebhook": {
+        "summary": "Change what a webhook is sent, and where",
+        "request": webhook_wire.UpdateWebhook,
+        "answer": webhook_wire.Webhook,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (*NO_TOPIC, Code.ADDRESS_NOT_ALLOWED, Code.WEBHOOK_NOT_FOUND),
+    },
+    "deleteWebhook": {
+        "summary": "Send nothing there any more",
+        "request": webhook_wire.DeleteWebhook,
+        "answer": webhook_wire.WebhookDeleted,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (Code.WEBHOOK_NOT_FOUND,),
+    },
+    "testWebhook": {
+        "summary": "Send a test event now, and tell how it went",
+        "request": webhook_wire.TestWebhook,
+        "answer": webhook_wire.WebhookDelivery,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (Code.WEBHOOK_NOT_FOUND,),
+    },
+    "listWebhookDeliveries": {
+        "summary": "List the last attempts to send something to a webhook",
+        "request": webhook_wire.ListWebhookDeliveries,
+        "answer": webhook_wire.WebhookDeliveries,
+        "scope": Scope.ADMIN,
+        "refusals": (Code.WEBHOOK_NOT_FOUND,),
+    },
+    "resendWebhookEvent": {
+        "summary": "Send an event once more, now, and tell how it went",
+        "request": webhook_wire.ResendWebhookEvent,
+        "answer": webhook_wire.WebhookDelivery,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (Code.WEBHOOK_NOT_FOUND, Code.EVENT_NOT_FOUND),
     },
     "getMergeQueueMetrics": {
         "summary": "Read the queues' metrics in the Prometheus text format",

@@ -8,6 +8,7 @@ from mergeyard.api import reading
 from mergeyard.api.reading import Read
 from mergeyard.domain import ids
 from mergeyard.domain.instants import Instant
+from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.targets import Targets
 
@@ -48,13 +49,13 @@ Priority = Annotated[
     int,
     Meta(
         ge=0,
-        le=255,
+        le=LOWEST,
         description="0 is the highest. `urgent` is 0, `high` 10, `medium` 100, `low` 200.",
         extra_json_schema={
             SHOWN: {
                 "anyOf": [
-                    {"type": "integer", "minimum": 0, "maximum": 255},
-                    {"type": "string", "enum": list(reading.PRIORITIES)},
+                    {"type": "integer", "minimum": 0, "maximum": LOWEST},
+                    {"type": "string", "enum": list(PRIORITIES)},
                 ]
             }
         },
@@ -90,13 +91,23 @@ ImpactedTargets = Annotated[
     Read(reading.targets),
 ]
 _PART = {"type": "string", "minLength": 1, "maxLength": 100, "pattern": r"^(?!-)(?!\.{1,2}$)[A-Za-z0-9._-]+$"}
+_GROUP = r"(?![-.])(?![^/]*\.git(/|$))[A-Za-z0-9._-]{1,100}"
+_OWNER = {
+    "type": "string",
+    "minLength": 1,
+    "pattern": rf"^(?:(?!-)(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,100}}|{_GROUP}(/{_GROUP}){{1,20}})$",
+}
 
 
 class RepoReference(Struct, frozen=True):
     """Which repository is meant."""
 
     host: Annotated[str, says("Host name of the Git provider."), Read(reading.host)]
-    owner: Annotated[str, shown("Owner or organization.", _PART), Read(reading.part_of_a_repository)]
+    owner: Annotated[
+        str,
+        shown("Owner or organization, or groups within groups: `acme/tools`.", _OWNER),
+        Read(reading.owner_of_a_repository),
+    ]
     name: Annotated[str, shown("Name of the repository.", _PART), Read(reading.part_of_a_repository)]
 
     @classmethod

@@ -5,13 +5,16 @@ from typing import Annotated
 import typer
 
 from mergeyard import __version__
-from mergeyard.cli import db, demo, pr, server, token
+from mergeyard.cli import db, demo, host, pr, server, targets, token, webhook
 
 app = typer.Typer(name="mergeyard", no_args_is_help=True, add_completion=False)
 app.command("serve")(server.serve)
 app.command("demo")(demo.play)
 app.add_typer(token.app)
+app.add_typer(webhook.app)
+app.add_typer(host.app)
 app.add_typer(pr.app)
+app.add_typer(targets.app)
 app.add_typer(db.app)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from mergeyard.domain.repositories import Repo
 from mergeyard.settings import Settings, SettingsError, load
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The settings file, else ./mergeyard.toml.")]
@@ -19,6 +20,14 @@ def load_settings(config: Path | None, options: Mapping[str, object]) -> Setting
         return load(config, os.environ, options)
     except SettingsError as error:
         stop_with(str(error))
+
+
+def repo_named(text: str) -> Repo:
+    host, _, rest = text.partition("/")
+    owner, _, name = rest.rpartition("/")
+    if not (host and owner and name):
+        stop_with(f"{text} names no repository: write --repo host/owner/name.")
+    return Repo(host.lower(), owner, name)
 
 
 def stop_with(words: str) -> NoReturn:

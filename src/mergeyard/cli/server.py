@@ -44,6 +44,8 @@ def serve(
     committer_name: Annotated[str | None, typer.Option(help="Who makes the queue's commits.")] = None,
     committer_email: Annotated[str | None, typer.Option(help="And the address in them.")] = None,
     runner_limit: Annotated[int | None, typer.Option(help="How many checks run at once.")] = None,
+    allow_private_webhooks: Annotated[bool | None, typer.Option(help="Send events to your own network too.")] = None,
+    sealing_key_file: Annotated[str | None, typer.Option(help="What the secrets of webhooks are sealed with.")] = None,
 ) -> None:
     """Start the server."""
     options = {name: value for name, value in locals().items() if name != "config"}

@@ -13,9 +13,8 @@ from rich.table import Table
 
 from mergeyard import wiring
 from mergeyard.adapters.clock import WallClock
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named, stop_with
 from mergeyard.domain.instants import HOUR, Instant
-from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.tokens import Tokens
@@ -43,7 +42,7 @@ def create(
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
     if not A_NAME.fullmatch(name):
         stop_with("A token's name has 1 to 100 characters, no # and no line break: choose another --name.")
-    repos, lifetime = [_repo(each) for each in repo or ()], _lifetime(expires)
+    repos, lifetime = [repo_named(each) for each in repo or ()], _lifetime(expires)
     made = _with_tokens(settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
     typer.echo(made[1])
 
@@ -95,14 +94,6 @@ def _with_tokens(settings: Settings, use: Callable[[Tokens], Awaitable[Outcome]]
         return asyncio.run(run())
     except StoreTrouble as trouble:
         stop_with(str(trouble))
-
-
-def _repo(text: str) -> Repo:
-    host, _, rest = text.partition("/")
-    owner, _, name = rest.rpartition("/")
-    if not (host and owner and name):
-        stop_with(f"{text} names no repository: write --repo host/owner/name.")
-    return Repo(host.lower(), owner, name)
 
 
 def _lifetime(text: str | None) -> int | None:

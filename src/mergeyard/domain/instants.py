@@ -4,7 +4,8 @@ from typing import NewType
 
 Instant = NewType("Instant", int)
 
-MINUTE = 60_000
+SECOND = 1000
+MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
 

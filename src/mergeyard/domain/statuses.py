@@ -22,6 +22,8 @@ class Status(Struct, frozen=True, kw_only=True):
     url: str = ""
     """Empty: the reporter named no page, and ours is shown."""
     description: str = ""
+    suite: str = ""
+    """The suite of checks that it belongs to; empty for a plain status."""
 
     @property
     def check(self) -> CheckState:

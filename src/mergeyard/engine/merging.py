@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.landing import Landing, Phase
 from mergeyard.domain.line import Batch
@@ -115,5 +114,5 @@ def _direct(queue: Queue) -> Landing | None:
         base=first.exam.tip,
         tested=(step,),
         steps=(step,),
-        method=LandingMethod.TESTED_COMMIT,
+        method=queue.config.landing,
     )

@@ -14,7 +14,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import LoadedQueue, StoredQueue
 
-FORM = 1
+FORM = 2
 """The number of the migration, of every kind of database, that left the tables as they are described here."""
 
 Cell = None | int | bool | str | bytes
@@ -125,6 +125,7 @@ TABLES = (
             "at": NUMBER,
             "url": TEXT,
             "description": TEXT,
+            "suite": TEXT,
         },
     ),
     Table(
@@ -146,6 +147,15 @@ TABLES = (
             "revoked_at": MAYBE_NUMBER,
         },
     ),
+    Table("tellers", ("name",), {"name": TEXT}),
+    Table(
+        "cursors",
+        ("teller", "queue"),
+        {"teller": TEXT, "queue": TEXT, "seq": NUMBER, "stuck_since": MAYBE_NUMBER},
+    ),
+    Table("conversations", ("queue", "number"), {"queue": TEXT, "number": NUMBER, "body": BYTES}),
+    Table("webhooks", ("id",), {"id": TEXT, "version": NUMBER, "body": BYTES}),
+    Table("deliveries", ("place",), {"place": NUMBER, "webhook": TEXT, "event": TEXT, "body": BYTES}),
 )
 """Whatever refers to a queue comes after the queues. Who works for what, and other signs of life, belong to none."""
 

@@ -1,17 +1,23 @@
 """A place where repositories and their pull requests live."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol
 
+from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.repositories import Repo
+from mergeyard.ports.forge import Forge
 from mergeyard.ports.git import Remote
 
 
 class HostTrouble(Exception):
     """The host does not answer, or not in a way that we understand: try again later."""
+
+
+class HostRefused(HostTrouble):
+    """The host will not do this, and asking again changes nothing. The host itself is well."""
 
 
 class Unreadable(HostTrouble):
@@ -23,6 +29,8 @@ class ChecksFrom(StrEnum):
     """CI reports statuses to us."""
     RUN = "run"
     """We run the checks ourselves."""
+    HOST = "host"
+    """The host knows them."""
 
 
 class Host(Protocol):
@@ -30,11 +38,30 @@ class Host(Protocol):
     def name(self) -> str: ...
 
     @property
+    def provider(self) -> str:
+        """What kind of host it is: `git`, `github`, `gitlab`, `gitea`."""
+        ...
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether an owner may be a group within groups: `acme/tools`."""
+        ...
+
+    @property
     def checks_from(self) -> ChecksFrom: ...
 
     @property
-    def lands_tested_commits(self) -> bool:
-        """Whether two refs can be moved in one update, each only from its expected value."""
+    def forge(self) -> Forge | None:
+        """What it can do beyond keeping repositories, if it can."""
+        ...
+
+    @property
+    def look_every(self) -> int:
+        """How many milliseconds may pass between two readings of a repository that nobody has news of."""
+        ...
+
+    def refuses(self, method: MergeMethod, landing: LandingMethod) -> str | None:
+        """Why pull requests cannot be merged in this way here, and what to do instead; None: they can."""
         ...
 
     @property
@@ -46,7 +73,9 @@ class Host(Protocol):
         """The one spelling of a repository's name, where the host knows several for it."""
         ...
 
-    def remote(self, repo: Repo) -> Remote: ...
+    async def remote(self, repo: Repo) -> Remote:
+        """With credentials that are good for some minutes."""
+        ...
 
     def head_ref(self, number: PrNumber) -> str:
         """The ref under which git finds a pull request's head, e.g. `refs/pull/12/head`."""
@@ -72,8 +101,9 @@ class Host(Protocol):
         """What protects the branch, as the host knows it."""
         ...
 
-    async def refs(self, repo: Repo) -> Mapping[str, Sha]:
-        """Branches, and all that changes when a pull request does: two readings differ where something happened."""
+    async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
+        """These branches, as far as they are there, and all that changes when a pull request does: two readings
+        differ where something happened. Others may be among them."""
         ...
 
     def number_of(self, ref: str) -> PrNumber | None:

@@ -11,7 +11,10 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import PrState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.writes import Answer, Fact, Write
+from mergeyard.ports.writes import Answer, Fact, WebhookRow, Write
+
+DELIVERIES_KEPT = 200
+"""Of every webhook."""
 
 
 class StoreTrouble(Exception):
@@ -159,4 +162,28 @@ class Store(Protocol):
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
         """The journal of a queue behind a place in it, oldest first. What is smaller was visible earlier."""
+        ...
+
+    async def cursor(self, teller: str, queue: QueueId) -> int:
+        """How far in the journal of a queue it told of it, 0 when not at all."""
+        ...
+
+    async def stuck_since(self, teller: str, queue: QueueId) -> Instant | None:
+        """Since when it has been trying to tell of the entry behind its cursor."""
+        ...
+
+    async def behind(self, teller: str) -> Sequence[StoredQueue]:
+        """The queues, deleted ones among them, whose journal goes on behind its cursor."""
+        ...
+
+    async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None: ...
+
+    async def webhooks(self) -> Sequence[WebhookRow]: ...
+
+    async def deliveries(self, webhook: str, take: int) -> Sequence[bytes]:
+        """The last attempts to send something there, newest first."""
+        ...
+
+    async def delivery(self, webhook: str, event: str) -> bytes | None:
+        """The last attempt to send this event there, if it is known still."""
         ...

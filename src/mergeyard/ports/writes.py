@@ -144,6 +144,72 @@ class SaveToken(Struct, frozen=True):
     token: Token
 
 
+class BeginTelling(Struct, frozen=True):
+    """Who has not begun yet begins at the present end of every journal: what happened before is not told."""
+
+    teller: str
+
+
+class MoveCursor(Struct, frozen=True):
+    """All entries of the queue's journal up to this one were told. It never goes back."""
+
+    teller: str
+    queue: QueueId
+    seq: int
+
+
+class NoteStuck(Struct, frozen=True):
+    """The entry behind the cursor cannot be told. Of several times the first counts, until the cursor moves."""
+
+    teller: str
+    queue: QueueId
+    at: Instant
+
+
+class TakeHeart(Struct, frozen=True):
+    """Whatever it was stuck with counts as never tried."""
+
+    teller: str
+
+
+class ForgetTeller(Struct, frozen=True):
+    teller: str
+
+
+class KeepConversation(Struct, frozen=True):
+    """What was said on a pull request, as it is now."""
+
+    queue: QueueId
+    number: PrNumber
+    body: bytes
+
+
+class WebhookRow(Struct, frozen=True):
+    id: str
+    version: int
+    body: bytes
+
+
+class SaveWebhook(Struct, frozen=True):
+    """New at version 1. Refused (`Outrun`) when the stored version is not the one before."""
+
+    webhook: WebhookRow
+
+
+class DropWebhook(Struct, frozen=True):
+    """It is there no more, nor what is known of sending to it."""
+
+    id: str
+
+
+class KeepDelivery(Struct, frozen=True):
+    """One attempt to send an event. The last ones of a webhook are kept, and none of a webhook that is gone."""
+
+    webhook: str
+    event: str
+    body: bytes
+
+
 Write = (
     CreateQueue
     | DeleteQueue
@@ -155,4 +221,13 @@ Write = (
     | ForgetAnswers
     | ProveDuty
     | SaveToken
+    | BeginTelling
+    | MoveCursor
+    | NoteStuck
+    | TakeHeart
+    | ForgetTeller
+    | KeepConversation
+    | SaveWebhook
+    | DropWebhook
+    | KeepDelivery
 )

@@ -12,7 +12,7 @@ from mergeyard.domain.states import RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import GitTrouble
-from mergeyard.ports.host import ChecksFrom
+from mergeyard.ports.host import ChecksFrom, HostTrouble
 from mergeyard.ports.runner import Job, Runner
 from mergeyard.service.background import Background, insist
 from mergeyard.service.repository_config import FILE, Broken, parse
@@ -70,7 +70,7 @@ class Checking:
             try:
                 await self._give_to_runner(keeper, run)
                 break
-            except GitTrouble as trouble:
+            except (GitTrouble, HostTrouble) as trouble:
                 log.warning("the checks cannot start", run=run.id, words=str(trouble))
                 await self._clock.sleep(BETWEEN_ATTEMPTS)
 

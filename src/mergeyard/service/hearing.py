@@ -16,8 +16,10 @@ from mergeyard.ports.store import Relieved, StoredQueue, StoreTrouble
 from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
-from mergeyard.service.others import DutiesFree, Others, QueueSaved, StatusKept, read
+from mergeyard.service.forge_checks import ForgeChecks
+from mergeyard.service.others import CommitHeard, DutiesFree, Others, PullHeard, QueueSaved, StatusKept, read
 from mergeyard.service.statuses import Statuses
+from mergeyard.service.talking.desk import Desk
 from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
 
@@ -34,6 +36,8 @@ class Hearing:
         duties: Duties,
         others: Others,
         statuses: Statuses,
+        checks: ForgeChecks,
+        desk: Desk,
         background: Background,
     ) -> None:
         self._shared = shared
@@ -41,6 +45,8 @@ class Hearing:
         self._duties = duties
         self._others = others
         self._statuses = statuses
+        self._checks = checks
+        self._desk = desk
         self._background = background
         self._find_work: Callable[[], Awaitable[None]] | None = None
         self._finding: asyncio.Task[None] | None = None
@@ -62,6 +68,11 @@ class Hearing:
                 self._background.start(self._hear_of_queue(word))
             case StatusKept():
                 self._statuses.hear(word.repo, word.sha)
+            case PullHeard():
+                if self._duties.covers(word.repo):
+                    self._desk.attend(word.repo, word.number)
+            case CommitHeard():
+                self._checks.look_soon(word.repo, word.sha)
             case DutiesFree():
                 self._look_for_work()
             case _:

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from mergeyard.domain.ids import QueueId, Sha
+from mergeyard.domain.ids import PrNumber, QueueId, Sha
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.sharing import SharedStore
@@ -28,11 +28,25 @@ class StatusKept(Struct, frozen=True, tag="status", array_like=True):
     sha: Sha
 
 
+class PullHeard(Struct, frozen=True, tag="pull", array_like=True):
+    """Something was said or done on a pull request."""
+
+    repo: Repo
+    number: PrNumber
+
+
+class CommitHeard(Struct, frozen=True, tag="commit", array_like=True):
+    """Its checks may have changed at the host."""
+
+    repo: Repo
+    sha: Sha
+
+
 class DutiesFree(Struct, frozen=True, tag="duties", array_like=True):
     """A repository is waiting for somebody to work for it."""
 
 
-Word = QueueSaved | StatusKept | DutiesFree
+Word = QueueSaved | StatusKept | PullHeard | CommitHeard | DutiesFree
 
 
 read = msgspec.json.Decoder[Word](Word).decode

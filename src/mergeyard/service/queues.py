@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mergeyard.domain.config import Config, LandingMethod
+from mergeyard.domain.config import Config
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import Event, SettingsSaved, StateRequested
 from mergeyard.domain.ids import QueueId
@@ -65,7 +65,7 @@ class Queues:
             await self._yard.store.commit(*writes, *(() if repeat is None else (repeat.kept(body, now),)))
         except Taken:
             raise _already_exists(key) from None
-        self._yard.take_in(Keeper(key, decision.queue, 1, self._yard.store, self._yard.clock))
+        self._yard.welcome(Keeper(key, decision.queue, 1, self._yard.store, self._yard.clock))
         self._others.tell(QueueSaved(key.repo, blank.id, 1))
         self._others.tell(DutiesFree())
         return body
@@ -137,8 +137,8 @@ class Queues:
 
 
 def _check_landing(host: Host, config: Config) -> None:
-    if config.landing is LandingMethod.TESTED_COMMIT and not host.lands_tested_commits:
-        words = f"{host.name} cannot move two refs in one conditional update: set `landing` to `provider_merge`."
+    words = host.refuses(config.merge_method, config.landing)
+    if words is not None:
         raise Refused(Code.INVALID_REQUEST, words)
 
 

@@ -104,7 +104,7 @@ class Replica:
         if len(roster.duties) == share:
             return roster.duties
         if len(roster.duties) < share:
-            at_hand = [_repo(name) for name in await asyncio.to_thread(self._git.at_hand)]
+            at_hand = [repo_named(name) for name in await asyncio.to_thread(self._git.at_hand)]
             claimed = await self._shared.claim(self._name, share - len(roster.duties), at_hand, HEAD_START)
             return (*roster.duties, *claimed)
         idle_last = sorted(roster.duties, key=lambda duty: self._is_idle(duty.repo))
@@ -134,6 +134,8 @@ class Replica:
         await keeper.wake()
 
 
-def _repo(name: str) -> Repo:
-    host, owner, repo = name.split("/")
+def repo_named(name: str) -> Repo:
+    """The owner may be groups within groups."""
+    host, _, path = name.partition("/")
+    owner, _, repo = path.rpartition("/")
     return Repo(host, owner, repo)

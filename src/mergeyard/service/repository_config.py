@@ -1,7 +1,8 @@
-"""Understands `.mergeyard.toml`, in which a repository says what must pass and how to check it."""
+"""Understands `.mergeyard.toml`, in which a repository says what must pass, how to check it, and what paths impact."""
 
 import difflib
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import islice
 from typing import cast
 
@@ -11,7 +12,9 @@ from mergeyard.service import toml_document
 from mergeyard.service.toml_document import KeyPath, Unreadable
 
 FILE = ".mergeyard.toml"
-KEYS = ("version", "required_statuses", "checks")
+KEYS = ("version", "required_statuses", "checks", "targets")
+UNMATCHED = "unmatched"
+"""The one word in `[targets]` that is no target."""
 LARGEST_FILE = 64 * 1024
 MOST_COMPLAINTS = 3
 LONGEST_NAME = 255
@@ -20,10 +23,25 @@ Table = dict[str, object]
 Complaint = tuple[KeyPath, str]
 
 
+class Unmatched(StrEnum):
+    """What a changed path impacts that no glob covers."""
+
+    ALL = "ALL"
+    IGNORE = "ignore"
+    PATH = "path"
+
+
+class PathTargets(Struct, frozen=True):
+    globs: dict[str, tuple[str, ...]]
+    """Which paths impact a target."""
+    unmatched: Unmatched = Unmatched.ALL
+
+
 class RepositoryConfig(Struct, frozen=True):
     required_statuses: tuple[str, ...]
     checks: dict[str, str]
     """What to run for each status, where the service runs the checks itself."""
+    targets: PathTargets | None = None
 
 
 class Broken(Struct, frozen=True):
@@ -59,6 +77,8 @@ def complaints_about(values: Table) -> Iterator[Complaint]:
         yield from complaints_about_statuses(values["required_statuses"])
     if "checks" in values:
         yield from complaints_about_checks(values["checks"])
+    if "targets" in values:
+        yield from complaints_about_targets(values["targets"])
 
 
 def complaints_about_names(values: Table) -> Iterator[Complaint]:
@@ -106,6 +126,23 @@ def complaints_about_checks(checks: object) -> Iterator[Complaint]:
             yield ("checks", name), "expected a command that a shell can run"
 
 
+def complaints_about_targets(targets: object) -> Iterator[Complaint]:
+    table = table_of(targets)
+    if table is None:
+        yield ("targets",), 'expected a table of globs, such as [targets] and app = ["app/**"] below it'
+        return
+    for name, value in table.items():
+        if name == UNMATCHED:
+            if value not in tuple(Unmatched):
+                yield ("targets", name), f"expected one of {', '.join(Unmatched)}"
+        elif not is_name(name):
+            yield ("targets", name), f"expected a name of 1 to {LONGEST_NAME} printable characters"
+        elif not list_of_strings(value):
+            yield ("targets", name), "expected a list of at least one glob"
+        elif not all(map(is_glob, list_of_strings(value) or ())):
+            yield ("targets", name), 'expected globs of paths from the root of the repository, such as "app/**/*.py"'
+
+
 def broken(complaints: list[Complaint], lines: dict[KeyPath, int]) -> Broken:
     shown = [sentence(path, words, lines) for path, words in complaints[:MOST_COMPLAINTS]]
     return Broken("; ".join(shown) + ("; and more" if len(complaints) > MOST_COMPLAINTS else ""))
@@ -119,11 +156,24 @@ def sentence(path: KeyPath, words: str, lines: dict[KeyPath, int]) -> str:
 def config_of(values: Table) -> RepositoryConfig:
     checks = {name: str(command) for name, command in (table_of(values.get("checks")) or {}).items()}
     required = list_of_strings(values.get("required_statuses")) or list(checks)
-    return RepositoryConfig(tuple(dict.fromkeys(required)), checks)
+    return RepositoryConfig(tuple(dict.fromkeys(required)), checks, targets_of(values))
+
+
+def targets_of(values: Table) -> PathTargets | None:
+    table = table_of(values.get("targets"))
+    if table is None:
+        return None
+    globs = {name: tuple(list_of_strings(value) or ()) for name, value in table.items() if name != UNMATCHED}
+    return PathTargets(globs, Unmatched(str(table.get(UNMATCHED, Unmatched.ALL))))
 
 
 def is_name(text: str) -> bool:
     return bool(text.strip()) and text.isprintable() and len(text) <= LONGEST_NAME
+
+
+def is_glob(text: str) -> bool:
+    """Whoever writes these characters means something that would not happen here."""
+    return bool(text.strip()) and not text.startswith(("/", "./", "../", "!")) and not set(text) & set("{}\\\0")
 
 
 def list_of_strings(value: object) -> list[str] | None:

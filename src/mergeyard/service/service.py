@@ -7,17 +7,21 @@ from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import Git
 from mergeyard.ports.host import Host
 from mergeyard.ports.runner import Runner
+from mergeyard.ports.sealing import Seals
+from mergeyard.ports.sending import Sender
 from mergeyard.ports.sharing import SharedStore
 from mergeyard.ports.store import Store
-from mergeyard.service import replica, sweeping, watch
+from mergeyard.service import forge_checks, replica, sweeping, watch
 from mergeyard.service.alarm import Alarms
 from mergeyard.service.background import Background
 from mergeyard.service.checking import Checking
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.figures import Counting
+from mergeyard.service.forge_checks import ForgeChecks
 from mergeyard.service.hearing import Hearing
 from mergeyard.service.listing import Listing
+from mergeyard.service.news import NewsRoom
 from mergeyard.service.others import Others
 from mergeyard.service.queues import Queues
 from mergeyard.service.repeating import Repeating
@@ -28,10 +32,20 @@ from mergeyard.service.site import Sites
 from mergeyard.service.statuses import Statuses
 from mergeyard.service.submissions import Submissions
 from mergeyard.service.sweeping import Sweeper
+from mergeyard.service.talking.commenting import Commenting
+from mergeyard.service.talking.conversation import Conversations
+from mergeyard.service.talking.desk import Desk
+from mergeyard.service.telling import tellers
+from mergeyard.service.telling.office import Office
+from mergeyard.service.telling.subscribing import Subscriptions
+from mergeyard.service.telling.tellers import Tellers
 from mergeyard.service.tokens import Tokens
 from mergeyard.service.watch import Watch
 from mergeyard.service.worker import Worker
 from mergeyard.service.yard import Yard
+
+REFRESH_EVERY_LOOKS = 5
+"""Webhooks change seldom; whoever changes them through this process need not wait."""
 
 
 class Service:
@@ -43,6 +57,8 @@ class Service:
         git: Git,
         hosts: Mapping[str, Host],
         runner: Runner,
+        sender: Sender,
+        seals: Seals,
         public_url: str,
         shared: SharedStore | None = None,
         works: bool = True,
@@ -67,10 +83,20 @@ class Service:
         self.runs = Runs(self.yard, self.sites)
         self.counting = Counting(self.yard)
         self.statuses = Statuses(store, clock, self.background, self.duties, self.others)
+        self.forge_checks = ForgeChecks(self.sites, self.statuses, self.duties, self.others, clock, self.background)
+        conversations = Conversations(self.yard, self.duties)
+        self.desk = Desk(
+            self.yard, self.sites, self.submissions, conversations, self.duties, self.others, self.background
+        )
+        self.commenting = Commenting(self.yard, self.sites, conversations)
+        self.news = NewsRoom(self.yard, self.sites, self.desk, self.forge_checks, self.background)
         self.checking = Checking(runner, self.sites, self.statuses, clock, self.background, public_url)
-        self.worker = Worker(self.sites, sight, store, clock, self.background, self.duties)
-        self.watch = Watch(self.yard, self.sites, sight, self.background, self.duties)
+        self.worker = Worker(self.sites, sight, store, self.forge_checks, clock, self.background, self.duties)
+        self.watch = Watch(self.yard, self.sites, sight, self.desk, self.background, self.duties)
         self.sweeper = Sweeper(self.yard, self.sites, self.duties)
+        self.tellers = Tellers(store, clock, self.background, self.duties)
+        self.office = Office(store, clock, sender, seals, public_url)
+        self.subscriptions = Subscriptions(self.office, self.tellers)
         self._alarms = Alarms(clock)
         self._shared = shared
         self._works = works
@@ -81,25 +107,36 @@ class Service:
             else Replica(shared, self.yard, self.duties, self.others, git, clock, self.background)
         )
 
+    @property
+    def _knows_a_forge(self) -> bool:
+        return any(host.forge for host in self.sites.hosts.values())
+
     async def start(self) -> None:
         await self.git.check()
         await self.store.open()
         self.duties.followers += (
             self._alarms,
             self.statuses,
+            self.forge_checks,
             self.checking,
             self.worker,
             self.watch,
             self.sweeper,
+            self.tellers,
         )
         self.yard.listeners += (self.others.follow, self.duties.follow)
         self.yard.farewells.append(self.duties.leave)
+        if self._works and self._knows_a_forge:
+            await self.tellers.begin(self.commenting)
+            self.background.go_on("reading checks", self.forge_checks.look_around, forge_checks.INTERVAL)
         if self._shared is None:
             await self._take_up_everything()
         else:
             await self._join(self._shared)
         if self._works:
             self.background.go_on("watch", self.watch.look_around, self._look_every)
+            self.background.go_on("webhooks", self.subscriptions.refresh, REFRESH_EVERY_LOOKS * self._look_every)
+            self.background.go_on("telling", self.tellers.remind, tellers.REMIND_EVERY)
             self.background.go_on("sweeping", self.sweeper.sweep_all, sweeping.INTERVAL)
             self.background.go_on("checking", self.checking.pass_a_result_on, 0)
             self.background.go_on("forgetting", self.repeating.forget_old_answers, HOUR)
@@ -132,7 +169,9 @@ class Service:
 
     async def _join(self, shared: SharedStore) -> None:
         """One that only answers is given no duties, and so works for nobody."""
-        hearing = Hearing(shared, self.yard, self.duties, self.others, self.statuses, self.background)
+        hearing = Hearing(
+            shared, self.yard, self.duties, self.others, self.statuses, self.forge_checks, self.desk, self.background
+        )
         if self._replica is None:
             self.duties.share("")
             await hearing.start(None)

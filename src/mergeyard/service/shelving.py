@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import BatchId, RunId, Ticket
+from mergeyard.domain.journal import Record
 from mergeyard.domain.landing import Landing
 from mergeyard.domain.line import Batch, Bisection, Line
 from mergeyard.domain.pulls import Submission
@@ -49,6 +50,7 @@ SHELVES: Mapping[str, Any] = {
 decoders = {shelf: msgspec.json.Decoder(kind) for shelf, kind in SHELVES.items()}
 decode_stay = msgspec.json.Decoder(Submission).decode
 decode_run = msgspec.json.Decoder(Run).decode
+decode_record = msgspec.json.Decoder[Record](Record).decode
 decode_targets = msgspec.json.Decoder(Targets).decode
 
 

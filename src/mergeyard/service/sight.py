@@ -82,10 +82,13 @@ class Sight:
             facts = self._facts.keep((tip, pull.head), await self._learn(site, tip, pull.head))
         return self._complete(site, pull, facts)
 
-    async def survey(self, site: Site, targets: Collection[str]) -> None:
-        """Learns in one go which heads there are, and which of them these branches hold already."""
+    async def survey(self, site: Site, targets: Collection[str], heads_there: Collection[str] = ()) -> None:
+        """Learns in one go which heads there are, and which of them these branches hold already. A forge keeps the
+        heads of all that ever were, of which only those count that are named, or wait here."""
         every_head = site.host.every_head_ref
-        refs = await site.mirror.fetch([every_head, *targets])
+        waiting = {site.host.head_ref(stay.number) for stay in site.keeper.queue.submissions.values()}
+        wanted = {every_head} if site.host.forge is None else {*heads_there, *waiting}
+        refs = await site.mirror.fetch([*wanted, *targets])
         heads = {ref: head for ref, head in refs.items() if ref not in targets}
         for tip in {refs[target] for target in targets if target in refs}:
             contained = await site.mirror.contained(tip, every_head)

@@ -48,7 +48,7 @@ class Sites:
         return found
 
     async def mirror(self, repo: Repo) -> Mirror:
-        return await self._git.mirror(str(repo), self.host(repo.host).remote(repo))
+        return await self._git.mirror(str(repo), await self.host(repo.host).remote(repo))
 
     async def of(self, keeper: Keeper) -> Site:
         repo = keeper.key.repo

@@ -53,15 +53,15 @@ class Statuses:
         self, repo: Repo, sha: Sha, status: Status, repeat: Repeat | None = None, answer: bytes = b""
     ) -> None:
         """Kept is kept: if the engine cannot be told at once, it is told later."""
-        await self._keep(repo, sha, status, *(() if repeat is None else (repeat.kept(answer, status.at),)))
+        await self._keep(repo, sha, [status], *(() if repeat is None else (repeat.kept(answer, status.at),)))
 
-    async def report_on_duty(self, repo: Repo, sha: Sha, status: Status) -> None:
-        """What our own checks say: of those that somebody else runs now, nobody wants to hear."""
+    async def report_on_duty(self, repo: Repo, sha: Sha, *statuses: Status) -> None:
+        """What we found out ourselves: of what is somebody else's duty now, nobody wants to hear."""
         with suppress(Relieved):
-            await self._keep(repo, sha, status, *self._duties.proof(repo))
+            await self._keep(repo, sha, statuses, *self._duties.proof(repo))
 
-    async def _keep(self, repo: Repo, sha: Sha, status: Status, *along: Write) -> None:
-        await self._store.commit(*along, KeepStatus(repo, sha, status))
+    async def _keep(self, repo: Repo, sha: Sha, statuses: Iterable[Status], *along: Write) -> None:
+        await self._store.commit(*along, *(KeepStatus(repo, sha, status) for status in statuses))
         board = self._boards.get((repo, sha))
         if board is None:
             self._others.tell(StatusKept(repo, sha))

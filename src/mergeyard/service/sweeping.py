@@ -7,10 +7,11 @@ import structlog
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.host import HostTrouble
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
-from mergeyard.service.performing import clearing
+from mergeyard.service.performing import clearing, drafting
 from mergeyard.service.site import Sites
 from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
@@ -44,6 +45,7 @@ class Sweeper:
             mirror = await self._sites.mirror(repo)
             branches = await clearing.stray_branches(mirror)
             known = {run for keeper in await self._yard.of_repo_now(repo) for run in keeper.queue.runs}
-            await clearing.sweep(mirror, known, branches)
-        except (GitTrouble, Refused, StoreTrouble) as trouble:
+            for branch in await clearing.sweep(mirror, known, branches):
+                await drafting.close_draft_of(self._sites.host(repo.host), repo, branch)
+        except (GitTrouble, HostTrouble, Refused, StoreTrouble) as trouble:
             log.warning("test branches cannot be swept", repo=str(repo), words=str(trouble))

@@ -8,6 +8,7 @@ import structlog
 
 from mergeyard.domain.events import Event, HostFound, HostLost, PullTouched, TargetTouched
 from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.instants import MINUTE
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability, PrState
@@ -20,12 +21,19 @@ from mergeyard.service.errors import Refused
 from mergeyard.service.naming_branches import branch_ref
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
+from mergeyard.service.talking.desk import Desk
 from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
 
 log = structlog.get_logger()
 
 INTERVAL = 1000
+RESTLESS = 2000
+"""Milliseconds, while a host is still finding out whether something can be merged."""
+LAPS_OF_DOUBT = 3
+"""So seldom a host is asked again of whom it denied: most that changes its mind is news."""
+IDLE = 3
+"""Where nobody waits, a host is asked so many times less often."""
 MOST_VISITS = 8
 """At once: with many repositories a lap takes longer, and nothing else waits for it."""
 
@@ -33,13 +41,20 @@ Refs = Mapping[str, Sha]
 
 
 class Watch:
-    def __init__(self, yard: Yard, sites: Sites, sight: Sight, background: Background, duties: Duties) -> None:
+    def __init__(
+        self, yard: Yard, sites: Sites, sight: Sight, desk: Desk, background: Background, duties: Duties
+    ) -> None:
         self._yard = yard
         self._sites = sites
         self._sight = sight
+        self._desk = desk
         self._background = background
         self._duties = duties
         self._seen: dict[Repo, Refs] = {}
+        self._due: dict[Repo, int] = {}
+        """When each is to be looked at again, at the earliest."""
+        self._failures: dict[Repo, int] = {}
+        """How often in a row that did not work."""
         self._places = asyncio.Semaphore(MOST_VISITS)
         self._visited = set[Repo]()
         """Those where somebody still is: a slow host keeps nobody from the others."""
@@ -47,6 +62,8 @@ class Watch:
         """Of these everything is to be looked at."""
         self._tips = WeakKeyDictionary[Keeper, Sha | None]()
         """Upon which tip each queue's pull requests were last looked at."""
+        self._laps = WeakKeyDictionary[Keeper, int]()
+        self._rules_due = WeakKeyDictionary[Keeper, int]()
 
     def follow(self, keeper: Keeper, before: Queue | None) -> None:
         """Of a queue that is new here anything may have changed since somebody last looked."""
@@ -59,62 +76,108 @@ class Watch:
 
     async def look_around(self) -> None:
         repos = {keeper.key.repo for keeper in self._yard if self._duties.covers(keeper.key.repo)}
-        for forgotten in self._seen.keys() - repos:
-            del self._seen[forgotten]
+        for memory in (self._seen, self._due, self._failures):
+            for forgotten in memory.keys() - repos:
+                del memory[forgotten]
+        now = self._yard.clock.now()
         for repo in repos - self._visited:
-            self._visited.add(repo)
-            self._background.start(self._visit(repo))
+            if self._due.get(repo, now) <= now:
+                self._visited.add(repo)
+                self._background.start(self._visit(repo))
 
     async def _visit(self, repo: Repo) -> None:
         keepers = self._yard.of_repo(repo)
         try:
             async with self._places:
                 await self._look_at(repo, keepers)
+            self._failures.pop(repo, None)
         except (HostTrouble, GitTrouble) as trouble:
             log.warning("the host is in trouble", repo=str(repo), words=str(trouble))
+            self._failures[repo] = self._failures.get(repo, 0) + 1
             await _tell_all(keepers, HostLost())
         except (Refused, Relieved, StoreTrouble) as trouble:
             log.warning("a repository cannot be watched", repo=str(repo), words=str(trouble))
         finally:
             self._visited.discard(repo)
+            self._due[repo] = self._yard.clock.now() + self._pause(repo, keepers)
+
+    def _pause(self, repo: Repo, keepers: tuple[Keeper, ...]) -> int:
+        host = self._sites.hosts.get(repo.host)
+        usual = 0 if host is None else host.look_every
+        if not usual:
+            return 0
+        if repo in self._failures:
+            return min(usual * 2 ** min(self._failures[repo], 10), max(usual, MINUTE))
+        stays = [stay for keeper in keepers for stay in keeper.queue.submissions.values()]
+        if any(stay.state is PrState.NOT_READY and stay.pull.mergeability is Mergeability.CHECKING for stay in stays):
+            return min(usual, RESTLESS)
+        return usual if stays else min(IDLE * usual, max(usual, MINUTE))
 
     async def _look_at(self, repo: Repo, keepers: tuple[Keeper, ...]) -> None:
         """It counts as seen when everybody was told of it."""
         host = self._sites.host(repo.host)
-        refs = await host.refs(repo)
+        refs = await host.refs(repo, {keeper.key.branch for keeper in keepers})
         before = self._seen.get(repo)
         changed = None if before is None else {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
         for keeper in keepers:
             await self._tell_news(keeper, host, refs, changed)
-        if changed is None or changed:
-            await self._survey(keepers, refs)
+        if changed is None or any(_moves_a_commit(host, ref) for ref in changed):
+            await self._survey(host, keepers, refs)
+        if host.forge is not None:
+            self._listen_where_something_changed(host, repo, refs, changed)
         self._seen[repo] = refs
+
+    def _listen_where_something_changed(self, host: Host, repo: Repo, refs: Refs, changed: set[str] | None) -> None:
+        traces = dict[PrNumber, list[str]]()
+        for ref, sha in sorted(refs.items()):
+            number = host.number_of(ref)
+            if number is not None:
+                traces.setdefault(number, []).append(sha)
+        touched = {host.number_of(ref) for ref in refs if changed is None or ref in changed}
+        for number, trace in traces.items():
+            if number in touched:
+                self._desk.attend(repo, number, " ".join(trace))
 
     async def _tell_news(self, keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> None:
         tip, everything = keeper.queue.target.tip, keeper in self._anew or keeper not in self._tips
         self._anew.discard(keeper)
         try:
             news = _news(keeper, host, refs, None if everything else changed)
-            await _tell(keeper, (*news, *self._second_chances(keeper)))
+            await _tell(keeper, (*news, *self._second_chances(keeper, host), *self._other_rules(keeper, host)))
         except BaseException:
             self._tips.pop(keeper, None)
             raise
         self._tips[keeper] = tip
 
-    def _second_chances(self, keeper: Keeper) -> Iterator[Event]:
-        """When another tip is recorded: who could not be merged may be mergeable now, or be part of the target."""
+    def _second_chances(self, keeper: Keeper, host: Host) -> Iterator[Event]:
+        """When another tip is recorded: who could not be merged may be mergeable now, or be part of the target.
+        A host with an opinion of its own may change it at any time, and tells nobody."""
         tip = keeper.queue.target.tip
-        if tip is None or self._tips.get(keeper) == tip:
+        if tip is None or (self._tips.get(keeper) == tip and not host.judges_mergeability):
             return
+        self._laps[keeper] = self._laps.get(keeper, 0) + 1
+        seldom = self._laps[keeper] % LAPS_OF_DOUBT == 0
         for stay in keeper.queue.submissions.values():
             doubtful = stay.state is PrState.NOT_READY and stay.pull.mergeability is not Mergeability.MERGEABLE
+            if host.judges_mergeability and stay.pull.mergeability is Mergeability.NOT_MERGEABLE:
+                doubtful = doubtful and seldom
             if doubtful or self._sight.knows_contained(tip, stay.pull.head):
                 yield PullTouched(number=stay.number)
 
-    async def _survey(self, keepers: tuple[Keeper, ...], refs: Refs) -> None:
+    def _other_rules(self, keeper: Keeper, host: Host) -> Iterator[Event]:
+        """Nobody tells when other statuses become required at a forge, so it is asked; but not while something lands,
+        which waits for every look at the target."""
+        now = self._yard.clock.now()
+        if host.forge is None or keeper.queue.landing is not None or now < self._rules_due.get(keeper, 0):
+            return
+        self._rules_due[keeper] = now + MINUTE
+        yield TargetTouched()
+
+    async def _survey(self, host: Host, keepers: tuple[Keeper, ...], refs: Refs) -> None:
         targets = {branch_ref(keeper.key.branch) for keeper in keepers} & refs.keys()
         if targets:
-            await self._sight.survey(await self._sites.of(keepers[0]), targets)
+            heads = {ref for ref in refs if host.number_of(ref) is not None and _moves_a_commit(host, ref)}
+            await self._sight.survey(await self._sites.of(keepers[0]), targets, heads)
 
 
 async def _tell_all(keepers: tuple[Keeper, ...], event: Event) -> None:
@@ -129,6 +192,11 @@ async def _tell(keeper: Keeper, news: tuple[Event, ...]) -> None:
     found = (HostFound(),) if keeper.queue.host_lost_at is not None else ()
     if not keeper.closed and (found or news):
         await keeper.tell(*found, *news)
+
+
+def _moves_a_commit(host: Host, ref: str) -> bool:
+    number = host.number_of(ref)
+    return number is None or ref == host.head_ref(number)
 
 
 def _news(keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> Iterator[Event]:

@@ -7,12 +7,14 @@ import asyncio
 import random
 from time import perf_counter
 from typing import assert_never
+from weakref import WeakKeyDictionary
 
 import structlog
+from msgspec.structs import replace
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod
-from mergeyard.domain.events import ChecksSeen, Event, HostFound, HostLost
+from mergeyard.domain.events import ChecksSeen, Event, HostFound, HostLost, LandingMissed
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.queue import Queue
 from mergeyard.engine.work import work
@@ -23,6 +25,7 @@ from mergeyard.ports.store import Relieved, Store, StoreTrouble
 from mergeyard.service.background import Background, insist
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
+from mergeyard.service.forge_checks import ForgeChecks
 from mergeyard.service.measuring import TASK_SECONDS, TASKS
 from mergeyard.service.performing import building, clearing, composing, landing, looking, merging
 from mergeyard.service.sight import Sight
@@ -38,15 +41,24 @@ LONGEST_WAIT = 5000
 
 class Worker:
     def __init__(
-        self, sites: Sites, sight: Sight, store: Store, clock: Clock, background: Background, duties: Duties
+        self,
+        sites: Sites,
+        sight: Sight,
+        store: Store,
+        checks: ForgeChecks,
+        clock: Clock,
+        background: Background,
+        duties: Duties,
     ) -> None:
         self._sites = sites
         self._sight = sight
         self._store = store
+        self._checks = checks
         self._clock = clock
         self._background = background
         self._duties = duties
         self._under_way: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = {}
+        self._missed = WeakKeyDictionary[Keeper, tuple[t.Land, int]]()
 
     def follow(self, keeper: Keeper, _: Queue | None) -> None:
         for task in work(keeper.queue):
@@ -63,7 +75,7 @@ class Worker:
     async def _see_through(self, keeper: Keeper, task: t.Task) -> None:
         """Until it is outstanding no more; every further attempt waits longer."""
         try:
-            attempt = 0
+            attempt = self._misses(keeper, task)
             while not keeper.closed and self._duties.covers(keeper.key.repo) and task in work(keeper.queue):
                 if attempt:
                     await self._clock.sleep(_wait(attempt))
@@ -73,10 +85,23 @@ class Worker:
             if self._under_way.get((keeper.id, task)) is asyncio.current_task():
                 del self._under_way[keeper.id, task]
 
+    def _misses(self, keeper: Keeper, task: t.Task) -> int:
+        """How often in a row this landing was missed: each attempt is a task of its own, but none may come at once."""
+        before, missed = self._missed.get(keeper, (None, 0))
+        return missed if isinstance(task, t.Land) and before == _nameless(task) else 0
+
+    def _note_miss(self, keeper: Keeper, task: t.Task, events: tuple[Event, ...]) -> None:
+        if isinstance(task, t.Land):
+            missed = 1 + self._misses(keeper, task)
+            self._missed.pop(keeper, None)
+            if any(isinstance(event, LandingMissed) for event in events):
+                self._missed[keeper] = (_nameless(task), missed)
+
     async def _attempt(self, keeper: Keeper, task: t.Task) -> None:
         name, outcome, begun = type(task).__name__, "trouble", perf_counter()
         try:
             events = await self._events(keeper, task)
+            self._note_miss(keeper, task, events)
             await keeper.tell_on_duty(*events, proof=self._duties.proof(keeper.key.repo))
             await self._clear_up(keeper, task)
             outcome = "done"
@@ -138,8 +163,13 @@ class Worker:
         if run is None:
             return ()
         as_of = site.keeper.queue.counters.turns
+        await self._checks.read(site.repo, run.tip)
         statuses = await self._store.statuses(site.repo, run.tip)
         return (ChecksSeen(run=run.id, checks=checks(statuses), as_of=as_of),)
+
+
+def _nameless(task: t.Land) -> t.Land:
+    return replace(task, landing=0)
 
 
 def _wait(attempt: int) -> int:

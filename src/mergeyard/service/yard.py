@@ -119,6 +119,12 @@ class Yard:
         self._keepers[keeper.key] = self._by_id[keeper.id] = self._by_repo[keeper.key.repo][keeper.id] = keeper
         return keeper
 
+    def welcome(self, keeper: Keeper) -> None:
+        """A queue that is new altogether: everybody hears of it, as of a turn."""
+        known = self.take_in(keeper)
+        for listen in self.listeners:
+            listen(known, None)
+
     def let_go(self, keeper: Keeper) -> None:
         keeper.close()
         if self._by_id.pop(keeper.id, None) is None:

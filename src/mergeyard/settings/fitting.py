@@ -73,6 +73,10 @@ def folder(given: Given, value: Path) -> object:
     return given.beside / value
 
 
+def key_file(given: Given, value: Path | None) -> object:
+    return None if value is None else given.beside / value
+
+
 def database(given: Given, value: str) -> object:
     if value.startswith(POSTGRESQL):
         return value if is_server_address(value) else given.complaint("expected postgresql://USER:PASSWORD@HOST/NAME")
@@ -114,6 +118,7 @@ def is_web_address(text: str) -> bool:
 
 FURTHER: dict[str, Callable[[Given, Any], object]] = {
     "data_dir": folder,
+    "sealing_key_file": key_file,
     "database_url": database,
     "public_url": web_address,
 }

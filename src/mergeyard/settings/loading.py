@@ -27,7 +27,7 @@ def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str
     if isinstance(file, Complaint):
         raise SettingsError([file, *fitted(given)[1]])
     values, complaints = fitted([*from_file(file), *given])
-    hosts, complaints_about_hosts = read_hosts(file)
+    hosts, complaints_about_hosts = read_hosts(file, environment)
     if complaints or complaints_about_hosts:
         raise SettingsError(complaints + complaints_about_hosts)
     settings = structs.replace(Settings(hosts=hosts), **values)

@@ -1,6 +1,7 @@
 """Every setting of the service, with its range and default."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ LogFormat = Literal["auto", "human", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Address = Annotated[str, Meta(pattern=r"^[^\s/]+\Z", description="an address or a name to listen on")]
 Folder = Annotated[Path, Meta(description="the path of a folder")]
+KeyFile = Annotated[Path, Meta(description="the path of a file")]
 DatabaseUrl = Annotated[
     str, Meta(description="an address such as postgresql://user@host/name or sqlite:///mergeyard.db")
 ]
@@ -27,11 +29,35 @@ GitName = Annotated[
 GitEmail = Annotated[str, Meta(pattern=r"^[^<>\s\x00-\x1f]+\Z", description="an address without <, > and spaces")]
 
 
-class PlainHost(Struct, frozen=True, kw_only=True):
+class PlainHost(Struct, frozen=True, kw_only=True, tag=True):
     """Bare repositories in a folder: `<root>/<owner>/<name>.git`."""
 
     root: Path
     checks: ChecksFrom = ChecksFrom.API
+
+
+class Provider(StrEnum):
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    GITEA = "gitea"
+
+
+class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
+    """A forge, and what opens it."""
+
+    provider: Provider
+    url: str
+    api_url: str
+    token: str | None = None
+    app_id: str | None = None
+    private_key: str | None = None
+    webhook_secret: str | None = None
+    checks: ChecksFrom = ChecksFrom.HOST
+    poll_seconds: int = 20
+
+    def __repr__(self) -> str:
+        """Secrets are never shown."""
+        return f"ForgeHost({self.provider.value!r}, {self.url!r})"
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -49,7 +75,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     committer_email: GitEmail = "mergeyard@localhost"
     runner_limit: Annotated[int, Meta(ge=1, le=1000)] = 2
     """How many commands of `[checks]` run at once."""
-    hosts: Mapping[str, PlainHost] = {}
+    allow_private_webhooks: bool = False
+    sealing_key_file: KeyFile | None = None
+    hosts: Mapping[str, PlainHost | ForgeHost] = {}
 
     @property
     def database_server(self) -> str | None:

@@ -245,6 +245,25 @@ async def a_merge_under_way(desk: Desk) -> AsyncGenerator[dict[str, Any]]:
         desk.world.origin.hook("pre-receive", "exit 0")
 
 
+# What is asked of webhooks
+
+
+@provokes(Code.ADDRESS_NOT_ALLOWED)
+async def a_webhook_into_our_own_network(desk: Desk) -> httpx.Response:
+    return await desk.send("createWebhook", {"url": "https://private.example"})
+
+
+@provokes(Code.WEBHOOK_NOT_FOUND)
+async def a_webhook_that_nobody_made(desk: Desk) -> httpx.Response:
+    return await desk.send("deleteWebhook", {"id": "nobody"})
+
+
+@provokes(Code.EVENT_NOT_FOUND)
+async def an_event_that_was_never_sent(desk: Desk) -> httpx.Response:
+    made = (await desk.send("createWebhook", {"url": "https://there.example"})).json()
+    return await desk.send("resendWebhookEvent", {"id": made["id"], "eventId": "msg_never"})
+
+
 # What goes wrong behind the door
 
 

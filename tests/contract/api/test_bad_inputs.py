@@ -145,7 +145,9 @@ def test_targets_that_are_none_do_not_fit(standing: StandingDesk, targets: Any):
 # Names
 
 
-@pytest.mark.parametrize("part", ["", ".", "..", "-x", "a/b", "a b", "a\n", "é", "x" * 101, "a:b", "%2e", "~"])
+@pytest.mark.parametrize(
+    "part", ["", ".", "..", "-x", "a//b", "a/../b", "a b", "a\n", "é", "x" * 101, "a:b", "%2e", "~"]
+)
 def test_a_repository_that_cannot_be_one_is_refused(standing: StandingDesk, part: str):
     for name in ("owner", "name"):
         assert refused(standing, QUEUE | {"repo": REPOSITORY | {name: part}}, "getQueue") == "invalid_repo"
@@ -156,6 +158,13 @@ def test_a_repository_that_could_be_one_is_looked_for(standing: StandingDesk, pa
     body = QUEUE | {"repo": REPOSITORY | {"name": part}}
     assert refused(standing, body, "getQueue") == "queue_not_found"
     assert refused(standing, body, "createQueue") == "repository_not_found"
+
+
+def test_a_host_without_groups_knows_no_nested_owners(standing: StandingDesk):
+    nested = QUEUE | {"repo": REPOSITORY | {"owner": "acme/tools"}}
+    assert refused(standing, nested, "getQueue") == "invalid_repo"
+    assert refused(standing, nested, "createQueue") == "invalid_repo"
+    assert refused(standing, QUEUE | {"repo": REPOSITORY | {"name": "a/b"}}, "getQueue") == "invalid_repo"
 
 
 BRANCHES = [

@@ -34,7 +34,14 @@ THE_CONTRACT = {
     503: "provider_unavailable storage_unavailable",
     504: "provider_timeout",
 }
-STATUS = {Code(code): status for status, codes in THE_CONTRACT.items() for code in codes.split()}
+OF_WEBHOOKS = {400: "address_not_allowed", 404: "webhook_not_found event_not_found"}
+"""The contract names their endpoints, and leaves their refusals open."""
+STATUS = {
+    Code(code): status
+    for told in (THE_CONTRACT, OF_WEBHOOKS)
+    for status, codes in told.items()
+    for code in codes.split()
+}
 CANNOT_OCCUR = {
     Code.RATE_LIMITED: "limits are off, and there is no setting yet that turns them on",
     Code.PROVIDER_TIMEOUT: "a plain host is a folder: nobody waits for it over a network",

@@ -38,6 +38,7 @@ EVERY_ANSWER = [
 PULLS = 8
 BRANCHES = {"/createQueue": "one-without-a-queue", "/deleteQueue": "one-with-a-queue"}
 """All others ask about main."""
+OURS = "https://ours.example"
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,11 @@ async def _begin(desk: Desk) -> None:
 async def _set_to_work(desk: Desk) -> None:
     await desk.post("createQueue", targetBranch=BRANCHES["/deleteQueue"])
     await desk.post("deleteQueue", targetBranch=BRANCHES["/createQueue"])
+    for webhook in (await desk.send("listWebhooks", {})).json()["webhooks"]:
+        await desk.send("deleteWebhook", {"id": webhook["id"]})
+    made = (await desk.send("createWebhook", {"url": OURS})).json()
+    desk.world.sender.secrets = {made["id"]: made["secret"]}
+    await desk.ask("updateQueue", state="PAUSED")
     await desk.ask("updateQueue", state="RUNNING", batch=False, concurrency=5, requiredStatuses=["unit"])
     for number in range(4, PULLS + 1):
         await desk.call("setImpactedTargets", QUEUE | {"pr": {"number": number}, "impactedTargets": ["//app"]})
@@ -114,6 +120,10 @@ def _name_what_is_there(case: Case[Any], desk: Desk) -> None:
         members["targetBranch"] = BRANCHES.get(case.path, "main")
     if isinstance(members.get("testRunId"), str):
         members["testRunId"] = next(iter(desk.world.keeper.queue.runs), "none")
+    if isinstance(members.get("id"), str):
+        (members["id"],) = desk.world.sender.secrets
+    if isinstance(members.get("eventId"), str):
+        members["eventId"] = [heard.id for heard in desk.world.sender.received if heard.url == OURS][-1]
     pr = members.get("pr")
     if isinstance(pr, dict) and isinstance(cast(Any, pr).get("number"), int):
         pr["number"] = cast(int, pr["number"]) % (PULLS + 2)

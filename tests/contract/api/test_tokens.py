@@ -15,6 +15,7 @@ from tests.support.scenario import MINUTE
 WHOLE: dict[str, Any] = QUEUE | {
     "pr": {"number": 1}, "prs": [], "impactedTargets": [], "testRunId": "x", "since": "2023-11-14T00:00:00Z",
     "sha": "1" * 40, "context": "unit", "state": "success",
+    "url": "https://there.example", "id": "x", "eventId": "x",
 }  # fmt: skip
 NEEDED = {
     "submitPullRequest": Scope.SUBMIT,
@@ -32,7 +33,15 @@ NEEDED = {
     "listPullRequests": Scope.READ,
     "listQueues": Scope.READ,
     "reportCommitStatus": Scope.STATUS,
+    "createWebhook": Scope.ADMIN,
+    "listWebhooks": Scope.ADMIN,
+    "updateWebhook": Scope.ADMIN,
+    "deleteWebhook": Scope.ADMIN,
+    "testWebhook": Scope.ADMIN,
+    "listWebhookDeliveries": Scope.ADMIN,
+    "resendWebhookEvent": Scope.ADMIN,
 }
+ABOUT_NO_QUEUE = {"createQueue", "listQueues", *(endpoint for endpoint in NEEDED if "Webhook" in endpoint)}
 JUST_THE_QUEUE = {"createQueue", "deleteQueue", "updateQueue", "listPullRequests"}
 OTHER = Repo("git.local", "acme", "other")
 
@@ -62,7 +71,7 @@ async def test_what_lies_outside_looks_exactly_like_what_does_not_exist(tmp_path
         Origin.made(tmp_path / "repos" / "acme" / "other.git").commit("main", {"a": "1"})
         desk.world.open(1)
         limited = await desk.token(Scope.ADMIN, repos=[OTHER])
-        asked = [endpoint for endpoint in NEEDED if endpoint not in {"createQueue", "listQueues"}]
+        asked = [endpoint for endpoint in NEEDED if endpoint not in ABOUT_NO_QUEUE]
 
         async def answers() -> dict[str, bytes]:
             told = {

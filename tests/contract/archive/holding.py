@@ -6,7 +6,20 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import PrState
 from mergeyard.domain.tokens import Scope
 from mergeyard.ports.store import Store
-from mergeyard.ports.writes import AppendEntries, DeleteQueue, Fact, KeepAnswer, KeepStatus, KeepTargets, SaveToken
+from mergeyard.ports.writes import (
+    AppendEntries,
+    BeginTelling,
+    DeleteQueue,
+    Fact,
+    KeepAnswer,
+    KeepConversation,
+    KeepDelivery,
+    KeepStatus,
+    KeepTargets,
+    MoveCursor,
+    NoteStuck,
+    SaveToken,
+)
 from tests.contract.store.given import (
     HEAD,
     MAIN,
@@ -20,6 +33,7 @@ from tests.contract.store.given import (
     a_stay,
     a_token,
     a_turn,
+    a_webhook,
     an_answer,
     an_entry,
     opened,
@@ -36,6 +50,7 @@ async def hold_everything(store: Store) -> None:
         await hold_a_deleted_queue(store)
         await hold_live_queues(store)
         await hold_what_was_told(store)
+        await hold_how_far_it_was_told(store)
 
 
 async def hold_a_deleted_queue(store: Store) -> None:
@@ -60,7 +75,14 @@ async def hold_what_was_told(store: Store) -> None:
     )
     await store.commit(AppendEntries((an_entry("three", queue=None, ticket=None, source=None, first_run=True),)))
     await store.commit(KeepTargets(QUEUE, PrNumber(5), Sha(HEAD), BYTES, Instant(4)))
-    await store.commit(KeepStatus(REPO, HEAD, a_status(HOSTILE, description=HOSTILE)))
+    await store.commit(KeepStatus(REPO, HEAD, a_status(HOSTILE, description=HOSTILE, suite=HOSTILE)))
     await store.commit(KeepStatus(ELSEWHERE, HEAD, a_status("unit")), KeepStatus(MAIN.repo, HEAD, a_status("\1")))
     await store.commit(KeepAnswer(an_answer(BYTES, key=HOSTILE), Instant(0)))
     await store.commit(SaveToken(a_token("ada")), SaveToken(a_token(HOSTILE, scopes=frozenset({Scope.READ}))))
+
+
+async def hold_how_far_it_was_told(store: Store) -> None:
+    await store.commit(BeginTelling(HOSTILE), MoveCursor(HOSTILE, OTHER, 7), NoteStuck("b", QUEUE, Instant(9)))
+    await store.commit(KeepConversation(QUEUE, PrNumber(5), BYTES), KeepConversation(GONE, PrNumber(5), b""))
+    await store.commit(a_webhook(HOSTILE, body=BYTES), a_webhook("w1"))
+    await store.commit(KeepDelivery(HOSTILE, HOSTILE, BYTES), KeepDelivery("w1", "e1", b""))

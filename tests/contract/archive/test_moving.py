@@ -11,7 +11,7 @@ from mergeyard.domain.ids import PrNumber, QueueId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.ports.archive import TABLES
 from mergeyard.ports.store import Page, Store
-from mergeyard.ports.writes import AppendEntries
+from mergeyard.ports.writes import AppendEntries, KeepDelivery
 from mergeyard.service.restoring import restore
 from tests.contract.archive.holding import ELSEWHERE, HOSTILE, hold_everything
 from tests.contract.archive.places import Place, sqlite
@@ -44,6 +44,13 @@ async def everything(store: Store) -> list[object]:
         await store.answer("t1", HOSTILE),
         [await store.token(digest_of(name)) for name in ("ada", HOSTILE)],
         await store.tokens(),
+        [await store.cursor(HOSTILE, queue.id) for queue in queues],
+        [await store.behind(teller) for teller in (HOSTILE, "b")],
+        await store.stuck_since("b", QUEUE),
+        [await store.conversation(queue, PrNumber(5)) for queue in (QUEUE, QueueId("q0"))],
+        await store.webhooks(),
+        await store.deliveries("w1", 9),
+        await store.delivery(HOSTILE, HOSTILE),
     ]
 
 
@@ -110,6 +117,8 @@ async def test_what_comes_later_gets_later_numbers(place: Place, elsewhere: Plac
         assert [entry.body for entry in await store.entries(QUEUE, known, 99)] == [b"later"]
         await store.commit(a_turn(5, a_run("b")))
         assert (await store.load(QUEUE)).runs[-1] == b"b"
+        await store.commit(KeepDelivery("w1", "e2", b"later"))
+        assert (await store.deliveries("w1", 9))[0] == b"later"
 
 
 @asynchronous

@@ -79,6 +79,20 @@ async def test_mirrors_of_nested_names_are_apart(git: Git, origin: Origin):
         assert await mirror.fetch([MAIN]) == {MAIN: origin.tip("main")}
 
 
+@asynchronous
+async def test_every_mirror_is_at_hand_however_deep_it_lies_and_nothing_else(git: Git, origin: Origin, tmp_path: Path):
+    assert git.at_hand() == set()
+    names = {"h/o/n", "h/group/x", "h/group/x/y", "h/a.git/n"}
+    for name in names:
+        await git.mirror(name, Remote(origin.url))
+    mirrors = tmp_path / "mirrors"
+    for folder in ("h/o/n.git/refs/heads/topic.git", "h/o/.new-1/x.git", "h/o/empty.git"):
+        (mirrors / folder).mkdir(parents=True)
+    for folder in ("h/o/n.git/refs/heads/topic.git", "h/o/.new-1/x.git"):
+        (mirrors / folder / "HEAD").touch()
+    assert git.at_hand() == names
+
+
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "", "a//b", "a/.", "a/..", "a\0b", ".git", "a\\b"])
 @asynchronous
 async def test_no_mirror_lies_outside_the_folder(git: Git, origin: Origin, tmp_path: Path, name: str):

@@ -31,6 +31,10 @@ class Stage(Protocol):
 
     def close(self, number: int) -> None: ...
 
+    def land(self, number: int) -> Sha:
+        """Pushes a merge of its head to its base, as the queue would, and gives that commit."""
+        ...
+
 
 class PlainStage:
     def __init__(self, root: Path) -> None:
@@ -65,6 +69,9 @@ class PlainStage:
     def close(self, number: int) -> None:
         self.data[number]["state"] = "closed"
         self._show(number)
+
+    def land(self, number: int) -> Sha:
+        return self.origin.commit(self.data[number]["base"], {f"{number}.txt": "1"}, merging=f"topic-{number}")
 
     def write_meta(self, number: int, raw: str | bytes) -> None:
         self.origin.set(f"refs/pull/{number}/meta", self.origin.blob(raw))

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.host_plain.readers import Readers
+from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostTrouble
@@ -328,7 +329,7 @@ async def test_no_name_leads_outside_the_root(plain: PlainStage, name: str):
         for repo in (Repo("git.local", name, "app"), Repo("git.local", "acme", name)):
             assert not await host.knows(repo)
             with pytest.raises(HostTrouble):
-                host.remote(repo)
+                await host.remote(repo)
             with pytest.raises(HostTrouble):
                 await host.pull(repo, ONE)
 
@@ -344,9 +345,9 @@ async def test_names_are_compared_exactly(plain: PlainStage):
 @asynchronous
 async def test_the_remote_is_the_folder_itself_and_there_are_no_pages(plain: PlainStage):
     async with plain.host() as host:
-        assert host.remote(REPO).url == str(plain.origin.path)
+        assert (await host.remote(REPO)).url == str(plain.origin.path)
         assert host.pull_page(REPO, ONE) is None
         assert host.every_head_ref == "refs/pull/*/head"
-        assert host.lands_tested_commits
+        assert not any(host.refuses(method, landing) for method in MergeMethod for landing in LandingMethod)
         assert not host.judges_mergeability
         assert await host.required_statuses(REPO, "main") == ()

@@ -18,7 +18,7 @@ from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.ports.sharing import Duty
 from mergeyard.ports.store import Changed, Changes, Figure, Page, StoredQueue, StoreTrouble
-from mergeyard.ports.writes import Answer, AppendEntries, Fact
+from mergeyard.ports.writes import Answer, AppendEntries, BeginTelling, Fact, WebhookRow
 from tests.contract.sharing.given import AT_ONCE, LONG, all_opened
 from tests.contract.store.given import a_queue, a_run, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
@@ -34,6 +34,11 @@ every_form = pytest.mark.parametrize("populated", POPULATED, ids=lambda path: pa
 
 def number_of(populated: Path) -> int:
     return int(populated.stem.removeprefix("populated_"))
+
+
+def suite_of(populated: Path) -> str:
+    """Form 1 did not know of suites."""
+    return "nightly" if number_of(populated) > 1 else ""
 
 
 async def populate(url: str, populated: Path) -> None:
@@ -86,12 +91,37 @@ async def test_a_populated_database_keeps_what_was_told_and_reported(populated: 
             Figure(QUEUE, "pending", "testing", False, 1, None, True),
         )
         assert await store.targets(QUEUE, PrNumber(5), Sha("aaaa")) == b"targets"
-        green = Status(context="unit", state=StatusState.SUCCESS, at=Instant(314), description="green")
+        green = Status(
+            context="unit", state=StatusState.SUCCESS, at=Instant(314), description="green", suite=suite_of(populated)
+        )
         assert await store.statuses(REPO, Sha("bbbb")) == (green,)
         assert await store.answer("t1", "k1") == Answer("t1", "k1", b"\0", b"answer", Instant(310))
         scopes, repos = frozenset({Scope.READ, Scope.SUBMIT}), frozenset({REPO})
         token = Token(id="t1", name="ci", digest=b"\1", scopes=scopes, repos=repos, created_at=Instant(90))
         assert await store.token(b"\1") == token
+
+
+@pytest.mark.parametrize("populated", POPULATED[1:], ids=lambda path: path.stem)
+@asynchronous
+async def test_a_populated_database_goes_on_telling_where_it_stopped(populated: Path, url: str):
+    await populate(url, populated)
+    async with opened(PostgresStore(url)) as store:
+        assert await store.cursor("comments", QUEUE) == 2
+        assert await store.stuck_since("comments", QUEUE) == 316
+        assert [queue.id for queue in await store.behind("comments")] == [QUEUE]
+        assert await store.conversation(QUEUE, PrNumber(5)) == b"said"
+        assert await store.webhooks() == (WebhookRow("w1", 3, b"webhook"),)
+        assert await store.deliveries("w1", 9) == (b"second", b"first")
+
+
+@asynchronous
+async def test_what_was_never_told_of_a_database_of_form_one_is_its_past(url: str):
+    await populate(url, POPULATED[0])
+    async with opened(PostgresStore(url)) as store:
+        await store.commit(BeginTelling("comments"))
+        assert await store.behind("comments") == ()
+        await store.commit(AppendEntries((an_entry("four"),)))
+        assert [queue.id for queue in await store.behind("comments")] == [QUEUE]
 
 
 @every_form

@@ -11,7 +11,17 @@ from mergeyard.domain.states import TERMINAL, PrState, RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.store import Store
-from mergeyard.ports.writes import Answer, CreateQueue, EntryRow, Fact, RunRow, SaveTurn, StayRow
+from mergeyard.ports.writes import (
+    Answer,
+    CreateQueue,
+    EntryRow,
+    Fact,
+    RunRow,
+    SaveTurn,
+    SaveWebhook,
+    StayRow,
+    WebhookRow,
+)
 
 REPO = Repo("git.local", "acme", "app")
 MAIN = QueueKey(REPO, "main")
@@ -118,9 +128,14 @@ def an_entry(
 
 
 def a_status(
-    context: str = "unit", *, state: StatusState = StatusState.SUCCESS, at: int = 1, description: str = ""
+    context: str = "unit",
+    *,
+    state: StatusState = StatusState.SUCCESS,
+    at: int = 1,
+    description: str = "",
+    suite: str = "",
 ) -> Status:
-    return Status(context=context, state=state, at=Instant(at), url="https://ci", description=description)
+    return Status(context=context, state=state, at=Instant(at), url="https://ci", description=description, suite=suite)
 
 
 def an_answer(body: bytes, *, token: str = "t1", key: str = "k1", at: int = 1) -> Answer:
@@ -145,6 +160,10 @@ def a_token(
         expires_at=Instant(99),
         revoked_at=None if revoked_at is None else Instant(revoked_at),
     )
+
+
+def a_webhook(name: str = "w1", *, version: int = 1, body: bytes = b"webhook") -> SaveWebhook:
+    return SaveWebhook(WebhookRow(name, version, body))
 
 
 def digest_of(name: str) -> bytes:

@@ -155,7 +155,10 @@ async def test_a_body_of_many_mebibytes_is_kept(store: Store):
 async def test_words_that_hold_any_character_at_all_come_back_exactly(store: Store):
     async with opened(store):
         strange = "\0\1\2 \0\0\1\1\1\2\1\0 \x7f\u2028\uffff"
-        statuses = tuple(replace(a_status(f"{count}{strange}", description=strange), url=strange) for count in range(3))
+        statuses = tuple(
+            replace(a_status(f"{count}{strange}", description=strange, suite=strange), url=strange)
+            for count in range(3)
+        )
         key, token = QueueKey(Repo(*[f"{count}{strange}" for count in range(3)]), strange), a_token(strange)
         stay = a_stay(1, branch=strange, body=strange.encode())
         await store.commit(a_queue(key=key), a_turn(1, Fact(strange, strange, b"fact"), stay), SaveToken(token))

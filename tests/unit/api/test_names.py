@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from mergeyard.api.names import is_branch, is_part_of_a_repository, is_target_branch
+from mergeyard.api.names import is_branch, is_owner, is_part_of_a_repository, is_target_branch
 
 CHARACTERS = "aZ0é-./@{}~^:?*[]\\ \t\n\x7f\x80('\"$%😀"
 WORDS = ["..", "@{", ".lock", "HEAD", "refs/heads/", "mergeyard"]
@@ -57,3 +57,40 @@ def test_ordinary_owners_and_names_are_taken(name: str):
 @pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "é", "a" * 101, "a\n", "a\0"])
 def test_other_owners_and_names_are_not(name: str):
     assert not is_part_of_a_repository(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["acme", ".github", "a.b_c-d", "acme/tools", "acme/tools/inner", "a" * 100, "/".join(["a" * 100] * 21)]
+)
+def test_an_owner_may_be_groups_within_groups(name: str):
+    assert is_owner(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "/",
+        "a/",
+        "/a",
+        "a//b",
+        "..",
+        "a/..",
+        "../a",
+        "a/./b",
+        "a/.b",
+        ".a/b",
+        "a/-b",
+        "a b",
+        "a/b\n",
+        "a/b\0",
+        "a\\b",
+    ],
+)
+def test_no_group_is_empty_hidden_or_leads_elsewhere(name: str):
+    assert not is_owner(name)
+
+
+@pytest.mark.parametrize("name", ["acme/app.git", "app.git/x", "/".join(["a"] * 22), "a/" + "b" * 101])
+def test_no_owner_lies_within_a_repository_or_deeper_than_groups_may(name: str):
+    assert not is_owner(name)

@@ -101,7 +101,10 @@ def test_a_message_is_in_a_persons_words():
         tolerance.request(requests.CancelPullRequest, QUEUE | {"pr": {"number": True}})
 
 
-@pytest.mark.parametrize(("part", "name"), [("owner", ".."), ("name", "-x"), ("name", "a/b"), ("owner", "")])
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [("owner", ".."), ("name", "-x"), ("name", "a/b"), ("owner", ""), ("owner", "a/../b"), ("owner", "a//b")],
+)
 def test_a_repository_has_a_good_name(part: str, name: str):
     members = QUEUE | {"repo": QUEUE["repo"] | {part: name}}
     assert refusal(requests.GetQueue, members) == ("invalid_repo", f"/repo/{part}")
@@ -112,6 +115,12 @@ def test_a_host_is_lower_cased_and_other_names_are_not():
         requests.GetQueue, QUEUE | {"repo": {"host": "Git.Local", "owner": "Acme", "name": "App"}}
     )
     assert asked.key.repo == Repo("git.local", "Acme", "App")
+
+
+def test_a_repository_may_lie_in_nested_groups():
+    repo = QUEUE["repo"] | {"owner": "acme/tools", "name": "app"}
+    asked = tolerance.request(requests.GetQueue, QUEUE | {"repo": repo})
+    assert (asked.key.repo.owner, asked.key.repo.name) == ("acme/tools", "app")
 
 
 @pytest.mark.parametrize("branch", ["", "-x", "a..b", "mergeyard/x", "HEAD", "a" * 256])

@@ -44,15 +44,15 @@ def test_every_command_explains_itself(command: str):
 
 
 def test_migrating_says_from_where_to_where(data: str):
-    assert "was made, in form 1" in db("migrate", "--data-dir", data).output
-    assert "has form 1 already: nothing to do" in db("migrate", "--data-dir", data).output
+    assert "was made, in form 2" in db("migrate", "--data-dir", data).output
+    assert "has form 2 already: nothing to do" in db("migrate", "--data-dir", data).output
 
 
 def test_a_check_tells_people_and_programs_the_same(data: str):
     a_token_in(data)
     assert "Sound" in db("check", "--data-dir", data).output
     told = json.loads(db("check", "--json", "--data-dir", data).stdout)
-    assert (told["sound"], told["form"], told["faults"]) == (True, 1, [])
+    assert (told["sound"], told["form"], told["faults"]) == (True, 2, [])
     assert {table["table"]: table["rows"] for table in told["tables"]}["tokens"] == 1
 
 

@@ -276,6 +276,18 @@ def test_a_run_of_the_line_whose_base_is_lost_waits_for_a_look_at_the_target():
     assert t.LookAtTarget in map(type, work(yard.queue))
 
 
+def test_a_search_upon_another_base_goes_on():
+    yard = a_yard(prs=2, batch=2, depth=None)
+    yard.fails(1, 2)
+    yard.build()
+    yard.push_to_target({"other": "other"})
+    yard.tell(e.TargetTouched())
+    yard.perform(t.LookAtTarget)
+    yard.submit(3, no_batch=True)
+    yard.tell(e.GroundLost(run=yard.run_of(3).id))
+    assert len(yard.queue.bisections) == 1
+
+
 def test_a_run_that_is_built_has_lost_nothing():
     yard = a_yard(prs=2)
     before = yard.queue

@@ -10,8 +10,9 @@ from mergeyard.domain.journal import PrChanged
 from mergeyard.domain.queue import News
 from mergeyard.domain.reasons import Reason, Refusal
 from mergeyard.domain.states import PrState, RunStatus
-from mergeyard.engine.decide import OF_WHAT_IS_UNDER_TEST, STEPS, decide
+from mergeyard.engine.decide import OF_WHAT_IS_UNDER_TEST, STEPS, Unsettled, decide
 from mergeyard.sim.world import REQUIRED, START
+from tests.model.planted import BUGS, planted
 from tests.support.builders import Yard, a_config, a_parallel_yard, a_queue, a_red_prefix_upon_an_unseen_tip, a_yard
 
 
@@ -163,3 +164,9 @@ def test_news_of_what_is_under_test_is_followed_in_the_same_turn(news: e.Event, 
     before = yard.run_of(2)
     yard.tell(news)
     assert (yard.reason(2), yard.run_of(2).id != before.id) == (reason, True)
+
+
+def test_an_engine_that_never_comes_to_rest_says_so_and_decides_nothing():
+    (restless,) = [bug for bug in BUGS if bug.bug == "a step that is never done"]
+    with planted(restless), pytest.raises(Unsettled, match="still changing"):
+        a_yard(prs=1)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mergeyard.service.repository_config import Broken, RepositoryConfig, absent, parse
+from mergeyard.service.repository_config import Broken, PathTargets, RepositoryConfig, Unmatched, absent, parse
 
 
 def config(text: str) -> RepositoryConfig:
@@ -42,6 +42,22 @@ def test_a_file_that_asks_for_nothing_says_as_much_as_none():
 
 def test_a_command_may_have_many_lines():
     assert config('version = 1\n[checks]\nunit = """\nmake\nmake test\n"""').checks == {"unit": "make\nmake test\n"}
+
+
+def test_targets_are_named_with_the_globs_of_their_paths():
+    text = 'version = 1\n[targets]\napp = ["app/**", "lib/**"]\n"//docs:all" = ["*.md"]\nALL = ["Makefile"]\n'
+    globs = {"app": ("app/**", "lib/**"), "//docs:all": ("*.md",), "ALL": ("Makefile",)}
+    assert config(text).targets == PathTargets(globs, Unmatched.ALL)
+
+
+@pytest.mark.parametrize("word", Unmatched)
+def test_what_no_glob_covers_is_decided_in_one_word(word: Unmatched):
+    assert config(f'version = 1\n[targets]\nunmatched = "{word}"').targets == PathTargets({}, word)
+
+
+def test_a_glob_may_hold_brackets_spaces_and_line_breaks():
+    assert config(r"""version = 1
+targets.app = ["app/[id]/**", " a", "a\nb"]""").targets == PathTargets({"app": ("app/[id]/**", " a", "a\nb")})
 
 
 def test_windows_line_ends_are_fine():
@@ -89,7 +105,20 @@ def test_windows_line_ends_are_fine():
             'version = 1\n[checks]\n"a\\u001bb" = "x"',
             "line 3, checks.'a\\x1bb': expected a name of 1 to 255 printable characters",
         ),
-        ('version = 1\n"" = 1', "line 2, '': unknown key; known are version, required_statuses, checks"),
+        (
+            'version = 1\ntargets = ["app"]',
+            'line 2, targets: expected a table of globs, such as [targets] and app = ["app/**"] below it',
+        ),
+        ("version = 1\n[targets]\napp = 3", "line 3, targets.app: expected a list of at least one glob"),
+        ("version = 1\n[targets]\napp = []", "line 3, targets.app: expected a list of at least one glob"),
+        ("version = 1\n[targets]\napp = 'app/**'", "line 3, targets.app: expected a list of at least one glob"),
+        (
+            "version = 1\n[targets]\n'' = ['a']",
+            "line 3, targets.'': expected a name of 1 to 255 printable characters",
+        ),
+        ("version = 1\n[targets]\nunmatched = 'all'", "line 3, targets.unmatched: expected one of ALL, ignore, path"),
+        ("version = 1\n[targets]\nunmatched = ['a']", "line 3, targets.unmatched: expected one of ALL, ignore, path"),
+        ('version = 1\n"" = 1', "line 2, '': unknown key; known are version, required_statuses, checks, targets"),
         (
             'version = 1\nrequired_status = ["unit"]',
             "line 2, required_status: unknown key (did you mean required_statuses?)",
@@ -99,6 +128,14 @@ def test_windows_line_ends_are_fine():
 )
 def test_what_is_wrong_is_told_with_its_line_and_key(text: str, expected: str):
     assert words(text) == f".mergeyard.toml {expected}"
+
+
+@pytest.mark.parametrize(
+    "glob", ["", " ", "/app/**", "./app", "../app", "!app/**", "{app,lib}/**", r"app\\**", r"a\u0000"]
+)
+def test_a_glob_that_would_not_do_what_it_seems_to_say_is_told(glob: str):
+    expected = 'targets.app: expected globs of paths from the root of the repository, such as "app/**/*.py"'
+    assert words(f'version = 1\n[targets]\napp = ["ok", "{glob}"]') == f".mergeyard.toml line 3, {expected}"
 
 
 def test_what_is_no_toml_is_told_with_its_line():

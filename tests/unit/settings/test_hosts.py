@@ -6,7 +6,7 @@ import pytest
 
 from mergeyard.ports.host import ChecksFrom
 from mergeyard.settings import PlainHost
-from mergeyard.settings.hosts import read_hosts
+from mergeyard.settings.hosts import Hosts, read_hosts
 from mergeyard.settings.sources import File, read_file
 
 
@@ -24,14 +24,14 @@ def file_with(folder: Path, text: str) -> File:
     return file
 
 
-def hosts(folder: Path, text: str) -> dict[str, PlainHost]:
-    found, complaints = read_hosts(file_with(folder, text))
+def hosts(folder: Path, text: str) -> Hosts:
+    found, complaints = read_hosts(file_with(folder, text), {})
     assert complaints == []
     return found
 
 
 def complaints(folder: Path, text: str) -> list[str]:
-    _, found = read_hosts(file_with(folder, text))
+    _, found = read_hosts(file_with(folder, text), {})
     return [complaint.words.removeprefix(str(folder / "mergeyard.toml")).strip() for complaint in found]
 
 
@@ -60,18 +60,10 @@ def test_no_hosts_are_fine_for_commands_that_reach_none(folder: Path):
     assert hosts(folder, "port = 1") == {}
 
 
-@pytest.mark.parametrize("provider", ["github", "gitlab", "gitea"])
-def test_forges_are_refused_for_now(folder: Path, provider: str):
-    (complaint,) = complaints(folder, f'[hosts.forge]\nprovider = "{provider}"\n')
-    assert complaint.startswith(
-        f"line 2, hosts.forge.provider: this version speaks only to plain git; {provider} comes"
-    )
-
-
 @pytest.mark.parametrize("line", ["", 'provider = "svn"', "provider = 1"])
 def test_somebody_must_keep_the_repositories(folder: Path, line: str):
     (complaint,) = complaints(folder, f'[hosts.a]\n{line}\nroot = "repos"')
-    assert complaint.endswith('say who keeps the repositories: provider = "git"')
+    assert complaint.endswith('say who keeps the repositories: provider = one of "git", "github", "gitlab", "gitea"')
 
 
 def test_a_root_must_be_named(folder: Path):

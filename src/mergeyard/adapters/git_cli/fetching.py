@@ -19,6 +19,11 @@ from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import GitTrouble, Remote
 
+HEAD = "HEAD"
+PEELED = "^{}"
+"""How the commit behind a tag is named, beside the tag itself."""
+OVER_THE_WEB = ("http://", "https://")
+"""Where any page that somebody puts in its place looks to git like a repository without refs."""
 FETCH = (
     "fetch",
     "--quiet",
@@ -37,9 +42,12 @@ async def remote_refs(repository: Repository, remote: Remote, patterns: Collecti
     if not patterns:
         return {}
     wanted = [checked_pattern(pattern) for pattern in patterns]
-    question = ("ls-remote", "--refs", "--quiet", "--end-of-options", remote.url, *wanted)
+    question = ("ls-remote", "--quiet", "--end-of-options", remote.url, HEAD, *wanted)
     out = await repository.ask(*question, environment=remote.environment)
-    return chosen((line.split("\t") for line in out.decode(errors="replace").splitlines()), wanted)
+    told = [line.split("\t") for line in out.decode(errors="replace").splitlines() if not line.endswith(PEELED)]
+    if remote.url.startswith(OVER_THE_WEB) and HEAD not in {ref for _, ref in told}:
+        raise GitTrouble(f"{remote.url} names no HEAD: it is empty, or something else answers in its place")
+    return chosen(told, wanted)
 
 
 async def fetch(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:

@@ -8,7 +8,7 @@ import shutil
 import time
 from asyncio import Lock
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -42,7 +42,7 @@ class GitCli:
         self._mirrors: dict[str, CliMirror] = {}
 
     def at_hand(self) -> Collection[str]:
-        mirrors = (path.relative_to(self._folder) for path in self._folder.glob("*/*/*.git"))
+        mirrors = (path.relative_to(self._folder) for path in mirrors_below(self._folder))
         return {path.as_posix().removesuffix(".git") for path in mirrors}
 
     async def check(self) -> None:
@@ -92,6 +92,14 @@ class GitCli:
             config.write(CONFIG)
         (path / "info").mkdir(exist_ok=True)
         (path / "info" / "attributes").write_text(ATTRIBUTES)
+
+
+def mirrors_below(folder: Path) -> Iterator[Path]:
+    """However deep they lie: the groups of an owner are folders within folders. In a mirror there is no other."""
+    for above, folders, _ in os.walk(folder):
+        found = {name for name in folders if name.endswith(".git") and Path(above, name, "HEAD").is_file()}
+        yield from (Path(above, name) for name in found)
+        folders[:] = [name for name in folders if name not in found and not name.startswith(".")]
 
 
 def place(folder: Path, name: str) -> Path:

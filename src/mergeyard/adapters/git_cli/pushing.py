@@ -29,7 +29,8 @@ OVERTAKEN = re.compile(r"but expected|reference already exists|reference is miss
 LASTING = re.compile(r"exists; cannot create")
 PASSING = re.compile(
     r"unpacker error|failed to (?:update|lock|write)|unable to (?:create '|write)|atomic transaction failed"
-    r"|no space|internal (?:server )?error|temporar|time[d ]*out|try again|unavailable",
+    r"|no space|internal (?:server |api )?error|temporar|time[d ]*out|try again|unavailable"
+    r"|fatal error in commit_refs|internal api|api is not accessible|unreachable|read-only|\b50[0-9]\b",
     re.IGNORECASE,
 )
 

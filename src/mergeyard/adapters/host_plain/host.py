@@ -1,7 +1,7 @@
 """Shows bare repositories and the pull requests in their refs as a host."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -13,12 +13,15 @@ from mergeyard.adapters.host_plain.objects import ReaderEnded
 from mergeyard.adapters.host_plain.pulls import StoredPull, as_shown, stored_pull
 from mergeyard.adapters.host_plain.readers import Readers
 from mergeyard.adapters.host_plain.writing import rewrite_meta, until_moved
+from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.git import Remote
 from mergeyard.ports.host import ChecksFrom, HostTrouble
 
+LOOK_EVERY = 0
+"""Reading refs costs next to nothing: as often as anybody looks around."""
 DOUBTS_AT_ONCE = 4
 """Asking for what is not there costs a process each; this many run beside each other."""
 
@@ -27,7 +30,10 @@ class PlainHost:
     def __init__(self, name: str, root: Path, checks_from: ChecksFrom) -> None:
         self.name = name
         self.checks_from = checks_from
-        self.lands_tested_commits = True
+        self.provider = "git"
+        self.has_groups = False
+        self.forge = None
+        self.look_every = LOOK_EVERY
         self.judges_mergeability = False
         self.every_head_ref = refs.EVERY_HEAD
         self._root = root.absolute()
@@ -37,7 +43,10 @@ class PlainHost:
     def same_name(self, repo: Repo) -> Repo:
         return repo
 
-    def remote(self, repo: Repo) -> Remote:
+    def refuses(self, method: MergeMethod, landing: LandingMethod) -> None:
+        """Git can move any two refs in one conditional update."""
+
+    async def remote(self, repo: Repo) -> Remote:
         return Remote(str(folder_of(self._root, repo)))
 
     def head_ref(self, number: PrNumber) -> str:
@@ -62,7 +71,7 @@ class PlainHost:
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
-    async def refs(self, repo: Repo) -> Mapping[str, Sha]:
+    async def refs(self, repo: Repo, branches: Collection[str] = ()) -> Mapping[str, Sha]:  # noqa: ARG002
         return await refs.refs_that_tell(folder_of(self._root, repo))
 
     async def mark_merged(self, repo: Repo, number: PrNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002

@@ -29,13 +29,13 @@ VERSIONED = ("facts", "stays", "runs")
 """These know in which turn they were written last. A queue that moved in was written as a whole by its last one."""
 OF_A_QUEUE = tuple(table.name for table in TABLES if "queue" in table.columns)
 
-COUNT_ON = (
-    "SELECT setval(pg_get_serial_sequence('journal', 'seq'), greatest(max(seq), 1), count(*) > 0) FROM journal",
-    "SELECT setval(pg_get_serial_sequence('runs', 'place'), greatest(max(place), 1), count(*) > 0) FROM runs",
-)
+COUNTED = {"journal": "seq", "runs": "place", "deliveries": "place"}
+COUNT_ON = """
+SELECT setval(pg_get_serial_sequence('{table}', '{column}'), greatest(max({column}), 1), count(*) > 0) FROM {table}
+"""
 GIVE_DUTIES = """
 INSERT INTO duties (host, owner, name)
-SELECT DISTINCT host, owner, name FROM queues WHERE deleted_at IS NULL
+SELECT DISTINCT host, owner, name FROM queues
 ON CONFLICT DO NOTHING
 """
 COUNT_WORKERS = "SELECT count(*) FROM replicas WHERE until > now()"
@@ -107,8 +107,9 @@ class PostgresTables:
             raise Unfit(f"{table.name}: {error}") from error
 
     async def settle(self) -> None:
-        for statement in (*COUNT_ON, GIVE_DUTIES):
-            await self._connection.execute(statement)
+        for table, column in COUNTED.items():
+            await self._connection.execute(COUNT_ON.format(table=table, column=column))
+        await self._connection.execute(GIVE_DUTIES)
 
 
 def selection(table: Table) -> str:

@@ -17,15 +17,24 @@ from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.ports.writes import (
     AppendEntries,
+    BeginTelling,
     CreateQueue,
     DeleteQueue,
+    DropWebhook,
     ForgetAnswers,
+    ForgetTeller,
     KeepAnswer,
+    KeepConversation,
+    KeepDelivery,
     KeepStatus,
     KeepTargets,
+    MoveCursor,
+    NoteStuck,
     ProveDuty,
     SaveToken,
     SaveTurn,
+    SaveWebhook,
+    TakeHeart,
     Write,
 )
 
@@ -99,6 +108,10 @@ def queues_of(write: Write) -> Iterable[QueueId]:
         case AppendEntries():
             return (entry.queue for entry in write.entries if entry.queue is not None)
         case KeepTargets() | KeepStatus() | KeepAnswer() | ForgetAnswers() | ProveDuty() | SaveToken():
+            return ()
+        case BeginTelling() | MoveCursor() | NoteStuck() | TakeHeart() | ForgetTeller() | KeepConversation():
+            return ()
+        case SaveWebhook() | DropWebhook() | KeepDelivery():
             return ()
         case _:
             assert_never(write)

@@ -11,7 +11,7 @@ from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.ports.sharing import Duty
 from mergeyard.ports.store import Figure, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, Fact
+from mergeyard.ports.writes import Answer, Fact, WebhookRow
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
 REPOS = msgspec.json.Decoder(frozenset[Repo])
@@ -43,19 +43,25 @@ def figure_of(row: Row) -> Figure:
 
 
 def status_of(row: Row) -> Status:
-    context, state, at, url, description = row
+    context, state, at, url, description, suite = row
     return Status(
         context=restored(context),
         state=StatusState(state),
         at=at,
         url=restored(url),
         description=restored(description),
+        suite=restored(suite),
     )
 
 
 def answer_of(row: Row) -> Answer:
     token, key, digest, body, at = row
     return Answer(restored(token), restored(key), digest, body, at)
+
+
+def webhook_of(row: Row) -> WebhookRow:
+    webhook, version, body = row
+    return WebhookRow(restored(webhook), version, body)
 
 
 def duty_of(row: Row) -> Duty:

@@ -23,7 +23,7 @@ from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.sharing import Duty, Hear, Roster
 from mergeyard.ports.store import Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, Write
+from mergeyard.ports.writes import Answer, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The ends of what PostgreSQL can count to."""
@@ -156,6 +156,27 @@ class PostgresStore:
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
         return tuple(map(rows.entry_of, await self._reader.rows("entries", queue=queue, after=after, take=take)))
+
+    async def cursor(self, teller: str, queue: QueueId) -> int:
+        return await self._reader.value("cursor", teller=teller, queue=queue) or 0
+
+    async def stuck_since(self, teller: str, queue: QueueId) -> Instant | None:
+        return await self._reader.value("stuck_since", teller=teller, queue=queue)
+
+    async def behind(self, teller: str) -> Sequence[StoredQueue]:
+        return tuple(map(rows.queue_of, await self._reader.rows("behind", teller=teller)))
+
+    async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None:
+        return await self._reader.value("conversation", queue=queue, number=number)
+
+    async def webhooks(self) -> Sequence[WebhookRow]:
+        return tuple(map(rows.webhook_of, await self._reader.rows("webhooks")))
+
+    async def deliveries(self, webhook: str, take: int) -> Sequence[bytes]:
+        return await self._reader.bodies("deliveries", webhook=webhook, take=take)
+
+    async def delivery(self, webhook: str, event: str) -> bytes | None:
+        return await self._reader.value("delivery", webhook=webhook, event=event)
 
     # What replicas need beyond that
 

@@ -11,21 +11,31 @@ from mergeyard.adapters.store_postgres.asking import rows, value
 from mergeyard.adapters.store_postgres.handles import Connection, Value
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import Answered, Outrun, Relieved, Taken
+from mergeyard.ports.store import DELIVERIES_KEPT, Answered, Outrun, Relieved, Taken
 from mergeyard.ports.writes import (
     AppendEntries,
+    BeginTelling,
     CreateQueue,
     DeleteQueue,
+    DropWebhook,
     EntryRow,
     ForgetAnswers,
+    ForgetTeller,
     KeepAnswer,
+    KeepConversation,
+    KeepDelivery,
     KeepStatus,
     KeepTargets,
+    MoveCursor,
+    NoteStuck,
     ProveDuty,
     RunRow,
     SaveToken,
     SaveTurn,
+    SaveWebhook,
     StayRow,
+    TakeHeart,
+    WebhookRow,
     Write,
 )
 
@@ -81,6 +91,24 @@ async def perform(connection: Connection, write: Write | ToldTurn) -> None:
             await rows(connection, "forget_answers", **asdict(write))
         case SaveToken():
             await save_token(connection, write.token)
+        case BeginTelling():
+            await rows(connection, "begin_telling", **asdict(write))
+        case MoveCursor():
+            await rows(connection, "move_cursor", **asdict(write))
+        case NoteStuck():
+            await rows(connection, "note_stuck", **asdict(write))
+        case TakeHeart():
+            await rows(connection, "take_heart", **asdict(write))
+        case ForgetTeller():
+            await rows(connection, "forget_teller", **asdict(write))
+        case KeepConversation():
+            await rows(connection, "keep_conversation", **asdict(write))
+        case SaveWebhook():
+            await save_webhook(connection, write.webhook)
+        case DropWebhook():
+            await rows(connection, "drop_webhook", **asdict(write))
+        case KeepDelivery():
+            await rows(connection, "keep_delivery", **asdict(write), kept=DELIVERIES_KEPT)
         case _:
             assert_never(write)
 
@@ -141,3 +169,12 @@ async def save_token(connection: Connection, token: Token) -> None:
     scopes = msgspec.json.encode(sorted(token.scopes)).decode()
     repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
     await rows(connection, "save_token", **{**asdict(token), "scopes": scopes, "repos": repos})
+
+
+async def save_webhook(connection: Connection, webhook: WebhookRow) -> None:
+    if webhook.version == 1:
+        saved = await value(connection, "add_webhook", **asdict(webhook))
+    else:
+        saved = await value(connection, "change_webhook", **asdict(webhook))
+    if not saved:
+        raise Outrun(f"Version {webhook.version} of webhook {webhook.id} does not follow the one that is stored.")

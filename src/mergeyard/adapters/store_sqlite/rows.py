@@ -9,7 +9,7 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.ports.store import Figure, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, Fact
+from mergeyard.ports.writes import Answer, Fact, WebhookRow
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
 REPOS = msgspec.json.Decoder(frozenset[Repo])
@@ -36,13 +36,18 @@ def figure_of(row: Row) -> Figure:
 
 
 def status_of(row: Row) -> Status:
-    context, state, at, url, description = row
-    return Status(context=context, state=StatusState(state), at=at, url=url, description=description)
+    context, state, at, url, description, suite = row
+    return Status(context=context, state=StatusState(state), at=at, url=url, description=description, suite=suite)
 
 
 def answer_of(row: Row) -> Answer:
     token, key, digest, body, at = row
     return Answer(token, key, digest, body, at)
+
+
+def webhook_of(row: Row) -> WebhookRow:
+    webhook, version, body = row
+    return WebhookRow(webhook, version, body)
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.store import Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, Write
+from mergeyard.ports.writes import Answer, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The ends of what SQLite can count to."""
@@ -147,3 +147,24 @@ class SqliteStore:
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
         return tuple(map(rows.entry_of, await self._open.lists.rows("entries", queue=queue, after=after, take=take)))
+
+    async def cursor(self, teller: str, queue: QueueId) -> int:
+        return self._open.points.value("cursor", teller=teller, queue=queue) or 0
+
+    async def stuck_since(self, teller: str, queue: QueueId) -> Instant | None:
+        return self._open.points.value("stuck_since", teller=teller, queue=queue)
+
+    async def behind(self, teller: str) -> Sequence[StoredQueue]:
+        return tuple(map(rows.queue_of, await self._open.lists.rows("behind", teller=teller)))
+
+    async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None:
+        return self._open.points.value("conversation", queue=queue, number=number)
+
+    async def webhooks(self) -> Sequence[WebhookRow]:
+        return tuple(map(rows.webhook_of, await self._open.lists.rows("webhooks")))
+
+    async def deliveries(self, webhook: str, take: int) -> Sequence[bytes]:
+        return await self._open.lists.bodies("deliveries", webhook=webhook, take=take)
+
+    async def delivery(self, webhook: str, event: str) -> bytes | None:
+        return self._open.points.value("delivery", webhook=webhook, event=event)

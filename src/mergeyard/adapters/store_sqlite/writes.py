@@ -10,18 +10,28 @@ from mergeyard.adapters.store_sqlite.handles import Cursor
 from mergeyard.adapters.store_sqlite.sql import SQL
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import Answered, Outrun, Taken
+from mergeyard.ports.store import DELIVERIES_KEPT, Answered, Outrun, Taken
 from mergeyard.ports.writes import (
     AppendEntries,
+    BeginTelling,
     CreateQueue,
     DeleteQueue,
+    DropWebhook,
     ForgetAnswers,
+    ForgetTeller,
     KeepAnswer,
+    KeepConversation,
+    KeepDelivery,
     KeepStatus,
     KeepTargets,
+    MoveCursor,
+    NoteStuck,
     ProveDuty,
     SaveToken,
     SaveTurn,
+    SaveWebhook,
+    TakeHeart,
+    WebhookRow,
     Write,
 )
 
@@ -52,6 +62,26 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
             pass  # Whoever writes to this file works for all repositories in it: there is nobody who could relieve it.
         case SaveToken():
             save_token(cursor, write.token)
+        case BeginTelling():
+            begin_telling(cursor, write)
+        case MoveCursor():
+            cursor.execute(SQL["move_cursor"], asdict(write))
+        case NoteStuck():
+            cursor.execute(SQL["note_stuck"], asdict(write))
+        case TakeHeart():
+            cursor.execute(SQL["take_heart"], asdict(write))
+        case ForgetTeller():
+            cursor.execute(SQL["forget_teller"], asdict(write))
+            cursor.execute(SQL["drop_cursors"], asdict(write))
+        case KeepConversation():
+            cursor.execute(SQL["keep_conversation"], asdict(write))
+        case SaveWebhook():
+            save_webhook(cursor, write.webhook)
+        case DropWebhook():
+            cursor.execute(SQL["drop_webhook"], asdict(write))
+        case KeepDelivery():
+            cursor.execute(SQL["keep_delivery"], asdict(write))
+            cursor.execute(SQL["forget_deliveries"], {"webhook": write.webhook, "kept": DELIVERIES_KEPT})
         case Beat():
             cursor.execute(SQL["beat"])
         case _:
@@ -99,3 +129,15 @@ def save_token(cursor: Cursor, token: Token) -> None:
     scopes = msgspec.json.encode(sorted(token.scopes)).decode()
     repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
     cursor.execute(SQL["save_token"], {**asdict(token), "scopes": scopes, "repos": repos})
+
+
+def begin_telling(cursor: Cursor, begin: BeginTelling) -> None:
+    cursor.execute(SQL["begin_telling"], asdict(begin))
+    if cursor.connection.changes():
+        cursor.execute(SQL["leave_the_past"], asdict(begin))
+
+
+def save_webhook(cursor: Cursor, webhook: WebhookRow) -> None:
+    cursor.execute(SQL["add_webhook" if webhook.version == 1 else "change_webhook"], asdict(webhook))
+    if not cursor.connection.changes():
+        raise Outrun(f"Version {webhook.version} of webhook {webhook.id} does not follow the one that is stored.")

@@ -6,16 +6,19 @@ commits made twice are two different commits.
 
 from msgspec.structs import replace
 
-from mergeyard.domain.events import BuildRefusal, Event, GroundLost, PullTouched, RunBuilt, RunRefused
+from mergeyard.domain.events import BuildRefusal, Event, GroundLost, PullTouched, RunBuilt, RunRefused, TargetTouched
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.tasks import BuildRun
 from mergeyard.ports.git import Conflict, GitTrouble, MissingObject, PushRefused, RefUpdate, Stale
 from mergeyard.service import wording
 from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, test_branch
+from mergeyard.service.performing.drafting import open_draft
 from mergeyard.service.performing.removed import holds_removed_commit
 from mergeyard.service.performing.stepping import Stepper, steps_of
 from mergeyard.service.site import Site
+
+BY_THE_TARGET = (BuildRefusal.CONFLICTS_WITH_TARGET, BuildRefusal.NOTHING_TO_MERGE, BuildRefusal.ALREADY_CONTAINED)
 
 
 async def build(site: Site, task: BuildRun) -> tuple[Event, ...]:
@@ -31,8 +34,18 @@ async def build(site: Site, task: BuildRun) -> tuple[Event, ...]:
         except MissingObject as error:
             return _ask_about_members(task, error) if await site.has(task.onto) else (GroundLost(run=task.run),)
     if isinstance(steps, RunRefused):
-        return (steps,)
-    return (await _push(site, task, run, steps),)
+        outrun = steps.refusal in BY_THE_TARGET and await _has_moved_on(site)
+        return (TargetTouched(),) if outrun else (steps,)
+    pushed = await _push(site, task, run, steps)
+    if isinstance(pushed, RunBuilt):
+        await open_draft(site, run)
+    return (pushed,)
+
+
+async def _has_moved_on(site: Site) -> bool:
+    """A forge may have judged it upon a newer target than the one that we know."""
+    tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
+    return tip != site.keeper.queue.target.tip
 
 
 async def _chain(site: Site, task: BuildRun) -> tuple[Step, ...] | RunRefused:
@@ -89,13 +102,27 @@ async def _push(site: Site, task: BuildRun, run: Run, steps: tuple[Step, ...]) -
     ref = branch_ref(test_branch(run))
     outcome = await site.mirror.push(RefUpdate(ref, None, steps[-1].commit))
     if isinstance(outcome, PushRefused):
-        culprit = (task.members or task.beneath)[-1:]
-        if not culprit:
+        culprit = await _culprit(site, task, ref, steps)
+        if culprit is None:
             raise GitTrouble(f"the host refuses the test branch {ref}: {outcome.words}")
-        return replace(_refuse(task, culprit[0], BuildRefusal.REFUSED), words=outcome.words)
+        return replace(_refuse(task, culprit, BuildRefusal.REFUSED), words=outcome.words)
     if isinstance(outcome, Stale):
         return RunBuilt(run=task.run, steps=await _steps_that_are_there(site, task, ref))
     return RunBuilt(run=task.run, steps=steps)
+
+
+async def _culprit(site: Site, task: BuildRun, ref: str, steps: tuple[Step, ...]) -> Member | None:
+    """The first that the host will not have upon those beneath; None when it would not have even those."""
+    if isinstance(await site.mirror.push(RefUpdate(ref, None, task.onto)), PushRefused):
+        return None
+    pushed, culprit = task.onto, None
+    for member, step in zip(task.members, steps, strict=False):
+        if isinstance(await site.mirror.push(RefUpdate(ref, pushed, step.commit)), PushRefused):
+            culprit = member
+            break
+        pushed = step.commit
+    await site.mirror.push(RefUpdate(ref, pushed, None))
+    return culprit
 
 
 async def _steps_that_are_there(site: Site, task: BuildRun, ref: str) -> tuple[Step, ...]:

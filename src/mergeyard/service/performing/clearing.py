@@ -7,6 +7,7 @@ from mergeyard.domain.ids import RunId
 from mergeyard.domain.tasks import DeleteBranch
 from mergeyard.ports.git import GitTrouble, Mirror, PushRefused, RefUpdate
 from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, run_of, test_branch
+from mergeyard.service.performing.drafting import close_draft
 from mergeyard.service.site import Site
 
 
@@ -14,6 +15,7 @@ async def delete_branch(site: Site, task: DeleteBranch) -> tuple[Event, ...]:
     run = site.keeper.queue.runs.get(task.run)
     if run is not None:
         await remove(site.mirror, branch_ref(test_branch(run)))
+        await close_draft(site, run)
     return (BranchDeleted(run=task.run),)
 
 
@@ -41,7 +43,9 @@ async def stray_branches(mirror: Mirror) -> dict[str, RunId]:
     return {ref: run for ref, run in named.items() if run is not None}
 
 
-async def sweep(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> None:
-    for ref, run in branches.items():
-        if run not in known:
-            await remove(mirror, ref)
+async def sweep(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> list[str]:
+    """Gives the names of the branches that it removed."""
+    strays = [ref for ref, run in branches.items() if run not in known]
+    for ref in strays:
+        await remove(mirror, ref)
+    return [ref.removeprefix(branch_ref("")) for ref in strays]

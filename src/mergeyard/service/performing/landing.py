@@ -11,6 +11,7 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import GitTrouble, PushRefused, RefUpdate
 from mergeyard.service.naming_branches import branch_ref, test_branch
+from mergeyard.service.performing.drafting import close_draft
 from mergeyard.service.performing.marking import mark_merged
 from mergeyard.service.performing.remaking import is_at_hand, with_what_is_left
 from mergeyard.service.repository_config import FILE
@@ -106,6 +107,8 @@ async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, .
 
 async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:
     await mark_merged(site, task.members, task.steps)
+    if task.run is not None:
+        await close_draft(site, site.keeper.queue.runs[task.run])
     steps = [replace(step, tree=await site.mirror.tree(step.commit)) for step in task.steps]
     succeeded = LandingSucceeded(landing=task.landing, steps=tuple(steps))
     return (succeeded, TargetTouched()) if await _changes_the_rules(site, task) else (succeeded,)

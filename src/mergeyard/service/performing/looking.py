@@ -1,6 +1,7 @@
 """Looks at the world for the engine: the target, pull requests, checks, a head that may merge directly."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 from msgspec.structs import replace
@@ -11,9 +12,10 @@ from mergeyard.domain.ids import PrNumber, Sha, Ticket
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.required import Required, RequiredSource
 from mergeyard.domain.states import CheckState
+from mergeyard.domain.statuses import Status
 from mergeyard.domain.tasks import ExamineHead, LookAtPull, LookAtTarget, ReadPulls
 from mergeyard.ports.git import MissingObject
-from mergeyard.ports.host import Unreadable
+from mergeyard.ports.host import ChecksFrom, Unreadable
 from mergeyard.ports.store import Store
 from mergeyard.service import shelving, wording
 from mergeyard.service.performing.removed import holds_removed_commit, removed_since
@@ -94,7 +96,7 @@ async def _seen(site: Site, sight: Sight, number: PrNumber) -> PullRequest | Non
 async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, ...]:
     mirror = site.mirror
     tree = await mirror.tree(task.head)
-    statuses = await store.statuses(site.repo, task.head)
+    statuses = await _statuses(site, store, task.head)
     exam = HeadExam(
         tip=task.tip,
         contains_tip=await mirror.holds(task.head, task.tip),
@@ -105,6 +107,12 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
         tree=tree,
     )
     return (HeadExamined(ticket=task.ticket, exam=exam),)
+
+
+async def _statuses(site: Site, store: Store, commit: Sha) -> Sequence[Status]:
+    if site.host.forge is not None and site.host.checks_from is ChecksFrom.HOST:
+        return await site.host.forge.statuses(site.repo, commit)
+    return await store.statuses(site.repo, commit)
 
 
 async def direct_commit(site: Site, ticket: Ticket, head: Sha, tip: Sha) -> Sha:

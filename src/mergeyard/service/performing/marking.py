@@ -1,5 +1,6 @@
 """Has the host show as merged what was merged."""
 
+import asyncio
 from collections.abc import Sequence
 
 import structlog
@@ -13,8 +14,11 @@ log = structlog.get_logger()
 
 async def mark_merged(site: Site, members: Sequence[Member], steps: Sequence[Step]) -> None:
     """The commits are on the target, and that is what counts: a mark that cannot be set keeps nobody waiting."""
-    for member, step in zip(members, steps, strict=False):
-        try:
-            await site.host.mark_merged(site.repo, member.number, member.head, step.commit)
-        except HostTrouble as trouble:
-            log.warning("it is merged, but not shown so", repo=str(site.repo), number=member.number, words=str(trouble))
+    await asyncio.gather(*(_mark(site, member, step) for member, step in zip(members, steps, strict=False)))
+
+
+async def _mark(site: Site, member: Member, step: Step) -> None:
+    try:
+        await site.host.mark_merged(site.repo, member.number, member.head, step.commit)
+    except HostTrouble as trouble:
+        log.warning("it is merged, but not shown so", repo=str(site.repo), number=member.number, words=str(trouble))

@@ -7,6 +7,7 @@ from mergeyard.domain.landing import Landed
 from mergeyard.ports.git import MissingObject
 from mergeyard.ports.store import Store
 from mergeyard.service import shelving
+from mergeyard.service.sight import bring
 from mergeyard.service.site import Site
 
 
@@ -25,7 +26,6 @@ async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sh
     try:
         return await _beyond(site, known_tip, tip)
     except MissingObject:
-        await site.mirror.fetch([site.host.every_head_ref])
         return frozenset([commit async for commit in _removed_of_ours(site, store, tip)])
 
 
@@ -42,8 +42,10 @@ async def _brought_by(site: Site, store: Store, landed: Landed, tip: Sha) -> fro
     body = None if landed.ticket is None else await store.stay(site.keeper.id, landed.ticket)
     if body is None:
         return frozenset()
+    pull = shelving.decode_stay(body).pull
+    await bring(site, pull.head, site.host.head_ref(pull.number))
     try:
-        return await _beyond(site, shelving.decode_stay(body).pull.head, tip)
+        return await _beyond(site, pull.head, tip)
     except MissingObject:
         return frozenset()
 

@@ -16,10 +16,10 @@ SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND ticket = :t
 -- name: figures
 -- What happened to pull requests of these queues since then.
 SELECT queue, source, to_state, bisecting, in_state, in_queue, first_run
-FROM journal
+FROM journal INDEXED BY journal_of_pull_requests
 WHERE kind = 'PrChanged' AND at >= :since AND queue IN (SELECT value FROM json_each(:queues))
 ORDER BY at, seq;
 
 -- name: entries
--- The journal of a queue behind a place in it, oldest first. Whoever follows it has read most of it already.
-SELECT seq, queue, token, body FROM journal WHERE seq > :after AND queue = :queue ORDER BY seq LIMIT :take;
+-- The journal of a queue behind a place in it, oldest first.
+SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND seq > :after ORDER BY seq LIMIT :take;

@@ -1,0 +1,1 @@
+"""Gitea and Forgejo as a host, over their API v1."""

@@ -1,0 +1,152 @@
+"""What Gitea says, as far as we listen."""
+
+from datetime import datetime
+from typing import assert_never
+
+from msgspec import Struct
+
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.instants import Instant
+
+
+class User(Struct, frozen=True):
+    login: str
+
+
+class Label(Struct, frozen=True):
+    id: int
+    name: str
+
+
+class End(Struct, frozen=True):
+    """One end of a pull request. A branch that is gone leaves its name in `label` alone."""
+
+    label: str
+    sha: str
+    repo_id: int
+
+
+class Pull(Struct, frozen=True):
+    number: PrNumber
+    title: str
+    user: User | None
+    state: str
+    mergeable: bool
+    merged: bool
+    merge_commit_sha: Sha | None
+    base: End
+    head: End
+    updated_at: datetime
+    draft: bool = False
+    comments: int = 0
+    labels: list[Label] | None = None
+
+
+class Tip(Struct, frozen=True):
+    id: Sha
+
+
+class GitObject(Struct, frozen=True):
+    sha: Sha
+
+
+class Reference(Struct, frozen=True):
+    ref: str
+    object: GitObject
+
+
+class Branch(Struct, frozen=True):
+    """Also what protects it: the one of all rules that counts for this branch."""
+
+    commit: Tip
+    required_approvals: int = 0
+    enable_status_check: bool = False
+    status_check_contexts: list[str] | None = None
+    user_can_push: bool = True
+    user_can_merge: bool = True
+    effective_branch_protection_name: str = ""
+    """Told only to those who administer the repository."""
+
+
+class Rule(Struct, frozen=True):
+    block_on_rejected_reviews: bool = False
+    block_on_official_review_requests: bool = False
+    ignore_stale_approvals: bool = False
+
+
+class Review(Struct, frozen=True):
+    state: str
+    official: bool = False
+    stale: bool = False
+    dismissed: bool = False
+
+
+class CommitStatus(Struct, frozen=True):
+    id: int
+    context: str
+    status: str
+    created_at: datetime
+    target_url: str = ""
+    description: str = ""
+
+
+class Comment(Struct, frozen=True):
+    id: int
+    user: User | None
+    body: str
+    created_at: datetime
+
+
+class Made(Struct, frozen=True):
+    id: int
+
+
+class Role(Struct, frozen=True):
+    permission: str
+
+
+class Permissions(Struct, frozen=True):
+    admin: bool = False
+    push: bool = False
+
+
+class Repository(Struct, frozen=True):
+    permissions: Permissions
+    html_url: str
+    default_branch: str = ""
+    archived: bool = False
+    has_pull_requests: bool = True
+    allow_merge_commits: bool = True
+    allow_squash_merge: bool = True
+    allow_rebase: bool = True
+    allow_manual_merge: bool = False
+    autodetect_manual_merge: bool = False
+
+
+def allows(repository: Repository, method: MergeMethod) -> bool:
+    """Whether its own merge may be made in this way."""
+    match method:
+        case MergeMethod.MERGE_COMMIT:
+            return repository.allow_merge_commits
+        case MergeMethod.SQUASH:
+            return repository.allow_squash_merge
+        case MergeMethod.REBASE:
+            return repository.allow_rebase
+        case _:
+            assert_never(method)
+
+
+class HookConfig(Struct, frozen=True):
+    url: str = ""
+    content_type: str = ""
+
+
+class Hook(Struct, frozen=True):
+    config: HookConfig
+    events: list[str]
+    active: bool
+
+
+def instant(time: datetime) -> Instant:
+    return Instant(int(time.timestamp() * 1000))

@@ -1,0 +1,100 @@
+"""Gives whoever asks about a repository the one that may call there: with a token, or for an app's installation."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+
+from mergeyard.adapters.forges.access import Access, App
+from mergeyard.adapters.forges.calling import Caller, LockedOut, unmoved
+from mergeyard.adapters.forges.calling import Credentials as Headers
+from mergeyard.adapters.forges.github import wire
+from mergeyard.adapters.forges.github.installations import Installations
+from mergeyard.adapters.forges.github.names import place, same_name
+from mergeyard.adapters.forges.github.signing import signed
+from mergeyard.adapters.forges.limits import Limits
+from mergeyard.domain.repositories import Repo
+from mergeyard.ports.clock import Clock
+from mergeyard.ports.git import Remote
+from mergeyard.ports.host import HostTrouble
+
+GITHUB = {"accept": "application/vnd.github+json", "x-github-api-version": "2022-11-28"}
+GIT_USER = "x-access-token"
+
+
+class Callers:
+    """An app's limits are counted for each installation, a token's for all that it does."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+        self._callers: dict[int | None, Caller] = {}
+        self.own = self._caller(self._as_ourselves)
+        """Calls in our own name: of the app, or of whoever gave the token."""
+        self.installations = Installations(self.own, clock) if access.app else None
+        self._name: str | None = None
+
+    async def of(self, repo: Repo) -> Caller:
+        if self.installations is None:
+            return self.own
+        installation = await self.installations.of(same_name(repo))
+        if installation not in self._callers:
+            self._callers[installation] = self._installed(self.installations, installation)
+        return self._callers[installation]
+
+    async def name(self) -> str:
+        """Under which we comment."""
+        if self._name is None and self.installations is not None:
+            app = await self.own.get_now("/app", wire.AppPage)
+            self._name = app and f"{app.slug}[bot]"
+        elif self._name is None:
+            user = await self.own.get_now("/user", wire.User)
+            self._name = user and user.login
+        if self._name is None:
+            raise HostTrouble(f"{self._access.name} does not tell who we are")
+        return self._name
+
+    async def remote(self, repo: Repo) -> Remote:
+        url = self._access.pages + place(repo).removeprefix("/repos") + ".git"
+        proof = b64encode(f"{GIT_USER}:{await self._git_password(repo)}".encode()).decode()
+        environment = {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {proof}",
+        }
+        return Remote(url, environment)
+
+    async def close(self) -> None:
+        for caller in (self.own, *self._callers.values()):
+            await caller.close()
+
+    def _caller(self, headers: Headers, locked_out: LockedOut = unmoved) -> Caller:
+        return Caller(self._access.api, headers, Limits(self._access.name, self._clock), locked_out)
+
+    async def _as_ourselves(self) -> Mapping[str, str]:
+        return GITHUB | bearing(self._proof_of_ourselves())
+
+    def _installed(self, installations: Installations, installation: int) -> Caller:
+        async def headers() -> Mapping[str, str]:
+            return GITHUB | bearing(await installations.token(installation))
+
+        def locked_out() -> None:
+            installations.forget(installation)
+
+        return self._caller(headers, locked_out)
+
+    async def _git_password(self, repo: Repo) -> str:
+        if self.installations is None:
+            return self._proof_of_ourselves()
+        return await self.installations.token(await self.installations.of(same_name(repo)))
+
+    def _proof_of_ourselves(self) -> str:
+        match self._access:
+            case Access(app=App() as app):
+                return signed(app, self._clock.now())
+            case Access(token=str(token)):
+                return token
+            case _:
+                raise HostTrouble(f"{self._access.name} has neither a token nor an app: configure one of them")
+
+
+def bearing(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}

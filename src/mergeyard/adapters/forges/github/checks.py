@@ -1,0 +1,123 @@
+"""Reads what is reported about a commit, statuses and check runs alike, and reports our own word."""
+
+import re
+
+from msgspec import Struct
+
+from mergeyard.adapters.forges.calling import Caller
+from mergeyard.adapters.forges.github import sight, wire
+from mergeyard.adapters.forges.github.names import OURS, place, segment
+from mergeyard.adapters.forges.github.ties import Tied
+from mergeyard.adapters.forges.github.times import instant
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.repositories import Repo
+from mergeyard.domain.states import CheckState
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.ports.clock import Clock
+from mergeyard.ports.host import HostTrouble
+
+PER_PAGE = 100
+MOST_PAGES = 30
+PASSING = frozenset({"success", "neutral", "skipped"})
+WEIGHT = {CheckState.PASSED: 0, CheckState.PENDING: 1, CheckState.FAILED: 2}
+FACE_OF_AN_APP = re.compile(r"/in/([0-9]{1,12})\b")
+"""Of a commit status GitHub shows the picture of whoever reported it, and not the name."""
+LONGEST_DESCRIPTION = 140
+
+
+class Report(Struct, frozen=True):
+    status: Status
+    app: int | None
+    """By whom it came, as far as that is told."""
+
+    def counts(self, tied: Tied) -> bool:
+        """That it passed is believed only of those who may say so."""
+        by_right = self.app in tied.get(self.status.context, (self.app,))
+        return self.status.context != OURS and (by_right or self.status.check is not CheckState.PASSED)
+
+
+async def statuses(caller: Caller, repo: Repo, sha: Sha, clock: Clock, tied: Tied) -> tuple[Status, ...]:
+    """The worst of each name: like GitHub itself we want all of them to pass, wherever they come from."""
+    commit = f"{place(repo)}/commits/{segment(sha)}"
+    reports = [_status(status) for status in await _commit_statuses(caller, repo, commit)]
+    reports += [_check(run, clock) for run in _latest(await _check_runs(caller, repo, commit))]
+    counting = [report.status for report in reports if report.counts(tied)]
+    by_weight = sorted(counting, key=lambda status: (WEIGHT[status.check], status.at))
+    return tuple({status.context: status for status in by_weight}.values())
+
+
+async def show(caller: Caller, repo: Repo, sha: Sha, status: Status) -> None:
+    body = {
+        "state": status.state,
+        "context": status.context,
+        "description": status.description[:LONGEST_DESCRIPTION],
+        "target_url": status.url or None,
+    }
+    reply = await caller.send("POST", f"{place(repo)}/statuses/{segment(sha)}", body)
+    if not reply.fine:
+        raise reply.trouble()
+
+
+async def _commit_statuses(caller: Caller, repo: Repo, commit: str) -> list[wire.CommitStatus]:
+    found = list[wire.CommitStatus]()
+    for page in range(1, MOST_PAGES + 1):
+        query = {"per_page": PER_PAGE, "page": page}
+        answer = await caller.get(f"{commit}/status", wire.CombinedStatus, query)
+        if answer is None:
+            await sight.demand(caller, repo)
+            return found
+        found += answer.statuses
+        if len(answer.statuses) < PER_PAGE:
+            return found
+    raise HostTrouble(f"{commit} has more than {PER_PAGE * MOST_PAGES} statuses")
+
+
+async def _check_runs(caller: Caller, repo: Repo, commit: str) -> list[wire.CheckRun]:
+    found = list[wire.CheckRun]()
+    for page in range(1, MOST_PAGES + 1):
+        query = {"filter": "latest", "per_page": PER_PAGE, "page": page}
+        answer = await caller.get(f"{commit}/check-runs", wire.CheckRuns, query)
+        if answer is None:
+            await sight.demand(caller, repo)
+            return found
+        found += answer.check_runs
+        if len(answer.check_runs) < PER_PAGE:
+            return found
+    raise HostTrouble(f"{commit} has more than {PER_PAGE * MOST_PAGES} check runs")
+
+
+def _latest(runs: list[wire.CheckRun]) -> list[wire.CheckRun]:
+    """Of each suite: what runs again there is no longer what it was."""
+    by_age = sorted(runs, key=lambda run: run.id)
+    return list({(run.check_suite, run.app, run.name): run for run in by_age}.values())
+
+
+def _status(status: wire.CommitStatus) -> Report:
+    told = Status(
+        context=status.context,
+        state=StatusState(status.state),
+        at=instant(status.updated_at),
+        url=status.target_url or "",
+        description=status.description or "",
+    )
+    app = FACE_OF_AN_APP.search(status.avatar_url or "")
+    return Report(told, int(app[1]) if app else None)
+
+
+def _check(run: wire.CheckRun, clock: Clock) -> Report:
+    began_or_ended = run.completed_at or run.started_at
+    told = Status(
+        context=run.name,
+        state=_state(run),
+        at=instant(began_or_ended) if began_or_ended else clock.now(),
+        url=run.details_url or run.html_url or "",
+        description=run.output.title or "",
+        suite=run.app.name if run.app else "",
+    )
+    return Report(told, run.app.id if run.app else None)
+
+
+def _state(run: wire.CheckRun) -> StatusState:
+    if run.status != "completed":
+        return StatusState.PENDING
+    return StatusState.SUCCESS if run.conclusion in PASSING else StatusState.FAILURE

@@ -1,0 +1,1 @@
+"""GitLab: merge requests, pipelines, notes and merges over its API, version 4."""

@@ -1,0 +1,81 @@
+"""Understands what the webhooks of GitLab are about."""
+
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+
+from mergeyard.adapters.forges.gitlab.naming import repo_at
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.ports.forge import BranchNews, CommitNews, News, PullNews
+
+BRANCHES = "refs/heads/"
+
+
+class Where(Struct, frozen=True):
+    path_with_namespace: str
+
+
+class Numbered(Struct, frozen=True):
+    iid: int
+
+
+class Hashed(Struct, frozen=True):
+    sha: str
+
+
+class MergeRequestHook(Struct, frozen=True, tag="merge_request", tag_field="object_kind"):
+    project: Where
+    object_attributes: Numbered
+
+
+class NoteHook(Struct, frozen=True, tag="note", tag_field="object_kind"):
+    project: Where
+    merge_request: Numbered | None = None
+    """None: somebody spoke about an issue or a commit."""
+
+
+class PushHook(Struct, frozen=True, tag="push", tag_field="object_kind"):
+    project: Where
+    ref: str
+
+
+class PipelineHook(Struct, frozen=True, tag="pipeline", tag_field="object_kind"):
+    project: Where
+    object_attributes: Hashed
+
+
+class JobHook(Struct, frozen=True, tag="build", tag_field="object_kind"):
+    project: Where
+    sha: str
+
+
+Hook = MergeRequestHook | NoteHook | PushHook | PipelineHook | JobHook
+
+
+def news_in(host: str, body: bytes) -> tuple[News, ...]:
+    """Of other kinds of messages, and of those that make no sense, there is none."""
+    try:
+        hook = msgspec.json.decode(body, type=Hook)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    news = _news(host, hook)
+    return () if news is None else (news,)
+
+
+def _news(host: str, hook: Hook) -> News | None:
+    repo = repo_at(host, hook.project.path_with_namespace)
+    match hook:
+        case MergeRequestHook():
+            return PullNews(repo, PrNumber(hook.object_attributes.iid))
+        case NoteHook():
+            return None if hook.merge_request is None else PullNews(repo, PrNumber(hook.merge_request.iid))
+        case PushHook():
+            is_branch = hook.ref.startswith(BRANCHES)
+            return BranchNews(repo, hook.ref.removeprefix(BRANCHES)) if is_branch else None
+        case PipelineHook():
+            return CommitNews(repo, Sha(hook.object_attributes.sha))
+        case JobHook():
+            return CommitNews(repo, Sha(hook.sha))
+        case _:
+            assert_never(hook)

@@ -1,0 +1,1 @@
+"""Sends webhooks over HTTP, to addresses that the world may reach and to no others."""

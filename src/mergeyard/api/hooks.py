@@ -1,0 +1,37 @@
+"""Takes what forges send to `/hooks/{provider}/{host}`: signed by them, so without a token of ours."""
+
+import re
+from collections.abc import Mapping
+
+from mergeyard.api.head import Head
+from mergeyard.api.receiving import Body, Reception
+from mergeyard.api.reply import Reply
+from mergeyard.api.serving import Route
+from mergeyard.service.news import NewsRoom
+
+PATH = re.compile(r"/hooks/([a-z]{1,20})/([a-z0-9.:-]{1,260})")
+
+
+class Hooks:
+    def __init__(self, room: NewsRoom, reception: Reception | None = None) -> None:
+        self._room = room
+        self._reception = reception or Reception()
+
+    def at(self, path: str) -> Mapping[str, Route] | None:
+        found = PATH.fullmatch(path)
+        return None if found is None else {"POST": self._route(found[1], found[2])}
+
+    def _route(self, provider: str, host: str) -> Route:
+        async def route(above: Head, body: Body) -> Reply:
+            """What stands twice above the body is not believed."""
+            headers = {
+                name.decode("latin-1"): value.decode("latin-1")
+                for name, value in above.values.items()
+                if name not in above.doubled
+            }
+            listen = self._room.listener(provider, host)
+            news = await self._reception.understood(body, lambda raw: listen(headers, raw))
+            self._room.look_into(news)
+            return Reply(b'{"accepted":true}', 202)
+
+        return route

@@ -1,0 +1,62 @@
+"""Commands around hosts: whether everything is there that the service needs."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+
+from mergeyard import wiring
+from mergeyard.cli.options import ConfigFile, load_settings, stop_with
+from mergeyard.domain.repositories import Repo
+from mergeyard.ports.forge import Finding
+from mergeyard.ports.host import Host, HostTrouble
+
+app = typer.Typer(name="host", no_args_is_help=True, help="Hosts of repositories.")
+
+
+@app.callback()
+def hosts() -> None:
+    """A group, though it has one command."""
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(help="As the settings name it, such as github.com.")],
+    repo: Annotated[str | None, typer.Option(help="Also what is needed in this repository: owner/name.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Tell in plain words which permission, webhook or setting is missing at a host."""
+    host = wiring.make_hosts(load_settings(config, {})).get(name.lower())
+    if host is None:
+        stop_with(f"There is no host {name} in the settings: add it as a table [hosts.{name!r}].")
+    findings = asyncio.run(_examined(host, None if repo is None else _repo_at(host, repo)))
+    if as_json:
+        typer.echo(msgspec.json.encode(findings).decode())
+    else:
+        for finding in findings:
+            typer.echo(f"{'✓' if finding.fine else '✗'} {finding.words}")
+    if not all(finding.fine for finding in findings):
+        raise typer.Exit(1)
+
+
+async def _examined(host: Host, repo: Repo | None) -> Sequence[Finding]:
+    try:
+        if host.forge is not None:
+            return await host.forge.examine(repo)
+        if repo is not None and not await host.knows(repo):
+            return [Finding(False, f"There is no repository {repo}: make it below the root of {host.name}.")]
+        return [Finding(True, f"{host.name} is a folder of plain repositories, and needs nothing more.")]
+    except HostTrouble as trouble:
+        return [Finding(False, f"{trouble}. Check its address in the settings, and ask again.")]
+    finally:
+        await host.close()
+
+
+def _repo_at(host: Host, text: str) -> Repo:
+    owner, _, name = text.removeprefix(f"{host.name}/").rpartition("/")
+    if not owner or not name:
+        stop_with(f"{text} names no repository: write --repo owner/name.")
+    return Repo(host.name, owner, name)

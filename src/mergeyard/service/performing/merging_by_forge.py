@@ -1,0 +1,111 @@
+"""Merges a pull request with the merge of its forge. What came of it is read from the target, never believed."""
+
+from contextlib import suppress
+from typing import assert_never
+
+import structlog
+
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.statuses import Status
+from mergeyard.domain.tasks import Land
+from mergeyard.ports.forge import Forge, Merge, Merged, MergeForbidden, MergeRefused, NotMerged
+from mergeyard.ports.git import MissingObject
+from mergeyard.ports.host import HostRefused, HostTrouble
+from mergeyard.service import wording
+from mergeyard.service.performing.merging_by_git import MergingRefused
+from mergeyard.service.site import Site
+from mergeyard.service.talking import words
+
+log = structlog.get_logger()
+
+
+class MergingByForge:
+    def __init__(self, site: Site, forge: Forge, task: Land) -> None:
+        self._site = site
+        self._forge = forge
+        self._task = task
+
+    async def merged_already(self, tip: Sha | None) -> list[Step]:
+        """In their order, as far as the forge calls them merged and the target holds what they became."""
+        steps, onto = list[Step](), self._task.expected
+        for member in self._task.members:
+            commit = await self._forge.merged_as(self._site.repo, self._wanted(member))
+            if commit is None or tip is None or not await self._came_since(tip, commit):
+                break
+            steps.append(await self._step(commit, onto))
+            onto = commit
+        return steps
+
+    async def merge(self, member: Member, onto: Sha) -> Step | MergingRefused | None:
+        """None when it cannot be merged now, or somebody else has pushed."""
+        if await self._tip() != onto:
+            await self._say(member, words.not_merged())
+            return None
+        await self._say(member, words.about_to_merge())
+        outcome = await self._forge.merge(self._site.repo, self._wanted(member))
+        if not isinstance(outcome, Merged):
+            await self._say(member, words.not_merged())
+        match outcome:
+            case Merged():
+                return await self._step_or_stray(member, outcome.commit, onto)
+            case NotMerged():
+                return None
+            case MergeRefused():
+                return MergingRefused(outcome.words)
+            case MergeForbidden():
+                return MergingRefused(outcome.words, blames=False)
+            case _:
+                assert_never(outcome)
+
+    def _wanted(self, member: Member) -> Merge:
+        queue, run_id = self._site.keeper.queue, self._task.run or RunId("")
+        run, stay = queue.runs.get(run_id), queue.submissions.get(member.ticket)
+        method = queue.config.merge_method if run is None else run.method
+        title = "" if stay is None else stay.pull.title
+        write = wording.squash_message if method is MergeMethod.SQUASH else wording.merge_message
+        subject, _, message = write(member.number, title, run_id).partition("\n\n")
+        return Merge(
+            number=member.number,
+            head=member.head,
+            base=self._site.keeper.key.branch,
+            method=method,
+            title=subject,
+            message=message,
+        )
+
+    async def _say(self, member: Member, status: Status) -> None:
+        """Where our own status is required, the forge merges only what it calls good."""
+        if self._site.keeper.queue.config.status_check_enabled:
+            with suppress(HostRefused):
+                await self._forge.show_status(self._site.repo, member.head, status)
+
+    async def _came_since(self, tip: Sha, commit: Sha) -> bool:
+        mirror = self._site.mirror
+        return await mirror.holds(tip, commit) and not await mirror.holds(self._task.expected, commit)
+
+    async def _step_or_stray(self, member: Member, commit: Sha, onto: Sha) -> Step | MergingRefused:
+        """In the very moment of the merge it may have been pointed at another branch."""
+        if await self._forge.merged_as(self._site.repo, self._wanted(member)) is None:
+            log.error("a pull request was merged into another branch", repo=str(self._site.repo), number=member.number)
+            told = f"#{member.number} was pointed elsewhere while it was being merged, and landed there as {commit}"
+            return MergingRefused(told, blames=False)
+        return await self._step(commit, onto)
+
+    async def _step(self, commit: Sha, onto: Sha) -> Step:
+        """A rebase may have made several; all of them are this one's, unless somebody pushed in between."""
+        mirror = self._site.mirror
+        if not await self._site.has(commit):
+            await self._tip()
+        try:
+            made = await mirror.read(commit)
+        except MissingObject as missing:
+            raise HostTrouble(f"{commit} was merged, but is not to be seen yet") from missing
+        if not await mirror.holds(await self._tip() or onto, commit):
+            raise HostTrouble(f"{commit} was merged, but the target does not show it yet")
+        alone = await mirror.first_parents(commit, down_to=onto)
+        return Step(commit, made.parents[0] if alone is None else onto, made.tree)
+
+    async def _tip(self) -> Sha | None:
+        return (await self._site.mirror.fetch([self._site.target_ref])).get(self._site.target_ref)

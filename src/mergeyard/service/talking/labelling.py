@@ -1,0 +1,60 @@
+"""Submits whoever gets the label, and takes out whoever loses it again. Only the change counts."""
+
+from contextlib import suppress
+from uuid import uuid4
+
+from mergeyard.domain.pulls import PullRequest
+from mergeyard.ports.forge import Forge, Thread
+from mergeyard.ports.host import HostTrouble
+from mergeyard.service.errors import Code, Refused
+from mergeyard.service.talking import words
+from mergeyard.service.talking.conversation import Conversation
+from mergeyard.service.talking.obeying import Obeying, Order
+from mergeyard.service.turn import Keeper
+
+LABEL = "label"
+"""As the one who asked, in the journal."""
+
+
+class Labelling:
+    def __init__(self, obeying: Obeying) -> None:
+        self._obeying = obeying
+
+    async def mind(
+        self, keeper: Keeper, forge: Forge, pull: PullRequest, thread: Thread, conversation: Conversation
+    ) -> None:
+        label = keeper.queue.config.enqueueing_label
+        before, now = conversation.labelled, label in thread.labels
+        conversation.labelled = now
+        if now and not before and pull.is_open:
+            await self._submit(keeper, forge, pull, conversation)
+        elif before and not now:
+            await self._take_out(keeper, pull, conversation)
+
+    async def _submit(self, keeper: Keeper, forge: Forge, pull: PullRequest, conversation: Conversation) -> None:
+        """One that is here already is here by somebody's word, which the label does not take over. Nobody knows which
+        head of a fork was labelled."""
+        if keeper.queue.submission_of(pull.number) is not None:
+            return
+        try:
+            if pull.fork:
+                raise Refused(Code.INVALID_REQUEST, words.fork_by_label(pull.head))
+            conversation.submitted_by_label = await self._obeying.submit(_order(keeper, pull))
+        except Refused as refused:
+            text = words.answer(f"label on {pull.head}", pull.author, words.refused(refused.detail))
+            with suppress(HostTrouble):
+                await forge.say(keeper.key.repo, pull.number, text, None)
+
+    async def _take_out(self, keeper: Keeper, pull: PullRequest, conversation: Conversation) -> None:
+        stay = keeper.queue.submission_of(pull.number)
+        if stay is None or stay.ticket != conversation.submitted_by_label:
+            return
+        try:
+            await self._obeying.cancel(_order(keeper, pull))
+        except Refused:
+            return  # it left by itself, or is being merged: the comment tells
+
+
+def _order(keeper: Keeper, pull: PullRequest) -> Order:
+    """Each time somebody labels it, it is meant anew."""
+    return Order(keeper=keeper, pull=pull, person=LABEL, word=f"{LABEL} {uuid4()}")

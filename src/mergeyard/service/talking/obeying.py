@@ -1,0 +1,107 @@
+"""Does what somebody asks for in a comment, once, and says what came of it."""
+
+from contextlib import suppress
+from typing import assert_never
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import Ticket
+from mergeyard.domain.pulls import PullRequest
+from mergeyard.ports.forge import Comment, Forge
+from mergeyard.ports.host import HostRefused
+from mergeyard.ports.store import Answered
+from mergeyard.service.errors import Refused
+from mergeyard.service.repeating import Repeat
+from mergeyard.service.submissions import Errand, Submissions, Wish
+from mergeyard.service.talking import commands, words
+from mergeyard.service.talking.commands import Command, Misunderstood, Verb
+from mergeyard.service.talking.conversation import Conversation
+from mergeyard.service.turn import Keeper
+from mergeyard.service.views import PullView
+
+
+class Outcome(Struct, frozen=True):
+    fine: bool
+    words: str
+    told_by_comment: bool = False
+    """The comment that tells the state says it as well."""
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """Which pull request somebody wants something of, who, and by which word of theirs."""
+
+    keeper: Keeper
+    pull: PullRequest
+    person: str
+    word: str
+
+    def errand(self) -> Errand:
+        """Under a key of its own, so that the same word is obeyed once."""
+        repo = self.keeper.key.repo
+        repeat = Repeat(token="forge", key=f"{repo}#{self.pull.number}:{self.word}"[:255], digest=b"")
+        actor = f"{self.person}@{repo.host}"
+        return Errand(key=self.keeper.key, number=self.pull.number, actor=actor, present=lambda _: b"", repeat=repeat)
+
+
+class Obeying:
+    def __init__(self, submissions: Submissions) -> None:
+        self._submissions = submissions
+
+    async def outcome(self, forge: Forge, order: Order, comment: Comment, conversation: Conversation) -> Outcome | None:
+        """None when nothing is asked of us."""
+        asked = commands.read(comment.text)
+        if asked is None:
+            return None
+        try:
+            if not comment.author or not await forge.may_write(order.keeper.key.repo, comment.author):
+                return Outcome(False, words.ONLY_WRITERS)
+            if _goes_around_the_rules(asked) and not await forge.may_maintain(order.keeper.key.repo, comment.author):
+                return Outcome(False, words.ONLY_MAINTAINERS)
+        except HostRefused:
+            return Outcome(False, words.MAY_NOT_SEE)
+        if isinstance(asked, Misunderstood):
+            return Outcome(False, words.misunderstood(asked.word))
+        if asked.verb is Verb.SUBMIT and not _means_this_head(order.pull, asked, conversation):
+            return Outcome(False, words.another_head(order.pull.head))
+        try:
+            view = await self._carry_out(order, asked)
+        except Refused as refused:
+            return Outcome(False, words.refused(refused.detail))
+        return Outcome(True, words.submitted(view), told_by_comment=asked.verb is not Verb.STATUS)
+
+    async def _carry_out(self, order: Order, asked: Command) -> PullView:
+        errand = order.errand()
+        with suppress(Answered):  # it was carried out, and then a crash came before anybody knew
+            match asked.verb:
+                case Verb.SUBMIT:
+                    head = order.pull.head if order.pull.fork or asked.head else None
+                    wish = Wish(head=head, priority=asked.priority, no_batch=asked.no_batch, forced=asked.forced)
+                    await self._submissions.submit(errand, wish)
+                case Verb.CANCEL:
+                    await self._submissions.cancel(errand)
+                case Verb.RESTART:
+                    await self._submissions.restart(errand)
+                case Verb.STATUS:
+                    pass
+                case _:
+                    assert_never(asked.verb)
+        return await self._submissions.show(errand.key, errand.number)
+
+    async def submit(self, order: Order) -> Ticket:
+        await self._submissions.submit(order.errand(), Wish())
+        return (await self._submissions.show(order.keeper.key, order.pull.number)).stay.ticket
+
+    async def cancel(self, order: Order) -> None:
+        await self._submissions.cancel(order.errand())
+
+
+def _goes_around_the_rules(asked: Command | Misunderstood) -> bool:
+    return isinstance(asked, Command) and bool(asked.forced)
+
+
+def _means_this_head(pull: PullRequest, asked: Command, conversation: Conversation) -> bool:
+    """Whoever may not write here may push to a fork at any time: only what was there when a writer spoke is meant.
+    A word that the last look did not hear was spoken after it, and what both looks saw was there in between."""
+    if asked.head is not None:
+        return pull.head == asked.head
+    return not pull.fork or conversation.head == pull.head

@@ -1,0 +1,163 @@
+"""Every word that we say to people at a forge: in comments, in answers to commands and in our status.
+
+What others wrote (names of checks, words of a host) is quoted, so that it mentions nobody and changes nothing.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.states import PrState
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.service.views import PullView
+
+CONTEXT = "mergeyard"
+OURS = "<!-- mergeyard"
+"""How everything begins that we say."""
+MARK = f"{OURS} -->"
+SHORT = 140
+"""What every forge shows of a status."""
+
+HEADLINES = {
+    PrState.NOT_READY: "⏳ Not ready yet",
+    PrState.PENDING: "🕒 In the queue",
+    PrState.TESTING: "🧪 Being tested",
+    PrState.TESTS_PASSED: "✅ Tests passed",
+    PrState.PENDING_FAILURE: "🔎 Tests failed, cause not yet known",
+    PrState.FAILED: "❌ Failed",
+    PrState.CANCELLED: "🚫 Taken out of the queue",
+    PrState.MERGED: "🎉 Merged",
+}
+STATES = {
+    PrState.FAILED: StatusState.FAILURE,
+    PrState.CANCELLED: StatusState.ERROR,
+    PrState.MERGED: StatusState.SUCCESS,
+}
+ON_THEIR_WAY = (PrState.PENDING, PrState.TESTING, PrState.TESTS_PASSED, PrState.PENDING_FAILURE)
+IN_THE_QUEUE = "In the merge queue."
+USAGE = (
+    "Say `!merge` to submit this pull request (`--priority urgent|high|medium|low`, `--no-batch`, `--force`), or "
+    "`!merge cancel`, `!merge restart`, `!merge status`."
+)
+ONLY_MAINTAINERS = "Only people who maintain this repository can say `--force`. Ask one of them, or say it without."
+MAY_NOT_SEE = "I may not see who may write to this repository. `mergeyard host check` says which right I need for that."
+ONLY_WRITERS = "Only people who may write to this repository can say that. Ask one of them."
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>+!|~&]|#(?!\d))")
+_CALLS = re.compile(r"@(?=\w)")
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """All that the comment on a pull request says."""
+
+    view: PullView
+    batch: tuple[PrNumber, ...] = ()
+    """All that are tested with it, itself among them."""
+    failed: tuple[Status, ...] = ()
+
+
+def comment(told: Told) -> str:
+    view = told.view
+    headline = f"### {HEADLINES[view.stay.state]}"
+    place = f" · place {view.position} in the queue for {quoted(view.target)}" if view.position else ""
+    return "\n".join([MARK, headline + place, "", sentence(view), *_details(told), "", f"`{view.why.code}`", ""])
+
+
+def sentence(view: PullView) -> str:
+    """What it waits for, or how it ended."""
+    waiting = ", ".join(f"#{number}" for number in view.why.waiting_for)
+    return quoted(view.why.message) + (f" Waiting for {waiting}." if waiting else "")
+
+
+def _details(told: Told) -> list[str]:
+    lines = [f"- Failed: {_link(status)}" for status in told.failed]
+    others = [f"#{number}" for number in told.batch if number != told.view.stay.number]
+    if others:
+        lines.append(f"- Tested together with {', '.join(others)}")
+    return ["", *lines] if lines else []
+
+
+def status(view: PullView, page: str) -> Status:
+    """Says little while it waits: forges count how often something is written, and the comment tells the rest."""
+    stay = view.stay
+    waits = stay.state in ON_THEIR_WAY
+    return Status(
+        context=CONTEXT,
+        state=STATES.get(stay.state, StatusState.PENDING),
+        at=stay.state_changed_at,
+        url=page,
+        description=IN_THE_QUEUE if waits else _shortened(f"{_plain(stay.state)}. {view.why.message}"),
+    )
+
+
+def _plain(state: PrState) -> str:
+    return HEADLINES[state].partition(" ")[2]
+
+
+def about_to_merge() -> Status:
+    return Status(
+        context=CONTEXT, state=StatusState.SUCCESS, at=Instant(0), description="Tested, and about to be merged."
+    )
+
+
+def not_merged() -> Status:
+    return Status(context=CONTEXT, state=StatusState.PENDING, at=Instant(0), description="Not merged yet.")
+
+
+# Answers to commands: each begins with a line of its own, by which it is found again.
+
+
+def answer(comment: str, person: str, words: str) -> str:
+    return f"{OURS} answers {comment} -->\n@{person} {words}\n"
+
+
+def submitted(view: PullView) -> str:
+    return f"{HEADLINES[view.stay.state]}. {sentence(view)}"
+
+
+def misunderstood(word: str) -> str:
+    return f"I do not know what {code(word)} means here. {USAGE}"
+
+
+def another_head(head: Sha) -> str:
+    return f"I cannot tell whether you have seen its present head. If you have, say `!merge {head}`."
+
+
+def fork_by_label(head: Sha) -> str:
+    return f"A label does not say which head of a fork is meant. If you have looked at it, say !merge {head} instead."
+
+
+def refused(words: str) -> str:
+    return quoted(words)
+
+
+def test_pull_title(numbers: Sequence[PrNumber], target: str) -> str:
+    return f"[Mergeyard] Test {', '.join(f'#{number}' for number in numbers) or target} on {target}"
+
+
+def test_pull_text(numbers: Sequence[PrNumber]) -> str:
+    tested = ", ".join(f"#{number}" for number in numbers) or "the target branch itself"
+    return f"This tests {tested} as it would be merged. It closes by itself: please do not merge, push or comment here."
+
+
+# Quoting.
+
+
+def quoted(text: str) -> str:
+    """As it stands, whatever it looks like."""
+    return _CALLS.sub("@\u200b", _SPECIAL.sub(r"\\\1", " ".join(text.split())))
+
+
+def code(text: str) -> str:
+    return f"`{_shortened(' '.join(text.split())).replace('`', '')}`"
+
+
+def _link(status: Status) -> str:
+    plain = status.url.startswith(("https://", "http://")) and not set(status.url) & set(" <>()[]\"'\\")
+    return f"[{quoted(status.context)}]({status.url})" if plain else quoted(status.context)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHORT else text[: SHORT - 1] + "…"

@@ -1,0 +1,62 @@
+"""What CI says to Gitea, and which of it a branch requires."""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.instants import Instant
+from mergeyard.domain.statuses import Status, StatusState
+from tests.contract.host.gitea_stage import GiteaStage
+from tests.support.asynchronous import asynchronous
+
+
+@asynchronous
+async def test_the_latest_status_of_each_context_counts_on_whatever_page_it_stands(gitea: GiteaStage):
+    head = gitea.open(1)
+    for number in range(51):
+        gitea.project.report(head, "unit", "pending", description=str(number))
+    gitea.project.report(head, "unit", "failure", target_url="https://ci.example.org/1", description="2 failed")
+    gitea.project.report(head, "lint", "success")
+    gitea.project.report(head, "mergeyard", "pending")
+    async with gitea.host() as host:
+        found = {status.context: status for status in await host.statuses(gitea.repo, head)}
+        assert found.keys() == {"unit", "lint"}
+        unit = found["unit"]
+        told = (unit.state, unit.url, unit.description, unit.suite)
+        assert told == (StatusState.FAILURE, "https://ci.example.org/1", "2 failed", "")
+
+
+@asynchronous
+async def test_every_state_is_understood(gitea: GiteaStage):
+    meant = {"pending": "pending", "success": "success", "failure": "failure", "error": "error", "warning": "failure"}
+    tip = gitea.project.origin.tip("main")
+    for said in meant:
+        gitea.project.report(tip, said, said)
+    async with gitea.host() as host:
+        assert {each.context: each.state for each in await host.statuses(gitea.repo, tip)} == meant
+
+
+@asynchronous
+async def test_of_a_commit_that_nobody_knows_nothing_is_said(gitea: GiteaStage):
+    async with gitea.host() as host:
+        assert await host.statuses(gitea.repo, Sha("1" * 40)) == []
+
+
+@asynchronous
+async def test_our_own_word_on_a_commit_is_shown(gitea: GiteaStage):
+    head = gitea.open(1)
+    async with gitea.host() as host:
+        said = Status(context="mergeyard", state=StatusState.PENDING, at=Instant(0), url="https://q.example.org/1")
+        await host.show_status(gitea.repo, head, said)
+        await host.show_status(gitea.repo, head, replace(said, state=StatusState.SUCCESS))
+    assert gitea.project.statuses(head) == {"mergeyard": "success"}
+
+
+@asynchronous
+async def test_required_statuses_are_those_of_the_rule_that_fits_the_branch_but_never_our_own(gitea: GiteaStage):
+    gitea.project.commit("release/1", {"r.txt": "1"}, upon="main")
+    async with gitea.host() as host:
+        assert await host.required_statuses(gitea.repo, "main") == ()
+        gitea.project.protect("release/*", ["unit", "mergeyard", "lint"])
+        assert await host.required_statuses(gitea.repo, "release/1") == ("unit", "lint")
+        assert await host.required_statuses(gitea.repo, "main") == ()
+        assert await host.required_statuses(gitea.repo, "gone") == ()

@@ -1,0 +1,1 @@
+"""What is sent goes only where it may, and secrets stay secret."""

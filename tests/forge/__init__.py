@@ -1,0 +1,1 @@
+"""Against a real forge: Gitea, started here on its own data."""

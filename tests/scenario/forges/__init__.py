@@ -1,0 +1,1 @@
+"""Stories through the whole service at every forge."""

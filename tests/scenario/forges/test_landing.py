@@ -1,0 +1,181 @@
+"""What lands is what was tested, whether we push it or the forge merges it; and test branches can be seen."""
+
+import pytest
+
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod
+from mergeyard.domain.states import QueueState
+from mergeyard.service.errors import Code, Refused
+from tests.scenario.forges.conftest import Stories
+from tests.support.asynchronous import asynchronous
+from tests.support.forges.faults import LosesReply
+from tests.support.meanwhile import Meanwhile
+
+every_method = pytest.mark.parametrize("method", [MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH])
+
+
+def by_forge(method: MergeMethod = MergeMethod.MERGE_COMMIT) -> Config:
+    return Config(landing=LandingMethod.PROVIDER_MERGE, merge_method=method)
+
+
+@asynchronous
+async def test_three_that_passed_land_in_one_push_and_are_all_shown_as_merged(story: Stories):
+    async with story() as scenario:
+        scenario.open(1, 2, 3)
+        await scenario.submit(1, 2, 3)
+        tested = scenario.run_of(3).tip
+        for number in (3, 2, 1):
+            await scenario.passes(number)
+        assert scenario.origin.tip("main") == tested
+        assert all(scenario.place.is_merged(number) for number in (1, 2, 3))
+
+
+@every_method
+@asynchronous
+async def test_the_forge_merges_what_was_tested(story: Stories, method: MergeMethod):
+    async with story(by_forge(method)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        tree = scenario.origin.tree(scenario.run_of(2).tip)
+        await scenario.passes(2)
+        await scenario.passes(1)
+        assert [await scenario.state(number) for number in (1, 2)] == ["merged: merged_by_queue"] * 2
+        assert scenario.origin.tree("main") == tree
+        assert all(scenario.place.is_merged(number) for number in (1, 2))
+        assert scenario.test_branches() == []
+
+
+@asynchronous
+async def test_a_push_between_the_last_look_and_the_merge_is_noticed_and_pauses_the_queue(story: Stories):
+    async with story(by_forge(MergeMethod.SQUASH)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        foreign = Meanwhile(lambda: scenario.origin.commit("main", {"foreign": "f"}))
+        scenario.place.faults.plan(foreign, scenario.place.paths.merge)
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: tree_mismatch"
+        assert scenario.keeper.queue.state is QueueState.PAUSED
+        assert "tree_mismatch" in scenario.comment(1)
+        assert not scenario.place.is_merged(2)
+
+
+@asynchronous
+async def test_a_push_to_the_target_before_the_merge_has_it_tested_again(story: Stories):
+    async with story(by_forge()) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = scenario.run_of(1).id
+        foreign = scenario.place.push_to_main({"foreign": "f"})
+        await scenario.a_moment_passes()
+        assert scenario.run_of(1).id != before
+        assert scenario.run_of(1).base == foreign
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_merge_whose_reply_was_lost_is_found_and_not_done_twice(story: Stories):
+    async with story(by_forge(MergeMethod.SQUASH)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        scenario.place.faults.plan(LosesReply(), scenario.place.paths.merge)
+        await scenario.passes(1)
+        await scenario.a_minute_passes()
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert len(scenario.landed()) == 1
+
+
+@asynchronous
+async def test_a_push_whose_reply_was_lost_is_found_and_not_done_twice(story: Stories):
+    async with story() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        tested = scenario.run_of(1).tip
+        scenario.place.faults.plan(LosesReply(), scenario.place.paths.push)
+        await scenario.passes(1)
+        await scenario.a_minute_passes()
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert scenario.origin.tip("main") == tested
+        assert scenario.place.is_merged(1)
+
+
+@asynchronous
+async def test_a_push_to_the_head_in_the_last_moment_merges_nothing(story: Stories):
+    """The forge is told which head we mean, so it refuses the other."""
+    async with story(by_forge()) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        untested = Meanwhile(lambda: scenario.place.push(1, {"evil": "yes"}))
+        scenario.place.faults.plan(untested, scenario.place.paths.merge)
+        await scenario.passes(1)
+        await scenario.a_minute_passes()
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+        assert "evil" not in scenario.origin.files("main")
+        assert not scenario.place.is_merged(1)
+
+
+@asynchronous
+async def test_what_somebody_merges_by_hand_is_merged(story: Stories):
+    async with story() as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        scenario.place.merge_by_hand(1)
+        await scenario.a_moment_passes()
+        assert await scenario.state(1) == "merged: merged_manually"
+        assert scenario.picture == "main ← 2…"
+
+
+@asynchronous
+async def test_a_squash_that_we_would_have_to_push_ourselves_is_refused_with_words(github_story: Stories):
+    async with github_story() as scenario:
+        with pytest.raises(Refused) as refused:
+            await scenario.change(merge_method=MergeMethod.SQUASH)
+        assert refused.value.code is Code.INVALID_REQUEST
+        assert "provider_merge" in refused.value.detail
+
+
+# Draft pull requests for test branches.
+
+
+@asynchronous
+async def test_test_branches_are_shown_as_drafts_as_long_as_they_are_tested(story: Stories):
+    async with story(Config(create_prs_for_testing_branches=True)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        branch = scenario.branch_of(1).removeprefix("refs/heads/")
+        assert scenario.place.drafts() == {branch: True}
+        await scenario.passes(1)
+        assert scenario.place.is_merged(1)
+        assert scenario.place.drafts() == {branch: False}
+
+
+@asynchronous
+async def test_the_draft_of_a_run_that_failed_is_closed(story: Stories):
+    async with story(Config(create_prs_for_testing_branches=True)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.judges(1)
+        assert await scenario.state(1) == "failed: test_run_failed"
+        assert set(scenario.place.drafts().values()) == {False}
+
+
+@asynchronous
+async def test_a_draft_of_ours_is_never_enqueued(story: Stories):
+    async with story(Config(create_prs_for_testing_branches=True), poll_seconds=20) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.label(2)
+        await scenario.say(2, "/merge")
+        await scenario.a_minute_passes()
+        assert scenario.picture == "main ← 1…"
+        assert scenario.place.said(2)[1:] == []
+
+
+@asynchronous
+async def test_a_draft_whose_reply_was_lost_is_not_opened_twice(story: Stories):
+    async with story(Config(create_prs_for_testing_branches=True)) as scenario:
+        scenario.place.faults.plan(LosesReply(), scenario.place.paths.drafts, method="POST")
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.a_minute_passes()
+        assert scenario.picture == "main ← 1…"
+        assert list(scenario.place.drafts().values()) == [True]

@@ -1,0 +1,1 @@
+"""A Gitea that only looks like one."""

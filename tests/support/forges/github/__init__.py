@@ -1,0 +1,1 @@
+"""A GitHub for tests: it answers only what GitHub's own description allows."""
