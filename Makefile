@@ -5,7 +5,7 @@ KILLS ?= 100
 MINUTES_TO_BUILD ?= 12
 BIN := .venv/bin
 
-LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	--no-emit-index-url --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 MAKEFLAGS += --no-print-directory

@@ -79,6 +79,15 @@ async def test_whatever_changes_at_a_merge_request_changes_its_refs(gitlab: Gitl
 
 
 @asynchronous
+async def test_that_gitlab_thinks_about_it_once_more_is_no_news(gitlab: GitlabStage):
+    gitlab.open(1)
+    async with gitlab.host() as host:
+        before = await host.refs(gitlab.repo, ["main"])
+        gitlab.request().undecided = "checking"
+        assert await host.refs(gitlab.repo, ["main"]) == before
+
+
+@asynchronous
 async def test_merge_requests_that_show_our_test_branches_tell_nothing(gitlab: GitlabStage):
     gitlab.origin.branch("mergeyard/pr-1/x", upon="main", files={"b.txt": "1"})
     gitlab.acts.open(gitlab.project, "mergeyard/pr-1/x")

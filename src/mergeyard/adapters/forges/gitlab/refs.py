@@ -4,10 +4,11 @@ from collections.abc import Collection
 from hashlib import sha1
 
 import msgspec
+from msgspec.structs import replace
 
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import head_ref, meta_ref, project_of, segment
-from mergeyard.adapters.forges.gitlab.wire import Branch, MergeRequest
+from mergeyard.adapters.forges.gitlab.wire import Branch, MergeRequest, Rights
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostTrouble
@@ -38,5 +39,7 @@ def _refs_of(shown: MergeRequest) -> dict[str, Sha]:
 
 
 def _digest(shown: MergeRequest) -> Sha:
-    """Of all that is read of it: whatever changes there may matter."""
-    return Sha(sha1(msgspec.json.encode(shown), usedforsecurity=False).hexdigest())
+    """Of all that people do to it. What GitLab thinks of merging it flickers at all of them whenever their target
+    moves, which is no news."""
+    done = replace(shown, merge_status="", detailed_merge_status="", merge_error=None, user=Rights())
+    return Sha(sha1(msgspec.json.encode(done), usedforsecurity=False).hexdigest())
