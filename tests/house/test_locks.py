@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 LOCKS = Path(__file__).parents[2] / "requirements"
-PINNED_AND_HASHED = re.compile(r"[\w.-]+==[\w.]+( ; [^\\]+)?( --hash=sha256:[0-9a-f]{64})+")
+PINNED_AND_HASHED = re.compile(r"[\w.-]+(\[[\w, -]+\])?==[\w.]+( ; [^\\]+)?( --hash=sha256:[0-9a-f]{64})+")
 
 every_lock = pytest.mark.parametrize("name", ["run.txt", "test.txt"])
 
