@@ -30,10 +30,10 @@ DECIDING := tests/unit/domain tests/unit/engine tests/story
 
 test: lint types storeys ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
 	$(BIN)/pytest -n auto --dist worksteal $(DECIDING) --cov
-	$(BIN)/pytest -n 6 --dist load -m "not long" $(DECIDING:%=--ignore %)
+	$(BIN)/pytest -n 4 --dist load --maxschedchunk 4 -m "not long" $(DECIDING:%=--ignore %)
 
 test-long: setup ## Run the tests that take too long for every day.
-	$(BIN)/pytest -n 6 --dist load -m long
+	$(BIN)/pytest -n 4 --dist load --maxschedchunk 4 -m long
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check
@@ -72,14 +72,13 @@ lock: ## Write the locks anew, with uv; UPGRADE=1 takes the newest versions.
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
 
 # A forge is built only where that is done in time; where it is not, this is said, and the rest goes on.
-ci: ## Test, then simulate at length, then kill replicas, then test on a real forge, then measure.
+ci: ## Test, also what takes long, simulate at length, kill replicas, and test on a real forge.
 	$(MAKE) test
 	$(MAKE) test-long
-	$(MAKE) simulate WORLDS=10000
+	$(MAKE) simulate WORLDS=5000
 	$(MAKE) chaos KILLS=100
 	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real forge: none could be built here in $(MINUTES_TO_BUILD) minutes."
 	@if ls .forge/gitea-*/gitea >/dev/null 2>&1; then $(MAKE) test-forge; fi
-	-$(MAKE) bench
 
 clean: ## Remove everything that can be made again.
 	rm -rf .venv .bench .coverage* .hypothesis .import_linter_cache .pytest_cache .ruff_cache dist
