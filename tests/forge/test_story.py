@@ -57,7 +57,7 @@ def test_one_that_conflicts_waits_and_says_so(yard: ForgeYard):
     number = project.open("topic", {"a.txt": "mine"})
     project.commit("main", {"a.txt": "theirs"})
     yard.submit(number)
-    eventually(lambda: yard.pull(number)["reason"]["code"] in {"not_mergeable", "merge_conflict"}, 60)
+    eventually(lambda: yard.pull(number)["reason"]["code"] in {"not_mergeable", "merge_conflict"})
     assert not project.pull(number)["merged"]
 
 

@@ -64,7 +64,7 @@ class ForgeYard:
         return reply.json()
 
     def comes_to(self, number: int, state: str) -> dict[str, Any]:
-        eventually(lambda: self.pull(number).get("state") == state, 90, but=lambda: self.pull(number))
+        eventually(lambda: self.pull(number).get("state") == state, but=lambda: self.pull(number))
         return self.pull(number)
 
     def the_comment(self, number: int) -> str:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-SECONDS = 30.0
+SECONDS = 90.0
 PAUSE = 0.05
 
 Found = TypeVar("Found")
