@@ -30,10 +30,10 @@ DECIDING := tests/unit/domain tests/unit/engine tests/story
 
 test: lint types storeys ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
 	$(BIN)/pytest -n auto --dist worksteal $(DECIDING) --cov
-	$(BIN)/pytest -n 4 --dist load -m "not long" $(DECIDING:%=--ignore %)
+	$(BIN)/pytest -n 4 --dist load --maxschedchunk 4 -m "not long" $(DECIDING:%=--ignore %)
 
 test-long: setup ## Run the tests that take too long for every day.
-	$(BIN)/pytest -n 4 --dist load -m long
+	$(BIN)/pytest -n 4 --dist load --maxschedchunk 4 -m long
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check

@@ -61,7 +61,7 @@ def test_one_that_conflicts_only_with_the_line_stays_waiting_until_that_is_gone(
     premises = build()
     premises.ci.working = False
     ahead, behind = premises.open_pr({"README": "one"}), premises.open_pr({"README": "two"})
-    premises.submit(ahead, behind)
+    premises.line_up(ahead, behind)
     premises.wait_for("testing", ahead)
     premises.eventually(lambda: premises.reason(behind) == "conflicts_with_pr_ahead")
     assert premises.pull(behind)["reason"]["waitingFor"] == [ahead]

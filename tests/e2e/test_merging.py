@@ -106,7 +106,7 @@ def test_one_green_behind_a_red_one_brings_both_with_optimistic_merging(build: B
     premises = build(canOptimisticallyMerge=True, pendingFailureDepth=1, concurrency=2)
     premises.ci.working = False
     first, second = premises.open_pr({"a.txt": "1"}), premises.open_pr({"b.txt": "1"})
-    premises.submit(first, second)
+    premises.line_up(first, second)
     premises.wait_for("testing", first, second)
     premises.ci.report(premises.branch_of(first), "failure")
     premises.wait_for("pending_failure", first)

@@ -60,6 +60,12 @@ class Surroundings:
             told = self.api.post("submitPullRequest", pr={"number": number}, **members)
         return told
 
+    def line_up(self, *numbers: int, **members: Any) -> None:
+        """In this very order: whoever is looked at first would stand first."""
+        for number in numbers:
+            self.submit(number, **members)
+            self.eventually(lambda number=number: self.pull(number)["state"] != "not_ready")
+
     def cancel(self, number: int) -> dict[str, Any]:
         return self.api.post("cancelPullRequest", pr={"number": number})
 

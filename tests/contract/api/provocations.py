@@ -269,8 +269,11 @@ async def an_event_that_was_never_sent(desk: Desk) -> httpx.Response:
 
 @provokes(Code.STORAGE_UNAVAILABLE)
 async def a_full_disk(desk: Desk) -> httpx.Response:
+    await desk.world.rest()
     desk.world.store.failures = 1
-    return await desk.post("updateQueue", concurrency=1 + next(_numbers))
+    response = await desk.call("updateQueue", QUEUE | {"concurrency": 1 + next(_numbers)})
+    desk.world.store.failures = 0
+    return response
 
 
 @provokes(Code.PROVIDER_UNAVAILABLE)
