@@ -29,7 +29,7 @@ async def merge_one_by_one(site: Site, task: Land) -> tuple[Event, ...]:
 async def _merge_the_rest(merging: Merging, task: Land, tip: Sha | None, steps: list[Step]) -> Event:
     """Adds every merge to the steps; others may have pushed upon ours."""
     onto, left = steps[-1].commit if steps else task.expected, task.members[len(steps) :]
-    if left and tip != onto:
+    if left and (tip != onto or not _as_tested(task, steps)):
         return LandingMissed(landing=task.landing, steps=tuple(steps))
     for member in left:
         step = await merging.merge(member, onto)
@@ -39,7 +39,12 @@ async def _merge_the_rest(merging: Merging, task: Land, tip: Sha | None, steps: 
             words, ticket = step.words, member.ticket if step.blames else None
             return LandingRefused(landing=task.landing, words=words, ticket=ticket, steps=tuple(steps))
         steps.append(step)
-        if step.tree != task.steps[len(steps) - 1].tree:  # nobody tested the others upon this
+        if not _as_tested(task, steps):
             return LandingMissed(landing=task.landing, steps=tuple(steps))
         onto = step.commit
     return LandingSucceeded(landing=task.landing, steps=tuple(steps))
+
+
+def _as_tested(task: Land, steps: list[Step]) -> bool:
+    """Where something else came of a merge than was tested, nobody tested the others upon it."""
+    return all(step.tree == tested.tree for step, tested in zip(steps, task.steps, strict=False))

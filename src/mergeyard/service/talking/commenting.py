@@ -63,7 +63,7 @@ class Commenting:
                     await forge.unlabel(keeper.key.repo, number, config.enqueueing_label)
 
     async def _comment(self, keeper: Keeper, forge: Forge, shown: PullView, conversation: Conversation) -> None:
-        run = None if shown.run is None else await self._run(keeper, shown)
+        run = await self._run(keeper, shown)
         told = Told(
             view=shown,
             batch=() if run is None else tuple(member.number for member in run.tested),
