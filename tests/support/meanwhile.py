@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from tests.support.forges.faults import Fault
 from tests.support.forges.serving import App, Message, Receive, Scope, Send
 
 
@@ -12,10 +13,15 @@ class Meanwhile(Struct, frozen=True):
     """Something happens just before the request is answered."""
 
     act: Callable[[], object]
+    then: Fault | None = None
+    """What goes wrong besides."""
 
     async def happen(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         await asyncio.to_thread(self.act)
-        await app(scope, receive, send)
+        if self.then is None:
+            await app(scope, receive, send)
+        else:
+            await self.then.happen(app, scope, receive, send)
 
 
 class Adds(Struct, frozen=True):

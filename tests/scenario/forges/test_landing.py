@@ -59,6 +59,20 @@ async def test_a_push_between_the_last_look_and_the_merge_is_noticed_and_pauses_
 
 
 @asynchronous
+async def test_nobody_is_merged_upon_what_was_not_tested_though_the_reply_was_lost(github_story: Stories):
+    async with github_story(by_forge(MergeMethod.SQUASH)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        foreign = Meanwhile(lambda: scenario.origin.commit("main", {"foreign": "f"}), LosesReply())
+        scenario.place.faults.plan(foreign, scenario.place.paths.merge)
+        await scenario.passes(1)
+        await scenario.a_minute_passes()
+        assert await scenario.state(1) == "merged: tree_mismatch"
+        assert not scenario.place.is_merged(2)
+
+
+@asynchronous
 async def test_a_push_to_the_target_before_the_merge_has_it_tested_again(story: Stories):
     async with story(by_forge()) as scenario:
         scenario.open(1)
