@@ -12,6 +12,8 @@ from mergeyard.adapters.forges.gitlab.host import GitlabHost
 from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.opening import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
+from mergeyard.adapters.oidc.provider import OpenIdProvider
+from mergeyard.adapters.oidc.registration import Registration
 from mergeyard.adapters.runner_local.runner import LocalRunner
 from mergeyard.adapters.sealing import FileSeals, NoSeals
 from mergeyard.adapters.store_postgres.archive import PostgresArchive
@@ -29,6 +31,7 @@ from mergeyard.api.routes import endpoints
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.instants import SECOND
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
 from mergeyard.ports.archive import Archive
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import MissingObject
@@ -40,8 +43,11 @@ from mergeyard.service.naming_branches import TEST_BRANCHES
 from mergeyard.service.service import Service
 from mergeyard.service.telling.office import Office
 from mergeyard.service.tokens import Tokens
+from mergeyard.service.vouching import Vouching
 from mergeyard.settings import ForgeHost, Provider, Settings
 from mergeyard.settings import PlainHost as PlainFolder
+from mergeyard.web import app as web
+from mergeyard.web.signing_in_elsewhere import BACK
 
 
 def open_store(settings: Settings) -> SqliteStore | PostgresStore:
@@ -122,7 +128,29 @@ def make_service(settings: Settings, public_url: str) -> Service:
         sender=HttpSender(allow_private=settings.allow_private_webhooks),
         seals=make_seals(settings),
         public_url=public_url,
+        grants=make_grants(settings),
     )
+
+
+def make_grants(settings: Settings) -> Grants:
+    oidc = settings.oidc
+    return NOTHING_GRANTED if oidc is None else Grants(to_groups=oidc.scopes, to_everybody=oidc.default_scopes)
+
+
+def make_vouching(settings: Settings, service: Service, public_url: str) -> Vouching | None:
+    oidc = settings.oidc
+    if oidc is None:
+        return None
+    registration = Registration(
+        issuer=oidc.issuer,
+        client_id=oidc.client_id,
+        client_secret=oidc.client_secret,
+        back=public_url + BACK,
+        scopes=oidc.request_scopes,
+        name_claim=oidc.name_claim,
+        groups_claim=oidc.groups_claim,
+    )
+    return Vouching(oidc.label, OpenIdProvider(registration, service.clock), service.sessions)
 
 
 def make_application(settings: Settings, service: Service, public_url: str) -> Application:
@@ -134,4 +162,7 @@ def make_application(settings: Settings, service: Service, public_url: str) -> A
     own_metrics = assembly.open_metrics(figures) if settings.open_metrics else assembly.guarded_metrics(figures, door)
     table = () if settings.role == "worker" else endpoints(handlers(service, public_url), settling(service))
     find = either(CheckOutput(service, door).at, Hooks(service.news).at)
-    return assembly.application(table, door, ready=service.ready, own_metrics=own_metrics, find=find)
+    vouching = make_vouching(settings, service, public_url)
+    over_tls = public_url.startswith("https:")
+    pages = None if settings.role == "worker" else web.application(service, vouching, over_tls=over_tls)
+    return assembly.application(table, door, ready=service.ready, own_metrics=own_metrics, find=find, elsewhere=pages)

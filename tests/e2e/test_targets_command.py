@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from mergeyard.cli import app, token
 from tests.e2e.conftest import Build
+from tests.support.answers import problem
 from tests.support.premises import Premises
 from tests.support.repositories import Origin
 from tests.support.surroundings import command
@@ -46,9 +47,9 @@ class Checkout:
         assert answer.exit_code == 0, answer.output
         return answer.stdout, answer.stderr
 
-    def refused(self, *arguments: str, given: str = "") -> str:
+    def refused(self, *arguments: str, given: str = "", code: int = 1) -> str:
         answer = self.targets(*arguments, given=given)
-        assert (answer.exit_code, answer.stdout) == (1, ""), answer.output
+        assert (answer.exit_code, answer.stdout) == (code, ""), answer.output
         return answer.stderr
 
 
@@ -201,10 +202,9 @@ def test_targets_come_from_arguments_a_file_and_the_input(premises: Premises, tm
 
 def test_the_servers_own_words_are_passed_on(premises: Premises, tmp_path: Path):
     checkout = visit(premises, tmp_path / "checkout")
-    assert "did not take the targets: " in checkout.refused("set", "a", *QUEUE, "--pr", "9")
-    assert "9" in checkout.refused("set", "a", *QUEUE, "--pr", "9")
+    assert "(pr_not_found, request " in checkout.refused("set", "a", *QUEUE, "--pr", "9", code=3)
     checkout.environment["MERGEYARD_TOKEN"] = "my_wrong"
-    refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1")
+    refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=3)
     assert "token" in refusal
     assert "my_wrong" not in refusal
 
@@ -213,18 +213,18 @@ def test_the_servers_own_words_are_passed_on(premises: Premises, tmp_path: Path)
 
 
 def test_an_empty_list_is_a_mistake_unless_it_is_meant(checkout: Checkout):
-    assert "--allow-empty" in checkout.refused("set", *QUEUE, "--pr", "1")
-    assert "--allow-empty" in checkout.refused("set", "--file", "-", *QUEUE, "--pr", "1", given="\n")
+    assert "--allow-empty" in checkout.refused("set", *QUEUE, "--pr", "1", code=64)
+    assert "--allow-empty" in checkout.refused("set", "--file", "-", *QUEUE, "--pr", "1", given="\n", code=64)
 
 
 def test_it_is_told_what_is_missing_for_an_upload(checkout: Checkout):
-    assert "--target-branch BRANCH" in checkout.refused("set", "a", "--pr", "1")
-    assert "names no repository" in checkout.refused(
-        "set", "a", "--repo", "app", "--target-branch", "main", "--pr", "1"
-    )
-    assert "Set MERGEYARD_URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1")
+    assert "with --pr N" in checkout.refused("set", "a", *QUEUE, code=64)
+    assert "Set MERGEYARD_URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
     checkout.environment |= {"MERGEYARD_URL": "queue.example.com", "MERGEYARD_TOKEN": "x"}
-    assert "Set MERGEYARD_URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1")
+    assert "'queue.example.com' is no address" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
+    checkout.environment["MERGEYARD_URL"] = "https://queue.example.com"
+    nameless = ("--repo", "app", "--target-branch", "main")
+    assert "names no repository" in checkout.refused("set", "a", *nameless, "--pr", "1", code=64)
 
 
 def test_a_file_that_cannot_be_read_is_told(checkout: Checkout):
@@ -261,8 +261,8 @@ class Answering(BaseHTTPRequestHandler):
 
 
 KEPT = json.dumps({"prNumber": 1, "prSha": "1" * 40, "impactedTargets": 1}).encode()
-LATER = json.dumps({"detail": "Later.", "retryable": True}).encode()
-NEVER = json.dumps({"detail": "Never.", "retryable": False}).encode()
+LATER = json.dumps(problem("rate_limited", retryable=True)).encode()
+NEVER = json.dumps(problem("pr_not_found", retryable=False)).encode()
 
 
 @pytest.fixture
@@ -285,7 +285,9 @@ def test_passing_trouble_is_waited_out(checkout: Checkout, door: Door):
 
 def test_a_clear_no_is_not_asked_again(checkout: Checkout, door: Door):
     door.answers = [(409, NEVER)]
-    assert checkout.refused("set", "a", *QUEUE, "--pr", "1").endswith("did not take the targets: Never.\n")
+    refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=3)
+    assert refusal == "It cannot be.\n(pr_not_found, request r-1)\n"
     door.answers = [(301, b"elsewhere")]
-    assert "it answered 301, but not as Mergeyard does" in checkout.refused("set", "a", *QUEUE, "--pr", "1")
+    refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=4)
+    assert refusal.startswith(f"{door.url}: It answered 301, but not as Mergeyard does")
     assert len(door.asked) == 2

@@ -17,6 +17,7 @@ from mergeyard.domain.transitions import (
 )
 
 E = TypeVar("E", bound=StrEnum)
+Arrow = tuple[str, str]
 
 PAGE = Path(__file__).parents[2] / "docs" / "states.md"
 
@@ -67,6 +68,7 @@ CHANGING_NO_STATE = frozenset({Reason.SETTINGS_CHANGED})
 WAITING = frozenset(Reason) - CHANGING - OF_THE_QUEUE - CHANGING_NO_STATE | {Reason.BASE_BROKEN}
 """Whatever changes nothing is waited for; a broken base sends back first and is waited for afterwards."""
 
+START = "[*]"
 ANY: dict[tuple[PrState | None, ...], tuple[str, str]] = {
     LIVE: ("live", "any live state"),
     ADMITTED: ("admitted", "any admitted state"),
@@ -80,7 +82,7 @@ def page() -> str:
 def _pull_requests() -> Iterable[str]:
     yield "## Pull requests"
     yield f"Who has not left the queue is *live*: {_codes(LIVE)}.\nWho was let in is *admitted*: {_codes(ADMITTED)}."
-    yield _diagram(_pr_arrows())
+    yield "![Every way between the states of a pull request](pictures/pull-request-states.svg)"
     yield _table(("state", "what it means"), _meanings(PrState, PR_STATES))
     yield _table(
         ("from", "to", "reasons"), ((_sources(row), _code(row.to), _codes(row.reasons)) for row in PR_TRANSITIONS)
@@ -89,7 +91,7 @@ def _pull_requests() -> Iterable[str]:
 
 def _queues() -> Iterable[str]:
     yield "## Queues"
-    yield _diagram(f"{before} --> {after}" for before, after in QUEUE_TRANSITIONS)
+    yield "![Every way between the states of a queue](pictures/queue-states.svg)"
     yield _table(("state", "what it means"), _meanings(QueueState, QUEUE_STATES))
     rows = ((_code(before), _code(after), _codes(reasons)) for (before, after), reasons in QUEUE_TRANSITIONS.items())
     yield _table(("from", "to", "reasons"), rows)
@@ -97,7 +99,7 @@ def _queues() -> Iterable[str]:
 
 def _runs() -> Iterable[str]:
     yield "## Runs"
-    yield _diagram(_run_arrows())
+    yield "![Every way between the states of a run](pictures/run-states.svg)"
     yield _table(("status", "what it means"), _meanings(RunStatus, RUN_STATUSES))
     yield "A run that succeeded, failed or was cancelled never changes again, whatever its checks say later."
 
@@ -119,26 +121,25 @@ def _refusals() -> Iterable[str]:
     yield _table(("refusal", "what it means"), _meanings(Refusal, REFUSALS))
 
 
-def _pr_arrows() -> Iterable[str]:
+def pr_arrows() -> set[Arrow]:
     """Ways that everybody can go start at one node for all of them: drawn one by one they would hide the rest."""
-    for name, words in ANY.values():
-        yield f'state "{words}" as {name}'
-    arrows = (f"{source} --> {row.to}" for row in PR_TRANSITIONS for source in _nodes(row))
-    yield from dict.fromkeys(arrows)
-    yield from (f"{state} --> [*]" for state in PrState if state not in LIVE)
+    return {(source, row.to) for row in PR_TRANSITIONS for source in _nodes(row)}
 
 
-def _run_arrows() -> Iterable[str]:
+def queue_arrows() -> set[Arrow]:
+    return {(before, after) for before, after in QUEUE_TRANSITIONS}
+
+
+def run_arrows() -> set[Arrow]:
     begun = set(RUN_TRANSITIONS).difference(*RUN_TRANSITIONS.values())
-    yield from (f"[*] --> {status}" for status in RunStatus if status in begun)
-    for before, following in RUN_TRANSITIONS.items():
-        yield from (f"{before} --> {after}" for after in following or ("[*]",))
+    ways = {(before, after) for before, following in RUN_TRANSITIONS.items() for after in following}
+    return {*ways, *((START, status) for status in begun)}
 
 
 def _nodes(row: PrTransition) -> tuple[str, ...]:
     if row.sources in ANY:
         return (ANY[row.sources][0],)
-    return tuple("[*]" if source is None else source for source in row.sources)
+    return tuple(START if source is None else source for source in row.sources)
 
 
 def _sources(row: PrTransition) -> str:
@@ -167,10 +168,6 @@ def _causes(
 def _meanings(words: type[E], meanings: Mapping[E, str]) -> Iterable[tuple[str, str]]:
     """In the order of the tables, and with none left out: a new state wants a meaning."""
     return ((_code(word), meanings[word]) for word in words)
-
-
-def _diagram(lines: Iterable[str]) -> str:
-    return "\n".join(["```mermaid", "stateDiagram-v2", *(f"    {line}" for line in lines), "```"])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -1,5 +1,6 @@
 """What was written through one replica is read through every other, at once and as often as one likes."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 
 from tests.replicas.installation import Installation
@@ -44,3 +45,15 @@ def test_a_queue_is_there_and_gone_for_all_at_the_same_time(trio: Installation):
         next(doors).post("deleteQueue")
         assert queue.api.queue["repo"] not in repos(next(doors))
     queue.create_queue()
+
+
+def test_who_waits_at_one_replica_hears_what_happens_through_another(trio: Installation):
+    """Also at one that works for nobody."""
+    queue = trio.queue("events")
+    doors = [trio.through(replica, queue) for replica in trio.replicas]
+    last = doors[0].post("listEvents")["next"]
+    with ThreadPoolExecutor() as others:
+        waiting = [others.submit(door.post, "listEvents", after=last, waitSeconds=15) for door in doors]
+        queue.update_queue(state="PAUSED")
+        told = [each.result()["events"] for each in waiting]
+    assert [[event["type"] for event in events] for events in told] == [["queue.state_changed"]] * len(doors)

@@ -89,6 +89,9 @@ class Yard(World):
     def restart(self, number: int) -> Decision:
         return self.tell(e.RestartRequested(number=PrNumber(number), actor="ann"))
 
+    def prioritise(self, number: int, priority: int) -> Decision:
+        return self.tell(e.PriorityRequested(number=PrNumber(number), priority=priority))
+
     # The CI.
 
     def passes(self, *numbers: int) -> Decision:

@@ -27,6 +27,7 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.runs import Run
+from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.targets import Targets
@@ -62,9 +63,13 @@ class Stage(Struct, frozen=True):
     checks: ChecksFrom = ChecksFrom.API
     look_every: int = SECOND
     """A story about hours looks at the repository less often than the service does."""
+    grants: Grants = NOTHING_GRANTED
 
 
 class Scenario:
+    host_name = REPO.host
+    """As the settings call it: another one counts from the next start on."""
+
     def __init__(self, folder: Path, stage: Stage) -> None:
         self.folder = folder
         self.stage = stage
@@ -79,7 +84,7 @@ class Scenario:
         return Origin.made(self.folder / "repos" / "acme" / "app.git")
 
     def _new_host(self) -> Host:
-        return PlainHost("git.local", self.folder / "repos", self.stage.checks)
+        return PlainHost(self.host_name, self.folder / "repos", self.stage.checks)
 
     def _new_store(self) -> TroubledStore:
         return TroubledStore(self.folder / "data" / "mergeyard.db")
@@ -95,12 +100,13 @@ class Scenario:
             store=self.store,
             clock=self.clock,
             git=git,
-            hosts={"git.local": host},
+            hosts={host.name: host},
             runner=LocalRunner(self.folder / "checks", 2, check_out),
             sender=self.sender,
             seals=FileSeals(self.folder / "sealing.key"),
             public_url="http://yard.example",
             look_every=self.stage.look_every,
+            grants=self.stage.grants,
         )
 
     # What people do at the host.

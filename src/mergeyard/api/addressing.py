@@ -31,10 +31,7 @@ class Addressing:
         return repo
 
     def repo(self, named: Repo) -> Repo:
-        host = self._sites.host(named.host)
-        if "/" in named.owner and not host.has_groups:
-            raise Refused(Code.INVALID_REPO, f"{host.name} knows no groups within groups: name an owner without a /.")
-        return host.same_name(named)
+        return self._sites.repo(named)
 
 
 def repository_not_found(repo: Repo) -> Refused:

@@ -12,6 +12,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.required import RequiredSource
 from mergeyard.domain.states import Mergeability, PrState, QueueState, RunStatus
 from mergeyard.domain.statuses import StatusState
+from mergeyard.service.telling.events import Event
 
 At = Annotated[str, shown("ISO 8601 in UTC.", {"type": "string", "format": "date-time"})]
 ShownStatus = Annotated[
@@ -209,6 +210,19 @@ class TestingResults(Answer, frozen=True, kw_only=True):
 Queues = defstruct(
     "Queues", [("queues", tuple[WholeQueue, ...])], bases=(Answer,), frozen=True, kw_only=True, rename="camel"
 )
+
+
+class QueueEvent(Event, frozen=True, kw_only=True):
+    """Its members are named as in a webhook's data, so that one program reads both."""
+
+    timestamp: At
+    cursor: Annotated[str, says("Its place; `after` it comes the next.")]
+    message: Annotated[str, says("What happened, for people.")]
+
+
+class Events(Answer, frozen=True, kw_only=True):
+    events: Annotated[tuple[QueueEvent, ...], says("Oldest first.")]
+    next: Annotated[str, says("Send it as `after` to read on.")]
 
 
 class StatusAccepted(Answer, frozen=True, kw_only=True):

@@ -1,7 +1,11 @@
-"""Shows what a check wrote, where the service ran it: the page that its status links to."""
+"""Gives what a check wrote, where the service ran it, to whoever follows the link of its status.
+
+Programs get the text; a browser, which carries no API token, is led to the page that shows it.
+"""
 
 import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from mergeyard.api import door
 from mergeyard.api.docs_page import GUARDED
@@ -30,6 +34,9 @@ class CheckOutput:
 
     def _route(self, run: RunId, check: str) -> Route:
         async def route(above: Head, _: Body) -> Reply:
+            if _is_a_browser(above):
+                page = f"/runs/{run}/output/{quote(check, safe='')}"
+                return Reply(b"", status=303, content_type=TEXT, headers=((b"location", page.encode()),))
             token = await door.admitted(self._doorkeeper, above)
             door.refuse_without(token, Scope.READ)
             return Reply(await self._output(token, run, check), content_type=TEXT, headers=GUARDED)
@@ -42,3 +49,7 @@ class CheckOutput:
         if output is None:
             raise Refused(Code.TEST_RUN_NOT_FOUND, "No output is kept for this check: see the run's `statusChecks`.")
         return output
+
+
+def _is_a_browser(above: Head) -> bool:
+    return not above.get(door.HEADER) and b"text/html" in above.accept.lower()

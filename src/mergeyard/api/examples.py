@@ -42,6 +42,10 @@ SUBMITTED: dict[str, Any] = {
     "submittedAt": "2026-11-14T10:15:58.000Z",
     "mergedSha": None,
 }
+URGED = {name: value for name, value in SUBMITTED.items() if name != "usedDefaultPriorityName"} | {
+    "priorityValue": 10,
+    "priorityName": "high",
+}
 ENQUEUED = {at.encode_name: SUBMITTED[at.encode_name] for at in fields(answers.EnqueuedPullRequest)}
 SHOWN_QUEUE: dict[str, Any] = to_builtins(
     answers.queue(Config(), state=QueueState.RUNNING, branch="main", repo=RepoReference("github.com", "acme", "app"))
@@ -52,6 +56,24 @@ METRICS = (
     'mq_depth_current{branch="main",host="github.com",queue_type="main",repo="acme/app"} 3.0\n'
 )
 
+EVENT: dict[str, Any] = {
+    "type": "pull_request.testing",
+    "timestamp": "2026-11-14T10:16:02.000Z",
+    "repository": "github.com/acme/app",
+    "target_branch": "main",
+    "pr_number": 123,
+    "author": "ada",
+    "state": "testing",
+    "reason": "test_run_started",
+    "test_run_id": RUN,
+    "test_branch": f"mergeyard/pr-123/{RUN}",
+    "test_branch_sha": SHA,
+    "batched": False,
+    "is_bisection": False,
+    "details_url": "https://queue.example.com/pulls/github.com/acme/app/123",
+    "cursor": "42",
+    "message": "Its tests have started.",
+}
 WEBHOOK: dict[str, Any] = {
     "id": "0c6a2f41d9b7",
     "kind": "webhook",
@@ -80,7 +102,7 @@ class Example(Struct, frozen=True):
 
 
 EXAMPLES = {
-    "submitPullRequest": Example(PR | {"priority": "high"}, SUBMITTED),
+    "submitPullRequest": Example(PR | {"priority": "high"}, URGED),
     "cancelPullRequest": Example(PR, SUBMITTED | {"state": "cancelled", "isCurrentlySubmittedToQueue": False}),
     "restartTestsOnPullRequest": Example(PR, SUBMITTED),
     "getSubmittedPullRequest": Example(PR, SUBMITTED),
@@ -130,12 +152,14 @@ EXAMPLES = {
         },
     ),
     "createQueue": Example(
-        QUEUE | {"mode": "parallel", "concurrency": 10}, SHOWN_QUEUE | {"mode": "parallel", "concurrency": 10}
+        QUEUE | {"mode": "parallel", "concurrency": 10},
+        SHOWN_QUEUE | {"enqueuedPullRequests": [], "mode": "parallel", "concurrency": 10},
     ),
     "getQueue": Example(QUEUE, SHOWN_QUEUE | {"enqueuedPullRequests": [ENQUEUED]}),
     "listQueues": Example({}, {"queues": [SHOWN_QUEUE]}),
     "updateQueue": Example(QUEUE | {"state": "PAUSED"}, SHOWN_QUEUE | {"state": "PAUSED"}),
     "deleteQueue": Example(QUEUE, {"deleted": True} | QUEUE),
+    "listEvents": Example(QUEUE | {"after": "41", "waitSeconds": 20}, {"events": [EVENT], "next": "42"}),
     "reportCommitStatus": Example(
         {"repo": QUEUE["repo"], "sha": SHA, "context": "unit", "state": "success", "url": "https://ci.example/1"},
         {"accepted": True},

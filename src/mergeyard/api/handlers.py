@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from mergeyard.api.endpoint import Handler, Settle
+from mergeyard.api.events import EventEndpoints
 from mergeyard.api.presenting import Presenter
 from mergeyard.api.pull_requests import PullRequests
 from mergeyard.api.queues import QueueEndpoints
@@ -19,6 +20,7 @@ def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
     pulls = PullRequests(service)
     queues = QueueEndpoints(service)
     runs = RunEndpoints(service, Presenter(public_url))
+    events = EventEndpoints(service)
     webhooks = WebhookEndpoints(service)
     return {
         "submitPullRequest": pulls.submit,
@@ -36,6 +38,7 @@ def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "listQueues": queues.list,
         "updateQueue": queues.update,
         "deleteQueue": queues.delete,
+        "listEvents": events.list,
         "createWebhook": webhooks.create,
         "listWebhooks": webhooks.list,
         "updateWebhook": webhooks.update,

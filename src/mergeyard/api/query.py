@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl
 from msgspec import UNSET
 
 from mergeyard.api.errors import misfit
-from mergeyard.api.names import is_part_of_a_repository
 from mergeyard.api.requests import GetMergeQueueMetrics
+from mergeyard.service.names import is_part_of_a_repository
 
 
 def metrics_request(query: bytes) -> GetMergeQueueMetrics:

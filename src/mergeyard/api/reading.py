@@ -6,9 +6,10 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from mergeyard.api import names, times
+from mergeyard.api import times
 from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.targets import ALL, Targets
+from mergeyard.service import names
 from mergeyard.service.errors import Code
 
 TARGET_BYTES = 1024

@@ -113,6 +113,12 @@ class ListQueues(Request, frozen=True, kw_only=True):
     pass
 
 
+class ListEvents(OfQueue, frozen=True, kw_only=True):
+    after: wire.Cursor = 0
+    take: Take = 50
+    wait_seconds: Annotated[int, Meta(ge=0, le=30, description="How long to wait until there is something.")] = 0
+
+
 class ReportCommitStatus(Request, frozen=True, kw_only=True):
     repo: RepoReference
     sha: wire.Sha

@@ -130,6 +130,12 @@ TABLE: dict[str, dict[str, Any]] = {
         "writes": True,
         "refusals": (*NO_QUEUE, Code.QUEUE_NOT_EMPTY),
     },
+    "listEvents": {
+        "summary": "Read what happened in a queue, or wait until something does",
+        "request": requests.ListEvents,
+        "answer": answers.Events,
+        "refusals": NO_QUEUE,
+    },
     "reportCommitStatus": {
         "summary": "Report what a check says about a commit",
         "request": requests.ReportCommitStatus,

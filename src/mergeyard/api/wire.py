@@ -45,6 +45,23 @@ PrNumber = Annotated[
     ),
     Read(reading.number),
 ]
+Cursor = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=10**18 - 1,
+        description="Only what happened behind this place; without it from the first that is kept.",
+        extra_json_schema={
+            SHOWN: {
+                "anyOf": [
+                    {"type": "string", "pattern": "^[0-9]{1,18}$"},
+                    {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
+                ]
+            }
+        },
+    ),
+    Read(reading.number),
+]
 Priority = Annotated[
     int,
     Meta(

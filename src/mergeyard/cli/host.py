@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
-import msgspec
 import typer
 
 from mergeyard import wiring
-from mergeyard.cli.options import ConfigFile, load_settings, stop_with
+from mergeyard.cli.exits import stop_with
+from mergeyard.cli.options import ConfigFile, load_settings
+from mergeyard.cli.plainly import clean, in_json
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.forge import Finding
-from mergeyard.ports.host import Host, HostTrouble
+from mergeyard.ports.host import Host
+from mergeyard.service.examining import examined
 
 app = typer.Typer(name="host", no_args_is_help=True, help="Hosts of repositories.")
 
@@ -34,23 +36,17 @@ def check(
         stop_with(f"There is no host {name} in the settings: add it as a table [hosts.{name!r}].")
     findings = asyncio.run(_examined(host, None if repo is None else _repo_at(host, repo)))
     if as_json:
-        typer.echo(msgspec.json.encode(findings).decode())
+        typer.echo(in_json(findings))
     else:
         for finding in findings:
-            typer.echo(f"{'✓' if finding.fine else '✗'} {finding.words}")
+            typer.echo(f"{'✓' if finding.fine else '✗'} {clean(finding.words)}")
     if not all(finding.fine for finding in findings):
         raise typer.Exit(1)
 
 
 async def _examined(host: Host, repo: Repo | None) -> Sequence[Finding]:
     try:
-        if host.forge is not None:
-            return await host.forge.examine(repo)
-        if repo is not None and not await host.knows(repo):
-            return [Finding(False, f"There is no repository {repo}: make it below the root of {host.name}.")]
-        return [Finding(True, f"{host.name} is a folder of plain repositories, and needs nothing more.")]
-    except HostTrouble as trouble:
-        return [Finding(False, f"{trouble}. Check its address in the settings, and ask again.")]
+        return await examined(host, repo)
     finally:
         await host.close()
 

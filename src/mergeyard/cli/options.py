@@ -1,12 +1,13 @@
-"""Options that several commands share, and how they become settings or a clear end."""
+"""Options of the commands that open the store, and how they become settings or a clear end."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from mergeyard.cli.exits import Ends, stop_with
 from mergeyard.domain.repositories import Repo
 from mergeyard.settings import Settings, SettingsError, load
 
@@ -26,10 +27,5 @@ def repo_named(text: str) -> Repo:
     host, _, rest = text.partition("/")
     owner, _, name = rest.rpartition("/")
     if not (host and owner and name):
-        stop_with(f"{text} names no repository: write --repo host/owner/name.")
+        stop_with(f"{text} names no repository: write --repo host/owner/name.", Ends.WRONG_USE)
     return Repo(host.lower(), owner, name)
-
-
-def stop_with(words: str) -> NoReturn:
-    typer.echo(words, err=True)
-    raise typer.Exit(1)

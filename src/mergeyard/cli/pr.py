@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from mergeyard.adapters.host_plain.branches import Refusal
 from mergeyard.adapters.host_plain.changing import Change, close_pull, update_pull
@@ -19,6 +17,9 @@ from mergeyard.adapters.host_plain.meta import BadMeta
 from mergeyard.adapters.host_plain.opening import Opening, open_pull
 from mergeyard.adapters.host_plain.pulls import StoredPull
 from mergeyard.adapters.host_plain.refs import GREATEST
+from mergeyard.cli.exits import stop_with
+from mergeyard.cli.plainly import in_json, plain
+from mergeyard.cli.terminal import put
 from mergeyard.domain.ids import PrNumber
 from mergeyard.ports.host import HostTrouble
 
@@ -71,7 +72,7 @@ def list_all(
     """List all pull requests."""
     pulls = outcome(all_pulls(repository(repo_path)))
     if as_json:
-        typer.echo(msgspec.json.encode([members(pull) for pull in pulls]))
+        typer.echo(in_json([members(pull) for pull in pulls]))
     else:
         show(pulls)
 
@@ -94,25 +95,15 @@ def show(pulls: list[StoredPull | Unreadable]) -> None:
                 state = f"{meta.state}, draft" if meta.draft else str(meta.state)
                 told = map(plain, (meta.base, meta.branch, pull.head[:12], meta.author, meta.title))
                 table.add_row(str(pull.number), state, *told)
-    Console().print(table)
-
-
-def plain(text: str) -> Text:
-    """Somebody else's text: it may neither paint nor steer the terminal."""
-    return Text("".join(character if character.isprintable() else "�" for character in text))
+    put(table)
 
 
 def repository(path: Path) -> Path:
-    return repository_at(path) or refuse(f"{path} is no Git repository. Name its folder with --repo-path.")
+    return repository_at(path) or stop_with(f"{path} is no Git repository. Name its folder with --repo-path.")
 
 
 def outcome(work: Coroutine[None, None, Outcome]) -> Outcome:
     try:
         return asyncio.run(work)
     except (Refusal, HostTrouble, BadMeta) as reason:
-        refuse(str(reason))
-
-
-def refuse(words: str) -> NoReturn:
-    typer.echo(words, err=True)
-    raise typer.Exit(1)
+        stop_with(str(reason))

@@ -5,7 +5,7 @@ import gc
 import signal
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -16,8 +16,9 @@ import uvloop
 
 from mergeyard import logs, wiring
 from mergeyard.api.protocol import Protocol
+from mergeyard.cli.exits import stop_with
 from mergeyard.cli.occupying import Occupied, alone_in
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.settings import Settings
@@ -74,6 +75,7 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
     try:
         application = wiring.make_application(settings, service, public_url)
         server = _Server(
+            service.live.end,
             uvicorn.Config(
                 application,  # pyright: ignore[reportArgumentType]
                 http=Protocol,
@@ -84,7 +86,7 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
                 proxy_headers=False,
                 lifespan="off",
                 timeout_graceful_shutdown=SECONDS_TO_FINISH,
-            )
+            ),
         )
         gc.collect()
         gc.freeze()
@@ -99,12 +101,20 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
 class _Server(uvicorn.Server):
     """Takes a signal as a wish to end. Uvicorn would raise it once more, and kill us before all is put away."""
 
+    def __init__(self, say_goodbye: Callable[[], None], config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._say_goodbye = say_goodbye
+
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
+            loop.add_signal_handler(number, self._leave, number)
         yield
+
+    def _leave(self, number: int) -> None:
+        self._say_goodbye()
+        self.handle_exit(number, None)
 
 
 def _listening(settings: Settings) -> socket.socket:

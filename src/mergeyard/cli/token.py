@@ -6,24 +6,25 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
 
-import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from mergeyard import wiring
 from mergeyard.adapters.clock import WallClock
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named, stop_with
+from mergeyard.cli.exits import stop_with
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named
+from mergeyard.cli.plainly import in_json, plain, say
+from mergeyard.cli.terminal import put
 from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.store import StoreTrouble
+from mergeyard.service.errors import Refused
 from mergeyard.service.tokens import Tokens
 from mergeyard.settings import Settings
 
 app = typer.Typer(name="token", no_args_is_help=True, help="API tokens.")
 
 UNITS = {"h": HOUR, "d": 24 * HOUR, "w": 7 * 24 * HOUR}
-A_NAME = re.compile(r"[^\s#\x00-\x1f][^#\x00-\x1f]{0,99}")
 
 Outcome = TypeVar("Outcome")
 
@@ -40,8 +41,6 @@ def create(
 ) -> None:
     """Make a token and print it, this once."""
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    if not A_NAME.fullmatch(name):
-        stop_with("A token's name has 1 to 100 characters, no # and no line break: choose another --name.")
     repos, lifetime = [repo_named(each) for each in repo or ()], _lifetime(expires)
     made = _with_tokens(settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
     typer.echo(made[1])
@@ -58,12 +57,12 @@ def show(
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
     tokens = _with_tokens(settings, lambda tokens: tokens.all())
     if as_json:
-        typer.echo(msgspec.json.encode([_described(token) for token in tokens]).decode())
+        typer.echo(in_json([_described(token) for token in tokens]))
         return
     table = Table("id", "name", "scopes", "repositories", "created", "expires", "state")
     for token in tokens:
-        table.add_row(*(value or "–" for value in _described(token).values()))
-    Console().print(table)
+        table.add_row(*(plain(value or "–") for value in _described(token).values()))
+    put(table)
 
 
 @app.command()
@@ -78,7 +77,7 @@ def revoke(
     revoked = _with_tokens(settings, lambda tokens: tokens.revoke(token_id))
     if revoked is None:
         stop_with(f"There is no token {token_id}: `mergeyard token list` shows those there are.")
-    typer.echo(f"Revoked {revoked.name} ({revoked.id}).", err=True)
+    say(f"Revoked {revoked.name} ({revoked.id}).")
 
 
 def _with_tokens(settings: Settings, use: Callable[[Tokens], Awaitable[Outcome]]) -> Outcome:
@@ -92,7 +91,7 @@ def _with_tokens(settings: Settings, use: Callable[[Tokens], Awaitable[Outcome]]
 
     try:
         return asyncio.run(run())
-    except StoreTrouble as trouble:
+    except (StoreTrouble, Refused) as trouble:
         stop_with(str(trouble))
 
 

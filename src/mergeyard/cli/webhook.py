@@ -7,12 +7,14 @@ from typing import Annotated, TypeVar
 import msgspec
 import typer
 from msgspec import UNSET, UnsetType
-from rich.console import Console
 from rich.table import Column, Table
 
 from mergeyard import wiring
 from mergeyard.api.webhooks import delivery_shown, webhook_shown
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named, stop_with
+from mergeyard.cli.exits import stop_with
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named
+from mergeyard.cli.plainly import in_json, plain, say
+from mergeyard.cli.terminal import put
 from mergeyard.domain.webhooks import Delivery, EventType, Topic, Webhook, WebhookKind
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.errors import Refused
@@ -52,7 +54,7 @@ def create(
     made, secret = _with_office(
         settings, lambda office: office.webhooks.create(OPERATOR, kind, url, wishes, lambda _: b"")
     )
-    typer.echo(f"Made webhook {made.id}.", err=True)
+    say(f"Made webhook {made.id}.")
     if secret is not None:
         typer.echo(secret)
 
@@ -68,12 +70,12 @@ def show(
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
     webhooks = _with_office(settings, lambda office: office.webhooks.seen_by(OPERATOR))
     if as_json:
-        typer.echo(encode([webhook_shown(webhook) for webhook in webhooks]))
+        typer.echo(in_json([webhook_shown(webhook) for webhook in webhooks]))
         return
     table = Table(Column("id", no_wrap=True), "kind", "address", "events", "queues", "description", "state")
     for webhook in webhooks:
-        table.add_row(*_row(webhook))
-    Console().print(table)
+        table.add_row(*map(plain, _row(webhook)))
+    put(table)
 
 
 @app.command()
@@ -94,7 +96,7 @@ def update(
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
     wishes = msgspec.structs.replace(_wishes(event, queue, description), url=_given(url), enabled=_given(enabled))
     _with_office(settings, lambda office: office.webhooks.update(OPERATOR, webhook, wishes, lambda _: b""))
-    typer.echo(f"Changed webhook {webhook}.", err=True)
+    say(f"Changed webhook {webhook}.")
 
 
 @app.command()
@@ -102,7 +104,7 @@ def delete(webhook: Id, config: ConfigFile = None, data_dir: DataDir = None, dat
     """Send nothing there any more, and forget it."""
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
     _with_office(settings, lambda office: office.webhooks.delete(OPERATOR, webhook, b""))
-    typer.echo(f"Deleted webhook {webhook}.", err=True)
+    say(f"Deleted webhook {webhook}.")
 
 
 @app.command("test")
@@ -138,13 +140,14 @@ def deliveries(
     settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
     found = _with_office(settings, lambda office: office.webhooks.deliveries(OPERATOR, webhook, take))
     if as_json:
-        typer.echo(encode([delivery_shown(delivery) for delivery in found]))
+        typer.echo(in_json([delivery_shown(delivery) for delivery in found]))
         return
     table = Table(Column("event", no_wrap=True), "type", "at", "attempt", "answer")
     for delivery in map(delivery_shown, found):
         answer = f"{delivery.status or '–'} {delivery.message}"
-        table.add_row(delivery.event_id, delivery.type, delivery.at, str(delivery.attempt), answer)
-    Console().print(table)
+        told = (delivery.event_id, delivery.type, delivery.at, delivery.attempt, answer)
+        table.add_row(*map(plain, told))
+    put(table)
 
 
 def _with_office(settings: Settings, use: Callable[[Office], Awaitable[Outcome]]) -> Outcome:
@@ -186,7 +189,7 @@ def _tell(answer: bytes) -> None:
     words = f"{delivery.status or ''} {delivery.words}".strip()
     if not delivery.delivered:
         stop_with(f"Not delivered: {words}")
-    typer.echo(f"Delivered {delivery.event}: {words}", err=True)
+    say(f"Delivered {delivery.event}: {words}")
 
 
 def _row(webhook: Webhook) -> tuple[str, ...]:

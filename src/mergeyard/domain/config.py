@@ -1,9 +1,10 @@
 """The settings of a queue, with their ranges and defaults."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, cast
 
 from msgspec import Meta, Struct
+from msgspec.structs import fields
 
 
 class Mode(StrEnum):
@@ -34,6 +35,8 @@ class OptimizationMode(StrEnum):
 
 Runs = Annotated[int, Meta(ge=1, le=1000)]
 Minutes = Annotated[int, Meta(ge=0, le=10_080)]
+LONGEST_LABEL = 100
+"""Of those that are given from now on: a queue that keeps a longer one is still read."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -63,3 +66,24 @@ class Config(Struct, frozen=True, kw_only=True):
     @property
     def batch_size(self) -> int:
         return self.batching_min_size if self.batch else 1
+
+
+LONGEST_VALUE = 200
+
+
+def differences(before: Config, after: Config) -> str:
+    """Which settings are others, from what to what: `concurrency 5 → 4, batch no → yes`."""
+    named = ((field.name, getattr(before, field.name), getattr(after, field.name)) for field in fields(Config))
+    return ", ".join(f"{name} {_shown(old)} → {_shown(new)}" for name, old, new in named if old != new)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case tuple():
+            return " + ".join(map(str, cast(tuple[str, ...], value)))[:LONGEST_VALUE]
+        case _:
+            return str(value)[:LONGEST_VALUE]

@@ -47,6 +47,13 @@ class RestartRequested(Happened, frozen=True):
     actor: str = OURSELVES
 
 
+class PriorityRequested(Happened, frozen=True):
+    """Of one that is in the queue: it submits nobody."""
+
+    number: PrNumber
+    priority: int
+
+
 class TargetsUploaded(Happened, frozen=True):
     number: PrNumber
     head: Sha
@@ -199,6 +206,7 @@ Event = (
     PrSubmitted
     | CancelRequested
     | RestartRequested
+    | PriorityRequested
     | TargetsUploaded
     | SettingsSaved
     | StateRequested

@@ -72,6 +72,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     runs: Mapping[RunId, Run] = field(default_factory=dict[RunId, Run])
     """Every run that is active, whose verdict still counts, or whose test branch may still exist."""
     landing: Landing | None = None
+    durations: tuple[int, ...] = ()
+    """Milliseconds that the last green runs took, the latest last."""
     news: News = News()
 
     @property

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import Instant
+from mergeyard.domain.instants import HOUR, Instant, later
 from mergeyard.domain.repositories import Repo
 
 
@@ -19,6 +19,8 @@ class Scope(StrEnum):
 
 
 DEFAULT_SCOPES = frozenset({Scope.READ, Scope.SUBMIT, Scope.TARGETS})
+LONGEST_GIFT = 90 * 24 * HOUR
+"""Of somebody who has no token of their own: nobody is told when they leave."""
 
 
 class Token(Struct, frozen=True, kw_only=True):
@@ -41,3 +43,17 @@ class Token(Struct, frozen=True, kw_only=True):
 
     def sees(self, repo: Repo) -> bool:
         return not self.repos or repo in self.repos
+
+    def gives_until(self, _: Instant, /) -> Instant | None:
+        """When a token that its holder makes now must end; None: it need not."""
+        return self.expires_at
+
+
+class VouchedFor(Token, frozen=True):
+    """Stands in for a token where somebody else vouches: nobody can send it, because nobody ever got its secret.
+
+    It has no end of its own: the session has, and whoever is vouched for again gets another.
+    """
+
+    def gives_until(self, now: Instant, /) -> Instant | None:
+        return later(now, LONGEST_GIFT)

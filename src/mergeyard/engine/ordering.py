@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from mergeyard.domain.config import Config
+from mergeyard.domain.config import Config, differences
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.journal import OURSELVES, QueueChanged
 from mergeyard.domain.queue import Queue
@@ -38,7 +38,14 @@ def save_settings(queue: Queue, config: Config, now: Instant, actor: str) -> Que
     if queue.switching and config.mode is not queue.config.mode:
         return Refusal.MODE_SWITCH_IN_PROGRESS
     after = replace(queue, config=config)
-    entry = QueueChanged(at=now, source=queue.state, to=queue.state, reason=Reason.SETTINGS_CHANGED, actor=actor)
+    entry = QueueChanged(
+        at=now,
+        source=queue.state,
+        to=queue.state,
+        reason=Reason.SETTINGS_CHANGED,
+        actor=actor,
+        words=differences(queue.config, config),
+    )
     after = naming.tell(after, entry)
     if not queue.switching and not under_test(queue):
         after = replace(after, mode=config.mode)

@@ -30,6 +30,8 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return requesting.cancel(queue, event, now)
         case e.RestartRequested():
             return requesting.restart(queue, event, now)
+        case e.PriorityRequested():
+            return requesting.prioritise(queue, event, now)
         case e.TargetsUploaded():
             return requesting.upload_targets(queue, event, now)
         case e.SettingsSaved():

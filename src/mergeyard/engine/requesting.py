@@ -1,8 +1,15 @@
-"""Carries out what people ask of a pull request: submit, cancel, restart, say what it impacts."""
+"""Carries out what people ask of a pull request: submit, cancel, restart, let it pass others, say what it impacts."""
 
 from msgspec.structs import replace
 
-from mergeyard.domain.events import CancelRequested, PrSubmitted, PullSeen, RestartRequested, TargetsUploaded
+from mergeyard.domain.events import (
+    CancelRequested,
+    PriorityRequested,
+    PrSubmitted,
+    PullSeen,
+    RestartRequested,
+    TargetsUploaded,
+)
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.pulls import URGENT, PullRequest, Submission
@@ -67,6 +74,15 @@ def restart(queue: Queue, event: RestartRequested, now: Instant) -> Queue | Refu
     for ticket in batch.tickets:
         queue = naming.set_back(queue, ticket, Reason.TESTS_RESTARTED, now, actor=event.actor)
     return queue
+
+
+def prioritise(queue: Queue, event: PriorityRequested, now: Instant) -> Queue | Refusal:
+    submission = queue.submission_of(event.number)
+    if submission is None:
+        return Refusal.PR_NOT_SUBMITTED
+    if holding.bound_by_landing(queue, submission.ticket):
+        return Refusal.MERGE_IN_PROGRESS
+    return _change_priority(queue, submission, event.priority, now)
 
 
 def upload_targets(queue: Queue, event: TargetsUploaded, now: Instant) -> Queue:

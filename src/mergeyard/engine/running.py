@@ -8,7 +8,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import RunStatus
 from mergeyard.domain.transitions import check_run
-from mergeyard.engine import accusing, proving, requirements
+from mergeyard.engine import accusing, estimating, proving, requirements
 from mergeyard.engine.stacking import Stack
 
 
@@ -66,7 +66,7 @@ def decide(queue: Queue, run: Run, status: RunStatus, now: Instant) -> Queue:
     decided = replace(run, status=status, decided_at=now, pushed=run.pushed or being_built)
     queue = put(queue, decided)
     if status is RunStatus.SUCCEEDED:
-        return proving.record_green(queue, decided)
+        return proving.record_green(estimating.record_duration(queue, decided), decided)
     return queue
 
 

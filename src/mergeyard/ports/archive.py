@@ -14,7 +14,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import LoadedQueue, StoredQueue
 
-FORM = 2
+FORM = 3
 """The number of the migration, of every kind of database, that left the tables as they are described here."""
 
 Cell = None | int | bool | str | bytes

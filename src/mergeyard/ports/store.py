@@ -8,7 +8,8 @@ from msgspec import Struct
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.states import PrState
+from mergeyard.domain.sessions import Session
+from mergeyard.domain.states import PrState, QueueState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.writes import Answer, Fact, WebhookRow, Write
@@ -82,8 +83,10 @@ class Figure(Struct, frozen=True):
     """An entry of the journal about a pull request, as figures need it."""
 
     queue: QueueId
+    at: Instant
     source: str | None
     to: str
+    reason: str
     bisecting: bool
     in_state: int | None
     in_queue: int | None
@@ -93,6 +96,29 @@ class Figure(Struct, frozen=True):
 class StoredEntry(Struct, frozen=True):
     seq: int
     queue: QueueId | None
+    token: str | None
+    body: bytes
+
+
+class AuditPage(Struct, frozen=True, kw_only=True):
+    """Which entries of the whole journal to list, newest first; what is None is not asked for."""
+
+    take: int
+    before: int | None = None
+    repos: tuple[Repo, ...] | None = None
+    """None: of all repositories, and also what is about none of them."""
+    branch: str | None = None
+    number: PrNumber | None = None
+    actor: str | None = None
+    kind: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+class AuditedEntry(Struct, frozen=True):
+    seq: int
+    key: QueueKey | None
+    """Of a queue that may be deleted by now; None for what is about no queue."""
     token: str | None
     body: bytes
 
@@ -124,7 +150,11 @@ class Store(Protocol):
 
     async def token(self, digest: bytes) -> Token | None: ...
 
+    async def token_of_id(self, token: str) -> Token | None: ...
+
     async def tokens(self) -> Sequence[Token]: ...
+
+    async def session(self, digest: bytes) -> Session | None: ...
 
     async def answer(self, token: str, key: str) -> Answer | None: ...
 
@@ -144,7 +174,15 @@ class Store(Protocol):
 
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None: ...
 
+    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
+        """All stays of one pull request, the latest first."""
+        ...
+
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]: ...
+
+    async def concluded_stays(self, queue: QueueId, take: int) -> Sequence[bytes]:
+        """Those that ended last, the latest first, however long ago they were submitted."""
+        ...
 
     async def run(self, queue: QueueId, run: RunId) -> bytes | None: ...
 
@@ -156,9 +194,15 @@ class Store(Protocol):
         """Everything that happened to one stay, newest first."""
         ...
 
-    async def figures(self, queues: Sequence[QueueId], since: Instant) -> Sequence[Figure]:
-        """What happened to pull requests of these queues since then."""
+    async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
+        """What happened to pull requests of these queues in this time, oldest first."""
         ...
+
+    async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
+        """The entry by which the queue last came into this state out of another one."""
+        ...
+
+    async def audit(self, page: AuditPage) -> Sequence[AuditedEntry]: ...
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
         """The journal of a queue behind a place in it, oldest first. What is smaller was visible earlier."""

@@ -5,6 +5,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.sessions import Session
 from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
@@ -210,6 +211,24 @@ class KeepDelivery(Struct, frozen=True):
     body: bytes
 
 
+class SaveSession(Struct, frozen=True):
+    session: Session
+
+
+class DropSession(Struct, frozen=True):
+    digest: bytes
+
+
+class DropVouchedFor(Struct, frozen=True):
+    """All sessions of those who signed in without a token."""
+
+
+class ForgetSessions(Struct, frozen=True):
+    """Those that have ended by then."""
+
+    before: Instant
+
+
 Write = (
     CreateQueue
     | DeleteQueue
@@ -221,6 +240,10 @@ Write = (
     | ForgetAnswers
     | ProveDuty
     | SaveToken
+    | SaveSession
+    | DropSession
+    | DropVouchedFor
+    | ForgetSessions
     | BeginTelling
     | MoveCursor
     | NoteStuck

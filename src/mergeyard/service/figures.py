@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import HOUR, Instant, later
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import TERMINAL, PrState
 from mergeyard.domain.tokens import Token
@@ -41,8 +41,8 @@ class Counting:
         if repo is not None:
             keepers = [keeper for keeper in keepers if keeper.key.repo == repo]
         counted = {keeper.id: _standing(keeper) for keeper in keepers}
-        since = Instant(self._yard.clock.now() - HOUR)
-        for event in await self._yard.store.figures(list(counted), since):
+        now = self._yard.clock.now()
+        for event in await self._yard.store.figures(list(counted), Instant(now - HOUR), later(now, 1)):
             queue = counted[event.queue]
             _count(queue.bisection if event.bisecting else queue.main, event)
         return list(counted.values())

@@ -5,21 +5,22 @@ from collections.abc import Iterable, Iterator
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.ids import QueueId, RunId, Ticket
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.journal import PrChanged, QueueChanged, QueueCreated, QueueDeleted
+from mergeyard.domain.journal import OPERATOR, Administered, PrChanged, QueueChanged, QueueCreated, QueueDeleted
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import PrState
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.writes import EntryRow
+from mergeyard.ports.writes import AppendEntries, EntryRow
 from mergeyard.service.shelving import encode
 
 SEPARATOR = "#"
 """Between a token's name and its id, where one word must carry both; no name holds it."""
 
 
-def actor_of(token: Token) -> str:
-    return f"{token.name}{SEPARATOR}{token.id}"
+def actor_of(token: Token | None) -> str:
+    """Without a token it is whoever gives commands on the machine itself."""
+    return OPERATOR if token is None else f"{token.name}{SEPARATOR}{token.id}"
 
 
 def name_of(actor: str) -> str:
@@ -47,6 +48,19 @@ def entry_about_queue(queue: QueueId, entry: QueueChanged | QueueCreated | Queue
         reason=entry.reason if changed else None,
         body=encode(entry),
     )
+
+
+def noted(deed: Administered) -> AppendEntries:
+    """To be written together with what was done, so that nothing is done that is not noted."""
+    entry = EntryRow(
+        queue=None,
+        at=deed.at,
+        kind=type(deed).__name__,
+        actor=name_of(deed.actor),
+        token=token_of(deed.actor),
+        body=encode(deed),
+    )
+    return AppendEntries((entry,))
 
 
 def _entries(before: Queue, decision: Decision) -> Iterator[EntryRow]:

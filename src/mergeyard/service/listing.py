@@ -10,7 +10,7 @@ from mergeyard.domain.repositories import QueueKey
 from mergeyard.ports.store import Page
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.submissions import Submissions
-from mergeyard.service.views import PullView, view
+from mergeyard.service.views import PullView, Viewpoint
 from mergeyard.service.yard import Yard
 
 decode_entry = msgspec.json.Decoder(PrChanged).decode
@@ -27,7 +27,8 @@ class Listing:
         one_more = msgspec.structs.replace(page, take=page.take + 1)
         bodies = await self._yard.store.stays(keeper.id, one_more)
         stays = [await self._submissions.stay_from(keeper, body) for body in bodies]
-        views = [view(keeper.queue, stay, now) for stay in stays]
+        viewpoint = Viewpoint(keeper.queue, now)
+        views = list(map(viewpoint.of, stays))
         more = len(stays) > page.take
         return views[: page.take], stays[page.take - 1].ticket if more else None
 

@@ -2,13 +2,14 @@
 
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Config
 from mergeyard.domain.decision import Decision
-from mergeyard.domain.events import Event, SettingsSaved, StateRequested
+from mergeyard.domain.events import CancelRequested, Event, SettingsSaved, StateRequested
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.journal import QueueCreated, QueueDeleted
 from mergeyard.domain.landing import Landed
@@ -119,6 +120,8 @@ class Queues:
 
     async def delete(self, key: QueueKey, actor: str, answer: bytes, repeat: Repeat | None) -> bytes:
         keeper = await self._yard.keeper(key)
+        if key.repo.host not in self._sites.hosts:
+            await _empty(keeper, actor)
         now = self._yard.clock.now()
         deleted = journaling.entry_about_queue(keeper.id, QueueDeleted(at=now, actor=actor))
         kept = () if repeat is None else (repeat.kept(answer, now),)
@@ -134,6 +137,13 @@ class Queues:
             raise Refused(Code.BRANCH_NOT_FOUND, words)
         required = await required_statuses(site, tip)
         return TargetBranch(name=branch, tip=tip, history=(Landed(tip, None),), required=required)
+
+
+async def _empty(keeper: Keeper, actor: str) -> None:
+    """Whoever waits for a host that is configured no more waits for nothing."""
+    numbers = [stay.number for stay in keeper.queue.submissions.values()]
+    with suppress(Rejected):  # by those whose merge may be on its way
+        await keeper.tell(*(CancelRequested(number=number, actor=actor) for number in numbers))
 
 
 def _check_landing(host: Host, config: Config) -> None:

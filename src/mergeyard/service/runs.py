@@ -47,6 +47,13 @@ class RunView(Struct, frozen=True, kw_only=True):
     """None until any targets were uploaded for the repository."""
 
 
+class ReportedRun(Struct, frozen=True):
+    """A run, and all that was reported of it."""
+
+    run: Run
+    statuses: tuple[Status, ...]
+
+
 class DecidedRun(Struct, frozen=True):
     number: PrNumber
     run: Run
@@ -83,6 +90,18 @@ class Runs:
         keeper = await self._yard.keeper(key)
         runs = map(shelving.decode_run, await self._store.decided_runs(keeper.id, since, until))
         return [DecidedRun(member.number, run) for run in runs for member in run.tested]
+
+    async def reported(self, key: QueueKey, names: Iterable[RunId]) -> tuple[ReportedRun, ...]:
+        """Those of them that have begun, in this order."""
+        keeper = await self._yard.keeper(key)
+        runs = [await self._find(keeper, name) for name in names]
+        return tuple(
+            [
+                ReportedRun(run, tuple(await self._store.statuses(key.repo, run.tip)))
+                for run in runs
+                if run is not None and run.started_at is not None
+            ]
+        )
 
     async def find_by_id(self, name: RunId, token: Token) -> tuple[Keeper, Run] | None:
         """Among those that the token may see."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from mergeyard.domain.instants import HOUR
+from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import Git
 from mergeyard.ports.host import Host
@@ -15,18 +16,21 @@ from mergeyard.service import forge_checks, replica, sweeping, watch
 from mergeyard.service.alarm import Alarms
 from mergeyard.service.background import Background
 from mergeyard.service.checking import Checking
+from mergeyard.service.dossiers import Dossiers
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.figures import Counting
 from mergeyard.service.forge_checks import ForgeChecks
 from mergeyard.service.hearing import Hearing
 from mergeyard.service.listing import Listing
+from mergeyard.service.live import Live
 from mergeyard.service.news import NewsRoom
 from mergeyard.service.others import Others
 from mergeyard.service.queues import Queues
 from mergeyard.service.repeating import Repeating
 from mergeyard.service.replica import Replica
 from mergeyard.service.runs import Runs
+from mergeyard.service.sessions import FORGET_EVERY, Sessions
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
 from mergeyard.service.statuses import Statuses
@@ -37,6 +41,7 @@ from mergeyard.service.talking.conversation import Conversations
 from mergeyard.service.talking.desk import Desk
 from mergeyard.service.telling import tellers
 from mergeyard.service.telling.office import Office
+from mergeyard.service.telling.retelling import Retelling
 from mergeyard.service.telling.subscribing import Subscriptions
 from mergeyard.service.telling.tellers import Tellers
 from mergeyard.service.tokens import Tokens
@@ -60,6 +65,7 @@ class Service:
         sender: Sender,
         seals: Seals,
         public_url: str,
+        grants: Grants = NOTHING_GRANTED,
         shared: SharedStore | None = None,
         works: bool = True,
         look_every: int = watch.INTERVAL,
@@ -76,11 +82,14 @@ class Service:
         self.others = Others(shared, self.background)
         sight = Sight()
         self.tokens = Tokens(store, clock)
+        self.sessions = Sessions(store, clock, self.tokens, grants)
+        self.live = Live(clock)
         self.repeating = Repeating(store, clock)
         self.submissions = Submissions(self.yard, self.sites, sight)
         self.listing = Listing(self.yard, self.submissions)
         self.queues = Queues(self.yard, self.sites, self.others)
         self.runs = Runs(self.yard, self.sites)
+        self.dossiers = Dossiers(self.yard, self.sites, self.submissions, self.listing, self.runs)
         self.counting = Counting(self.yard)
         self.statuses = Statuses(store, clock, self.background, self.duties, self.others)
         self.forge_checks = ForgeChecks(self.sites, self.statuses, self.duties, self.others, clock, self.background)
@@ -88,7 +97,7 @@ class Service:
         self.desk = Desk(
             self.yard, self.sites, self.submissions, conversations, self.duties, self.others, self.background
         )
-        self.commenting = Commenting(self.yard, self.sites, conversations)
+        self.commenting = Commenting(self.yard, self.sites, conversations, public_url)
         self.news = NewsRoom(self.yard, self.sites, self.desk, self.forge_checks, self.background)
         self.checking = Checking(runner, self.sites, self.statuses, clock, self.background, public_url)
         self.worker = Worker(self.sites, sight, store, self.forge_checks, clock, self.background, self.duties)
@@ -97,6 +106,7 @@ class Service:
         self.tellers = Tellers(store, clock, self.background, self.duties)
         self.office = Office(store, clock, sender, seals, public_url)
         self.subscriptions = Subscriptions(self.office, self.tellers)
+        self.retelling = Retelling(self.yard, self.office.stories, clock, self.live)
         self._alarms = Alarms(clock)
         self._shared = shared
         self._works = works
@@ -140,6 +150,7 @@ class Service:
             self.background.go_on("sweeping", self.sweeper.sweep_all, sweeping.INTERVAL)
             self.background.go_on("checking", self.checking.pass_a_result_on, 0)
             self.background.go_on("forgetting", self.repeating.forget_old_answers, HOUR)
+            self.background.go_on("signing out", self.sessions.forget_ended, FORGET_EVERY)
 
     async def ready(self) -> None:
         """Raises what is in the way of working."""

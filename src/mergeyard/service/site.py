@@ -43,9 +43,15 @@ class Sites:
     def host(self, name: str) -> Host:
         found = self.hosts.get(name)
         if found is None:
-            words = f"The host {name[:100]} is not configured: use one of {', '.join(self.hosts) or 'none'}."
-            raise Refused(Code.HOST_NOT_ALLOWED, words)
+            raise Refused(Code.HOST_NOT_ALLOWED, f"The host {name[:100]} is not configured: check its name.")
         return found
+
+    def repo(self, named: Repo) -> Repo:
+        """The repository as its host calls it, however it was spelled."""
+        host = self.host(named.host)
+        if "/" in named.owner and not host.has_groups:
+            raise Refused(Code.INVALID_REPO, f"{host.name} knows no groups within groups: name an owner without a /.")
+        return host.same_name(named)
 
     async def mirror(self, repo: Repo) -> Mirror:
         return await self._git.mirror(str(repo), await self.host(repo.host).remote(repo))

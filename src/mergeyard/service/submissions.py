@@ -6,7 +6,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.decision import Decision
-from mergeyard.domain.events import CancelRequested, Event, PrSubmitted, PullTouched, RestartRequested, TargetsUploaded
+from mergeyard.domain.events import (
+    CancelRequested,
+    Event,
+    PriorityRequested,
+    PrSubmitted,
+    PullTouched,
+    RestartRequested,
+    TargetsUploaded,
+)
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest, Submission
 from mergeyard.domain.reasons import Refusal
@@ -30,7 +38,7 @@ REFUSALS: dict[Refusal, tuple[Code, str]] = {
     Refusal.PR_NOT_SUBMITTED: (Code.PR_NOT_SUBMITTED, "was never submitted to the queue: submit it first."),
     Refusal.PR_ALREADY_MERGED: (Code.PR_ALREADY_MERGED, "is merged already: nothing is left to do."),
     Refusal.PR_CLOSED: (Code.PR_CLOSED, "is closed: open it again and submit it then."),
-    Refusal.MERGE_IN_PROGRESS: (Code.MERGE_IN_PROGRESS, "is being merged right now: it is too late to take it out."),
+    Refusal.MERGE_IN_PROGRESS: (Code.MERGE_IN_PROGRESS, "is being merged right now: it is too late for that."),
     Refusal.TESTS_NOT_RUNNING: (Code.TESTS_NOT_RUNNING, "is not being tested: there is nothing to restart."),
 }
 
@@ -113,6 +121,19 @@ class Submissions:
         except Refused as refused:
             if refused.code is Code.PR_NOT_SUBMITTED and await self._last_stay(keeper, number) is not None:
                 raise _refused(Refusal.TESTS_NOT_RUNNING, number) from None
+            raise
+
+    async def prioritise(self, errand: Errand, priority: int) -> bytes:
+        """Only one that is in the queue: asking for it submits nobody."""
+        keeper, number = await self._yard.keeper(errand.key), errand.number
+        try:
+            return await self._carry_out(
+                keeper, errand, (PriorityRequested(number=number, priority=priority),), _present_stay
+            )
+        except Refused as refused:
+            if refused.code is Code.PR_NOT_SUBMITTED:
+                words = f"Pull request {number} is not in the queue: submit it first."
+                raise Refused(Code.PR_NOT_IN_QUEUE, words) from None
             raise
 
     async def show(self, key: QueueKey, number: PrNumber) -> PullView:

@@ -1,18 +1,26 @@
 """Makes tokens, finds whom a secret belongs to, and takes tokens back."""
 
 import hmac
+import re
 import uuid
 from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
 from mergeyard.domain.instants import Instant
+from mergeyard.domain.journal import RESERVED, TokenCreated, TokenRevoked
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.store import Store
 from mergeyard.ports.writes import SaveToken
 from mergeyard.service import secrets
+from mergeyard.service.errors import Code, Refused
+from mergeyard.service.journaling import actor_of, noted
+
+A_NAME = re.compile(r"[^\s#\x00-\x1f][^#\x00-\x1f]{0,99}")
+NAMES = "A token's name has 1 to 100 characters, no # and no line break: choose another."
+OURS = "The journal calls by this name what no token does: choose another."
 
 
 class Tokens:
@@ -26,8 +34,9 @@ class Tokens:
         scopes: Collection[Scope] = DEFAULT_SCOPES,
         repos: Collection[Repo] = (),
         lifetime: int | None = None,
+        giver: Token | None = None,
     ) -> tuple[Token, str]:
-        """The secret is shown once and stored nowhere."""
+        """The secret is shown once and stored nowhere. Without a giver it is the operator who makes it."""
         secret, now = secrets.new_secret(), self._clock.now()
         token = Token(
             id=uuid.uuid4().hex[:12],
@@ -38,7 +47,9 @@ class Tokens:
             created_at=now,
             expires_at=None if lifetime is None else Instant(now + lifetime),
         )
-        await self._store.commit(SaveToken(token))
+        _refuse_unfit(token, giver)
+        created = TokenCreated(at=now, actor=actor_of(giver), id=token.id, name=name, words=_powers(token))
+        await self._store.commit(SaveToken(token), noted(created))
         return token, secret
 
     async def holder(self, secret: bytes) -> Token | None:
@@ -54,10 +65,41 @@ class Tokens:
     async def all(self) -> Sequence[Token]:
         return await self._store.tokens()
 
-    async def revoke(self, token_id: str) -> Token | None:
-        found = next((token for token in await self._store.tokens() if token.id == token_id), None)
-        if found is None:
-            return None
-        revoked = found if found.revoked_at is not None else replace(found, revoked_at=self._clock.now())
-        await self._store.commit(SaveToken(revoked))
+    async def revoke(self, token_id: str, taker: Token | None = None) -> Token | None:
+        """None when there is no such token. Whoever is signed in with it is signed out."""
+        found = await self._store.token_of_id(token_id)
+        if found is None or found.revoked_at is not None:
+            return found
+        now = self._clock.now()
+        revoked = replace(found, revoked_at=now)
+        deed = TokenRevoked(at=now, actor=actor_of(taker), id=found.id, name=found.name)
+        await self._store.commit(SaveToken(revoked), noted(deed))
         return revoked
+
+
+def _refuse_unfit(token: Token, giver: Token | None) -> None:
+    if not A_NAME.fullmatch(token.name):
+        raise Refused(Code.INVALID_REQUEST, NAMES)
+    if token.name.strip().casefold() in RESERVED:
+        raise Refused(Code.INVALID_REQUEST, OURS)
+    if giver is not None:
+        _refuse_more_than_its_giver_has(token, giver)
+
+
+def _refuse_more_than_its_giver_has(token: Token, giver: Token) -> None:
+    lacking = sorted(scope for scope in token.scopes if not giver.may(scope))
+    if lacking:
+        words = f"Nobody gives away more than they have, and you have no scope {', '.join(lacking)}: leave it out."
+        raise Refused(Code.INSUFFICIENT_SCOPE, words)
+    if giver.repos and not (token.repos and token.repos <= giver.repos):
+        words = "Your own token is limited to some repositories: choose among those."
+        raise Refused(Code.INSUFFICIENT_SCOPE, words)
+    latest = giver.gives_until(token.created_at)
+    if latest is not None and (token.expires_at is None or token.expires_at > latest):
+        words = "What you make may not last that long: choose a shorter time."
+        raise Refused(Code.INSUFFICIENT_SCOPE, words)
+
+
+def _powers(token: Token) -> str:
+    where = f" on {', '.join(sorted(map(str, token.repos)))}" if token.repos else ""
+    return f"{', '.join(sorted(token.scopes))}{where}"

@@ -73,7 +73,7 @@ class Keeper:
         self._inbox: list[Asked] = []
         self._turning: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
-        self._waiters: list[tuple[Callable[[Queue], bool], asyncio.Future[None]]] = []
+        self._waiters: dict[asyncio.Future[None], Callable[[Queue], bool]] = {}
         self._closed = False
 
     @property
@@ -111,8 +111,11 @@ class Keeper:
         """Waits for the first saved queue of which this is true."""
         if not settled(self.queue):
             reached = asyncio.get_running_loop().create_future()
-            self._waiters.append((settled, reached))
-            await reached
+            self._waiters[reached] = settled
+            try:
+                await reached
+            finally:
+                del self._waiters[reached]
 
     async def wake(self) -> None:
         """Asks the engine whether there is anything to do, and tells everybody of this queue, as after a restart."""
@@ -155,7 +158,7 @@ class Keeper:
     def close(self) -> None:
         """Whoever waits for something to happen waits no longer."""
         self._closed = True
-        for _, reached in self._waiters:
+        for reached in self._waiters:
             if not reached.done():
                 reached.set_result(None)
 
@@ -238,12 +241,9 @@ class Keeper:
         self._announce(before)
 
     def _release_waiters(self) -> None:
-        for waiter in tuple(self._waiters):
-            settled, reached = waiter
-            if reached.done() or settled(self.queue):
-                self._waiters.remove(waiter)
-                if not reached.done():
-                    reached.set_result(None)
+        for reached, settled in self._waiters.items():
+            if not reached.done() and settled(self.queue):
+                reached.set_result(None)
 
     def _announce(self, before: Queue | None) -> None:
         for listen in self.listeners:

@@ -1,6 +1,9 @@
 """A pull request and a queue as answers show them: the facts, and what they mean in words."""
 
+from functools import cached_property
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PrNumber, QueueId, RunId
@@ -10,7 +13,8 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import MESSAGES, Reason
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import TERMINAL, PrState
-from mergeyard.engine import explaining, reading
+from mergeyard.engine import estimating, explaining, reading
+from mergeyard.engine.estimating import Outlook
 
 
 class Why(Struct, frozen=True):
@@ -28,6 +32,10 @@ class PullView(Struct, frozen=True, kw_only=True):
     why: Why
     run: RunId | None
     position: int | None
+    merges_at: Instant | None = None
+    """As likely earlier as later."""
+    merges_by: Instant | None = None
+    """In nine cases of ten."""
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
@@ -37,22 +45,42 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 
 def view(queue: Queue, stay: Submission, now: Instant) -> PullView:
-    if stay.state in TERMINAL:
-        return _view(queue, stay, _how_it_ended(stay), stay.run, None)
-    return _view_live(queue, stay, reading.position(queue, stay, now))
+    return Viewpoint(queue, now).of(stay)
 
 
 def view_queue(key: QueueKey, queue: Queue, now: Instant) -> QueueView:
     """With everybody in it, each counted once from the front."""
+    viewpoint = Viewpoint(queue, now)
     pulls = tuple(
-        _view_live(queue, stay, None if stay.state is PrState.NOT_READY else place)
+        viewpoint.of_live(stay, None if stay.state is PrState.NOT_READY else place)
         for place, stay in enumerate(reading.enqueued(queue, now), start=1)
     )
     return QueueView(key=key, queue=queue, pulls=pulls)
 
 
-def _view_live(queue: Queue, stay: Submission, position: int | None) -> PullView:
-    return _view(queue, stay, _what_it_waits_for(queue, stay), reading.shown_run(queue, stay), position)
+class Viewpoint:
+    """From which several are seen, at the cost of one outlook for all of them."""
+
+    def __init__(self, queue: Queue, now: Instant) -> None:
+        self._queue = queue
+        self._now = now
+
+    @cached_property
+    def _outlook(self) -> Outlook | None:
+        return estimating.outlook(self._queue, self._now)
+
+    def of(self, stay: Submission) -> PullView:
+        if stay.state in TERMINAL:
+            return _view(self._queue, stay, _how_it_ended(stay), stay.run, None)
+        return self.of_live(stay, reading.position(self._queue, stay, self._now))
+
+    def of_live(self, stay: Submission, position: int | None) -> PullView:
+        why, run = _what_it_waits_for(self._queue, stay), reading.shown_run(self._queue, stay)
+        seen = _view(self._queue, stay, why, run, position)
+        if position is None or self._outlook is None:
+            return seen
+        expected = self._outlook.of(stay, position)
+        return seen if expected is None else replace(seen, merges_at=expected.middle, merges_by=expected.late)
 
 
 def _view(queue: Queue, stay: Submission, why: Why, run: RunId | None, position: int | None) -> PullView:

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from mergeyard.settings.fitting import fit
 from mergeyard.settings.hosts import read_hosts
+from mergeyard.settings.oidc import read_oidc
 from mergeyard.settings.schema import Settings
 from mergeyard.settings.sources import Complaint, Given, from_environment, from_file, from_options, read_file
 
@@ -28,9 +29,10 @@ def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str
         raise SettingsError([file, *fitted(given)[1]])
     values, complaints = fitted([*from_file(file), *given])
     hosts, complaints_about_hosts = read_hosts(file, environment)
-    if complaints or complaints_about_hosts:
-        raise SettingsError(complaints + complaints_about_hosts)
-    settings = structs.replace(Settings(hosts=hosts), **values)
+    oidc, complaints_about_oidc = read_oidc(file, environment)
+    if wrong := complaints + complaints_about_hosts + complaints_about_oidc:
+        raise SettingsError(wrong)
+    settings = structs.replace(Settings(hosts=hosts, oidc=oidc), **values)
     if settings.role != "all" and settings.database_server is None:
         raise SettingsError([LONELY_ROLE])
     return settings

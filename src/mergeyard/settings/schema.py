@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
+from mergeyard.domain.tokens import Scope
 from mergeyard.ports.host import ChecksFrom
 
 SQLITE = "sqlite:///"
@@ -60,6 +61,27 @@ class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
         return f"ForgeHost({self.provider.value!r}, {self.url!r})"
 
 
+class Oidc(Struct, frozen=True, kw_only=True):
+    """Who vouches for people who sign in to the pages, and what they may do then."""
+
+    issuer: str
+    client_id: str
+    client_secret: str
+    label: str
+    """What people call it."""
+    request_scopes: tuple[str, ...] = ("openid", "profile")
+    name_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    default_scopes: frozenset[Scope] = frozenset()
+    """Of everybody whom it knows."""
+    scopes: Mapping[str, frozenset[Scope]] = {}
+    """Of its groups, beyond that."""
+
+    def __repr__(self) -> str:
+        """Secrets are never shown."""
+        return f"Oidc({self.issuer!r}, {self.client_id!r})"
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     host: Address = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
@@ -78,6 +100,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     allow_private_webhooks: bool = False
     sealing_key_file: KeyFile | None = None
     hosts: Mapping[str, PlainHost | ForgeHost] = {}
+    oidc: Oidc | None = None
 
     @property
     def database_server(self) -> str | None:

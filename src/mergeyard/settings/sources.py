@@ -16,9 +16,10 @@ PREFIX = "MERGEYARD_"
 FILE_VARIABLE = "MERGEYARD_CONFIG"
 
 KEYS = tuple(Settings.__struct_fields__)
-SIMPLE_KEYS = tuple(key for key in KEYS if key != "hosts")
-"""Hosts are tables, and stand only in the file."""
-KEYS_OF_VARIABLES = (*SIMPLE_KEYS, "config", "url", "token")
+TABLES = ("hosts", "oidc")
+"""They stand only in the file."""
+SIMPLE_KEYS = tuple(key for key in KEYS if key not in TABLES)
+KEYS_OF_VARIABLES = (*SIMPLE_KEYS, "config", "oidc_client_secret", "url", "token")
 """The last two are for the client."""
 
 

@@ -46,7 +46,7 @@ SETTINGS: dict[str, Setting] = {
     "statusCheckEnabled": yes_or_no(default=True),
     "notReadyTimeoutHours": from_to(0, 720, 24),
     "labelCommandsEnabled": yes_or_no(default=True),
-    "enqueueingLabel": Setting("merge-queue", ("x", "an other"), (0, None, ["x"])),
+    "enqueueingLabel": Setting("merge-queue", ("x", "an other", "é" * 100), (0, None, ["x"], "", "x" * 101)),
 }
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 NO_SETTINGS = ("speculation", "concurency", "Mode", "pr", "enqueuedPullRequests", "branch")

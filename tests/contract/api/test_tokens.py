@@ -32,6 +32,7 @@ NEEDED = {
     "getQueue": Scope.READ,
     "listPullRequests": Scope.READ,
     "listQueues": Scope.READ,
+    "listEvents": Scope.READ,
     "reportCommitStatus": Scope.STATUS,
     "createWebhook": Scope.ADMIN,
     "listWebhooks": Scope.ADMIN,

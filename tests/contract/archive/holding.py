@@ -18,6 +18,7 @@ from mergeyard.ports.writes import (
     KeepTargets,
     MoveCursor,
     NoteStuck,
+    SaveSession,
     SaveToken,
 )
 from tests.contract.store.given import (
@@ -29,6 +30,7 @@ from tests.contract.store.given import (
     REPO,
     a_queue,
     a_run,
+    a_session,
     a_status,
     a_stay,
     a_token,
@@ -51,6 +53,7 @@ async def hold_everything(store: Store) -> None:
         await hold_live_queues(store)
         await hold_what_was_told(store)
         await hold_how_far_it_was_told(store)
+        await store.commit(SaveSession(a_session("ada", token="ada")))
 
 
 async def hold_a_deleted_queue(store: Store) -> None:

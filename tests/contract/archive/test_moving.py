@@ -10,7 +10,7 @@ from mergeyard.cli.db.tally import count_all
 from mergeyard.domain.ids import PrNumber, QueueId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.ports.archive import TABLES
-from mergeyard.ports.store import Page, Store
+from mergeyard.ports.store import AuditPage, Page, Store
 from mergeyard.ports.writes import AppendEntries, KeepDelivery
 from mergeyard.service.restoring import restore
 from tests.contract.archive.holding import ELSEWHERE, HOSTILE, hold_everything
@@ -35,7 +35,7 @@ async def everything(store: Store) -> list[object]:
         [await store.stays(queue.id, Page(take=99)) for queue in queues],
         [await store.decided_runs(queue.id, Instant(0), Instant(99)) for queue in queues],
         [await store.entries(queue.id, 0, 99) for queue in queues],
-        await store.figures([queue.id for queue in queues], Instant(0)),
+        await store.figures([queue.id for queue in queues], Instant(0), Instant(99)),
         await store.timeline(QUEUE, Ticket(1)),
         await store.last_stay(QueueId("q0"), PrNumber(1)),
         await store.last_stay_of_branch(QUEUE, HOSTILE),
@@ -44,6 +44,7 @@ async def everything(store: Store) -> list[object]:
         await store.answer("t1", HOSTILE),
         [await store.token(digest_of(name)) for name in ("ada", HOSTILE)],
         await store.tokens(),
+        await store.audit(AuditPage(take=99)),
         [await store.cursor(HOSTILE, queue.id) for queue in queues],
         [await store.behind(teller) for teller in (HOSTILE, "b")],
         await store.stuck_since("b", QUEUE),
@@ -60,6 +61,15 @@ async def test_nothing_is_lost_on_the_way(place: Place, elsewhere: Place, tmp_pa
     await move(place, elsewhere, tmp_path / "all.jsonl")
     async with opened(place.store()) as before, opened(elsewhere.store()) as after:
         assert await everything(after) == await everything(before)
+
+
+@asynchronous
+async def test_whoever_was_signed_in_signs_in_again_after_the_move(place: Place, elsewhere: Place, tmp_path: Path):
+    await hold_everything(place.store())
+    await move(place, elsewhere, tmp_path / "all.jsonl")
+    async with opened(place.store()) as before, opened(elsewhere.store()) as after:
+        assert await before.session(digest_of("ada")) is not None
+        assert await after.session(digest_of("ada")) is None
 
 
 @asynchronous

@@ -21,7 +21,8 @@ NOT_MOVED = {
     "postgres": {("facts", "version"), ("stays", "version"), ("runs", "version")},
 }
 """Numbers that only the database itself uses."""
-SIGNS_OF_LIFE = {"migrations", "pulse", "replicas", "duties", "dropped"}
+SIGNS_OF_LIFE = {"migrations", "pulse", "replicas", "duties", "dropped", "sessions"}
+"""Whoever was signed in signs in again."""
 
 
 @asynchronous

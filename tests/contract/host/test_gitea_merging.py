@@ -89,6 +89,7 @@ async def test_what_lacks_a_required_status_is_refused_in_its_own_words(gitea: G
 async def test_where_a_method_or_the_account_is_not_allowed_nobody_is_to_blame(gitea: GiteaStage):
     head = gitea.open(1)
     gitea.project.change({"has_pull_requests": True, "allow_squash_merge": False})
+    gitea.project.until_checked(1)
     async with gitea.host() as host:
         assert host.refuses(MergeMethod.SQUASH, LandingMethod.PROVIDER_MERGE) is None
         assert isinstance(await host.merge(gitea.repo, merge_of(head, MergeMethod.SQUASH)), MergeForbidden)

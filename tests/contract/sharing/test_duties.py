@@ -115,9 +115,10 @@ async def test_nobody_lets_go_of_what_another_holds(one: SharedStore, other: Sha
 async def test_a_replica_that_falls_silent_loses_its_duties_to_others(one: SharedStore, other: SharedStore):
     async with all_opened(one, other):
         await one.commit(a_queue_of(APP))
-        await one.enlist("one", BRIEFLY)
+        await one.enlist("one", LONG)
         await other.enlist("other", LONG)
         await one.claim("one", ALL, (), AT_ONCE)
+        await one.report("one", BRIEFLY)
         assert await sooner_or_later(lambda: other.claim("other", ALL, (), AT_ONCE)) == (Duty(APP, 2),)
         with pytest.raises(Relieved):
             await one.report("one", LONG)
@@ -130,9 +131,10 @@ async def test_what_a_silent_replica_held_is_left_for_a_while_to_those_who_have_
 ):
     async with all_opened(one, other):
         await one.commit(a_queue_of(APP), a_queue_of(LIB))
-        await one.enlist("one", BRIEFLY)
+        await one.enlist("one", LONG)
         await other.enlist("other", LONG)
         await one.claim("one", ALL, (), AT_ONCE)
+        await one.report("one", BRIEFLY)
         assert await sooner_or_later(lambda: other.claim("other", ALL, (LIB,), LONG)) == (Duty(LIB, 2),)
         assert await other.claim("other", ALL, (), LONG) == ()
         assert await sooner_or_later(lambda: other.claim("other", ALL, (), BRIEFLY)) == (Duty(APP, 2),)
@@ -164,8 +166,9 @@ async def test_only_a_replica_that_is_heard_of_may_claim(one: SharedStore):
 async def test_who_enlists_again_begins_without_duties_and_its_old_fence_is_worth_nothing(one: SharedStore):
     async with all_opened(one):
         await one.commit(a_queue_of(APP))
-        await one.enlist("one", BRIEFLY)
+        await one.enlist("one", LONG)
         await one.claim("one", ALL, (), AT_ONCE)
+        await one.report("one", BRIEFLY)
         await sooner_or_later(lambda: relieved(one, "one"))
         await one.enlist("one", LONG)
         assert (await one.report("one", LONG)).duties == ()
@@ -202,9 +205,10 @@ async def test_a_commit_that_proves_its_duty_is_written(one: SharedStore):
 async def test_the_late_first_holder_can_write_nothing(one: SharedStore, other: SharedStore):
     async with all_opened(one, other):
         await one.commit(a_queue())
-        await one.enlist("one", BRIEFLY)
+        await one.enlist("one", LONG)
         await other.enlist("other", LONG)
         (late,) = await one.claim("one", ALL, (), AT_ONCE)
+        await one.report("one", BRIEFLY)
         (now,) = await sooner_or_later(lambda: other.claim("other", ALL, (), AT_ONCE))
         with pytest.raises(Relieved):
             await one.commit(a_turn(1, a_stay(1)), ProveDuty("one", APP, late.fence))
@@ -218,8 +222,9 @@ async def test_the_late_first_holder_can_write_nothing(one: SharedStore, other: 
 async def test_a_silent_replica_can_write_nothing_even_before_anybody_took_over(one: SharedStore):
     async with all_opened(one):
         await one.commit(a_queue())
-        await one.enlist("one", BRIEFLY)
+        await one.enlist("one", LONG)
         await one.claim("one", ALL, (), AT_ONCE)
+        await one.report("one", BRIEFLY)
         await sooner_or_later(lambda: relieved(one, "one"))
         with pytest.raises(Relieved):
             await one.commit(a_turn(1), ProveDuty("one", APP, 1))

@@ -13,11 +13,12 @@ from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.sessions import Session
 from mergeyard.domain.states import PrState
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.ports.sharing import Duty
-from mergeyard.ports.store import Changed, Changes, Figure, Page, StoredQueue, StoreTrouble
+from mergeyard.ports.store import AuditPage, Changed, Changes, Figure, Page, StoredQueue, StoreTrouble
 from mergeyard.ports.writes import Answer, AppendEntries, BeginTelling, Fact, WebhookRow
 from tests.contract.sharing.given import AT_ONCE, LONG, all_opened
 from tests.contract.store.given import a_queue, a_run, a_turn, an_entry, opened
@@ -87,8 +88,8 @@ async def test_a_populated_database_keeps_what_was_told_and_reported(populated: 
     async with opened(PostgresStore(url)) as store:
         assert [entry.body for entry in await store.entries(QUEUE, 0, 9)] == [b"one", b"two", b"three"]
         assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1))] == [b"two", b"one"]
-        assert await store.figures([QUEUE], Instant(311)) == (
-            Figure(QUEUE, "pending", "testing", False, 1, None, True),
+        assert await store.figures([QUEUE], Instant(311), Instant(999)) == (
+            Figure(QUEUE, Instant(311), "pending", "testing", "started", False, 1, None, True),
         )
         assert await store.targets(QUEUE, PrNumber(5), Sha("aaaa")) == b"targets"
         green = Status(
@@ -112,6 +113,29 @@ async def test_a_populated_database_goes_on_telling_where_it_stopped(populated: 
         assert await store.conversation(QUEUE, PrNumber(5)) == b"said"
         assert await store.webhooks() == (WebhookRow("w1", 3, b"webhook"),)
         assert await store.deliveries("w1", 9) == (b"second", b"first")
+
+
+@pytest.mark.parametrize("populated", POPULATED[2:], ids=lambda path: path.stem)
+@asynchronous
+async def test_whoever_was_signed_in_to_a_populated_database_still_is(populated: Path, url: str):
+    await populate(url, populated)
+    async with opened(PostgresStore(url)) as store:
+        by_token = Session(digest=b"\2", token="t1", created_at=Instant(317), expires_at=Instant(999))
+        assert await store.session(b"\2") == by_token
+        groups = frozenset({"devs", "ops"})
+        vouched_for = Session(
+            digest=b"\3", token=None, name="ada", groups=groups, created_at=Instant(318), expires_at=Instant(999)
+        )
+        assert await store.session(b"\3") == vouched_for
+
+
+@every_form
+@asynchronous
+async def test_a_populated_database_is_audited_from_its_beginning(populated: Path, url: str):
+    await populate(url, populated)
+    async with opened(PostgresStore(url)) as store:
+        found = await store.audit(AuditPage(take=9, repos=(REPO,)))
+        assert [entry.body for entry in found if entry.key == QueueKey(REPO, "main")] == [b"three", b"two", b"one"]
 
 
 @asynchronous

@@ -23,6 +23,7 @@ GROWING = {
     "facts",
     "journal",
     "runs",
+    "sessions",
     "statuses",
     "stays",
     "targets",

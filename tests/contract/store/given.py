@@ -7,7 +7,8 @@ from typing import TypeVar
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.states import TERMINAL, PrState, RunStatus
+from mergeyard.domain.sessions import Session
+from mergeyard.domain.states import TERMINAL, PrState, QueueState, RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.store import Store
@@ -99,10 +100,12 @@ def an_entry(
     queue: QueueId | None = QUEUE,
     at: int = 1,
     kind: str = "PrChanged",
+    actor: str = "ada",
     token: str | None = None,
     ticket: int | None = 1,
-    source: PrState | None = PrState.PENDING,
-    to: PrState = PrState.TESTING,
+    number: int | None = 1,
+    source: PrState | QueueState | None = PrState.PENDING,
+    to: PrState | QueueState = PrState.TESTING,
     bisecting: bool = False,
     in_state: int | None = None,
     in_queue: int | None = None,
@@ -112,10 +115,10 @@ def an_entry(
         queue=queue,
         at=Instant(at),
         kind=kind,
-        actor="ada",
+        actor=actor,
         token=token,
         ticket=None if ticket is None else Ticket(ticket),
-        number=PrNumber(1),
+        number=None if number is None else PrNumber(number),
         source=source,
         to=to,
         reason="tests_started",
@@ -159,6 +162,19 @@ def a_token(
         created_at=Instant(created_at),
         expires_at=Instant(99),
         revoked_at=None if revoked_at is None else Instant(revoked_at),
+    )
+
+
+def a_session(
+    name: str, *, token: str | None = None, groups: frozenset[str] = frozenset(), expires_at: int = 99
+) -> Session:
+    return Session(
+        digest=digest_of(name),
+        token=token,
+        name=f"the session of {name}",
+        groups=groups,
+        created_at=Instant(1),
+        expires_at=Instant(expires_at),
     )
 
 

@@ -1,10 +1,10 @@
 """The journal is read from a place on, by stay, or as figures."""
 
-from mergeyard.domain.ids import Ticket
+from mergeyard.domain.ids import QueueId, Ticket
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.states import PrState
+from mergeyard.domain.states import PrState, QueueState
 from mergeyard.ports.store import Figure, Store, StoredEntry
-from mergeyard.ports.writes import AppendEntries
+from mergeyard.ports.writes import AppendEntries, EntryRow
 from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
@@ -70,24 +70,44 @@ async def test_the_timeline_of_a_stay_is_newest_first(store: Store):
 
 
 @asynchronous
-async def test_figures_are_what_happened_to_pull_requests_of_these_queues_since_then(store: Store):
+async def test_figures_are_what_happened_to_pull_requests_of_these_queues_in_this_time_oldest_first(store: Store):
     async with opened(store):
         await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
         told = (
             an_entry("too old", at=9),
+            an_entry("ended", at=12, to=PrState.FAILED, bisecting=True, in_state=6, in_queue=7),
             an_entry("entered", at=10, source=None, to=PrState.PENDING),
             an_entry("started", at=11, in_state=5, first_run=True),
-            an_entry("ended", at=12, to=PrState.FAILED, bisecting=True, in_state=6, in_queue=7),
             an_entry("settings", at=12, kind="QueueChanged"),
             an_entry("another queue's", at=12, queue=OTHER),
+            an_entry("too new", at=13),
         )
         await store.commit(AppendEntries(told))
-        of_one = await store.figures([QUEUE], Instant(10))
-        assert set(of_one) == {
-            Figure(QUEUE, None, "pending", False, None, None, False),
-            Figure(QUEUE, "pending", "testing", False, 5, None, True),
-            Figure(QUEUE, "pending", "failed", True, 6, 7, False),
-        }
-        assert len(of_one) == 3
-        assert len(await store.figures([QUEUE, OTHER], Instant(10))) == 4
-        assert await store.figures([], Instant(0)) == ()
+        assert await store.figures([QUEUE], Instant(10), Instant(13)) == (
+            Figure(QUEUE, Instant(10), None, "pending", "tests_started", False, None, None, False),
+            Figure(QUEUE, Instant(11), "pending", "testing", "tests_started", False, 5, None, True),
+            Figure(QUEUE, Instant(12), "pending", "failed", "tests_started", True, 6, 7, False),
+        )
+        assert len(await store.figures([QUEUE, OTHER], Instant(10), Instant(13))) == 4
+        assert await store.figures([], Instant(0), Instant(13)) == ()
+
+
+@asynchronous
+async def test_the_last_change_into_a_state_is_no_change_of_settings_and_no_other_queues(store: Store):
+    def changed(words: str, source: QueueState, to: QueueState, queue: QueueId = QUEUE) -> EntryRow:
+        return an_entry(words, kind="QueueChanged", ticket=None, source=source, to=to, queue=queue)
+
+    running, paused = QueueState.RUNNING, QueueState.PAUSED
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        assert await store.last_change(QUEUE, paused) is None
+        told = (
+            changed("long ago", running, paused),
+            changed("resumed", paused, running),
+            changed("now", running, paused),
+            changed("settings", paused, paused),
+            changed("another queue's", running, paused, OTHER),
+        )
+        await store.commit(AppendEntries(told))
+        assert await store.last_change(QUEUE, paused) == b"now"
+        assert await store.last_change(QUEUE, running) == b"resumed"

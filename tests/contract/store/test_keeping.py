@@ -30,7 +30,7 @@ from tests.support.asynchronous import asynchronous
 
 
 @asynchronous
-async def test_a_token_is_found_by_its_digest_with_all_it_may_do(store: Store):
+async def test_a_token_is_found_by_its_digest_or_id_with_all_it_may_do(store: Store):
     async with opened(store):
         narrow = a_token("narrow", scopes=frozenset({Scope.ADMIN, Scope.STATUS}), repos=frozenset({REPO}))
         wide = a_token("wide", repos=frozenset({REPO, Repo("git.local", "acme", "lib")}))
@@ -38,7 +38,9 @@ async def test_a_token_is_found_by_its_digest_with_all_it_may_do(store: Store):
         await store.commit(*map(SaveToken, (narrow, wide, bare)))
         for token in (narrow, wide, bare):
             assert await store.token(token.digest) == token
+            assert await store.token_of_id(token.id) == token
         assert await store.token(b"unknown") is None
+        assert await store.token_of_id("unknown") is None
 
 
 @asynchronous

@@ -4,9 +4,10 @@ import pytest
 
 from mergeyard.domain.ids import PrNumber, RunId, Ticket
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.states import PrState
+from mergeyard.domain.states import TERMINAL, PrState
 from mergeyard.ports.store import Page, Store
-from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, a_run, a_stay, a_turn, opened
+from mergeyard.ports.writes import AppendEntries
+from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, a_run, a_stay, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
 
@@ -43,6 +44,8 @@ async def test_the_last_stay_is_the_one_submitted_last(store: Store):
         again = [a_stay(ticket, number=7, state=PrState.CANCELLED) for ticket in (2, 9, 5)]
         await store.commit(a_turn(1, *again, a_stay(10, number=8)))
         assert await store.last_stay(QUEUE, PrNumber(7)) == b"stay 9"
+        assert await store.stays_of(QUEUE, PrNumber(7)) == (b"stay 9", b"stay 5", b"stay 2")
+        assert await store.stays_of(OTHER, PrNumber(7)) == ()
         assert await store.last_stay(QUEUE, PrNumber(9)) is None
         assert await store.last_stay(OTHER, PrNumber(7)) is None
 
@@ -99,6 +102,22 @@ async def test_stays_are_listed_by_ticket_even_when_the_clock_went_back(store: S
         await store.commit(a_queue())
         await store.commit(a_turn(1, a_stay(1, submitted_at=50), a_stay(2, submitted_at=40)))
         assert await store.stays(QUEUE, Page(take=9, since=Instant(0))) == (b"stay 2", b"stay 1")
+
+
+@asynchronous
+async def test_concluded_stays_are_found_by_when_they_ended_not_by_when_they_were_submitted(store: Store):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        ended = {2: PrState.MERGED, 4: PrState.FAILED, 1: PrState.CANCELLED}
+        stays = [a_stay(ticket, state=state) for ticket, state in ended.items()]
+        ends = [an_entry("end", ticket=ticket, to=state) for ticket, state in ended.items()]
+        await store.commit(a_turn(1, *stays, a_stay(3, state=PrState.TESTING)), AppendEntries(tuple(ends)))
+        await store.commit(AppendEntries((an_entry("tested", ticket=3, to=PrState.TESTING),)))
+        elsewhere = an_entry("end", ticket=3, to=PrState.MERGED, queue=OTHER)
+        await store.commit(a_turn(1, a_stay(3, body=b"another's"), queue=OTHER), AppendEntries((elsewhere,)))
+        assert set(ended.values()) == TERMINAL
+        assert await store.concluded_stays(QUEUE, 9) == (b"stay 1", b"stay 4", b"stay 2")
+        assert await store.concluded_stays(QUEUE, 1) == (b"stay 1",)
 
 
 @asynchronous

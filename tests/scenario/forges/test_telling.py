@@ -6,6 +6,8 @@ from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import Answers, LosesReply
 from tests.support.meeting_places.place import FINE
 
+OUR_PAGE = "http://yard.example/pulls/git.local/acme/app/1"
+
 
 @asynchronous
 async def test_one_comment_follows_the_pull_request_through_the_queue(story: Stories):
@@ -58,7 +60,8 @@ async def test_our_status_on_the_head_says_the_same_in_short(story: Stories):
         scenario.open(1, 2)
         await scenario.submit(1, 2)
         assert scenario.shown(1).state == "pending"
-        assert scenario.shown(1).url.endswith("/1")
+        assert scenario.shown(1).url == OUR_PAGE
+        assert f"[details]({OUR_PAGE})" in scenario.comment(1)
         await scenario.passes(1)
         assert scenario.shown(1).state == "success"
         assert scenario.shown(1).description.startswith("Merged. ")

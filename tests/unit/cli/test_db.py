@@ -44,15 +44,15 @@ def test_every_command_explains_itself(command: str):
 
 
 def test_migrating_says_from_where_to_where(data: str):
-    assert "was made, in form 2" in db("migrate", "--data-dir", data).output
-    assert "has form 2 already: nothing to do" in db("migrate", "--data-dir", data).output
+    assert "was made, in form 3" in db("migrate", "--data-dir", data).output
+    assert "has form 3 already: nothing to do" in db("migrate", "--data-dir", data).output
 
 
 def test_a_check_tells_people_and_programs_the_same(data: str):
     a_token_in(data)
     assert "Sound" in db("check", "--data-dir", data).output
     told = json.loads(db("check", "--json", "--data-dir", data).stdout)
-    assert (told["sound"], told["form"], told["faults"]) == (True, 2, [])
+    assert (told["sound"], told["form"], told["faults"]) == (True, 3, [])
     assert {table["table"]: table["rows"] for table in told["tables"]}["tokens"] == 1
 
 
@@ -72,7 +72,9 @@ def test_everything_moves_with_two_commands(data: str, tmp_path: Path):
     assert "holds all that was exported" in db("import", file, "--data-dir", elsewhere).output
     checks = [json.loads(db("check", "--json", "--data-dir", folder).stdout) for folder in (data, elsewhere)]
     assert checks[0]["tables"] == checks[1]["tables"]
-    assert "is not empty and idle (tokens: 1)" in db("import", file, "--data-dir", elsewhere, status=1).stderr
+    assert (
+        "is not empty and idle (journal: 1, tokens: 1)" in db("import", file, "--data-dir", elsewhere, status=1).stderr
+    )
 
 
 @pytest.mark.parametrize("command", ["export", "backup"])

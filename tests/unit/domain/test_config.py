@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mergeyard.domain.config import Config
+from mergeyard.domain.config import Config, differences
 
 DEFAULTS = {
     "mode": "single",
@@ -78,3 +78,12 @@ def test_without_batching_a_batch_is_one():
 
 def test_with_batching_a_batch_is_as_large_as_its_least_size():
     assert Config(batch=True, batching_min_size=7).batch_size == 7
+
+
+def test_the_difference_between_settings_names_what_changed_from_what_to_what():
+    before = Config(concurrency=5, batch=False, required_statuses=None)
+    after = Config(concurrency=4, batch=True, required_statuses=("unit", "lint"))
+    assert differences(before, before) == ""
+    assert differences(before, after) == "concurrency 5 → 4, batch no → yes, required_statuses none → unit + lint"
+    assert differences(after, before).endswith("required_statuses unit + lint → none")
+    assert len(differences(before, Config(enqueueing_label="x" * 1000))) < 300

@@ -16,6 +16,7 @@ ONE_OF_EACH: list[e.Event] = [
     e.PrSubmitted(pull=a_pull(), as_of=3, priority=0, targets=named("a")),
     e.CancelRequested(number=NUMBER),
     e.RestartRequested(number=NUMBER),
+    e.PriorityRequested(number=NUMBER, priority=7),
     e.TargetsUploaded(number=NUMBER, head=Sha("head"), targets=named("a")),
     e.SettingsSaved(config=Config(concurrency=7)),
     e.StateRequested(state=QueueState.DRAINING),

@@ -113,11 +113,12 @@ def test_the_same_settings_change_nothing():
     assert yard.queue is before
 
 
-def test_a_change_of_settings_is_told():
+def test_a_change_of_settings_is_told_with_what_it_changes():
     yard = a_yard()
-    assert save(yard, a_config(concurrency=7)) == [
-        QueueChanged(at=yard.now, source=RUNNING, to=RUNNING, reason=Reason.SETTINGS_CHANGED, actor="ann")
-    ]
+    (told,) = save(yard, a_config(concurrency=7))
+    assert isinstance(told, QueueChanged)
+    assert (told.source, told.to, told.reason, told.actor) == (RUNNING, RUNNING, Reason.SETTINGS_CHANGED, "ann")
+    assert told.words == f"concurrency {a_config().concurrency} → 7"
 
 
 def test_lowering_concurrency_stops_no_running_test():

@@ -244,6 +244,32 @@ def test_a_new_priority_of_one_that_is_not_ready_counts_when_it_is():
     assert buckets(yard) == {7: [yard.ticket(1)]}
 
 
+def test_a_priority_is_changed_without_submitting_again():
+    yard = a_full_yard(1, 2)
+    yard.prioritise(2, 50)
+    assert buckets(yard) == {100: [yard.ticket(1)], 50: [yard.ticket(2)]}
+    assert not yard.stay(2).priority_is_default
+
+
+def test_asking_for_a_priority_submits_nobody():
+    yard = a_yard(prs=1)
+    yard.cancel(1)
+    assert yard.prioritise(1, 50).refusals == {0: Refusal.PR_NOT_SUBMITTED}
+    assert yard.picture == "main"
+
+
+def test_from_intent_to_outcome_nobody_gets_another_priority():
+    yard = an_intended_yard()
+    assert yard.prioritise(1, 0).refusals == {0: Refusal.MERGE_IN_PROGRESS}
+
+
+def test_one_that_becomes_urgent_passes_the_line():
+    yard, other = a_yard(prs=3), a_yard(prs=3)
+    yard.prioritise(3, 0)
+    other.submit(3, priority=0)
+    assert yard.picture == other.picture != "main ← 1… ← 2… ← 3…"
+
+
 # Cancelling.
 
 

@@ -67,6 +67,9 @@ spec:
         {{- if .root.Values.repositories.existingClaim }}
         - { name: repositories, mountPath: {{ .root.Values.repositories.mountPath | quote }} }
         {{- end }}
+        {{- if .root.Values.secrets.existingSecret }}
+        - { name: secrets, mountPath: /run/secrets/mergeyard, readOnly: true }
+        {{- end }}
   volumes:
     - name: config
       configMap:
@@ -76,6 +79,12 @@ spec:
         sizeLimit: {{ .part.dataSize }}
     - name: tmp
       emptyDir: {}
+    {{- with .root.Values.secrets.existingSecret }}
+    - name: secrets
+      secret:
+        secretName: {{ . }}
+        defaultMode: 0440
+    {{- end }}
     {{- with .root.Values.repositories.existingClaim }}
     - name: repositories
       persistentVolumeClaim:

@@ -20,8 +20,11 @@ from mergeyard.ports.writes import (
     BeginTelling,
     CreateQueue,
     DeleteQueue,
+    DropSession,
+    DropVouchedFor,
     DropWebhook,
     ForgetAnswers,
+    ForgetSessions,
     ForgetTeller,
     KeepAnswer,
     KeepConversation,
@@ -31,6 +34,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    SaveSession,
     SaveToken,
     SaveTurn,
     SaveWebhook,
@@ -108,6 +112,8 @@ def queues_of(write: Write) -> Iterable[QueueId]:
         case AppendEntries():
             return (entry.queue for entry in write.entries if entry.queue is not None)
         case KeepTargets() | KeepStatus() | KeepAnswer() | ForgetAnswers() | ProveDuty() | SaveToken():
+            return ()
+        case SaveSession() | DropSession() | DropVouchedFor() | ForgetSessions():
             return ()
         case BeginTelling() | MoveCursor() | NoteStuck() | TakeHeart() | ForgetTeller() | KeepConversation():
             return ()

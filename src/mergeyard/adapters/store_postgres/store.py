@@ -19,10 +19,12 @@ from mergeyard.adapters.store_postgres.trouble import not_open, told_in_words
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.sessions import Session
+from mergeyard.domain.states import QueueState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.sharing import Duty, Hear, Roster
-from mergeyard.ports.store import Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
+from mergeyard.ports.store import AuditedEntry, AuditPage, Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
 from mergeyard.ports.writes import Answer, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
@@ -101,8 +103,16 @@ class PostgresStore:
         row = await self._reader.row("token", digest=digest)
         return rows.token_of(row) if row else None
 
+    async def token_of_id(self, token: str) -> Token | None:
+        row = await self._reader.row("token_of_id", id=token)
+        return rows.token_of(row) if row else None
+
     async def tokens(self) -> Sequence[Token]:
         return tuple(map(rows.token_of, await self._reader.rows("tokens")))
+
+    async def session(self, digest: bytes) -> Session | None:
+        row = await self._reader.row("session", digest=digest)
+        return rows.session_of(row) if row else None
 
     async def answer(self, token: str, key: str) -> Answer | None:
         row = await self._reader.row("answer", token=token, key=key)
@@ -126,6 +136,9 @@ class PostgresStore:
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
         return await self._reader.value("stay", queue=queue, ticket=ticket)
 
+    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
+        return await self._reader.bodies("stays_of", queue=queue, number=number)
+
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
         reader, before = self._reader, LATEST if page.before is None else page.before
         if page.since is not None or page.until is not None:
@@ -142,6 +155,9 @@ class PostgresStore:
             return await reader.bodies("stays_in_state", queue=queue, state=page.state, before=before, take=page.take)
         return await reader.bodies("stays", queue=queue, before=before, take=page.take)
 
+    async def concluded_stays(self, queue: QueueId, take: int) -> Sequence[bytes]:
+        return await self._reader.bodies("concluded_stays", queue=queue, take=take)
+
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return await self._reader.value("run", queue=queue, id=run)
 
@@ -151,8 +167,22 @@ class PostgresStore:
     async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
         return tuple(map(rows.entry_of, await self._reader.rows("timeline", queue=queue, ticket=ticket)))
 
-    async def figures(self, queues: Sequence[QueueId], since: Instant) -> Sequence[Figure]:
-        return tuple(map(rows.figure_of, await self._reader.rows("figures", queues=queues, since=since)))
+    async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
+        found = await self._reader.rows("figures", queues=queues, since=since, until=until)
+        return tuple(map(rows.figure_of, found))
+
+    async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
+        return await self._reader.value("last_change", queue=queue, to=to)
+
+    async def audit(self, page: AuditPage) -> Sequence[AuditedEntry]:
+        asked = {
+            **asdict(page),
+            "before": LATEST if page.before is None else page.before,
+            "repos": None if page.repos is None else list(map(str, page.repos)),
+            "since": EARLIEST if page.since is None else page.since,
+            "until": LATEST if page.until is None else page.until,
+        }
+        return tuple(map(rows.audited_of, await self._reader.rows("audit", **asked)))
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
         return tuple(map(rows.entry_of, await self._reader.rows("entries", queue=queue, after=after, take=take)))

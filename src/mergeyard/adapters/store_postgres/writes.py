@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from mergeyard.adapters.store_postgres.asking import rows, value
 from mergeyard.adapters.store_postgres.handles import Connection, Value
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.sessions import Session
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.store import DELIVERIES_KEPT, Answered, Outrun, Relieved, Taken
 from mergeyard.ports.writes import (
@@ -17,9 +18,12 @@ from mergeyard.ports.writes import (
     BeginTelling,
     CreateQueue,
     DeleteQueue,
+    DropSession,
+    DropVouchedFor,
     DropWebhook,
     EntryRow,
     ForgetAnswers,
+    ForgetSessions,
     ForgetTeller,
     KeepAnswer,
     KeepConversation,
@@ -30,6 +34,7 @@ from mergeyard.ports.writes import (
     NoteStuck,
     ProveDuty,
     RunRow,
+    SaveSession,
     SaveToken,
     SaveTurn,
     SaveWebhook,
@@ -91,6 +96,14 @@ async def perform(connection: Connection, write: Write | ToldTurn) -> None:
             await rows(connection, "forget_answers", **asdict(write))
         case SaveToken():
             await save_token(connection, write.token)
+        case SaveSession():
+            await save_session(connection, write.session)
+        case DropSession():
+            await rows(connection, "drop_session", **asdict(write))
+        case DropVouchedFor():
+            await rows(connection, "drop_vouched_for")
+        case ForgetSessions():
+            await rows(connection, "forget_sessions", **asdict(write))
         case BeginTelling():
             await rows(connection, "begin_telling", **asdict(write))
         case MoveCursor():
@@ -169,6 +182,11 @@ async def save_token(connection: Connection, token: Token) -> None:
     scopes = msgspec.json.encode(sorted(token.scopes)).decode()
     repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
     await rows(connection, "save_token", **{**asdict(token), "scopes": scopes, "repos": repos})
+
+
+async def save_session(connection: Connection, session: Session) -> None:
+    groups = msgspec.json.encode(sorted(session.groups)).decode()
+    await rows(connection, "save_session", **{**asdict(session), "groups": groups})
 
 
 async def save_webhook(connection: Connection, webhook: WebhookRow) -> None:

@@ -6,12 +6,14 @@ import msgspec
 
 from mergeyard.adapters.store_sqlite.handles import Row
 from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.sessions import Session
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
-from mergeyard.ports.store import Figure, StoredEntry, StoredQueue
+from mergeyard.ports.store import AuditedEntry, Figure, StoredEntry, StoredQueue
 from mergeyard.ports.writes import Answer, Fact, WebhookRow
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
+GROUPS = msgspec.json.Decoder(frozenset[str])
 REPOS = msgspec.json.Decoder(frozenset[Repo])
 
 
@@ -31,8 +33,26 @@ def entry_of(row: Row) -> StoredEntry:
 
 
 def figure_of(row: Row) -> Figure:
-    queue, source, to, bisecting, in_state, in_queue, first_run = row
-    return Figure(queue, source, to, bool(bisecting), in_state, in_queue, bool(first_run))
+    queue, at, source, to, reason, bisecting, in_state, in_queue, first_run = row
+    return Figure(queue, at, source, to, reason, bool(bisecting), in_state, in_queue, bool(first_run))
+
+
+def audited_of(row: Row) -> AuditedEntry:
+    seq, host, owner, name, branch, token, body = row
+    key = None if host is None else QueueKey(Repo(host, owner, name), branch)
+    return AuditedEntry(seq, key, token, body)
+
+
+def session_of(row: Row) -> Session:
+    digest, token, name, groups, created_at, expires_at = row
+    return Session(
+        digest=digest,
+        token=token,
+        name=name,
+        groups=GROUPS.decode(groups),
+        created_at=created_at,
+        expires_at=expires_at,
+    )
 
 
 def status_of(row: Row) -> Status:

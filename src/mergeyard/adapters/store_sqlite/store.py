@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mergeyard.adapters.store_sqlite import rows
 from mergeyard.adapters.store_sqlite.aside import ReaderAside
@@ -20,9 +21,11 @@ from mergeyard.adapters.store_sqlite.writes import Beat
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.sessions import Session
+from mergeyard.domain.states import QueueState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
+from mergeyard.ports.store import AuditedEntry, AuditPage, Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
 from mergeyard.ports.writes import Answer, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
@@ -90,8 +93,16 @@ class SqliteStore:
         row = self._open.points.row("token", digest=digest)
         return rows.token_of(row) if row else None
 
+    async def token_of_id(self, token: str) -> Token | None:
+        row = self._open.points.row("token_of_id", id=token)
+        return rows.token_of(row) if row else None
+
     async def tokens(self) -> Sequence[Token]:
         return tuple(map(rows.token_of, await self._open.lists.rows("tokens")))
+
+    async def session(self, digest: bytes) -> Session | None:
+        row = self._open.points.row("session", digest=digest)
+        return rows.session_of(row) if row else None
 
     async def answer(self, token: str, key: str) -> Answer | None:
         row = self._open.points.row("answer", token=token, key=key)
@@ -116,6 +127,9 @@ class SqliteStore:
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
         return self._open.points.value("stay", queue=queue, ticket=ticket)
 
+    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
+        return await self._open.lists.bodies("stays_of", queue=queue, number=number)
+
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
         lists, before = self._open.lists, LATEST if page.before is None else page.before
         if page.since is not None or page.until is not None:
@@ -132,6 +146,9 @@ class SqliteStore:
             return await lists.bodies("stays_in_state", queue=queue, state=page.state, before=before, take=page.take)
         return await lists.bodies("stays", queue=queue, before=before, take=page.take)
 
+    async def concluded_stays(self, queue: QueueId, take: int) -> Sequence[bytes]:
+        return await self._open.lists.bodies("concluded_stays", queue=queue, take=take)
+
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return self._open.points.value("run", queue=queue, id=run)
 
@@ -141,9 +158,23 @@ class SqliteStore:
     async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
         return tuple(map(rows.entry_of, await self._open.lists.rows("timeline", queue=queue, ticket=ticket)))
 
-    async def figures(self, queues: Sequence[QueueId], since: Instant) -> Sequence[Figure]:
+    async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
         chosen = msgspec.json.encode(queues).decode()
-        return tuple(map(rows.figure_of, await self._open.lists.rows("figures", queues=chosen, since=since)))
+        found = await self._open.lists.rows("figures", queues=chosen, since=since, until=until)
+        return tuple(map(rows.figure_of, found))
+
+    async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
+        return next(iter(await self._open.lists.bodies("last_change", queue=queue, to=to)), None)
+
+    async def audit(self, page: AuditPage) -> Sequence[AuditedEntry]:
+        asked = {
+            **asdict(page),
+            "before": LATEST if page.before is None else page.before,
+            "repos": None if page.repos is None else msgspec.json.encode(list(map(str, page.repos))).decode(),
+            "since": EARLIEST if page.since is None else page.since,
+            "until": LATEST if page.until is None else page.until,
+        }
+        return tuple(map(rows.audited_of, await self._open.lists.rows("audit", **asked)))
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
         return tuple(map(rows.entry_of, await self._open.lists.rows("entries", queue=queue, after=after, take=take)))

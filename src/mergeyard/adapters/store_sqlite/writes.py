@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 from mergeyard.adapters.store_sqlite.handles import Cursor
 from mergeyard.adapters.store_sqlite.sql import SQL
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.sessions import Session
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.store import DELIVERIES_KEPT, Answered, Outrun, Taken
 from mergeyard.ports.writes import (
@@ -16,8 +17,11 @@ from mergeyard.ports.writes import (
     BeginTelling,
     CreateQueue,
     DeleteQueue,
+    DropSession,
+    DropVouchedFor,
     DropWebhook,
     ForgetAnswers,
+    ForgetSessions,
     ForgetTeller,
     KeepAnswer,
     KeepConversation,
@@ -27,6 +31,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    SaveSession,
     SaveToken,
     SaveTurn,
     SaveWebhook,
@@ -62,6 +67,14 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
             pass  # Whoever writes to this file works for all repositories in it: there is nobody who could relieve it.
         case SaveToken():
             save_token(cursor, write.token)
+        case SaveSession():
+            save_session(cursor, write.session)
+        case DropSession():
+            cursor.execute(SQL["drop_session"], asdict(write))
+        case DropVouchedFor():
+            cursor.execute(SQL["drop_vouched_for"])
+        case ForgetSessions():
+            cursor.execute(SQL["forget_sessions"], asdict(write))
         case BeginTelling():
             begin_telling(cursor, write)
         case MoveCursor():
@@ -129,6 +142,11 @@ def save_token(cursor: Cursor, token: Token) -> None:
     scopes = msgspec.json.encode(sorted(token.scopes)).decode()
     repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
     cursor.execute(SQL["save_token"], {**asdict(token), "scopes": scopes, "repos": repos})
+
+
+def save_session(cursor: Cursor, session: Session) -> None:
+    groups = msgspec.json.encode(sorted(session.groups)).decode()
+    cursor.execute(SQL["save_session"], {**asdict(session), "groups": groups})
 
 
 def begin_telling(cursor: Cursor, begin: BeginTelling) -> None:

@@ -18,6 +18,7 @@ from mergeyard.cli.db.refusing import Refused
 from mergeyard.cli.db.showing import show_counts, show_findings
 from mergeyard.cli.db.solitude import no_server_in
 from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
+from mergeyard.cli.plainly import in_json
 from mergeyard.ports.archive import FORM
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.settings import Settings
@@ -64,7 +65,7 @@ def check(
     with refusals_told():
         found = asyncio.run(findings(open_archive(settings)))
     if as_json:
-        typer.echo(msgspec.json.encode({"sound": not found.faults, **msgspec.to_builtins(found)}).decode())
+        typer.echo(in_json({"sound": not found.faults, **msgspec.to_builtins(found)}))
     else:
         show_findings(found)
     raise typer.Exit(1 if found.faults else 0)

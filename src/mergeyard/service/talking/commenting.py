@@ -30,11 +30,12 @@ log = structlog.get_logger()
 class Commenting:
     name = "comments"
 
-    def __init__(self, yard: Yard, sites: Sites, conversations: Conversations) -> None:
+    def __init__(self, yard: Yard, sites: Sites, conversations: Conversations, public_url: str) -> None:
         self._yard = yard
         self._store: Store = yard.store
         self._sites = sites
         self._conversations = conversations
+        self._public_url = public_url
 
     async def tell(self, key: QueueKey, queue: QueueId, entries: Sequence[StoredEntry]) -> None:
         """Not what happened, but what is: of several changes only the last is worth a word."""
@@ -68,6 +69,7 @@ class Commenting:
             view=shown,
             batch=() if run is None else tuple(member.number for member in run.tested),
             failed=() if run is None else await self._failed(keeper, run),
+            page=self._page(keeper, shown),
         )
         text = words.comment(told)
         if text != conversation.told:
@@ -76,12 +78,14 @@ class Commenting:
             conversation.told = text
 
     async def _show_status(self, keeper: Keeper, forge: Forge, shown: PullView, conversation: Conversation) -> None:
-        page = self._sites.host(keeper.key.repo.host).pull_page(keeper.key.repo, shown.stay.number) or ""
-        status, head = words.status(shown, page), shown.stay.pull.head
+        status, head = words.status(shown, self._page(keeper, shown)), shown.stay.pull.head
         said = f"{head} {status.state} {status.description}"
         if said != conversation.shown:
             await forge.show_status(keeper.key.repo, head, status)
             conversation.shown = said
+
+    def _page(self, keeper: Keeper, shown: PullView) -> str:
+        return f"{self._public_url}/pulls/{keeper.key.repo}/{shown.stay.number}" if self._public_url else ""
 
     async def _failed(self, keeper: Keeper, run: Run) -> tuple[Status, ...]:
         """Those required checks that are red."""

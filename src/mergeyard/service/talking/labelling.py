@@ -6,7 +6,7 @@ from uuid import uuid4
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.ports.forge import Forge, Thread
 from mergeyard.ports.host import HostTrouble
-from mergeyard.service.errors import Code, Refused
+from mergeyard.service.errors import Refused
 from mergeyard.service.talking import words
 from mergeyard.service.talking.conversation import Conversation
 from mergeyard.service.talking.obeying import Obeying, Order
@@ -36,14 +36,13 @@ class Labelling:
         head of a fork was labelled."""
         if keeper.queue.submission_of(pull.number) is not None:
             return
+        if pull.fork:
+            await _refuse(keeper, forge, pull, words.fork_by_label(pull.head))
+            return
         try:
-            if pull.fork:
-                raise Refused(Code.INVALID_REQUEST, words.fork_by_label(pull.head))
             conversation.submitted_by_label = await self._obeying.submit(_order(keeper, pull))
         except Refused as refused:
-            text = words.answer(f"label on {pull.head}", pull.author, words.refused(refused.detail))
-            with suppress(HostTrouble):
-                await forge.say(keeper.key.repo, pull.number, text, None)
+            await _refuse(keeper, forge, pull, refused.detail)
 
     async def _take_out(self, keeper: Keeper, pull: PullRequest, conversation: Conversation) -> None:
         stay = keeper.queue.submission_of(pull.number)
@@ -53,6 +52,12 @@ class Labelling:
             await self._obeying.cancel(_order(keeper, pull))
         except Refused:
             return  # it left by itself, or is being merged: the comment tells
+
+
+async def _refuse(keeper: Keeper, forge: Forge, pull: PullRequest, why: str) -> None:
+    text = words.answer(f"label on {pull.head}", pull.author, words.refused(why))
+    with suppress(HostTrouble):
+        await forge.say(keeper.key.repo, pull.number, text, None)
 
 
 def _order(keeper: Keeper, pull: PullRequest) -> Order:

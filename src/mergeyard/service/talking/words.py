@@ -56,13 +56,18 @@ class Told(Struct, frozen=True, kw_only=True):
     batch: tuple[PrNumber, ...] = ()
     """All that are tested with it, itself among them."""
     failed: tuple[Status, ...] = ()
+    page: str = ""
+    """Ours about it, where people find us."""
 
 
 def comment(told: Told) -> str:
     view = told.view
     headline = f"### {HEADLINES[view.stay.state]}"
     place = f" · place {view.position} in the queue for {quoted(view.target)}" if view.position else ""
-    return "\n".join([MARK, headline + place, "", sentence(view), *_details(told), "", f"`{view.why.code}`", ""])
+    details = f" · [details]({told.page})" if told.page else ""
+    return "\n".join(
+        [MARK, headline + place, "", sentence(view), *_details(told), "", f"`{view.why.code}`{details}", ""]
+    )
 
 
 def sentence(view: PullView) -> str:

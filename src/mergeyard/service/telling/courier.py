@@ -67,10 +67,9 @@ class Courier:
         return None if body is None else decode_delivery(body)
 
     async def _send(self, webhook: Webhook, event: str, story: Story) -> Response:
-        letterbox = self.opened(webhook)
+        letterbox, body = self.opened(webhook), contents(webhook, story)
         if webhook.kind is WebhookKind.SLACK:
-            return await self._sender.send(letterbox.url, ALWAYS, slack.message(story))
-        body = payload(story)
+            return await self._sender.send(letterbox.url, ALWAYS, body)
         headers = signed(letterbox.secret, event, self._clock.now(), body)
         return await self._sender.send(letterbox.url, ALWAYS | headers, body)
 
@@ -78,7 +77,9 @@ class Courier:
 decode_delivery = msgspec.json.Decoder(Delivery).decode
 
 
-def payload(story: Story) -> bytes:
+def contents(webhook: Webhook, story: Story) -> bytes:
+    if webhook.kind is WebhookKind.SLACK:
+        return slack.message(story)
     event = story.event
     return msgspec.json.encode({"type": event.type, "timestamp": event.timestamp, "data": event})
 

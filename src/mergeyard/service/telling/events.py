@@ -74,7 +74,7 @@ class Stories:
             target_branch=key.branch,
             state=state,
             reason=record.reason if isinstance(record, QueueChanged) else None,
-            details_url=f"{self._public_url}/queues/{key.repo}/{quote(key.branch)}",
+            details_url=f"{self._public_url}/queues/{key.repo}:{quote(key.branch)}",
         )
         return Story(event, message)
 

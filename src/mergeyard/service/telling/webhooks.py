@@ -1,7 +1,7 @@
 """What operators do with webhooks: create, list, change, delete, test, and send an event again."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from mergeyard.domain.instants import Instant
+from mergeyard.domain.journal import OURSELVES, WebhookChanged, WebhookCreated, WebhookDeleted
 from mergeyard.domain.tokens import Token
 from mergeyard.domain.webhooks import Delivery, Disabled, EventType, Topic, Webhook, WebhookKind, WhyDisabled
 from mergeyard.ports.clock import Clock
@@ -26,6 +27,7 @@ from mergeyard.ports.writes import (
     Write,
 )
 from mergeyard.service.errors import Code, Refused
+from mergeyard.service.journaling import actor_of, noted
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.telling.courier import Courier, Letterbox, decode_delivery
 from mergeyard.service.telling.signing import new_secret
@@ -49,6 +51,10 @@ class Asker(Struct, frozen=True):
 
     token: Token | None = None
     repeat: Repeat | None = None
+
+    @property
+    def actor(self) -> str:
+        return actor_of(self.token)
 
     def sees(self, webhook: Webhook) -> bool:
         """Whoever is limited to some repositories sees webhooks that tell of nothing else."""
@@ -101,7 +107,8 @@ class Webhooks:
         )
         webhook = self._changed(blank, replace(wishes, url=UNSET))
         kept = asker.kept(present(webhook), now)
-        await self._store.commit(_saved(webhook, 1), BeginTelling(webhook.teller), *kept)
+        created = WebhookCreated(at=now, actor=asker.actor, id=name, name=webhook.shown_url)
+        await self._store.commit(_saved(webhook, 1), BeginTelling(webhook.teller), noted(created), *kept)
         return webhook, secret or None
 
     async def update(self, asker: Asker, name: str, wishes: Wishes, present: Present) -> bytes:
@@ -110,19 +117,22 @@ class Webhooks:
         while True:
             stored = await self.find(asker, name)
             changed = self._changed(stored.webhook, wishes)
-            answer = present(changed)
+            answer, now = present(changed), self._clock.now()
             heart = (TakeHeart(changed.teller),) if changed.disabled is None else ()
-            kept = asker.kept(answer, self._clock.now())
+            note = _noted_change(stored.webhook, changed, asker.actor, now)
             try:
-                await self._store.commit(_saved(changed, stored.version + 1), *heart, *kept)
+                await self._store.commit(_saved(changed, stored.version + 1), *heart, note, *asker.kept(answer, now))
             except Outrun:
                 continue
             return answer
 
     async def delete(self, asker: Asker, name: str, answer: bytes) -> None:
         webhook = (await self.find(asker, name)).webhook
-        kept = asker.kept(answer, self._clock.now())
-        await self._store.commit(DropWebhook(name), ForgetTeller(webhook.teller), *kept)
+        now = self._clock.now()
+        deleted = WebhookDeleted(at=now, actor=asker.actor, id=name, name=webhook.shown_url)
+        await self._store.commit(
+            DropWebhook(name), ForgetTeller(webhook.teller), noted(deleted), *asker.kept(answer, now)
+        )
 
     async def find(self, asker: Asker, name: str) -> Stored:
         for stored in await self.all():
@@ -142,9 +152,11 @@ class Webhooks:
         """Unless somebody has changed it meanwhile: then it gets another chance."""
         for stored in await self.all():
             if stored.webhook == webhook:
-                disabled = replace(webhook, disabled=Disabled(self._clock.now(), why, words))
+                now = self._clock.now()
+                disabled = replace(webhook, disabled=Disabled(now, why, words))
+                note = _noted_change(webhook, disabled, OURSELVES, now)
                 with suppress(Outrun):
-                    await self._store.commit(_saved(disabled, stored.version + 1))
+                    await self._store.commit(_saved(disabled, stored.version + 1), note)
 
     def _changed(self, webhook: Webhook, wishes: Wishes) -> Webhook:
         if not isinstance(wishes.url, UnsetType):
@@ -191,3 +203,21 @@ def shown(kind: WebhookKind, url: str) -> str:
 
 def _saved(webhook: Webhook, version: int) -> SaveWebhook:
     return SaveWebhook(WebhookRow(webhook.id, version, msgspec.json.encode(webhook)))
+
+
+def _noted_change(before: Webhook, after: Webhook, actor: str, now: Instant) -> Write:
+    words = ", ".join(_differences(before, after)) or "nothing"
+    return noted(WebhookChanged(at=now, actor=actor, id=after.id, name=after.shown_url, words=words))
+
+
+def _differences(before: Webhook, after: Webhook) -> Iterator[str]:
+    if before.sealed != after.sealed:
+        yield "address"
+    if before.events != after.events:
+        yield "events"
+    if before.topics != after.topics:
+        yield "queues"
+    if before.description != after.description:
+        yield "description"
+    if before.disabled != after.disabled:
+        yield "enabled" if after.disabled is None else f"disabled ({after.disabled.why})"

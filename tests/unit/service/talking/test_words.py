@@ -37,6 +37,11 @@ def test_a_comment_tells_state_reason_and_place():
     )
 
 
+def test_a_comment_leads_to_our_page_about_it():
+    text = words.comment(replace(told(a_yard(prs=1), 1), page=PAGE))
+    assert text.endswith(f"\n\n`waiting_for_checks` · [details]({PAGE})\n")
+
+
 def test_a_comment_names_whom_it_waits_for_and_whom_it_is_tested_with():
     yard = a_yard(prs=2)
     yard.passes(2)

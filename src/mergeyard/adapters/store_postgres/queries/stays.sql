@@ -36,3 +36,17 @@ WHERE queue = :queue AND ticket IN (
     ORDER BY ticket DESC LIMIT :take
 )
 ORDER BY ticket DESC;
+
+-- name: concluded_stays
+-- The stays that ended last, the latest first: found by their ends, because some stay long.
+SELECT body
+FROM (
+    SELECT seq, ticket FROM journal
+    WHERE queue = :queue AND kind = 'PrChanged' AND to_state IN ('merged', 'failed', 'cancelled')
+    ORDER BY seq DESC LIMIT :take
+) AS ends JOIN stays ON stays.queue = :queue AND stays.ticket = ends.ticket
+ORDER BY seq DESC;
+
+-- name: stays_of
+-- All stays of one pull request, the latest first.
+SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC;

@@ -14,12 +14,43 @@ VALUES (
 SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND ticket = :ticket ORDER BY seq DESC;
 
 -- name: figures
--- What happened to pull requests of these queues since then.
-SELECT queue, source, to_state, bisecting, in_state, in_queue, first_run
+-- What happened to pull requests of these queues in this time.
+SELECT queue, at, source, to_state, reason, bisecting, in_state, in_queue, first_run
 FROM journal INDEXED BY journal_of_pull_requests
-WHERE kind = 'PrChanged' AND at >= :since AND queue IN (SELECT value FROM json_each(:queues))
+WHERE kind = 'PrChanged' AND at >= :since AND at < :until AND queue IN (SELECT value FROM json_each(:queues))
 ORDER BY at, seq;
 
 -- name: entries
 -- The journal of a queue behind a place in it, oldest first.
 SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND seq > :after ORDER BY seq LIMIT :take;
+
+-- name: last_change
+-- The entry by which a queue last came into this state out of another one; its settings change in any state.
+SELECT body FROM journal INDEXED BY journal_of_queue_changes
+WHERE queue = :queue AND kind = 'QueueChanged' AND to_state = :to AND source <> :to
+ORDER BY seq DESC LIMIT 1;
+
+-- name: audit
+-- Entries of the whole journal, newest first, each with the queue that it is about.
+SELECT seq, host, owner, name, branch, token, body
+FROM (
+    SELECT seq, queue, token, body
+    FROM journal
+    WHERE seq < :before
+        AND at >= :since AND at < :until
+        AND (:number IS NULL OR number = :number)
+        AND (:actor IS NULL OR actor = :actor)
+        AND (:kind IS NULL OR kind = :kind)
+        AND (
+            (:repos IS NULL AND :branch IS NULL)
+            OR queue IN (
+                SELECT id
+                FROM queues
+                WHERE (:repos IS NULL OR host || '/' || owner || '/' || name IN (SELECT value FROM json_each(:repos)))
+                    AND (:branch IS NULL OR branch = :branch)
+            )
+        )
+    ORDER BY seq DESC
+    LIMIT :take
+) AS found LEFT JOIN queues ON queues.id = found.queue
+ORDER BY seq DESC;

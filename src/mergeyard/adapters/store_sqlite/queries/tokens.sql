@@ -18,3 +18,7 @@ SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at FROM 
 -- name: tokens
 -- All tokens, oldest first; people made them, so there are few.
 SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at FROM tokens ORDER BY created_at, id;
+
+-- name: token_of_id
+-- The token with this id.
+SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at FROM tokens WHERE id = :id;

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from mergeyard.api.names import is_branch, is_owner, is_part_of_a_repository, is_target_branch
+from mergeyard.service.names import is_branch, is_owner, is_part_of_a_repository, is_target_branch
 
 CHARACTERS = "aZ0é-./@{}~^:?*[]\\ \t\n\x7f\x80('\"$%😀"
 WORDS = ["..", "@{", ".lock", "HEAD", "refs/heads/", "mergeyard"]

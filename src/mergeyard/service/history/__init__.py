@@ -1,0 +1,1 @@
+"""What queues did in a time, counted: for everybody who asks how they do."""

@@ -1,0 +1,1 @@
+"""Pages for administrators: tokens, webhooks, hosts and the audit log."""

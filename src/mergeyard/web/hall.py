@@ -1,0 +1,46 @@
+"""The hall that every page is reached through: who visits, what they may see, and how a page is drawn."""
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from mergeyard.domain.repositories import QueueKey
+from mergeyard.domain.tokens import Scope
+from mergeyard.service.service import Service
+from mergeyard.service.yard import queue_not_found
+from mergeyard.web import addresses, drawing, visiting
+from mergeyard.web.visiting import Visitor
+
+
+class Hall:
+    def __init__(self, service: Service, elsewhere: str | None = None, *, over_tls: bool = False) -> None:
+        """`elsewhere` is where people may sign in instead, if there is such a place; `over_tls`: browsers reach us that
+        way, and keep what they get for nothing else."""
+        self.service = service
+        self.elsewhere = elsewhere
+        self.over_tls = over_tls
+
+    async def visitor(self, request: Request, scope: Scope = Scope.READ) -> Visitor:
+        visitor = await visiting.visitor(request, self.service.sessions)
+        visitor.must(scope)
+        return visitor
+
+    def queue(self, visitor: Visitor, name: str) -> QueueKey:
+        """The queue of this name, if the visitor may see its repository."""
+        named = addresses.queue_named(name)
+        key = QueueKey(self.service.sites.repo(named.repo), named.branch)
+        if not visitor.token.sees(key.repo):
+            raise queue_not_found(key)
+        return key
+
+    def page(self, request: Request, template: str, visitor: Visitor | None = None, **context: object) -> HTMLResponse:
+        return self.answer(request, template, 200, visitor=visitor, **context)
+
+    def answer(self, request: Request, template: str, status: int, **context: object) -> HTMLResponse:
+        here, now = addresses.here(request.scope), self.service.clock.now()
+        return HTMLResponse(drawing.draw(template, path=request.url.path, here=here, now=now, **context), status)
+
+    def done(self, request: Request, words: str, there: str) -> Response:
+        """After an action: whoever stays on the page is told there, and everybody else is led on."""
+        if "hx-request" in request.headers:
+            return self.page(request, "said.html", words=words)
+        return RedirectResponse(there, 303)

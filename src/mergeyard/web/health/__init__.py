@@ -1,0 +1,1 @@
+"""The health page: how queues did, in charts and numbers."""

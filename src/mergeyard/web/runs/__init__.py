@@ -1,0 +1,1 @@
+"""The pages of runs, and of what checks wrote in them."""

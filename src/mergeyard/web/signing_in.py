@@ -1,0 +1,61 @@
+"""Signing in with an API token, and out again."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from mergeyard.service.errors import Refused
+from mergeyard.web import visiting
+from mergeyard.web.forms import filled_in, filled_in_by
+from mergeyard.web.hall import Hall
+
+UNKNOWN = "This token is unknown, revoked or expired. Check that you copied all of it, or ask for another."
+
+
+class SigningIn:
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
+
+    def routes(self) -> Sequence[Route]:
+        return (
+            Route("/sign-in", self.ask, methods=["GET"]),
+            Route("/sign-in", self.sign_in, methods=["POST"]),
+            Route("/sign-out", self.sign_out, methods=["POST"]),
+        )
+
+    async def ask(self, request: Request) -> Response:
+        there = local(request.query_params.get("next", "/"))
+        return self._hall.page(request, "sign_in.html", there=there, elsewhere=self._hall.elsewhere)
+
+    async def sign_in(self, request: Request) -> Response:
+        form = await filled_in(request)
+        there = local(form.get("next"))
+        try:
+            secret = await self._hall.service.sessions.sign_in(form.get("token").encode())
+        except Refused as refused:
+            return self._not_in(request, 403, there, refused.detail)
+        if secret is None:
+            return self._not_in(request, 401, there, UNKNOWN)
+        response = RedirectResponse(there, 303)
+        visiting.welcome(response, secret, over_tls=self._hall.over_tls)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """Whoever is signed in may leave, whatever else they may do."""
+        await filled_in_by(await visiting.visitor(request, self._hall.service.sessions), request)
+        await self._hall.service.sessions.sign_out(request.cookies[visiting.COOKIE].encode())
+        response = RedirectResponse("/sign-in", 303)
+        visiting.farewell(response)
+        return response
+
+    def _not_in(self, request: Request, status: int, there: str, trouble: str) -> Response:
+        context = {"visitor": None, "there": there, "elsewhere": self._hall.elsewhere, "trouble": trouble}
+        return self._hall.answer(request, "sign_in.html", status, **context)
+
+
+def local(address: str) -> str:
+    """A page of ours, or the first one: nobody is led elsewhere by a link to us."""
+    inside = address.startswith("/") and not address.startswith(("//", "/\\"))
+    return address if inside and address.isprintable() else "/"

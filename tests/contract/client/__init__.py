@@ -1,0 +1,1 @@
+"""The client against the server: it asks everything, and understands every answer."""

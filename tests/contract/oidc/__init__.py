@@ -1,0 +1,1 @@
+"""The adapter for OpenID providers, against one that really signs."""

@@ -1,0 +1,289 @@
+"""The page of a pull request: where it stands, why, what it needs, and all that happened to it."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.states import QueueState
+from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.targets import ALL, named
+from mergeyard.domain.tokens import Scope
+from mergeyard.ports.writes import AppendEntries, EntryRow
+from mergeyard.service.shelving import encode
+from mergeyard.service.submissions import Wish
+from mergeyard.web.pulls.timeline import MOST_MOMENTS
+from tests.support.asynchronous import asynchronous
+from tests.support.browsing import Page, a_stranger, a_visitor
+from tests.support.scenario import KEY, MINUTE, REPO, SECOND, Scenario, Stage, a_scenario
+
+PULL_1 = "/pulls/git.local/acme/app/1"
+STABLE = QueueKey(REPO, "stable")
+UNHURRIED = Stage(look_every=60 * MINUTE)
+HOSTILE = "<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>\"'"
+
+
+def state(page: Page) -> str:
+    return page.one("h2#now").text
+
+
+def actions(page: Page) -> list[str]:
+    return [form["action"] for form in page.all("form") if form["action"].startswith("/actions/")]
+
+
+@asynchronous
+async def test_one_under_test_says_what_it_waits_for_and_what_it_went_through(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        page = await visitor.get("/pulls/git.local/acme/app/2")
+        assert (page.status, page.title) == (200, "#2 Change 2 · Mergeyard")
+        assert state(page) == "passed"
+        assert "It waits for the pull requests ahead of it." in page.one(".why").text
+        assert "/pulls/git.local/acme/app/1?branch=main" in page.links()
+        assert "2 of 2 in the queue" in page.text
+        assert "by ada" in page.text
+        stations = [(each.text, each["class"]) for each in page.one("ol.journey").all("li")]
+        assert ("Passed", "here") in stations
+        assert [each.one(".state").text for each in page.one("ol.timeline").all("li")] == [
+            "passed",
+            "testing",
+            "waiting",
+            "not ready",
+        ]
+        (run,) = page.one("ol.runs").all("li.card")
+        assert "It tests #2 as it would merge, upon #1." in run.text
+        assert "passed unit" in run.text
+        assert page.one("#live")["hx-get"] == "/pulls/git.local/acme/app/2?branch=main"
+        assert page.one("#live")["data-live"] == "/live/git.local/acme/app:main"
+
+
+@asynchronous
+async def test_somebody_who_is_called_as_we_are_is_not_taken_for_the_queue(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.service.submissions.cancel(replace(scenario.errand(1), actor="mergeyard#0123"))
+        timeline = (await visitor.get(PULL_1)).one("ol.timeline").all("li")
+        assert [each.all("bdi")[-1].text for each in timeline] == ["mergeyard", "the queue", "the queue", "ada"]
+
+
+@asynchronous
+async def test_one_that_failed_shows_the_failed_checks_first_and_what_to_do(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        tip = scenario.run_of(1).tip
+        said = Status(
+            context="unit",
+            state=StatusState.FAILURE,
+            at=scenario.clock.now(),
+            url="https://ci.example/7",
+            description="3 red",
+        )
+        await scenario.service.statuses.report(REPO, tip, said)
+        await scenario.rest()
+        await scenario.judges(1)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "failed"
+        blame = page.one("section.blame")
+        assert "failed unit" in blame.text
+        assert "3 red" in blame.text
+        (link,) = [each for each in blame.all("a") if each["href"] == "https://ci.example/7"]
+        assert link["rel"] == "noopener noreferrer"
+        assert "submit it again" in blame.text
+        assert actions(page) == ["/actions/submit"]
+
+
+@asynchronous
+async def test_one_that_is_not_ready_has_a_checklist_with_advice(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1)
+        scenario.set_pull(1, draft=True)
+        await scenario.submit(1)
+        await scenario.update(state=QueueState.PAUSED)
+        page = await visitor.get(PULL_1)
+        marks = [(each["class"], each.text) for each in page.one("ul.checklist").all("li")]
+        assert ("met", "met: Points at main") in marks
+        assert ("missing", "missing: Is a draft Mark it as ready for review.") in marks
+        assert any(words.startswith("missing: The queue is paused") for _, words in marks)
+        assert "nobody knows when it merges" in page.text
+
+
+@asynchronous
+async def test_when_it_will_merge_is_told_once_a_run_was_green(tmp_path: Path):
+    async with a_scenario(tmp_path, stage=UNHURRIED) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.time_passes(10 * MINUTE)
+        await scenario.passes(1)
+        await scenario.submit(2)
+        page = await visitor.get("/pulls/git.local/acme/app/2")
+        assert "Merges in about 10 min, usually by " in page.one("p.expected").text
+        assert "usually 10 min" in page.text
+        merged = await visitor.get(PULL_1)
+        assert state(merged) == "merged"
+        assert f"Merged as {scenario.origin.tip('main')[:8]}" in merged.text
+        assert actions(merged) == []
+
+
+@asynchronous
+async def test_targets_are_shown_with_those_who_share_them(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1, 2, 3, 4)
+        await scenario.set_targets(1, named("app", *(f"t{number:03}" for number in range(60))))
+        await scenario.set_targets(2, named("app"))
+        await scenario.set_targets(3, named("docs"))
+        await scenario.set_targets(4, ALL)
+        await scenario.submit(1, 2, 3, 4)
+        page = await visitor.get(PULL_1)
+        assert len(page.one("ul.targets").all("li")) == 50
+        assert "… and 11 more" in page.text
+        assert [each.one("a").text for each in page.one("ul.neighbours").all("li")] == ["#2", "#4"]
+        alone = await visitor.get("/pulls/git.local/acme/app/3")
+        assert [each.one("a").text for each in alone.one("ul.neighbours").all("li")] == ["#4"]
+        assert "It impacts ALL" in (await visitor.get("/pulls/git.local/acme/app/4")).text
+
+
+@asynchronous
+async def test_actions_are_those_that_can_be_done_now_by_whoever_may(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        async with a_visitor(scenario, Scope.SUBMIT) as visitor:
+            page = await visitor.get(PULL_1)
+            assert actions(page) == ["/actions/restart", "/actions/cancel", "/actions/priority"]
+            urgent = next(button for button in page.all("button[name=priority]") if button["value"] == "urgent")
+            assert "disabled" in urgent.attributes
+            fields = {each["name"]: each["value"] for each in page.all("form[action=/actions/cancel]")[0].all("input")}
+            assert (await visitor.post("/actions/cancel", **fields | {"csrf": "wrong"})).status == 400
+            assert (await scenario.stay(1)).state == "testing"
+            done = await visitor.post("/actions/cancel", **fields)
+            assert (done.status, done.location) == (303, "/pulls/git.local/acme/app/1?branch=main")
+            assert state(await visitor.get(PULL_1)) == "cancelled"
+        async with a_visitor(scenario) as onlooker:
+            page = await onlooker.get(PULL_1)
+            assert actions(page) == []
+            assert "Your token may only look" in page.text
+
+
+@asynchronous
+async def test_every_stay_can_be_read_and_the_latest_is_shown_first(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+        await scenario.submit(1)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "testing"
+        (latest, first) = [each["href"] for each in page.one("ol.stays").all("a")]
+        assert latest == "/pulls/git.local/acme/app/1?branch=main"
+        old = await visitor.get(first)
+        assert state(old) == "cancelled"
+        assert "This is an earlier stay." in old.text
+        assert actions(old) == []
+        assert old.one("#live")["hx-get"] == first
+        assert state(await visitor.get(f"{latest}&stay=999")) == "testing"
+
+
+@asynchronous
+async def test_without_a_branch_the_queue_that_has_it_is_found(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as visitor:
+        scenario.origin.branch("stable", upon="main")
+        await scenario.create_queue(key=STABLE)
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+        assert "acme/app main" in (await visitor.get(PULL_1)).one("nav.crumbs").text
+        scenario.set_pull(1, base="stable")
+        await scenario.time_passes(SECOND)
+        await scenario.service.submissions.submit(scenario.errand(1, STABLE), Wish())
+        await scenario.rest()
+        assert "acme/app stable" in (await visitor.get(PULL_1)).one("nav.crumbs").text
+        await scenario.service.submissions.cancel(scenario.errand(1, STABLE))
+        assert "acme/app stable" in (await visitor.get(PULL_1)).one("nav.crumbs").text
+        assert "acme/app main" in (await visitor.get(f"{PULL_1}?branch=main")).one("nav.crumbs").text
+
+
+@asynchronous
+async def test_one_that_was_never_submitted_can_be_submitted_here(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        page = await visitor.get(PULL_1)
+        assert (page.status, page.one("h1").text) == (404, "#1 was never submitted")
+        fields = {each["name"]: each["value"] for each in page.one("form[action=/actions/submit]").all("input")}
+        assert (await visitor.post("/actions/submit", **fields)).status == 303
+        assert (await visitor.get(PULL_1)).status == 200
+
+
+@asynchronous
+async def test_what_is_no_pull_request_of_the_visitors_does_not_exist(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        async with a_visitor(scenario, repos=(Repo("git.local", "acme", "other"),)) as other:
+            hidden = await other.get(PULL_1)
+            unknown = await other.get("/pulls/git.local/acme/nothing/1")
+            assert hidden.status == unknown.status == 404
+            assert "Change 1" not in hidden.html
+            assert (await other.get(f"{PULL_1}?branch=main")).status == 404
+        async with a_visitor(scenario) as visitor:
+            for odd in ("0", "-1", "1.5", "x", "9" * 5000, "2147483648", "%00", "\N{ARABIC-INDIC DIGIT ONE}"):
+                assert (await visitor.get(f"/pulls/git.local/acme/app/{odd}")).status == 404
+            assert (await visitor.get(f"{PULL_1}?branch=nothing")).status == 404
+            anew = await visitor.get(f"{PULL_1}?branch=nothing", **{"hx-request": "true"})
+            assert (anew.status, anew.headers["hx-retarget"]) == (404, "#said")
+            assert (await visitor.get("/pulls/1")).status == 404
+        async with a_stranger(scenario.service) as stranger:
+            assert (await stranger.get(PULL_1)).location == "/sign-in?next=%2Fpulls%2Fgit.local%2Facme%2Fapp%2F1"
+
+
+@asynchronous
+async def test_the_words_of_others_are_text_and_nothing_else(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1)
+        scenario.set_pull(1, title=HOSTILE, author=HOSTILE, branch=HOSTILE)
+        await scenario.submit(1)
+        await _say(scenario, url="javascript:alert(3)", description=HOSTILE)
+        page = await visitor.get(PULL_1)
+        assert page.one("h1").one("bdi").text == HOSTILE
+        assert not page.all("img[onerror]")
+        assert all(script["src"].startswith("/static/") for script in page.all("script"))
+        assert not [link for link in page.links() if link.startswith("javascript")]
+        assert "style=" not in page.html
+
+
+async def _say(scenario: Scenario, *, url: str, description: str) -> None:
+    said = Status(context="unit", state=StatusState.PENDING, at=scenario.clock.now(), url=url, description=description)
+    await scenario.service.statuses.report(REPO, scenario.run_of(1).tip, said)
+    await scenario.rest()
+
+
+@asynchronous
+async def test_a_long_timeline_is_shown_part_by_part(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        ticket = (await scenario.stay(1)).ticket
+        (entry, *_) = await scenario.service.listing.timeline(KEY, ticket)
+        again = EntryRow(
+            queue=scenario.keeper.id,
+            at=entry.at,
+            kind="PrChanged",
+            actor="x",
+            token=None,
+            ticket=ticket,
+            body=encode(entry),
+        )
+        await scenario.store.commit(AppendEntries((again,) * 2 * MOST_MOMENTS))
+        latest = await visitor.get(PULL_1)
+        assert len(latest.one("ol.timeline").all("li")) == MOST_MOMENTS
+        (further,) = [link for link in latest.all("a") if link.text == f"{MOST_MOMENTS + 3} earlier entries"]
+        earlier = await visitor.get(further["href"])
+        assert "See the latest" in earlier.text
+        (further,) = [link for link in earlier.all("a") if link.text == "3 earlier entries"]
+        first = await visitor.get(further["href"])
+        assert len(first.one("ol.timeline").all("li")) == 3
+        assert "earlier entries" not in first.text

@@ -1,0 +1,124 @@
+"""Tokens are made and taken back by administrators, and a secret is shown once."""
+
+from pathlib import Path
+
+from mergeyard.domain.tokens import Scope, Token
+from tests.support.asynchronous import asynchronous
+from tests.support.browsing import Page, a_stranger, a_visitor
+from tests.support.scenario import REPO, Scenario, a_scenario
+
+PAGE = "/administration/tokens"
+HOSTILE = "<script>alert(1)</script>"
+
+
+async def token_of(scenario: Scenario, name: str) -> Token:
+    (found,) = [token for token in await scenario.service.tokens.all() if token.name == name]
+    return found
+
+
+def row_of(page: Page, name: str) -> str:
+    (row,) = [row.text for row in page.all("tr") if row.all("bdi") and row.all("bdi")[0].text == name]
+    return row
+
+
+@asynchronous
+async def test_an_administrator_is_led_to_the_tokens_and_sees_all_of_them(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+        assert (await visitor.get("/administration")).location == PAGE
+        await scenario.service.tokens.create(HOSTILE, {Scope.STATUS}, [REPO], 86_400_000)
+        page = await visitor.get(PAGE)
+        assert (page.status, page.one("h1").text) == (200, "Tokens")
+        assert "admin" in row_of(page, "ada")
+        assert "yours" in row_of(page, "ada")
+        assert "status git.local/acme/app just now 2023-11-15 valid" in row_of(page, HOSTILE)
+        assert HOSTILE not in page.html
+
+
+@asynchronous
+async def test_a_token_is_made_and_its_secret_shown_once(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+        made = await visitor.post(
+            PAGE, name="ci", scope=["read", "status"], repos="git.local/acme/app", lifetime="7 days"
+        )
+        assert made.status == 200
+        secret = made.one(".secret").one("code").text
+        token = await scenario.service.tokens.holder(secret.encode())
+        assert token is not None
+        assert (token.name, token.scopes, token.repos) == ("ci", {Scope.READ, Scope.STATUS}, {REPO})
+        assert token.expires_at == scenario.clock.now() + 7 * 86_400_000
+        assert made.headers["cache-control"] == "no-store"
+        assert secret not in (await visitor.get(PAGE)).html
+        assert secret not in (await visitor.get("/administration/audit")).html
+
+
+@asynchronous
+async def test_what_cannot_be_made_is_said_and_nothing_typed_is_lost(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+        for fields, words in (
+            ({"name": "a#b", "scope": "read", "lifetime": "never"}, "no #"),
+            ({"name": "ci", "scope": "nonsense", "lifetime": "never"}, "choose at least one"),
+            ({"name": "ci", "scope": "read", "lifetime": "for ever"}, "Choose from the list"),
+            ({"name": "ci", "scope": "read", "lifetime": "never", "repos": "app"}, "host/owner/name"),
+            ({"name": "ci", "scope": "read", "lifetime": "never", "repos": "x.example/a/b"}, "not configured"),
+            ({"name": "ci", "scope": "read", "lifetime": "never", "repos": "git.local/a/b:main"}, "not branches"),
+        ):
+            page = await visitor.post(PAGE, **fields)
+            assert page.status == 400
+            assert words in page.one("[role=alert]").text
+            assert page.one("#name")["value"] == fields["name"]
+            assert page.one("#repos").text == fields.get("repos", "")
+        assert len(await scenario.service.tokens.all()) == 1
+
+
+@asynchronous
+async def test_a_token_is_revoked_after_a_question_and_whoever_used_it_is_out(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path) as scenario,
+        a_visitor(scenario, Scope.ADMIN) as visitor,
+        a_visitor(scenario, name="bob") as bob,
+    ):
+        there = f"{PAGE}/{(await token_of(scenario, 'bob')).id}/revoke"
+        assert "Revoke “bob”?" in (await visitor.get(there)).text
+        assert (await bob.get("/")).status == 200
+        assert (await visitor.post(there)).location == PAGE
+        assert (await bob.get("/")).location.startswith("/sign-in")
+        assert "revoked" in row_of(await visitor.get(PAGE), "bob")
+        assert "already" in (await visitor.get(there)).text
+        own = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
+        assert "you will be signed out" in (await visitor.get(own)).text
+        assert (await visitor.get(f"{PAGE}/nobody/revoke")).status == 404
+
+
+@asynchronous
+async def test_tokens_are_for_administrators_who_are_not_limited(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path) as scenario,
+        a_visitor(scenario, Scope.PRIORITY) as reader,
+        a_visitor(scenario, Scope.ADMIN, repos=(REPO,), name="limited") as limited,
+        a_stranger(scenario.service) as stranger,
+    ):
+        there = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
+        for visitor, words in ((reader, "lacks the scope “admin”"), (limited, "limited to some repositories")):
+            for answer in (
+                await visitor.get(PAGE),
+                await visitor.post(PAGE, name="x", scope="admin", lifetime="never"),
+                await visitor.get(there),
+                await visitor.post(there),
+            ):
+                assert answer.status == 403
+                assert words in answer.text
+        assert (await stranger.get(PAGE)).location == "/sign-in?next=%2Fadministration%2Ftokens"
+        assert (await limited.get("/administration")).location == "/administration/webhooks"
+        assert PAGE not in (await limited.get("/administration/webhooks")).links()
+        assert {token.name for token in await scenario.service.tokens.all()} == {"ada", "limited"}
+        assert not [token for token in await scenario.service.tokens.all() if token.revoked_at]
+
+
+@asynchronous
+async def test_a_form_from_elsewhere_changes_nothing(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+        there = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
+        forged = await visitor.post(PAGE, name="x", scope="admin", lifetime="never", csrf="guessed")
+        assert (forged.status, (await visitor.post(there, csrf="")).status) == (400, 400)
+        assert len(await scenario.service.tokens.all()) == 1
+        assert (await visitor.get(PAGE)).status == 200
