@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from mergeyard.domain.instants import Instant
+from mergeyard.domain.instants import Instant, later
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.tokens import Scope, Token
+from mergeyard.domain.tokens import LONGEST_GIFT, Scope, Token, VouchedFor
 
 HERE, THERE = Repo("git.local", "acme", "app"), Repo("git.local", "acme", "other")
 TOKEN = Token(id="1", name="ci", digest=b"", created_at=Instant(0))
@@ -40,3 +40,13 @@ def test_a_revoked_token_is_not_valid():
 
 def test_a_token_without_an_end_is_valid():
     assert TOKEN.valid(Instant(10**15))
+
+
+def test_what_a_token_gives_ends_with_it():
+    assert TOKEN.gives_until(Instant(5)) is None
+    assert replace(TOKEN, expires_at=Instant(10)).gives_until(Instant(5)) == Instant(10)
+
+
+def test_what_somebody_gives_who_is_vouched_for_ends_after_a_while():
+    vouched = VouchedFor(id="v", name="ada", digest=b"", created_at=Instant(0))
+    assert vouched.gives_until(Instant(5)) == later(Instant(5), LONGEST_GIFT)
