@@ -90,7 +90,7 @@ ci: ## Test, also what takes long, simulate at length, kill replicas, and test o
 	$(MAKE) test
 	$(MAKE) test-long
 	$(MAKE) simulate WORLDS=5000
-	$(MAKE) chaos KILLS=100
+	$(MAKE) chaos KILLS=60
 	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real forge: none could be built here in $(MINUTES_TO_BUILD) minutes."
 	@if ls .forge/gitea-*/gitea >/dev/null 2>&1; then $(MAKE) test-forge || $(BIN)/pytest -n 0 tests/forge --last-failed; fi
 

@@ -40,13 +40,10 @@ def test_a_queue_at_work_and_all_that_is_in_it(track: Track, visitor: Visitors):
     pages = {
         "queues": "/",
         "API": "/docs",
-        "health of all": "/health",
         "health": track.page("health"),
         "settings": track.page("settings"),
-        "pull request merged": track.pull_page(merged),
         "pull request failed": track.pull_page(failed),
         "pull request testing": track.pull_page(testing[0]),
-        "pull request not ready": track.pull_page(draft),
         "run": f"/runs/{track.pull(testing[0])['testRunId']}",
         "what to do": f"/actions?queue={track.page().removeprefix('/queues/')}&number={waiting}",
         "queue": track.page(),

@@ -44,7 +44,11 @@ def a_story() -> str | None:
 STORIES = tuple(stories())
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.bug)
+EVERY_DAY = BUGS[::4]
+SELDOM = [pytest.param(bug, marks=pytest.mark.long) for bug in BUGS if bug not in EVERY_DAY]
+
+
+@pytest.mark.parametrize("bug", [*EVERY_DAY, *SELDOM], ids=lambda bug: bug.bug)
 def test_a_planted_bug_is_noticed(bug: Planted, record_property: Callable[[str, str], None]):
     with planted(bug):
         killer = who_notices()
@@ -52,5 +56,6 @@ def test_a_planted_bug_is_noticed(bug: Planted, record_property: Callable[[str, 
     record_property("killed_by", killer)
 
 
+@pytest.mark.long
 def test_without_a_planted_bug_nobody_complains():
     assert who_notices() is None

@@ -6,7 +6,7 @@ from tests.replicas.faults import Faults
 from tests.replicas.world import World
 from tests.support.postgres import shared_server
 
-KILLS = 15
+KILLS = 6
 
 
 def test_replicas_that_are_killed_and_stopped_again_and_again_keep_every_promise(tmp_path: Path):

@@ -12,6 +12,7 @@ from tests.support.patience import eventually
 from tests.support.postgres import PostgresServer
 
 
+@pytest.mark.long
 def test_a_database_that_stops_and_starts_under_load_loses_nothing(tmp_path: Path):
     with PostgresServer() as server:
         world = World(tmp_path, server.fresh_database(), seed=1)

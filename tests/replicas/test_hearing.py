@@ -24,6 +24,7 @@ def work_through(queue: Surroundings, *names: str) -> None:
     assert queue.wait_for_end(good, unwanted) == ["merged", "cancelled"]
 
 
+@pytest.mark.long
 def test_a_replica_whose_listening_connection_is_cut_again_and_again_still_follows(install: Install):
     installation = install("api", "worker")
     database = installation.database_url.rpartition("/")[2]

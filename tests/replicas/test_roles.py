@@ -1,10 +1,12 @@
 """A replica that only answers works for nobody, and one that only works answers nobody but those who watch over it."""
 
 import httpx
+import pytest
 
 from tests.replicas.conftest import Install
 
 
+@pytest.mark.long
 def test_a_replica_that_only_answers_leaves_all_work_to_others(install: Install):
     installation = install("api", "worker", "worker")
     answering, *working = installation.replicas

@@ -26,6 +26,7 @@ def prepared(install: Install, tmp_path: Path) -> Installation:
     return installation
 
 
+@pytest.mark.long
 def test_another_replica_goes_on_telling_where_the_first_one_died(install: Install, tmp_path: Path):
     installation, receiver, submitted = prepared(install, tmp_path), Receiver(), Event()
     queue = installation.queue()

@@ -87,6 +87,7 @@ def test_a_landing_that_goes_on_after_another_replica_has_given_it_up_lands_noth
     queue.wait_for("merged", number)
 
 
+@pytest.mark.long
 def test_a_test_branch_that_goes_up_after_its_run_is_over_goes_away_and_tests_nothing(install: Install):
     scene = set_scene(install)
     queue, number = scene.queue, scene.queue.open_pr({"a.txt": "1"})

@@ -140,7 +140,7 @@ async def tokens(config: Path) -> tuple[str, str]:
     store, made = wiring.open_tokens(load(config, {}, {}))
     await store.open()
     try:
-        _, admin = await made.create("operator", {Scope.ADMIN})
+        _, admin = await made.create("stationmaster", {Scope.ADMIN})
         _, author = await made.create("authors", {*DEFAULT_SCOPES, Scope.PRIORITY}, {REPO})
     finally:
         await store.close()
