@@ -6,7 +6,7 @@ from tests.e2e.conftest import Build
 def test_the_bad_one_fails_and_those_behind_it_merge_without_it(build: Build):
     premises = build()
     good, bad, later = (premises.open_pr({name: "1"}) for name in ("a.txt", "bad", "c.txt"))
-    premises.submit(good, bad, later)
+    premises.line_up(good, bad, later)
     assert premises.wait_for_end(good, bad, later) == ["merged", "failed", "merged"]
     assert premises.reason(bad) == "test_run_failed"
     assert set(premises.origin.files("main")) == {"README", "a.txt", "c.txt"}
@@ -26,7 +26,7 @@ def test_nobody_fails_on_a_target_that_is_red_itself_and_the_repair_merges(build
 def test_of_two_that_break_each_other_the_first_merges_and_the_second_fails_naming_it(build: Build):
     premises = build()
     left, right = premises.open_pr({"left": "1"}), premises.open_pr({"right": "1"})
-    premises.submit(left, right)
+    premises.line_up(left, right)
     assert premises.wait_for_end(left, right) == ["merged", "failed"]
     assert f"#{left}" in premises.pull(right)["reason"]["message"]
 
@@ -48,7 +48,7 @@ def test_one_that_came_to_conflict_with_the_target_fails(build: Build):
     premises = build(concurrency=1)
     premises.ci.working = False
     ahead, number = premises.open_pr({"a.txt": "1"}), premises.open_pr({"README": "theirs"})
-    premises.submit(ahead, number)
+    premises.line_up(ahead, number)
     premises.wait_for("testing", ahead)
     premises.wait_for("pending", number)
     premises.origin.commit("main", {"README": "ours"})

@@ -61,7 +61,7 @@ def premises(tmp_path: Path) -> Iterator[Premises]:
 def test_what_passes_merges_and_what_fails_does_not(premises: Premises, checks: Checks):
     checks.let_go()
     good, bad = premises.open_pr({"a.txt": "1"}), premises.open_pr({"bad": "1"})
-    premises.submit(good, bad)
+    premises.line_up(good, bad)
     assert premises.wait_for_end(good, bad) == ["merged", "failed"]
     assert set(premises.origin.files("main")) == {".mergeyard.toml", "a.txt"}
 

@@ -10,7 +10,7 @@ def test_a_cancelled_pr_never_lands_and_those_behind_it_are_tested_without_it(bu
     premises = build()
     premises.ci.working = False
     first, second = premises.open_pr({"a.txt": "1"}), premises.open_pr({"b.txt": "1"})
-    premises.submit(first, second)
+    premises.line_up(first, second)
     premises.wait_for("testing", first, second)
     assert premises.cancel(first)["state"] == "cancelled"
     assert premises.cancel(first)["state"] == "cancelled"
@@ -86,7 +86,7 @@ def test_modes_switch_when_what_is_under_test_has_merged(build: Build):
     premises = build(concurrency=1)
     premises.ci.working = False
     first, second = premises.open_pr({"a.txt": "1"}), premises.open_pr({"b.txt": "1"})
-    premises.submit(first, second)
+    premises.line_up(first, second)
     premises.wait_for("testing", first)
     switching = premises.update_queue(mode="parallel")
     assert (switching["state"], switching["mode"]) == ("SWITCHING_MODES", "parallel")

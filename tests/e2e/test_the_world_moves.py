@@ -19,7 +19,7 @@ def test_whoever_changes_a_pr_under_test_takes_it_out(build: Build, act: str, op
     premises = build()
     premises.ci.working = False
     changed, innocent = premises.open_pr({"a.txt": "1"}), premises.open_pr({"b.txt": "1"})
-    premises.submit(changed, innocent)
+    premises.line_up(changed, innocent)
     premises.wait_for("testing", changed, innocent)
     if reason == "pr_pushed":
         premises.origin.commit("topic-1", {"a.txt": "2"})

@@ -17,7 +17,7 @@ def work_through(queue: Surroundings, *names: str) -> None:
     """Everything that one replica takes in and another must learn of: a submission, statuses, a cancellation."""
     queue.ci.working = False
     good, unwanted = (queue.open_pr({f"{name}.txt": "1"}) for name in names)
-    queue.submit(good, unwanted)
+    queue.line_up(good, unwanted)
     queue.wait_for("testing", good, unwanted)
     queue.cancel(unwanted)
     queue.ci.working = True
