@@ -4,6 +4,7 @@ Whatever it does then changes nothing, neither at the host nor in the store.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -56,6 +57,11 @@ def set_scene(install: Install) -> Scene:
     return Scene(first, held, installation, queue)
 
 
+def without_guesses(pull: dict[str, Any]) -> dict[str, Any]:
+    """When it will merge is guessed anew with every moment that passes."""
+    return {name: value for name, value in pull.items() if not name.startswith("estimated")}
+
+
 def test_a_landing_that_goes_on_after_another_replica_has_landed_it_lands_nothing(install: Install):
     scene = set_scene(install)
     queue, number = scene.queue, scene.queue.open_pr({"a.txt": "1"})
@@ -79,10 +85,10 @@ def test_a_landing_that_goes_on_after_another_replica_has_given_it_up_lands_noth
     queue.origin.commit("main", {"outside.txt": "1"})
     queue.eventually(lambda: "target_branch_moved" in queue.reasons(number))
     queue.wait_for("testing", number)
-    moved, told = scene.refs_moved_by_service(), queue.pull(number)
+    moved, told = scene.refs_moved_by_service(), without_guesses(queue.pull(number))
     scene.let_first_push()
     scene.wake_first()
-    assert (scene.refs_moved_by_service(), queue.pull(number)) == (moved, told)
+    assert (scene.refs_moved_by_service(), without_guesses(queue.pull(number))) == (moved, told)
     queue.ci.working = True
     queue.wait_for("merged", number)
 
