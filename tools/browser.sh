@@ -15,4 +15,4 @@ if ! command -v apt-get >/dev/null; then
 fi
 echo "Installing Chromium ..."
 apt-get update --quiet=2
-DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends chromium >/dev/null
+DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends chromium fonts-dejavu-core >/dev/null
