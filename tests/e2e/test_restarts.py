@@ -41,7 +41,7 @@ def test_killed_while_a_test_branch_is_pushed(build: Build, moment: Moment, fate
     premises = build()
     good, bad = premises.open_pr({"a.txt": "1"}), premises.open_pr({"bad": "1"})
     trapped = {"moment": moment, "fate": fate, "ref": TEST_BRANCHES, "old": NOTHING}
-    premises.line_up(good, bad)
+    premises.submit(good, bad)
     die_and_rise(premises, **trapped)
     assert premises.wait_for_end(good, bad) == ["merged", "failed"]
 
