@@ -25,6 +25,10 @@ SOMETIMES = {"usedDefaultPriorityName", "impactedTargets", "impactedTargetsForTe
 Answer = dict[str, Any]
 
 
+REQUESTS = {name: json.encode(example.request).decode() for name, example in EXAMPLES.items()}
+"""As they are printed, whatever others do with the examples meanwhile."""
+
+
 class Reader:
     """Somebody who sends the examples of the page, with the names that things have on their own server."""
 
@@ -38,7 +42,7 @@ class Reader:
         self._client.close()
 
     def send(self, endpoint: str) -> Answer:
-        text = json.encode(EXAMPLES[endpoint].request).decode()
+        text = REQUESTS[endpoint]
         for printed, own in self.names.items():
             text = text.replace(printed, own)
         response = self._client.post(endpoint, content=text, headers={"content-type": "application/json"})
