@@ -25,10 +25,6 @@ SOMETIMES = {"usedDefaultPriorityName", "impactedTargets", "impactedTargetsForTe
 Answer = dict[str, Any]
 
 
-REQUESTS = {name: json.encode(example.request).decode() for name, example in EXAMPLES.items()}
-"""As they are printed, whatever others do with the examples meanwhile."""
-
-
 class Reader:
     """Somebody who sends the examples of the page, with the names that things have on their own server."""
 
@@ -42,7 +38,7 @@ class Reader:
         self._client.close()
 
     def send(self, endpoint: str) -> Answer:
-        text = REQUESTS[endpoint]
+        text = json.encode(EXAMPLES[endpoint].request).decode()
         for printed, own in self.names.items():
             text = text.replace(printed, own)
         response = self._client.post(endpoint, content=text, headers={"content-type": "application/json"})

@@ -1,6 +1,7 @@
 """Whatever the OpenAPI document allows, and much that it does not, is sent to a busy queue; every answer fits it."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from json import dumps
 from typing import Any, cast
 
@@ -113,6 +114,7 @@ def _name_what_is_there(case: Case[Any], desk: Desk) -> None:
     """Random names lead nowhere: good ones are exchanged for those of our queue."""
     if not isinstance(case.body, dict):
         return
+    case.body = deepcopy(case.body)  # an example is the very object that others read
     members = cast(dict[str, Any], case.body)
     if _is_good(members.get("repo"), *REPOSITORY):
         members["repo"] = REPOSITORY
