@@ -17,7 +17,8 @@ SECRET_WORDS = {"token", "secret", "password", "authorization"}
 TOKEN = re.compile(r"my_[0-9A-Za-z]{16,}")
 """Shorter than a whole token, so that one cut short is hidden too; longer than a name in our code."""
 CREDENTIALS = re.compile(r"://[^\s/@]+@")
-CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""Also those that turn the direction of writing around, or are not seen at all."""
 WITH_LINES = {"exception", "stack"}
 TALKATIVE_LOGGERS = ("httpx", "httpcore")
 """They tell of every request that we send."""
@@ -122,7 +123,12 @@ def promises_secret(name: object) -> bool:
 
 def escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """A title that somebody wrote can neither colour a terminal nor pretend to be a line of the log."""
-    return {name: value if name in WITH_LINES else escaped(value) for name, value in event.items()}
+    return {name: indented(value) if name in WITH_LINES else escaped(value) for name, value in event.items()}
+
+
+def indented(lines: object) -> object:
+    """What was raised has lines, and may quote what somebody wrote: none of them begins like a line of the log."""
+    return "\n".join(f"    {escaped(line)}" for line in lines.split("\n")) if isinstance(lines, str) else lines
 
 
 def escaped(value: object) -> object:

@@ -72,6 +72,12 @@ def head_too_slow() -> ApiError:
     return ApiError(Code.REQUEST_TIMEOUT, "The headers did not come in time: send the request again, all at once.")
 
 
+def too_many_connections() -> ApiError:
+    return ApiError(
+        Code.RATE_LIMITED, "Too many connections are open: close those you do not need, and ask again soon."
+    )
+
+
 def refuse_other_media(head: Head) -> None:
     media = head.get(b"content-type").partition(b";")[0].strip().lower()
     if media != b"application/json" or b"content-type" in head.doubled:

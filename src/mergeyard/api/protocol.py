@@ -1,109 +1,256 @@
 """Speaks HTTP below the application: what never becomes a request is refused in the same shape as all the rest."""
 
 import asyncio
-from http import HTTPStatus
 from secrets import token_hex
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from mergeyard.api import head
 from mergeyard.api.errors import ApiError, misfit
-from mergeyard.api.head import ADDRESS_BYTES, HEADER_BYTES, address_too_long, head_too_slow, headers_too_large
-from mergeyard.api.reply import Reply, refusal
+from mergeyard.api.head import ADDRESS_BYTES, HEADER_BYTES
+from mergeyard.api.patience import Deadline, Taking
+from mergeyard.api.reply import refusal, written
 
 LINGERING_SECONDS = 1.0
 LINGERING_BYTES = 1024 * 1024
 """What is still read after a refusal, so that the client reads the answer and not a reset."""
+VERSIONS = ("1.1", "1.0")
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's own, with a limit on what stands above the body."""
+    """uvicorn's own, with limits: on what is no body, on how long a client takes, and on how many there are."""
 
-    refused: ApiError | None = None
-    above: int | None = None
-    """Bytes received of a head that is not complete yet."""
-    lingering: int | None = None
-    """Bytes received since the connection was given up."""
     head_seconds: float = 30.0
     """So long a client may take to the end of its headers; one that never began is not answered."""
-    too_slow: asyncio.TimerHandle | None = None
+    rest_seconds: float = 10.0
+    """And to the end of a body that nobody wanted."""
+    taking_seconds: float = 20.0
+    """So often it is looked whether a client takes the answer."""
+    most_connections: int = 2048
+
+    in_head = in_body = False
+    """Of the request that is being received, if one has begun."""
+    overhead = 0
+    """Bytes received since the last that led to anything."""
+    has_led_on = False
+    trailing = 0
+    """Bytes of headers that follow the body."""
+    refused: ApiError | None = None
+    put_off: ApiError | None = None
+    """Told when all who asked before are answered."""
+    lingering: int | None = None
+    """Bytes received since the connection was given up."""
+    answering: RequestResponseCycle | None = None
+
+    # The line
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        self._await_head()
+        self.head_due = Deadline(self.loop, self.head_seconds, self._head_did_not_come)
+        self.rest_due = Deadline(self.loop, self.rest_seconds, self._close)
+        self.taking = Taking(self.loop, self.taking_seconds, transport)
+        self.head_due.begin()
+        if len(self.connections) > self.most_connections:
+            self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_is_there()
+        for waiting in (self.head_due, self.rest_due, self.taking):
+            waiting.end()
+        if self.answering is not None and not self.answering.response_complete:
+            self.answering.disconnected = True
+            self.answering.message_event.set()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.taking.watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._close()
 
     def data_received(self, data: bytes) -> None:
         if self.lingering is not None:
             self._linger(len(data))
             return
-        super().data_received(data)
-        if self.above is None or self.lingering is not None:
+        self._unset_keepalive_if_required()
+        self.has_led_on = False
+        self.overhead += len(data)
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            self._refuse(self.refused or misfit("", "this is not how HTTP is spoken"))
             return
-        self.above += len(data)
-        self._await_head()
-        if self.above > ADDRESS_BYTES + HEADER_BYTES:
-            self.refused = headers_too_large()
-            self.send_400_response("The headers are too large.")
+        if self.has_led_on:
+            self.overhead = 0
+        elif self.overhead > ADDRESS_BYTES + HEADER_BYTES:
+            self._refuse(head.headers_too_large())
+            return
+        if self.in_head or self._owes_a_request:
+            self.head_due.begin()
+
+    def _parse(self, data: bytes) -> None:
+        """Nobody changes to another protocol here: who wishes to is read as if they had not said so."""
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as wish:
+                plain = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] != b"upgrade")
+                asked = (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+                data = b"%b %b HTTP/%b\r\n" % asked + plain + b"\r\n" + data[wish.args[0] :]
+            else:
+                return
+
+    # What the parser finds
 
     def on_message_begin(self) -> None:
-        self.above = 0
+        self.in_head = True
+        self.trailing = 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > ADDRESS_BYTES:
-            self.refused = address_too_long()
-            raise self.refused
+            self._stop(head.address_too_long())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """What follows the body means nothing: it comes after all was decided."""
+        if self.in_head:
+            super().on_header(name, value)
+            return
+        self.trailing += len(name) + len(value)
+        if self.trailing > HEADER_BYTES:
+            self._stop(head.headers_too_large())
 
     def on_headers_complete(self) -> None:
-        self.above = None
-        self._head_is_there()
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            return
+        self._refuse_too_much()
+        self._refuse_other_framing()
         super().on_headers_complete()
+        self.in_head, self.in_body, self.has_led_on = False, True, True
+        self.head_due.end()
 
-    def send_400_response(self, msg: str) -> None:
-        """Called for whatever the parser refuses, also because a method above raised."""
-        refused = self.refused or misfit("", msg.rstrip("."))
-        self.transport.write(_written(refusal(refused, request_id := token_hex(16)), request_id))
+    def on_body(self, body: bytes) -> None:
+        self.has_led_on = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self.in_body:
+            self.in_body = False
+            self.rest_due.end()
+            super().on_message_complete()
+
+    def _refuse_too_much(self) -> None:
+        if self.overhead <= HEADER_BYTES:
+            return
+        if sum(len(name) + len(value) + 4 for name, value in self.headers) > HEADER_BYTES:
+            self._stop(head.headers_too_large())
+
+    def _refuse_other_framing(self) -> None:
+        version = self.parser.get_http_version()
+        if self.parser.get_method() == b"CONNECT":
+            self._stop(misfit("", "this server leads nowhere else"))
+        if version not in VERSIONS:
+            self._stop(misfit("", "this server speaks HTTP/1.1"))
+        if b"transfer-encoding" in dict(self.headers):
+            encodings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+            if encodings != [b"chunked"] or version == "1.0":
+                self._stop(misfit("", "the only Transfer-Encoding is chunked, in HTTP/1.1"))
+
+    def _stop(self, refused: ApiError) -> None:
+        """The parser ends when it is raised, and tells nobody what it was."""
+        self.refused = refused
+        raise refused
+
+    # Answers, in the order of the questions
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self.answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        was_last = not self.pipeline
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self.taking.watch()
+        elif was_last and self.put_off is not None:
+            self._tell(self.put_off)
+        elif was_last and self.in_body:
+            self.rest_due.begin()
+
+    def _refuse(self, refused: ApiError) -> None:
+        self.lingering = 0
+        self.head_due.end()
+        if self.in_body and self.answering is self.cycle:
+            self._refuse_instead_of_answering(refused)
+            return
+        if self.in_body:
+            self.pipeline.popleft()
+        if self.answering is None or self.answering.response_complete:
+            self._tell(refused)
+        else:
+            self.put_off = refused
+
+    def _refuse_instead_of_answering(self, refused: ApiError) -> None:
+        """Unless the answer is on its way already."""
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        if self.cycle.response_started:
+            self._give_up()
+        else:
+            self._tell(refused)
+
+    def _tell(self, refused: ApiError) -> None:
+        self.transport.write(written(refusal(refused, request_id := token_hex(16)), request_id))
         self._give_up()
 
-    def _await_head(self) -> None:
-        if self.too_slow is None:
-            self.too_slow = self.loop.call_later(self.head_seconds, self._head_did_not_come)
+    # Those who take too long, and too many of them
 
-    def _head_is_there(self) -> None:
-        if self.too_slow is not None:
-            self.too_slow.cancel()
-            self.too_slow = None
+    @property
+    def _owes_a_request(self) -> bool:
+        return not self.in_body and (self.answering is None or self.answering.response_complete)
 
     def _head_did_not_come(self) -> None:
-        if self.above is None:
-            self.transport.close()
-        elif self.lingering is None:
-            self.refused = head_too_slow()
-            self.send_400_response("The headers did not come in time.")
+        self.head_due.end()
+        if self.in_head:
+            self._refuse(head.head_too_slow())
+        else:
+            self._close()
+
+    @property
+    def _idle_since(self) -> float | None:
+        """None while a request is under way."""
+        if self.head_due.at is not None:
+            return self.head_due.at - self.head_seconds
+        kept = self.timeout_keep_alive_task
+        return None if kept is None else kept.when() - self.timeout_keep_alive
+
+    def _make_room(self) -> None:
+        """Whoever owes us a request for the longest goes; if nobody does, whoever came last."""
+        others = cast(set[Protocol], self.connections) - {self}
+        idle = {other: other._idle_since for other in others if not other.transport.is_closing()}
+        since = {other: at for other, at in idle.items() if at is not None}
+        if since:
+            min(since, key=since.__getitem__).transport.abort()
+        else:
+            self._refuse(head.too_many_connections())
+
+    def _close(self) -> None:
+        self.transport.close()
+        self.taking.watch()
 
     def _give_up(self) -> None:
         self.lingering = 0
-        if self.cycle and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self.loop.call_later(LINGERING_SECONDS, self.transport.close)
+        self.loop.call_later(LINGERING_SECONDS, self.transport.abort)
 
     def _linger(self, received: int) -> None:
         self.lingering = (self.lingering or 0) + received
         if self.lingering > LINGERING_BYTES:
-            self.transport.close()
-
-
-def _written(reply: Reply, request_id: str) -> bytes:
-    return (
-        b"HTTP/1.1 %d %s\r\n" % (reply.status, HTTPStatus(reply.status).phrase.encode())
-        + b"content-type: %s\r\ncontent-length: %d\r\n" % (reply.content_type, len(reply.body))
-        + b"x-request-id: %s\r\nconnection: close\r\n\r\n" % request_id.encode()
-        + reply.body
-    )
+            self.transport.abort()

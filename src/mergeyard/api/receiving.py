@@ -81,7 +81,7 @@ def too_large() -> ApiError:
 
 
 class Reception:
-    def __init__(self, *, seconds: float = 60.0, large_at_once: int = 8, understood_at_once: int = 2) -> None:
+    def __init__(self, *, seconds: float = 60.0, large_at_once: int = 8, understood_at_once: int = 1) -> None:
         self._seconds = seconds
         self._large = asyncio.Semaphore(large_at_once)
         self._understood = asyncio.Semaphore(understood_at_once)

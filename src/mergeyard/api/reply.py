@@ -1,6 +1,7 @@
 """What goes back over the wire, also when a request is refused: status, headers and body in one value."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any
 
 from msgspec import Struct, json
@@ -73,3 +74,16 @@ async def begin(send: Send, reply: Reply, request_id: str) -> None:
         *reply.headers,
     ]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+
+
+def written(reply: Reply, request_id: str) -> bytes:
+    """The last words on a connection, for whom no application answers."""
+    headers = (
+        (b"content-type", reply.content_type),
+        (b"content-length", b"%d" % len(reply.body)),
+        (b"x-request-id", request_id.encode()),
+        *reply.headers,
+        (b"connection", b"close"),
+    )
+    first = b"HTTP/1.1 %d %b\r\n" % (reply.status, HTTPStatus(reply.status).phrase.encode())
+    return first + b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n" + reply.body

@@ -16,8 +16,8 @@ DIGITS = 1_000
 
 # Possessive, and a string without end reaches to the end: one pass, and not one for each of its characters.
 STRING_OR_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
-# Tried only where digits begin, for the same reason.
-MANY_DIGITS = re.compile(rb"(?<![0-9])[0-9]{%d}" % (DIGITS + 1))
+DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
+MANY_DIGITS = b"0" * (DIGITS + 1)
 SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 
@@ -30,7 +30,7 @@ def parse(body: bytes) -> dict[str, Any]:
 
 def _decoded(body: bytes) -> Any:
     _refuse_bombs(body)
-    decoder = CAREFUL_WITH_NUMBERS if len(body) > DIGITS and MANY_DIGITS.search(body) else DECODER
+    decoder = CAREFUL_WITH_NUMBERS if _has_many_digits(body) else DECODER
     try:
         value = decoder.decode(body.decode())
     except ValueError as broken:
@@ -60,6 +60,11 @@ def _refuse_bombs(body: bytes) -> None:
                     return  # Whatever follows the outermost value is refused unread.
             case _:
                 pass
+
+
+def _has_many_digits(body: bytes) -> bool:
+    """Searched as text: an expression takes half a second for 20 MiB, during which nobody else is served."""
+    return len(body) > DIGITS and MANY_DIGITS in body.translate(DIGITS_ALIKE)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

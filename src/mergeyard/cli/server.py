@@ -16,6 +16,7 @@ import uvloop
 
 from mergeyard import logs, wiring
 from mergeyard.api.protocol import Protocol
+from mergeyard.cli import descriptors
 from mergeyard.cli.exits import stop_with
 from mergeyard.cli.occupying import Occupied, alone_in
 from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings
@@ -78,7 +79,7 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
             service.live.end,
             uvicorn.Config(
                 application,  # pyright: ignore[reportArgumentType]
-                http=Protocol,
+                http=_protocol(),
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -96,6 +97,13 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
     finally:
         await service.stop()
         log.info("stopped")
+
+
+def _protocol() -> type[Protocol]:
+    class Bounded(Protocol):
+        most_connections = min(Protocol.most_connections, descriptors.for_connections())
+
+    return Bounded
 
 
 class _Server(uvicorn.Server):

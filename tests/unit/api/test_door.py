@@ -301,6 +301,12 @@ def test_metrics_are_asked_by_query_and_answered_as_text():
     assert yard.calls[1].request.only is None
 
 
+def test_metrics_can_be_asked_of_a_repository_in_groups_within_groups():
+    yard = Yard()
+    get("/v1/getMergeQueueMetrics?repo=acme/tools/app&repoHost=gitlab.com", yard=yard)
+    assert str(yard.calls[0].request.only) == "gitlab.com/acme/tools/app"
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -6,7 +6,7 @@ import pytest
 from msgspec import json
 
 from mergeyard.api.protocol import Protocol
-from tests.support.door import Yard, over_a_socket
+from tests.support.door import PR, SECRET, Yard, over_a_socket
 
 
 class Impatient(Protocol):
@@ -74,3 +74,18 @@ def test_a_connection_that_nobody_speaks_on_ends_without_a_word():
 def test_many_headers_are_refused():
     many = b"".join(b"x-%d: %s\r\n" % (at, b"a" * 100) for at in range(640))
     assert refused(b"GET /healthz HTTP/1.1\r\nconnection: close\r\n" + many + b"\r\n") == (431, "headers_too_large")
+
+
+def test_a_body_is_not_counted_as_the_head_of_the_next_request():
+    """They may come in one piece."""
+    body = json.encode(PR | {"more": "a" * 100_000})
+    above = f"POST /v1/submitPullRequest HTTP/1.1\r\nx-api-token: {SECRET}\r\ncontent-type: application/json\r\n"
+    first = f"{above}content-length: {len(body)}\r\n\r\n".encode() + body
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(first + b"GET /healthz HTTP/1.1\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        writer.write(b"connection: close\r\n\r\n")
+        assert b"HTTP/1.1 200 " in await reader.read()
+
+    over_a_socket(talk, Yard())

@@ -5,6 +5,7 @@ a name that means something else a moment later leads nowhere.
 """
 
 import asyncio
+import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -16,6 +17,8 @@ from mergeyard.ports.sending import AddressRefused, NotSent
 
 LONGEST_URL = 2048
 SECONDS_TO_RESOLVE = 5
+NAME = re.compile(rb"[0-9A-Za-z._:-]+")
+"""What else might be read in two ways, by us and by whoever resolves it."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -50,7 +53,7 @@ class Guard:
             url = URL(text) if len(text) <= LONGEST_URL and text.isprintable() and " " not in text else None
         except InvalidURL:
             url = None
-        if url is None or url.scheme not in PORTS or not url.raw_host or not is_port(url.port):
+        if url is None or url.scheme not in PORTS or not NAME.fullmatch(url.raw_host) or not is_port(url.port):
             raise AddressRefused("This is no address of a web server: give one such as https://ci.example.com/hook.")
         if url.userinfo:
             raise AddressRefused("The address holds a name or password before the @: leave it out.")

@@ -46,10 +46,15 @@ def is_public(address: str) -> bool:
         known = ip_address(address)
     except ValueError:
         return False
-    if isinstance(known, IPv6Address) and known.scope_id is not None:
+    if isinstance(known, IPv6Address) and (known.scope_id is not None or _hides_ipv4(known)):
         return False
     return known.is_global and not _among(known)
 
 
 def _among(address: IPv4Address | IPv6Address) -> bool:
     return any(address.version == network.version and address in network for network in NOT_PUBLIC)
+
+
+def _hides_ipv4(address: IPv6Address) -> bool:
+    """Behind any prefix, this mark of a tunnel says that the last four bytes are an address of the old kind."""
+    return address.packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")

@@ -1,0 +1,1 @@
+"""What the server is sent by those who mean it ill."""
