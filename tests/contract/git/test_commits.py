@@ -46,6 +46,15 @@ async def test_an_author_without_a_name_is_unknown(mirror: Mirror, origin: Origi
     assert commit.author == Signature("unknown", "", "0 +0000")
 
 
+@pytest.mark.parametrize("name", ["Sammy Davis Jr.", '"Quoted"', "'s Gravesande", "Ann, M.D.", "\\o/"])
+@asynchronous
+async def test_an_author_keeps_a_name_that_git_would_trim(mirror: Mirror, origin: Origin, name: str):
+    await mirror.fetch(["refs/heads/main"])
+    author, parents, message = Signature(name, "a@example.org", "1500000000 -0330"), (origin.tip("main"),), "Theirs\n"
+    made = await mirror.read(await mirror.commit(origin.tree("main"), parents, message, author, "7 +0000"))
+    assert (made.author, made.parents, made.message, made.committed) == (author, parents, message, "7 +0000")
+
+
 @asynchronous
 async def test_a_commit_upon_a_missing_parent_is_not_made(mirror: Mirror, origin: Origin):
     await mirror.fetch(["refs/heads/main"])

@@ -96,6 +96,27 @@ async def test_a_transplant_never_removes_what_it_was_not_told_to(
     assert await mirror.transplant(tip, source, [theirs.encode()]) == Conflict((ours,))
 
 
+@pytest.mark.parametrize("name", [".git/config", "lib/.GIT/hooks/post-checkout", "git~1"])
+@asynchronous
+async def test_a_transplant_never_leaves_out_a_name_that_git_puts_into_no_index(
+    mirror: Mirror, origin: Origin, name: str
+):
+    before = origin.tip("main")
+    source = origin.branch("source", upon="main", files={name: "1", "beside": "2"})
+    origin.commit("main", {"meanwhile": "3"})
+    await mirror.fetch(["refs/heads/*"])
+    moved = await mirror.transplant(origin.tip("main"), source, await mirror.changed_paths(before, source))
+    assert moved == Conflict((name,))
+
+
+@asynchronous
+async def test_a_transplant_upon_a_name_that_git_puts_into_no_index_is_a_conflict(mirror: Mirror, origin: Origin):
+    source = origin.branch("source", upon="main", files={"a.txt": "2"})
+    origin.commit("main", {".git/config": "1"})
+    await mirror.fetch(["refs/heads/*"])
+    assert await mirror.transplant(origin.tip("main"), source, [b"a.txt"]) == Conflict(())
+
+
 @asynchronous
 async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: Origin):
     tip = origin.commit(

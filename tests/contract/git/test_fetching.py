@@ -33,6 +33,22 @@ async def test_a_star_finds_every_ref_of_its_form(mirror: Mirror, origin: Origin
     assert await mirror.remote_refs("refs/pull/*/head") == {"refs/pull/1/head": tip, "refs/pull/22/head": tip}
 
 
+NOT_TEXT = "refs/pull/\udcff/head"
+
+
+@asynchronous
+async def test_a_ref_with_an_odd_name_stands_in_nobodys_way(mirror: Mirror, origin: Origin):
+    """What Python takes for the end of a line may be in a name, and so may bytes that are no text."""
+    tip, odd = origin.tip("main"), "refs/pull/1/head\u2028x\x85/head"
+    other = origin.commit("other", {"b.txt": "1"})
+    origin.set("refs/pull/1/head", tip)
+    origin.set(odd, other)
+    origin.set(NOT_TEXT, other)
+    there = {"refs/pull/1/head": tip, odd: other}
+    assert await mirror.remote_refs("refs/pull/*/head") == there
+    assert await mirror.fetch(["refs/pull/*/head"]) == await mirror.fetch(["refs/pull/*/head"]) == there
+
+
 @asynchronous
 async def test_annotated_tags_are_not_peeled(mirror: Mirror, origin: Origin):
     origin.run("tag", "--annotate", "-m", "one", "v1", "main")

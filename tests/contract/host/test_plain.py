@@ -176,6 +176,7 @@ async def test_a_title_is_any_text(plain: PlainStage, title: str):
 
 BAD = {
     "empty": "",
+    "no text beside it": b'{"base": "main", "\x80": 1}',
     "no JSON": "title: x",
     "no object": "[]",
     "no UTF-8": b'{"base": "\xff"}',

@@ -11,6 +11,7 @@ from mergeyard.ports.git import Signature
 
 NO_NAME = " .,:;<>\"\\'"
 """What git leaves out at both ends of a name."""
+INSIDE_NO_NAME = frozenset("<>\n\0")
 
 
 class Committer(Struct, frozen=True):
@@ -39,7 +40,23 @@ async def commit(
         | (dated(committed) if committed else {})
         | (written_by(author) if author else {}),
     )
-    return Sha(out.decode().strip())
+    made = Sha(out.decode().strip())
+    return await signed_in_full(repository, made, author) if author and is_trimmed(author) else made
+
+
+def is_trimmed(author: Signature) -> bool:
+    """Git would leave something out at the ends: the dot of `Davis Jr.`, and quotes."""
+    named = bool(author.name.strip(NO_NAME)) and INSIDE_NO_NAME.isdisjoint(author.name + author.email)
+    return named and any(text != text.strip(NO_NAME) for text in (author.name, author.email))
+
+
+async def signed_in_full(repository: Repository, made: Sha, author: Signature) -> Sha:
+    """The same commit, with its author as history has it. The author is the first in a commit who is named so."""
+    raw = await repository.ask("cat-file", "commit", made)
+    head, _, rest = raw.partition(b"\nauthor ")
+    line = f"author {author.name} <{author.email}> {author.date}".encode(errors="replace")
+    whole = b"\n".join((head, line, rest.partition(b"\n")[2]))
+    return Sha((await repository.ask("hash-object", "-t", "commit", "-w", "--stdin", stdin=whole)).decode().strip())
 
 
 def writable(message: str) -> bytes:

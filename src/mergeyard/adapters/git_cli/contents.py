@@ -10,11 +10,12 @@ from msgspec import Struct
 from mergeyard.adapters.git_cli.names import checked_sha, readable
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict
+from mergeyard.ports.git import Conflict, GitTrouble
 
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
 FILES = (b"100644", b"100755")
 ABSENT = b"000000"
+NO_NAME_FOR_AN_INDEX = "invalid path"
 
 
 class Difference(Struct, frozen=True):
@@ -42,15 +43,31 @@ async def changed_paths(repository: Repository, before: Sha, after: Sha) -> froz
 
 
 async def transplant(repository: Repository, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
-    """A file that stands in the way of what comes, and is not itself among the paths, is a conflict."""
+    """A file that stands in the way of what comes, and is not itself among the paths, is a conflict.
+
+    So is all that does not arrive as it is: of a name that git puts into no index it says no more than `Ignoring path`.
+    """
     wanted = frozenset(paths)
     found = await differences(repository, onto, source)
     changes = [difference for difference in found if difference.path in wanted]
     in_the_way = obstacles(changes, [difference.path for difference in found if difference.path not in wanted])
     if in_the_way:
         return Conflict(tuple(map(readable, in_the_way)))
+    tree = await put_together(repository, onto, changes)
+    if tree is None:
+        return Conflict(())
+    lost = {*changes} ^ {*await differences(repository, onto, tree)}
+    return Conflict(tuple(sorted({readable(difference.path) for difference in lost}))) if lost else tree
+
+
+async def put_together(repository: Repository, onto: Sha, changes: Collection[Difference]) -> Sha | None:
+    """None when there is a name already that git puts into no index."""
     with passing_index() as environment:
-        await repository.ask("read-tree", checked_sha(onto), environment=environment)
+        answer = await repository.call("read-tree", checked_sha(onto), environment=environment)
+        if answer.code != 0 and NO_NAME_FOR_AN_INDEX in answer.words:
+            return None
+        if answer.code != 0:
+            raise await repository.trouble(answer, [onto])
         if changes:
             await repository.ask("update-index", "-z", "--index-info", stdin=entries(changes), environment=environment)
         out = await repository.ask("write-tree", environment=environment)
@@ -92,8 +109,8 @@ async def file(repository: Repository, commit: Sha, path: str) -> bytes | None:
 
 async def export(repository: Repository, commit: Sha, folder: str) -> None:
     """Byte for byte: the mirror's own attributes forbid every conversion (see `opening`)."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
     with passing_index() as environment:
+        Path(folder).mkdir(parents=True, exist_ok=True)
         await repository.ask("read-tree", checked_sha(commit), environment=environment)
         surroundings = {**environment, "GIT_WORK_TREE": folder}
         await repository.ask("checkout-index", "--all", "--quiet", environment=surroundings)
@@ -102,5 +119,8 @@ async def export(repository: Repository, commit: Sha, folder: str) -> None:
 @contextmanager
 def passing_index() -> Generator[Mapping[str, str]]:
     """The environment in which git uses an index of its own, for as long as the work takes."""
-    with TemporaryDirectory(prefix="mergeyard-index-") as folder:
-        yield {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+    try:
+        with TemporaryDirectory(prefix="mergeyard-index-") as folder:
+            yield {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+    except OSError as error:
+        raise GitTrouble(f"there is no place for an index: {error}") from error

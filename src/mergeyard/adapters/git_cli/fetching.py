@@ -13,6 +13,7 @@ from mergeyard.adapters.git_cli.names import (
     kept_glob,
     matches,
     original,
+    refs_in,
 )
 from mergeyard.adapters.git_cli.process import SECONDS_OVER_THE_NETWORK
 from mergeyard.adapters.git_cli.repository import Repository
@@ -35,6 +36,8 @@ FETCH = (
     "--stdin",
     "--end-of-options",
 )
+KEPT_REFS = ("for-each-ref", "--format=%(objectname) %(objecttype) %(refname)")
+"""With the type, for which git must find the object: a ref whose object was lost would never be fetched again."""
 
 
 async def remote_refs(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
@@ -44,7 +47,7 @@ async def remote_refs(repository: Repository, remote: Remote, patterns: Collecti
     wanted = [checked_pattern(pattern) for pattern in patterns]
     question = ("ls-remote", "--quiet", "--end-of-options", remote.url, HEAD, *wanted)
     out = await repository.ask(*question, environment=remote.environment)
-    told = [line.split("\t") for line in out.decode(errors="replace").splitlines() if not line.endswith(PEELED)]
+    told = [(sha, ref) for sha, ref in refs_in(out) if not ref.endswith(PEELED)]
     if remote.url.startswith(OVER_THE_WEB) and HEAD not in {ref for _, ref in told}:
         raise GitTrouble(f"{remote.url} names no HEAD: it is empty, or something else answers in its place")
     return chosen(told, wanted)
@@ -84,13 +87,11 @@ async def kept_refs(repository: Repository, patterns: Collection[str], *options:
     wanted = [checked_pattern(pattern) for pattern in patterns]
     if not wanted:
         return {}
-    listing = ("for-each-ref", "--format=%(objectname) %(refname)", *options, "--end-of-options")
-    out = await repository.ask(*listing, *map(kept_glob, wanted))
-    lines = (line.partition(" ") for line in out.decode().splitlines())
-    return chosen(((sha, original(ref)) for sha, _, ref in lines), wanted)
+    out = await repository.ask(*KEPT_REFS, *options, "--end-of-options", *map(kept_glob, wanted))
+    return chosen(((sha, original(ref)) for sha, ref in refs_in(out)), wanted)
 
 
-def chosen(pairs: Iterable[Iterable[str]], patterns: Collection[str]) -> dict[str, Sha]:
+def chosen(pairs: Iterable[tuple[Sha, str]], patterns: Collection[str]) -> dict[str, Sha]:
     names = {pattern for pattern in patterns if "*" not in pattern}
     stars = [pattern for pattern in patterns if "*" in pattern]
-    return {ref: Sha(sha) for sha, ref in pairs if ref in names or any(matches(pattern, ref) for pattern in stars)}
+    return {ref: sha for sha, ref in pairs if ref in names or any(matches(pattern, ref) for pattern in stars)}

@@ -52,7 +52,7 @@ async def holds(repository: Repository, commit: Sha, ancestor: Sha) -> bool:
             trouble = await repository.trouble(answer, [commit])
             if isinstance(trouble, MissingObject):
                 raise trouble
-            if await lacks(repository, ancestor):
+            if await repository.missing([ancestor]):
                 return False
             return await holds_what_was_just_brought(repository, question, trouble)
 
@@ -63,10 +63,6 @@ async def holds_what_was_just_brought(repository: Repository, question: Sequence
     if code not in (0, 1):
         raise trouble
     return code == 0
-
-
-async def lacks(repository: Repository, sha: Sha) -> bool:
-    return (await repository.call("cat-file", "-e", sha)).code != 0
 
 
 def between(head: Sha, without: Collection[Sha]) -> bytes:

@@ -15,23 +15,23 @@ MOST_TREES = 10_000
 class CliMirror:
     def __init__(self, repository: Repository, remote: Remote, committer: Committer, fetching: Lock) -> None:
         self.remote = remote
-        self._repository = repository
+        self.repository = repository
         self._committer = committer
         self._fetching = fetching
         self._trees: dict[Sha, Sha] = {}
 
     async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
-        return await fetching.remote_refs(self._repository, self.remote, patterns)
+        return await fetching.remote_refs(self.repository, self.remote, patterns)
 
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
         async with self._fetching:
-            return await fetching.fetch(self._repository, self.remote, refs)
+            return await fetching.fetch(self.repository, self.remote, refs)
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
-        return await merging.merge(self._repository, onto, head)
+        return await merging.merge(self.repository, onto, head)
 
     async def pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
-        return await merging.pick(self._repository, onto, commit)
+        return await merging.pick(self.repository, onto, commit)
 
     async def commit(
         self,
@@ -42,21 +42,21 @@ class CliMirror:
         committed: str | None = None,
     ) -> Sha:
         making = (self._committer, tree, parents, message, author, committed)
-        commit = await commits.commit(self._repository, *making)
+        commit = await commits.commit(self.repository, *making)
         self._remember(commit, tree)
         return commit
 
     async def read(self, commit: Sha) -> Commit:
-        return await history.read(self._repository, commit)
+        return await history.read(self.repository, commit)
 
     async def commits(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Commit, ...]:
-        return await history.commits(self._repository, head, without, limit)
+        return await history.commits(self.repository, head, without, limit)
 
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
-        return await history.first_parents(self._repository, head, down_to)
+        return await history.first_parents(self.repository, head, down_to)
 
     async def tree(self, commit: Sha) -> Sha:
-        return self._trees.get(commit) or self._remember(commit, await history.tree(self._repository, commit))
+        return self._trees.get(commit) or self._remember(commit, await history.tree(self.repository, commit))
 
     def _remember(self, commit: Sha, tree: Sha) -> Sha:
         """The tree of a commit never changes, and building asks for it at every step."""
@@ -66,22 +66,22 @@ class CliMirror:
         return tree
 
     async def holds(self, commit: Sha, ancestor: Sha) -> bool:
-        return await history.holds(self._repository, commit, ancestor)
+        return await history.holds(self.repository, commit, ancestor)
 
     async def contained(self, tip: Sha, pattern: str) -> frozenset[Sha]:
-        return await fetching.contained(self._repository, tip, pattern)
+        return await fetching.contained(self.repository, tip, pattern)
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
-        return await contents.changed_paths(self._repository, before, after)
+        return await contents.changed_paths(self.repository, before, after)
 
     async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
-        return await contents.transplant(self._repository, onto, source, paths)
+        return await contents.transplant(self.repository, onto, source, paths)
 
     async def file(self, commit: Sha, path: str) -> bytes | None:
-        return await contents.file(self._repository, commit, path)
+        return await contents.file(self.repository, commit, path)
 
     async def push(self, *updates: RefUpdate) -> PushOutcome:
-        return await pushing.push(self._repository, self.remote, updates)
+        return await pushing.push(self.repository, self.remote, updates)
 
     async def export(self, commit: Sha, folder: str) -> None:
-        await contents.export(self._repository, commit, folder)
+        await contents.export(self.repository, commit, folder)

@@ -3,18 +3,21 @@
 Commits that a mirror has once seen stay in it, whether or not a ref leads to them: it is never cleaned.
 """
 
+import asyncio
 import os
 import shutil
-import time
 from asyncio import Lock
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryFile, mkdtemp
+from time import monotonic
 
 from mergeyard.adapters.git_cli.commits import Committer
+from mergeyard.adapters.git_cli.healing import Healer
+from mergeyard.adapters.git_cli.leftovers import clear_away
 from mergeyard.adapters.git_cli.mirror import CliMirror
-from mergeyard.adapters.git_cli.process import GRACE, SECONDS_OVER_THE_NETWORK, Processes
+from mergeyard.adapters.git_cli.process import Processes
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.adapters.git_cli.version import ADVICE, complaint
 from mergeyard.ports.git import GitTrouble, Remote
@@ -31,6 +34,10 @@ CONFIG = f"""\
 """
 ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -export-ignore -export-subst\n"
 """Stronger than any `.gitattributes` in a commit: files are exported byte for byte."""
+SECONDS_TO_CHECK = 5.0
+SECONDS_WELL = 1.0
+ROOM = 64 * 1024
+"""Bytes without which nothing can be fetched."""
 
 
 class GitCli:
@@ -38,6 +45,11 @@ class GitCli:
         self._folder = Path(folder).absolute()
         self._committer = committer
         self._processes = Processes()
+        self._checking = Processes()
+        """Apart, so that nobody who checks waits for those who work, nor the other way round."""
+        self._well_until = 0.0
+        self._healer = Healer()
+        self._opening: defaultdict[Path, Lock] = defaultdict(Lock)
         self._fetching: defaultdict[Path, Lock] = defaultdict(Lock)
         self._mirrors: dict[str, CliMirror] = {}
 
@@ -46,30 +58,52 @@ class GitCli:
         return {path.as_posix().removesuffix(".git") for path in mirrors}
 
     async def check(self) -> None:
+        """What was well a moment ago is not asked again: everybody may ask."""
+        if monotonic() < self._well_until:
+            return
         try:
-            answer = await self._processes.run("version")
+            answer = await self._checking.run("version", seconds=SECONDS_TO_CHECK)
         except GitTrouble as trouble:
             raise GitTrouble(f"{trouble}; {ADVICE}") from trouble
-        wrong = complaint(answer.out.decode(errors="replace").strip())
+        wrong = complaint(answer.out.decode(errors="replace").strip()) or await asyncio.to_thread(self._lack_of_room)
         if wrong:
             raise GitTrouble(wrong)
+        self._well_until = monotonic() + SECONDS_WELL
+
+    def _lack_of_room(self) -> str | None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self._folder) as probe:
+                probe.write(bytes(ROOM))
+        except OSError as error:
+            return f"{self._folder} cannot be written to ({error.strerror}): make room there, or check who owns it"
+        return None
 
     async def mirror(self, name: str, remote: Remote) -> CliMirror:
         known = self._mirrors.get(name)
-        if known is not None and known.remote == remote:
+        if known is not None and known.remote == remote and known.repository.sound:
             return known
         path = place(self._folder, name)
-        if known is None:
-            await self._open(path)
-        repository = Repository(path, self._processes)
-        mirror = self._mirrors[name] = CliMirror(repository, remote, self._committer, self._fetching[path])
+        async with self._opening[path]:
+            known = self._mirrors.get(name)
+            if known is None or not known.repository.sound:
+                await self._open(path, known)
+            elif known.remote == remote:
+                return known
+            repository = Repository(path, self._processes)
+            mirror = self._mirrors[name] = CliMirror(repository, remote, self._committer, self._fetching[path])
         return mirror
 
-    async def _open(self, path: Path) -> None:
-        if path.exists():
-            remove_stale_locks(path)
-        else:
-            await self._make(path)
+    async def _open(self, path: Path, known: CliMirror | None) -> None:
+        try:
+            if known is not None:
+                await self._healer.heal(known.repository)
+            elif path.exists():
+                await asyncio.to_thread(clear_away, path)
+            if not path.exists():
+                await self._make(path)
+        except OSError as error:
+            raise GitTrouble(f"the mirror {path} cannot be opened: {error}") from error
 
     async def _make(self, path: Path) -> None:
         """Aside, and then put in its place as a whole: there are no half mirrors."""
@@ -108,11 +142,3 @@ def place(folder: Path, name: str) -> Path:
     if "\0" in name or "\\" in name or any(part.startswith(".") or not part for part in parts):
         raise GitTrouble(f"{name!r} is no name for a mirror")
     return folder.joinpath(*parts[:-1], f"{parts[-1]}.git")
-
-
-def remove_stale_locks(path: Path) -> None:
-    """A machine that lost power leaves locks behind; those of running processes are younger than any may live."""
-    oldest = time.time() - SECONDS_OVER_THE_NETWORK - 2 * GRACE
-    for lock in (path / "refs").rglob("*.lock"):
-        if lock.stat().st_mtime < oldest:
-            lock.unlink(missing_ok=True)

@@ -77,7 +77,7 @@ def refspec(update: RefUpdate) -> str:
 
 
 def parsed(out: bytes) -> Iterator[Line]:
-    for text in out.decode(errors="replace").splitlines():
+    for text in out.decode(errors="replace").split("\n"):
         flag, tab, rest = text.partition("\t")
         if tab:
             yield Line(flag, rest.partition("\t")[2])

@@ -28,8 +28,9 @@ class Meta(Struct, frozen=True, kw_only=True):
 
 
 def parsed(raw: bytes) -> Meta:
+    """All of it is text, also what we do not know and only write again."""
     try:
-        return msgspec.json.decode(raw, type=Meta)
+        return msgspec.json.decode(raw.decode(), type=Meta)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as trouble:
         raise BadMeta(str(trouble)) from trouble
 

@@ -37,10 +37,13 @@ def environment() -> dict[str, str]:
 
 async def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
     """What git writes to standard output."""
-    with TemporaryFile() as source:
-        source.write(given)
-        source.seek(0)
-        process = await started(folder, *arguments, source=source, errors=PIPE)
+    try:
+        with TemporaryFile() as source:
+            source.write(given)
+            source.seek(0)
+            process = await started(folder, *arguments, source=source, errors=PIPE)
+    except OSError as trouble:
+        raise GitFailed(f"git {arguments[0]} in {folder} cannot be given anything: {trouble}") from trouble
     try:
         async with asyncio.timeout(PATIENCE):
             output, complaint = await process.communicate()

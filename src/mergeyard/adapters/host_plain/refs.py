@@ -31,8 +31,8 @@ async def refs_below(folder: Path, *prefixes: str) -> Mapping[str, Sha]:
     """A prefix ends where a name does: `refs/pull/1` finds nothing of `refs/pull/12`."""
     listed = await git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
     # No ref has a backslash in its name, so names that are no UTF-8 stay apart from each other.
-    lines = (line.partition(" ") for line in listed.decode(errors="backslashreplace").splitlines())
-    return {ref: Sha(sha) for sha, _, ref in lines}
+    lines = (line.partition(" ") for line in listed.decode(errors="backslashreplace").split("\n"))
+    return {ref: Sha(sha) for sha, _, ref in lines if ref}
 
 
 async def refs_that_tell(folder: Path) -> Mapping[str, Sha]:

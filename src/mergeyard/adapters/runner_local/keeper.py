@@ -5,6 +5,7 @@ Started as a script of its own beside every command: a command that floods its o
 
 import os
 import sys
+from contextlib import suppress
 
 PIECE = 64 * 1024
 
@@ -12,17 +13,20 @@ PIECE = 64 * 1024
 def keep(source: int, sink: int, most: int) -> None:
     kept = dropped = 0
     while piece := os.read(source, PIECE):
-        room = most - kept
-        write(sink, piece[:room])
-        kept += min(len(piece), room)
-        dropped += max(len(piece) - room, 0)
+        written = write(sink, piece[: most - kept])
+        kept += written
+        dropped += len(piece) - written
     if dropped:
-        write(sink, f"\n[{dropped} more bytes were dropped: {most} are kept]\n".encode())
+        write(sink, f"\n[{dropped} more bytes were dropped: {kept} are kept]\n".encode())
 
 
-def write(sink: int, piece: bytes) -> None:
-    while piece:
-        piece = piece[os.write(sink, piece) :]
+def write(sink: int, piece: bytes) -> int:
+    """How much of it found room: a full disk must not end the command that writes."""
+    written = 0
+    with suppress(OSError):
+        while written < len(piece):
+            written += os.write(sink, piece[written:])
+    return written
 
 
 if __name__ == "__main__":

@@ -3,17 +3,28 @@
 import asyncio
 import os
 from asyncio import Queue, Semaphore, Task
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from mergeyard.adapters.runner_local.checkouts import Checkout, check_out
+import structlog
+
 from mergeyard.adapters.runner_local.command import TimedOut, running
 from mergeyard.adapters.runner_local.keeping import kept
 from mergeyard.adapters.runner_local.outputs import Outputs
-from mergeyard.adapters.runner_local.workshop import Workshop
-from mergeyard.domain.ids import RunId
+from mergeyard.adapters.runner_local.workshop import Workshop, refuse_without_room
+from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import StatusState
+from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.runner import Job, Result
 
+log = structlog.get_logger()
+
+Checkout = Callable[[Repo, Sha, str], Awaitable[None]]
+"""Writes the files of a commit into an empty folder."""
+
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0
+"""Seconds between two attempts, when the first did not work for a reason of ours."""
 REMEMBERED = 1000
 """Jobs that are not begun again when somebody asks once more, long after they finished."""
 
@@ -79,23 +90,38 @@ class LocalRunner:
 
     async def _perform(self, work: Work, check: str) -> None:
         async with self._slots:
-            try:
-                state, words = await self._ending(work, check)
-            except TimedOut:
-                state, words = StatusState.ERROR, f"ran longer than {work.job.timeout / 1000:g} s and was ended"
-            except Exception as trouble:  # whatever it is: a check that never ends would hold its run up for hours
-                state, words = StatusState.ERROR, f"could not be run: {trouble}"
-        self._tell(work, check, state, words)
+            wait = SHORTEST_WAIT
+            while (ending := await self._attempt(work, check)) is None:
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, LONGEST_WAIT)
+        self._tell(work, check, *ending)
+
+    async def _attempt(self, work: Work, check: str) -> tuple[StatusState, str] | None:
+        """None when the machine is in trouble, which says nothing about the commit and may pass."""
+        try:
+            return await self._ending(work, check)
+        except TimedOut:
+            return StatusState.ERROR, f"ran longer than {work.job.timeout / 1000:g} s and was ended"
+        except (GitTrouble, OSError) as trouble:
+            log.warning("a check cannot be run", run=work.job.run, check=check, words=str(trouble))
+            self._tell(work, check, StatusState.PENDING, f"cannot be run yet: {trouble}")
+            return None
+        except Exception as trouble:  # whatever it is: a check that never ends would hold its run up for hours
+            return StatusState.ERROR, f"could not be run: {trouble}"
 
     async def _ending(self, work: Work, check: str) -> tuple[StatusState, str]:
         job = work.job
         variables: dict[str, str] = {"MERGEYARD_RUN": job.run, "MERGEYARD_COMMIT": job.commit}
         output = self._outputs.prepare(job.run, check)
         async with kept(output) as sink, self._workshop.place() as place:
-            await check_out(self._checkout, job, place)
+            place.checkout.mkdir()
+            await self._checkout(job.repo, job.commit, str(place.checkout))
             async with running(job.commands[check], place, variables, sink) as command:
                 self._tell(work, check, StatusState.PENDING, "running")
-                return verdict(await command.exit_code(job.timeout))
+                exit_code = await command.exit_code(job.timeout)
+            if exit_code:
+                refuse_without_room(place)
+            return verdict(exit_code)
 
     def _tell(self, work: Work, check: str, state: StatusState, words: str) -> None:
         self._results.put_nowait((work, Result(work.job.run, work.job.commit, check, state, words)))

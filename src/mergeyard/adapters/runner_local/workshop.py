@@ -5,6 +5,7 @@ that was killed: what that left behind, processes and files, is cleared away.
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 import shutil
@@ -19,6 +20,7 @@ from msgspec import Struct
 from mergeyard.adapters.runner_local.orphans import end_all_at_home_in
 
 LOCK = "lock"
+LEAST_ROOM = 1024 * 1024
 
 
 class Place(Struct, frozen=True):
@@ -57,6 +59,13 @@ class Workshop:
     def close(self) -> None:
         clear(self._folder)
         self._holding.close()
+
+
+def refuse_without_room(place: Place) -> None:
+    """Whatever fails on a full disk may have failed for that."""
+    disk = os.statvfs(place.folder)
+    if disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place.folder))
 
 
 def clear_abandoned(street: Path) -> None:

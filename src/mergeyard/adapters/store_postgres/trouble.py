@@ -15,6 +15,7 @@ ADVICE: dict[type[Exception], str] = {
     e.CantChangeRuntimeParamError: "{place} does not let us change a setting. Remove it from the URL",
     e.ReadOnlySQLTransactionError: "{place} is a copy that may only be read. Name the server that may be written to",
     e.TooManyConnectionsError: "{place} has no connection to spare. Raise its max_connections, or run fewer replicas",
+    e.ObjectNotInPrerequisiteStateError: "{place} accepts no connections. Allow them again; nothing needs a restart",
     e.DiskFullError: "The disk of the database is full ({place}). Make room; nothing needs to be restarted",
     e.InsufficientResourcesError: "{place} lacks memory or the like. Give its server more",
     e.CannotConnectNowError: "{place} is starting or stopping. Wait until it is up; nothing needs to be restarted",

@@ -7,14 +7,14 @@ from mergeyard.adapters.store_sqlite.connecting import open_for_reading
 from mergeyard.adapters.store_sqlite.handles import Row, Value
 from mergeyard.adapters.store_sqlite.rows import fact_of
 from mergeyard.adapters.store_sqlite.sql import SQL
-from mergeyard.adapters.store_sqlite.trouble import TROUBLES, in_words
+from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import LoadedQueue
 
 
 class Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, condition: Condition) -> None:
+        self._condition = condition
         self._connection = open_for_reading(path)
         self._cursor = self._connection.cursor()
 
@@ -26,7 +26,7 @@ class Reader:
         try:
             return self._cursor.execute(SQL[query], values).fetchall()
         except TROUBLES as error:
-            raise in_words(error, self._path) from error
+            raise self._condition.told(error) from error
 
     def row(self, query: str, **values: Value) -> Row | None:
         found = self.rows(query, **values)

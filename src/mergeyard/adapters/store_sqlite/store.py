@@ -15,7 +15,7 @@ from mergeyard.adapters.store_sqlite import rows
 from mergeyard.adapters.store_sqlite.aside import ReaderAside
 from mergeyard.adapters.store_sqlite.connecting import open_for_writing
 from mergeyard.adapters.store_sqlite.reader import Reader
-from mergeyard.adapters.store_sqlite.trouble import TROUBLES, in_words, not_open
+from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition, in_words, not_open, slow
 from mergeyard.adapters.store_sqlite.writer import Writer
 from mergeyard.adapters.store_sqlite.writes import Beat
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
@@ -30,6 +30,7 @@ from mergeyard.ports.writes import Answer, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The ends of what SQLite can count to."""
+SECONDS_TO_CHECK = 2.0
 
 
 class Hands(Struct, frozen=True):
@@ -59,10 +60,11 @@ class SqliteStore:
     async def open(self) -> None:
         try:
             connection = await asyncio.to_thread(open_for_writing, self._path)
-            points, lists = Reader(self._path), ReaderAside(Reader(self._path))
+            condition = Condition(self._path)
+            points, lists = Reader(self._path, condition), ReaderAside(Reader(self._path, condition))
         except TROUBLES as error:
             raise in_words(error, self._path) from error
-        self._hands = Hands(Writer(connection, self._path), points, lists)
+        self._hands = Hands(Writer(connection, self._path, condition), points, lists)
 
     async def close(self) -> None:
         """The writer goes last, so that it can empty the log into the database."""
@@ -77,7 +79,11 @@ class SqliteStore:
         await self._open.writer.write(writes)
 
     async def check(self) -> None:
-        await self._open.writer.write((Beat(),))
+        try:
+            async with asyncio.timeout(SECONDS_TO_CHECK):
+                await self._open.writer.write((Beat(),))
+        except TimeoutError:
+            raise slow(self._path, SECONDS_TO_CHECK) from None
 
     async def queues(self) -> Sequence[StoredQueue]:
         return tuple(map(rows.queue_of, await self._open.lists.rows("queues")))

@@ -26,6 +26,23 @@ ADVICE: dict[type[apsw.Error], str] = {
 TROUBLES = tuple(ADVICE)
 
 
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+
+
+class Condition:
+    """Remembers damage that anybody came across: it does not pass, and writing on would only make it worse."""
+
+    def __init__(self, path: Path) -> None:
+        self.damage: StoreTrouble | None = None
+        self._path = path
+
+    def told(self, error: apsw.Error) -> StoreTrouble:
+        trouble = in_words(error, self._path)
+        if isinstance(error, DAMAGE):
+            self.damage = trouble
+        return trouble
+
+
 def in_words(error: apsw.Error, path: Path) -> StoreTrouble:
     advice = next(words for kind, words in ADVICE.items() if isinstance(error, kind))
     return StoreTrouble(f"{advice.format(path=path)} ({error}).")
@@ -33,6 +50,11 @@ def in_words(error: apsw.Error, path: Path) -> StoreTrouble:
 
 def not_open(path: Path) -> StoreTrouble:
     return StoreTrouble(f"{path} is not open. Open the store before it is used, and close it last.")
+
+
+def slow(path: Path, seconds: float) -> StoreTrouble:
+    words = f"Writing to {path} takes longer than {seconds:g} seconds"
+    return StoreTrouble(f"{words}. Look for a process that keeps it locked, and whether the disk is overloaded.")
 
 
 def moved(path: Path) -> StoreTrouble:

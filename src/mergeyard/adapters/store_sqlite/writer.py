@@ -15,7 +15,7 @@ import apsw
 
 from mergeyard.adapters.store_sqlite.handles import Connection
 from mergeyard.adapters.store_sqlite.sql import SQL
-from mergeyard.adapters.store_sqlite.trouble import TROUBLES, in_words, moved, not_open
+from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition, moved, not_open
 from mergeyard.adapters.store_sqlite.writes import Beat, perform
 from mergeyard.ports.writes import Write
 
@@ -25,10 +25,11 @@ Outcome = Exception | None
 
 
 class Writer:
-    def __init__(self, connection: Connection, path: Path) -> None:
+    def __init__(self, connection: Connection, path: Path, condition: Condition) -> None:
         self.groups = 0
         """How often it wrote to the disk."""
         self._path = path
+        self._condition = condition
         self._file = path.stat().st_ino
         self._connection = connection
         self._cursor = connection.cursor()
@@ -71,13 +72,15 @@ class Writer:
 
     def _write(self, group: Sequence[Job]) -> Sequence[Outcome]:
         try:
+            self._refuse_a_damaged_file()
             self._refuse_a_moved_file()
             self._cursor.execute(SQL["begin_writing"])
             outcomes = [self._perform(writes) for writes, _ in group]
             self._cursor.execute(SQL["commit"])
         except TROUBLES as error:
             self._abandon()
-            return [in_words(error, self._path) for _ in group]
+            trouble = self._condition.told(error)
+            return [trouble for _ in group]
         except Exception as error:
             self._abandon()
             return [error for _ in group]
@@ -102,6 +105,10 @@ class Writer:
         """SQLite itself may have rolled back already, as it does when the disk is full."""
         if self._connection.in_transaction:
             self._cursor.execute(SQL["rollback"])
+
+    def _refuse_a_damaged_file(self) -> None:
+        if self._condition.damage is not None:
+            raise self._condition.damage
 
     def _refuse_a_moved_file(self) -> None:
         """A file that was unlinked can still be written to, and all of it would be lost."""

@@ -26,6 +26,10 @@ ROLLBACK TO job;
 -- The job is part of the group now, or undone.
 RELEASE job;
 
+-- name: quick_check
+-- The first thing that is wrong with how the file is put together, or `ok`.
+PRAGMA quick_check(1);
+
 -- name: beat
 -- Writes something that means nothing, to see whether writing works.
 UPDATE pulse SET beat = beat + 1;
