@@ -87,12 +87,14 @@ async def test_a_verdict_that_only_the_last_look_finds_still_counts(tmp_path: Pa
 
 
 @asynchronous
-async def test_a_timeout_goes_on_after_a_restart(tmp_path: Path):
+async def test_after_a_restart_whoever_reported_to_nobody_has_time_to_try_again(tmp_path: Path):
     async with a_scenario(tmp_path, SHORT, SELDOM) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         await scenario.time_passes(MINUTE // 2)
         await scenario.starts_again()
+        await scenario.time_passes(MINUTE // 2)
+        assert (await scenario.stay(1)).state == "testing"
         await scenario.time_passes(MINUTE // 2)
         assert (await scenario.stay(1)).reason == "test_run_timeout"
 

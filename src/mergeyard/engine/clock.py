@@ -2,11 +2,14 @@
 
 from msgspec.structs import replace
 
-from mergeyard.domain.instants import HOUR, Instant, earliest, later
+from mergeyard.domain.instants import HOUR, MINUTE, Instant, earliest, later
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.engine import batching, running
+
+PATIENCE = 10 * MINUTE
+"""With runs whose time ran out while we were away: enough for whoever reported to nobody to try again."""
 
 
 def running_time(queue: Queue, now: Instant) -> int:
@@ -30,13 +33,17 @@ def deadline(run: Run) -> Instant | None:
     return later(run.started_at, run.timeout + run.outages)
 
 
+def is_overdue(run: Run, now: Instant) -> bool:
+    due = deadline(run)
+    return due is not None and due <= now
+
+
 def note_overdue_runs(queue: Queue, now: Instant) -> Queue:
     """Time ran out, which is a reason to look once more, not a verdict. While the host is silent no time passes."""
     if queue.host_lost_at is not None:
         return queue
     for run in queue.runs.values():
-        due = deadline(run)
-        if due is not None and due <= now and run.overdue_since is None:
+        if is_overdue(run, now) and run.overdue_since is None:
             queue = running.put(queue, replace(run, overdue_since=queue.counters.turns))
     return queue
 
@@ -51,6 +58,16 @@ def note_outage(queue: Queue, now: Instant) -> Queue:
             outage = now - max(lost_at, run.started_at)
             queue = running.put(queue, replace(run, outages=run.outages + outage))
     return replace(queue, host_lost_at=None)
+
+
+def note_absence(queue: Queue, now: Instant) -> Queue:
+    """Nobody knows how long we were away, or what was said to nobody meanwhile: no run is overdue before long."""
+    for run in queue.runs.values():
+        due = deadline(run)
+        ends_early = 0 if due is None else later(now, min(run.timeout, PATIENCE)) - due
+        if ends_early > 0:
+            queue = running.put(queue, replace(run, outages=run.outages + ends_early, overdue_since=None))
+    return queue
 
 
 def wake_at(queue: Queue, now: Instant) -> Instant | None:

@@ -12,7 +12,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import CheckState, PrState, RunStatus
 from mergeyard.domain.targets import Targets
-from mergeyard.engine import holding, leaving, places, proving, readiness, running
+from mergeyard.engine import clock, holding, leaving, places, proving, readiness, running
 
 
 def ask_for_pull(queue: Queue, number: PrNumber) -> Queue:
@@ -95,9 +95,11 @@ def see_checks(queue: Queue, event: ChecksSeen, now: Instant) -> Queue:
         return _fail(queue, run, now)
     if states and CheckState.PENDING not in states:
         return running.decide(queue, run, RunStatus.SUCCEEDED, now)
-    if run.overdue_since is not None and event.as_of >= run.overdue_since:
+    if run.overdue_since is None or event.as_of < run.overdue_since:
+        return queue
+    if clock.is_overdue(run, now):
         return _fail(queue, replace(run, timed_out=True), now)
-    return queue
+    return running.put(queue, replace(run, overdue_since=None))
 
 
 def _fail(queue: Queue, run: Run, now: Instant) -> Queue:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.instants import HOUR, MINUTE
+from mergeyard.domain.instants import HOUR, MINUTE, later
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import Mergeability, PrState, QueueState, RunStatus
 from mergeyard.engine import clock
@@ -199,3 +199,47 @@ def test_a_queue_is_not_asked_again_for_one_that_may_stay_forever():
 def test_a_queue_is_not_asked_again_for_one_that_is_not_ready_while_it_is_paused():
     yard = one_that_is_not_ready()
     assert yard.tell(e.StateRequested(state=PAUSED)).wake_at is None
+
+
+# Away.
+
+
+def test_whoever_begins_to_watch_gives_a_run_whose_time_ran_out_some_more():
+    yard = a_yard(prs=1, testing_timeout_minutes=60)
+    yard.now = later(yard.now, 5 * HOUR)
+    yard.tell(e.WatchBegan())
+    yard.pass_time(clock.PATIENCE - 1)
+    assert not overdue(yard)
+    yard.pass_time(1)
+    assert overdue(yard)
+
+
+def test_a_run_that_was_looked_at_as_overdue_is_so_no_more_for_whoever_begins_to_watch():
+    yard = a_yard(prs=1, testing_timeout_minutes=60)
+    yard.pass_time(HOUR)
+    yard.tell(e.WatchBegan())
+    assert not overdue(yard)
+
+
+def test_a_short_timeout_is_not_made_longer_than_it_is():
+    yard = a_yard(prs=1, testing_timeout_minutes=1)
+    yard.now = later(yard.now, HOUR)
+    yard.tell(e.WatchBegan())
+    yard.pass_time(MINUTE)
+    assert overdue(yard)
+
+
+def test_whoever_begins_to_watch_leaves_a_run_with_time_enough_as_it_is():
+    yard = a_yard(prs=1, testing_timeout_minutes=60)
+    before = yard.queue.runs
+    yard.tell(e.WatchBegan())
+    assert yard.queue.runs == before
+
+
+def test_a_clock_that_was_wrong_for_a_moment_ends_no_run():
+    yard = a_yard(prs=1, testing_timeout_minutes=10)
+    right = later(yard.now, MINUTE)
+    yard.pass_time(HOUR)
+    yard.now = right
+    yard.perform(t.LookAtChecks)
+    assert (yard.state(1), overdue(yard)) == (PrState.TESTING, False)
