@@ -1,0 +1,39 @@
+"""Reads which files of the pages others wrote, as the table beside them tells it."""
+
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from tools.lock import ROOT
+
+FOLDER = ROOT / "src" / "mergeyard" / "web" / "static" / "vendor"
+ROW = re.compile(r"^\| (`.+?`) \| ([\w.@/-]+), (`.+?`) \| ([\w.]+) \| ([\w.-]+)(?:, see `(.+?)`)? \|$", re.MULTILINE)
+
+
+class Vendored(Struct, frozen=True):
+    package: str
+    version: str
+    licence: str
+    files: dict[str, str]
+    """Our name for a file, and its path in the package that was published."""
+
+    @property
+    def purl(self) -> str:
+        return f"pkg:npm/{self.package}@{self.version}"
+
+
+def vendored(folder: Path = FOLDER) -> list[Vendored]:
+    rows = ROW.findall((folder / "README.md").read_text())
+    return [
+        Vendored(package, version, licence, dict(zip(_quoted(ours), _quoted(theirs), strict=True)))
+        for ours, package, theirs, version, licence, _ in rows
+    ]
+
+
+def licence_texts(folder: Path = FOLDER) -> set[str]:
+    return {row[-1] for row in ROW.findall((folder / "README.md").read_text())} - {""}
+
+
+def _quoted(cell: str) -> list[str]:
+    return re.findall(r"`(.+?)`", cell)
