@@ -226,6 +226,27 @@ async def test_a_branch_of_ours_that_holds_something_else_is_built_again(tmp_pat
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@every_method
+@asynchronous
+async def test_a_branch_that_somebody_labelled_as_ours_is_never_taken_for_it(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        gate = Gate(scenario.origin, BUILD, AFTER)
+        scenario.open(1)
+        await scenario.hand_in(1)
+        await gate.arrival()
+        await scenario.service.stop()
+        (branch,) = scenario.test_branches()
+        message = scenario.origin.log(branch, "%B")[-1]
+        scenario.origin.set(branch, scenario.origin.tip("main"))
+        scenario.origin.commit(branch, {"file1": "1\n", "smuggled": "in"}, message=message)
+        welcome_all(scenario.origin)
+        await scenario.starts()
+        await scenario.time_passes(5 * SECOND)
+        await scenario.passes(1)
+        assert "smuggled" not in scenario.origin.files("main")
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
 @asynchronous
 async def test_a_build_whose_answer_was_lost_is_found_to_be_done(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:

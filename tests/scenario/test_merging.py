@@ -133,6 +133,37 @@ async def test_rebasing_keeps_commits_messages_and_authors_and_drops_merges_and_
 
 
 @asynchronous
+async def test_a_merge_within_a_pull_request_that_changes_something_itself_is_not_lost_in_a_rebase(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
+        origin = scenario.origin
+        origin.branch("feature1", upon="main", files={"one": "1"})
+        origin.commit("main", {"meanwhile": "m"})
+        origin.commit("feature1", {"meanwhile": "m", "one": "1 as m wants it"}, message="Catch up", merging="main")
+        scenario.set_pull(1, head=origin.tip("feature1"), branch="feature1")
+        await scenario.time_passes(1000)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        assert origin.files("main")["one"] == "1 as m wants it"
+        assert origin.subjects("main")[-1] == "Change 1 (#1)"
+
+
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])
+@asynchronous
+async def test_who_stands_upon_another_keeps_what_it_takes_back_of_it(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1, files={"README": "hello from 1\n", "one": "1"})
+        scenario.open(2, upon="feature1", files={"README": "hello\n", "one": "2"})
+        await scenario.submit(1, 2)
+        await scenario.passes(1)
+        scenario.origin.commit("main", {"foreign": "push"})
+        await scenario.time_passes(5000)
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+        files = scenario.origin.files("main")
+        assert (files["README"], files["one"]) == ("hello\n", "2")
+
+
+@asynchronous
 async def test_a_merged_pull_request_is_shown_as_merged_at_its_host(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         scenario.open(1)

@@ -11,11 +11,13 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.git import Conflict, MissingObject
+from mergeyard.ports.git import Commit, Conflict, MissingObject
+from mergeyard.service.grounding import ground
 from mergeyard.service.site import Site
 
 MOST_REMEMBERED = 50_000
@@ -107,13 +109,18 @@ class Sight:
             self._numbers.setdefault(site.repo, {}).setdefault(head, set()).add(number)
 
     async def _learn(self, site: Site, tip: Sha, head: Sha) -> Facts:
-        contained, merged, commits = await asyncio.gather(
-            self._is_contained(site, tip, head),
-            site.mirror.merge(tip, head),
-            site.mirror.commits(head, without=[tip], limit=MOST_COMMITS),
+        contained, commits = await asyncio.gather(
+            self._is_contained(site, tip, head), site.mirror.commits(head, without=[tip], limit=MOST_COMMITS)
         )
+        merged = await site.mirror.merge(await self._ground(site, tip, commits), head)
         clean = Mergeability.NOT_MERGEABLE if isinstance(merged, Conflict) else Mergeability.MERGEABLE
         return Facts(contained, clean, tuple(commit.sha for commit in commits))
+
+    async def _ground(self, site: Site, tip: Sha, commits: tuple[Commit, ...]) -> Sha:
+        """A merge commit holds the heads that it merged."""
+        if site.keeper.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
+            return tip
+        return await ground(site.mirror, tip, commits)
 
     async def _seems_contained(self, site: Site, tip: Sha, head: Sha) -> bool:
         """Not to one who has no mirror of the target yet: nobody is kept waiting until there is one."""

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mergeyard.domain.ids import PrNumber, RunId
+from mergeyard.domain.ids import PrNumber, RunId, Sha
 from mergeyard.service import wording
 
 NUMBER, RUN = PrNumber(12), RunId("6f1f2c9e-0000-8000-a000-000000000000")
 TRAILERS = f"\n\nMergeyard-Pull-Request: 12\nMergeyard-Run: {RUN}\n"
+HEAD = Sha("5" * 40)
+OF_HEAD = f"Mergeyard-Head: {HEAD}\n"
 
 ORDERS = [
     "[skip ci]",
@@ -38,23 +40,33 @@ def test_a_merge_names_the_pull_request_and_its_title():
 
 
 def test_a_squash_bears_the_title():
-    assert wording.squash_message(NUMBER, "Greet", RUN) == "Greet (#12)" + TRAILERS
+    assert wording.squash_message(NUMBER, "Greet", RUN, HEAD) == "Greet (#12)" + TRAILERS + OF_HEAD
 
 
 def test_a_rebased_commit_keeps_its_message():
     message = "Greet\n\nBecause it is polite:\n\n    \thello\n\nSigned-off-by: Ada <ada@example.org>\n"
-    assert wording.rebase_message(NUMBER, message, RUN) == message.rstrip() + TRAILERS
+    assert wording.rebase_message(NUMBER, message, RUN, HEAD) == message.rstrip() + TRAILERS + OF_HEAD
 
 
 def test_a_commit_that_was_rebased_before_has_the_trailers_once():
-    once = wording.rebase_message(NUMBER, "Greet", RUN)
-    assert wording.rebase_message(NUMBER, once, RUN) == once
+    once = wording.rebase_message(NUMBER, "Greet", RUN, HEAD)
+    assert wording.rebase_message(NUMBER, once, RUN, HEAD) == once
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("write", [wording.merge_message, wording.squash_message, wording.rebase_message])
-def test_no_message_tells_ci_to_rest(order: str, write: wording.Writer):
-    assert order.lower() not in write(NUMBER, f"Greet {order}", RUN).lower()
+def test_no_message_tells_ci_to_rest(order: str):
+    title = f"Greet {order}"
+    merged = wording.merge_message(NUMBER, title, RUN)
+    squashed, rebased = (
+        wording.squash_message(NUMBER, title, RUN, HEAD),
+        wording.rebase_message(NUMBER, title, RUN, HEAD),
+    )
+    assert order.lower() not in f"{merged}{squashed}{rebased}".lower()
+
+
+def test_a_commit_that_does_not_hold_its_head_names_it():
+    assert wording.head_of(wording.squash_message(NUMBER, "Greet", RUN, HEAD)) == HEAD
+    assert wording.head_of(wording.merge_message(NUMBER, "Greet", RUN)) is None
 
 
 def test_no_title_tells_ci_to_rest_once_its_spaces_are_gone():
@@ -74,13 +86,13 @@ def test_a_title_of_nothing_still_makes_a_subject(title: str):
 
 
 def test_a_long_title_is_cut():
-    assert len(wording.squash_message(NUMBER, "x" * 10_000, RUN)) < 400
+    assert len(wording.squash_message(NUMBER, "x" * 10_000, RUN, HEAD)) < 400
 
 
 @given(st.text())
 def test_whatever_the_title_the_pull_request_is_found_again(title: str):
     assert wording.pull_request_of(wording.merge_message(NUMBER, title, RUN)) == NUMBER
-    assert wording.pull_request_of(wording.rebase_message(NUMBER, title, RUN)) == NUMBER
+    assert wording.pull_request_of(wording.rebase_message(NUMBER, title, RUN, HEAD)) == NUMBER
 
 
 def test_a_foreign_message_belongs_to_no_pull_request():

@@ -107,7 +107,7 @@ async def _push(site: Site, task: BuildRun, run: Run, steps: tuple[Step, ...]) -
             raise GitTrouble(f"the host refuses the test branch {ref}: {outcome.words}")
         return replace(_refuse(task, culprit, BuildRefusal.REFUSED), words=outcome.words)
     if isinstance(outcome, Stale):
-        return RunBuilt(run=task.run, steps=await _steps_that_are_there(site, task, ref))
+        return RunBuilt(run=task.run, steps=await _steps_that_are_there(site, task, ref, steps))
     return RunBuilt(run=task.run, steps=steps)
 
 
@@ -125,17 +125,30 @@ async def _culprit(site: Site, task: BuildRun, ref: str, steps: tuple[Step, ...]
     return culprit
 
 
-async def _steps_that_are_there(site: Site, task: BuildRun, ref: str) -> tuple[Step, ...]:
+async def _steps_that_are_there(site: Site, task: BuildRun, ref: str, own: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Ours, made at another time, or those of somebody who pushed where nobody else should: only the same contents,
+    brought by the same heads, are the same."""
     there = (await site.mirror.fetch([ref])).get(ref)
     if there is None:
         raise GitTrouble(f"{ref} was there and is gone")
-    if not task.members:
-        return (Step(there, task.onto, await site.mirror.tree(there)),)
-    steps = await steps_of(site.mirror, task.onto, there, task.members)
-    if steps is None:
+    steps = await _steps_up_to(site, task, there)
+    if steps is None or await _brought(site, steps) != await _brought(site, own):
         await site.mirror.push(RefUpdate(ref, there, None))
         raise GitTrouble(f"{ref} held something else and was removed")
     return steps
+
+
+async def _steps_up_to(site: Site, task: BuildRun, tip: Sha) -> tuple[Step, ...] | None:
+    if task.members:
+        return await steps_of(site.mirror, task.onto, tip, task.members)
+    bare = await site.mirror.read(tip)
+    return (Step(tip, task.onto, bare.tree),) if bare.parents == (task.onto,) else None
+
+
+async def _brought(site: Site, steps: tuple[Step, ...]) -> list[tuple[Sha, tuple[Sha, ...]]]:
+    """Every commit's contents, and what it merged."""
+    ways = [await site.mirror.first_parents(step.commit, down_to=step.parent) or () for step in steps]
+    return [(commit.tree, commit.parents[1:]) for way in ways for commit in way]
 
 
 async def _fetch_all(site: Site, task: BuildRun) -> None:

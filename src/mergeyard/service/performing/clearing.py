@@ -5,6 +5,7 @@ from collections.abc import Collection
 from mergeyard.domain.events import BranchDeleted, Event
 from mergeyard.domain.ids import RunId
 from mergeyard.domain.tasks import DeleteBranch
+from mergeyard.engine.work import work
 from mergeyard.ports.git import GitTrouble, Mirror, PushRefused, RefUpdate
 from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, run_of, test_branch
 from mergeyard.service.performing.drafting import close_draft
@@ -29,8 +30,9 @@ async def remove(mirror: Mirror, ref: str) -> None:
 
 
 async def remove_if_given_up(site: Site, run: RunId) -> None:
-    """A run that was given up while its branch was being pushed is known no more, and nobody else would remove it."""
-    if run in site.keeper.queue.runs:
+    """A run that was given up while its branch was being pushed: whoever was to remove it may have been too early."""
+    queue = site.keeper.queue
+    if run in queue.runs and DeleteBranch(run=run) not in work(queue):
         return
     for ref, owner in (await stray_branches(site.mirror)).items():
         if owner == run:

@@ -4,12 +4,15 @@ The run's own test branch is the permission: one push moves the target and delet
 expected values. So a push that comes late, or twice, can land nothing.
 """
 
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from mergeyard.domain.events import Event, LandingLost, LandingMissed, LandingRefused, LandingSucceeded, TargetTouched
 from mergeyard.domain.ids import Sha
+from mergeyard.domain.runs import Run
 from mergeyard.domain.tasks import Land
-from mergeyard.ports.git import GitTrouble, PushRefused, RefUpdate
+from mergeyard.ports.git import GitTrouble, Pushed, PushRefused, RefUpdate, Stale
 from mergeyard.service.naming_branches import branch_ref, test_branch
 from mergeyard.service.performing.drafting import close_draft
 from mergeyard.service.performing.marking import mark_merged
@@ -21,7 +24,10 @@ ATTEMPTS = 3
 
 
 async def land(site: Site, task: Land) -> tuple[Event, ...]:
-    branch = _test_branch_ref(site, task)
+    run = _run(site, task)
+    if run is None and task.run is not None:
+        return ()  # another replica has seen it through meanwhile
+    branch = None if run is None else branch_ref(test_branch(run))
     task = await with_what_is_left(site, task)
     for _ in range(ATTEMPTS):
         outcome = await _attempt(site, task, branch)
@@ -46,14 +52,20 @@ async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, .
     if not await site.mirror.holds(new, task.expected):
         return await _give_up(site, task, branch)
     outcome = await site.mirror.push(*_updates(site, task, branch, new))
-    return (LandingRefused(landing=task.landing, words=outcome.words),) if isinstance(outcome, PushRefused) else None
+    match outcome:
+        case Pushed():  # whatever somebody does with the target right after it
+            return (*await _succeed(site, task), TargetTouched())
+        case PushRefused():
+            return (LandingRefused(landing=task.landing, words=outcome.words),)
+        case Stale():
+            return None
+        case _:
+            assert_never(outcome)
 
 
-def _test_branch_ref(site: Site, task: Land) -> str | None:
+def _run(site: Site, task: Land) -> Run | None:
     """None for a direct merge, which no run verified."""
-    if task.run is None:
-        return None
-    return branch_ref(test_branch(site.keeper.queue.runs[task.run]))
+    return None if task.run is None else site.keeper.queue.runs.get(task.run)
 
 
 async def _read(site: Site, branch: str | None) -> tuple[Sha | None, Sha | None]:
@@ -107,8 +119,9 @@ async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, .
 
 async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:
     await mark_merged(site, task.members, task.steps)
-    if task.run is not None:
-        await close_draft(site, site.keeper.queue.runs[task.run])
+    run = _run(site, task)
+    if run is not None:
+        await close_draft(site, run)
     steps = [replace(step, tree=await site.mirror.tree(step.commit)) for step in task.steps]
     succeeded = LandingSucceeded(landing=task.landing, steps=tuple(steps))
     return (succeeded, TargetTouched()) if await _changes_the_rules(site, task) else (succeeded,)

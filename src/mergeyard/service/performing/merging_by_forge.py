@@ -33,10 +33,17 @@ class MergingByForge:
         for member in self._task.members:
             commit = await self._forge.merged_as(self._site.repo, self._wanted(member))
             if commit is None or tip is None or not await self._came_since(tip, commit):
+                await self._wait_for_what_the_target_shows(tip, onto, member)
                 break
             steps.append(await self._step(commit, onto))
             onto = commit
         return steps
+
+    async def _wait_for_what_the_target_shows(self, tip: Sha | None, onto: Sha, member: Member) -> None:
+        """A forge may know later than its own repository what it merged."""
+        above = () if tip is None else await self._site.mirror.first_parents(tip, down_to=onto) or ()
+        if any(wording.is_of(commit.message, member.number, self._task.run) for commit in above):
+            raise HostTrouble(f"#{member.number} is on the target, but is not shown as merged yet")
 
     async def merge(self, member: Member, onto: Sha) -> Step | MergingRefused | None:
         """None when it cannot be merged now, or somebody else has pushed."""
@@ -64,8 +71,11 @@ class MergingByForge:
         run, stay = queue.runs.get(run_id), queue.submissions.get(member.ticket)
         method = queue.config.merge_method if run is None else run.method
         title = "" if stay is None else stay.pull.title
-        write = wording.squash_message if method is MergeMethod.SQUASH else wording.merge_message
-        subject, _, message = write(member.number, title, run_id).partition("\n\n")
+        if method is MergeMethod.SQUASH:
+            words = wording.squash_message(member.number, title, run_id, member.head)
+        else:
+            words = wording.merge_message(member.number, title, run_id)
+        subject, _, message = words.partition("\n\n")
         return Merge(
             number=member.number,
             head=member.head,
@@ -86,12 +96,18 @@ class MergingByForge:
         return await mirror.holds(tip, commit) and not await mirror.holds(self._task.expected, commit)
 
     async def _step_or_stray(self, member: Member, commit: Sha, onto: Sha) -> Step | MergingRefused:
-        """In the very moment of the merge it may have been pointed at another branch."""
-        if await self._forge.merged_as(self._site.repo, self._wanted(member)) is None:
+        """In the very moment of the merge it may have been pointed at another branch; where the target shows it, no
+        forge need say so."""
+        shown = await self._is_on_target(commit)
+        if not shown and await self._forge.merged_as(self._site.repo, self._wanted(member)) is None:
             log.error("a pull request was merged into another branch", repo=str(self._site.repo), number=member.number)
             told = f"#{member.number} was pointed elsewhere while it was being merged, and landed there as {commit}"
             return MergingRefused(told, blames=False)
         return await self._step(commit, onto)
+
+    async def _is_on_target(self, commit: Sha) -> bool:
+        tip = await self._tip()
+        return tip is not None and await self._site.mirror.holds(tip, commit)
 
     async def _step(self, commit: Sha, onto: Sha) -> Step:
         """A rebase may have made several; all of them are this one's, unless somebody pushed in between."""
@@ -102,7 +118,7 @@ class MergingByForge:
             made = await mirror.read(commit)
         except MissingObject as missing:
             raise HostTrouble(f"{commit} was merged, but is not to be seen yet") from missing
-        if not await mirror.holds(await self._tip() or onto, commit):
+        if not await self._is_on_target(commit):
             raise HostTrouble(f"{commit} was merged, but the target does not show it yet")
         alone = await mirror.first_parents(commit, down_to=onto)
         return Step(commit, made.parents[0] if alone is None else onto, made.tree)

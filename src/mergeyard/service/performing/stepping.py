@@ -1,12 +1,14 @@
 """Makes the commits that one pull request becomes on top of another commit, by the queue's merge method."""
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.runs import Member, Step
-from mergeyard.ports.git import Conflict, Mirror
+from mergeyard.ports.git import Commit, Conflict, Mirror
 from mergeyard.service import wording
+from mergeyard.service.grounding import ground, heads_beneath
 
 
 class Stepper:
@@ -36,29 +38,45 @@ class Stepper:
         return Step(commit, onto, tree)
 
     async def _squash(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
-        tree = await self._mirror.merge(onto, member.head)
+        commits = await self._commits(member)
+        tree = await self._mirror.merge(await ground(self._mirror, onto, commits), member.head)
         if isinstance(tree, Conflict):
             return tree
-        author = (await self._mirror.read(member.head)).author
-        message = wording.squash_message(member.number, title, self._run)
-        commit = await self._mirror.commit(tree, (onto,), message, author)
+        message = wording.squash_message(member.number, title, self._run, member.head)
+        commit = await self._mirror.commit(tree, (onto,), message, commits[-1].author)
         return Step(commit, onto, tree)
 
+    async def _commits(self, member: Member) -> tuple[Commit, ...]:
+        """What it brings, its head last."""
+        brought = await self._mirror.commits(member.head, without=[self._base])
+        return brought or (await self._mirror.read(member.head),)
+
     async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
-        """Its own commits one by one. Merges are left out, as are those whose change is there already."""
+        """Its own commits one by one; those whose change is there already are left out, and so are merges, unless one
+        of them holds a change of its own: then all of it is one commit."""
+        beneath = await heads_beneath(self._mirror, onto, await self._commits(member))
+        commits = await self._mirror.commits(member.head, without=[self._base, *beneath])
+        step = await self._rebase_commits(member, title, onto, [each for each in commits if len(each.parents) == 1])
+        if isinstance(step, Conflict) or len({len(each.parents) for each in commits}) == 1:
+            return step
+        squashed = await self._squash(member, title, onto)
+        return step if isinstance(squashed, Conflict) or squashed.tree == step.tree else squashed
+
+    async def _rebase_commits(
+        self, member: Member, title: str, onto: Sha, commits: Iterable[Commit]
+    ) -> Step | Conflict:
         tip, tree = onto, await self._mirror.tree(onto)
-        for commit in await self._mirror.commits(member.head, without=[self._base]):
-            if len(commit.parents) != 1:
-                continue
+        for commit in commits:
             picked = await self._mirror.pick(tip, commit.sha)
             if isinstance(picked, Conflict):
                 return picked
             if picked == tree:
                 continue
-            message = wording.rebase_message(member.number, commit.message, self._run)
+            message = wording.rebase_message(member.number, commit.message, self._run, member.head)
             tip, tree = await self._mirror.commit(picked, (tip,), message, commit.author), picked
         if tip == onto:
-            tip = await self._mirror.commit(tree, (onto,), wording.squash_message(member.number, title, self._run))
+            message = wording.squash_message(member.number, title, self._run, member.head)
+            tip = await self._mirror.commit(tree, (onto,), message)
         return Step(tip, onto, tree)
 
 
