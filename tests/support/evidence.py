@@ -1,20 +1,24 @@
 """What can be said afterwards about a server: the host's log, its own records, and the answers that it gave."""
 
 import re
+from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha
-from tests.support.api import Answer, Api, Refused
-from tests.support.ci import REQUIRED, Ci
-from tests.support.host_log import TEST_BRANCHES, HostLog, Move, Transaction
-from tests.support.repositories import Origin
+from tests.support.api import Answer, Refused
+from tests.support.ci import REQUIRED
+from tests.support.host_log import TEST_BRANCHES, Move, Transaction
 
 Stay = dict[str, Any]
 Run = dict[str, Any]
 ENDED = frozenset({"merged", "failed", "cancelled"})
+MOST_STEPS = 100
+"""Of a run."""
 RUN_OF_BRANCH = re.compile(rf"{TEST_BRANCHES}.+/([0-9a-f-]{{36}})(?:-bisection)?")
 
 
@@ -25,15 +29,39 @@ class Landing(Struct, frozen=True):
     old: Sha
     new: Sha
     run: Run | None
+    by_forge: bool = False
+    """The forge merged it, and no branch went with it: its words name the run."""
 
     def __str__(self) -> str:
         return f"{self.old[:8]}..{self.new[:8]}"
 
 
-class Evidence:
+class Log(Protocol):
+    """What the host's refs did."""
+
+    def __iter__(self) -> Iterator[Transaction]: ...
+
+
+class People(Protocol):
+    """Who asked, and what they were told."""
+
+    queue: dict[str, Any]
+    answers: list[Answer]
+    asked: list[tuple[str, str, dict[str, Any]]]
+
+    def post(self, path: str, **members: Any) -> dict[str, Any]: ...
+
+
+class Reporter(Protocol):
+    """A CI that remembers what it ever called a success."""
+
+    passed: defaultdict[Sha, set[str]]
+
+
+class Evidence(ABC):
     required = frozenset(REQUIRED)
 
-    def __init__(self, origin: Origin, host_log: HostLog, api: Api, ci: Ci) -> None:
+    def __init__(self, host_log: Log, api: People, ci: Reporter) -> None:
         self.stays = dict[str, Stay]()
         self.runs = dict[str, Run]()
         self.transactions: tuple[Transaction, ...] = ()
@@ -41,7 +69,6 @@ class Evidence:
         self.target = f"refs/heads/{api.queue['targetBranch']}"
         self.targets_beside = set[str]()
         """Of other queues in the same repository."""
-        self._git = origin
         self._host_log = host_log
         self._api = api
         self._ci = ci
@@ -78,7 +105,12 @@ class Evidence:
         for transaction in self.transactions:
             move = transaction.of(self.target)
             if transaction.by_service and move and move.old and move.new:
-                yield Landing(transaction.place, move.old, move.new, self._run_deleted_by(transaction))
+                landing = Landing(transaction.place, move.old, move.new, self._run_deleted_by(transaction))
+                yield landing if landing.run else self._merged_by_forge(landing)
+
+    def _merged_by_forge(self, landing: Landing) -> Landing:
+        runs = [self.runs[run] for _, _, run in self._told(landing) if run in self.runs]
+        return replace(landing, run=runs[0], by_forge=True) if runs else landing
 
     def _run_deleted_by(self, transaction: Transaction) -> Run | None:
         names = [RUN_OF_BRANCH.fullmatch(move.ref) for move in transaction.moves if move.new is None]
@@ -87,39 +119,104 @@ class Evidence:
     def was_on_target(self, commit: Sha) -> bool:
         return any(commit in self._commits(landing) for landing in self.landings)
 
-    # Git
+    # The repository
 
     @property
+    @abstractmethod
     def tip(self) -> Sha:
-        return self._git.tip(self.target)
+        """Of the target, now."""
 
-    def tree(self, commit: str) -> Sha:
-        return Sha(self._git.run("rev-parse", f"{commit}^{{tree}}").decode().strip())
+    @abstractmethod
+    def tree(self, commit: str) -> Sha: ...
 
-    def holds(self, commit: Sha, ancestor: Sha) -> bool:
-        return not self._git.run("rev-list", "--max-count=1", ancestor, f"^{commit}")
+    @abstractmethod
+    def holds(self, commit: Sha, ancestor: Sha) -> bool: ...
+
+    @abstractmethod
+    def _told(self, landing: Landing) -> list[tuple[Sha, int, str]]:
+        """The commits of a landing, the last first, each with the pull request and the run that it names."""
+
+    @abstractmethod
+    def _beneath(self, commit: str, count: int) -> str:
+        """So many first parents further down."""
+
+    @abstractmethod
+    def _beyond(self, commit: Sha, other: Sha) -> set[Sha]:
+        """What one holds and the other does not."""
+
+    @abstractmethod
+    def _with_parents(self, commit: Sha, parents: list[Sha]) -> str:
+        """The same contents, with these in their history."""
+
+    @abstractmethod
+    def _merge_base(self, one: str, other: str) -> str: ...
+
+    @abstractmethod
+    def _merged(self, onto: str, head: str) -> str:
+        """The tree of a merge."""
+
+    @abstractmethod
+    def _trees(self, commit: str, count: int) -> list[str]:
+        """Of so many along first parents."""
+
+    @abstractmethod
+    def _changes(self, old: str, new: str) -> dict[str, str]:
+        """Every path that differs, with what it became."""
+
+    # What they say together
 
     def landed_as_tested(self, landing: Landing) -> bool:
         assert landing.run
+        if landing.by_forge:
+            return self.tree(landing.new) in self._trees(landing.run["testBranchSha"], MOST_STEPS)
         count = len(self._commits(landing)) + 1
         return self._trees(landing.new, count) == self._trees(landing.run["testBranchSha"], count)
+
+    def is_told_as_mismatch(self, landing: Landing) -> bool:
+        """A forge may merge upon what somebody pushed in that very moment: then the queue says so, and pauses."""
+        return any(stay["reason"]["code"] == "tree_mismatch" for stay in self.stays_in(landing))
 
     def is_composed(self, landing: Landing) -> bool:
         """The tested contents, upon a tip that moved only elsewhere; if those that moved it were tested along, all of
         what was tested."""
         assert landing.run
-        tested = landing.run["testBranchSha"]
+        tested = self._tested_by_forge(landing) if landing.by_forge else landing.run["testBranchSha"]
         if self.tree(landing.new) == self.tree(tested):
             return True
-        beneath = f"{tested}~{len(self._commits(landing))}"
+        beneath = self._beneath(tested, len(self._commits(landing)))
+        if self._somebody_else_moved_it(Sha(tested), landing.old):
+            return False
         brought = self._changes(beneath, tested)
         elsewhere = self._changes(beneath, landing.old)
         return brought == self._changes(landing.old, landing.new) and brought.keys().isdisjoint(elsewhere)
 
+    def _somebody_else_moved_it(self, tested: Sha, tip: Sha) -> bool:
+        """Whether the tip holds what another than the service put there, and the test did not."""
+        moves = (each.of(self.target) for each in self.transactions if not each.by_service)
+        foreign = (move.new for move in moves if move is not None and move.old is not None and move.new is not None)
+        return any(self.holds(tip, new) and not self.holds(tested, new) for new in foreign)
+
+    def _tested_by_forge(self, landing: Landing) -> str:
+        """A forge merges one by one: the step of the tested stack that is the same pull request's."""
+        assert landing.run
+        tested, (_, number, _) = landing.run["testBranchSha"], self._told(landing)[0]
+        stack = self._told(replace(landing, old=Sha(self._merge_base(landing.old, tested)), new=tested))
+        return next((step for step, other, _ in stack if other == number), tested)
+
     def brings_just(self, landing: Landing, stay: Stay) -> bool:
         own = [commit for commit, number, _ in self._told(landing) if number == stay["prNumber"]]
-        merged = self._git.run("merge-tree", "--write-tree", f"{own[-1]}^", stay["prSha"]).decode().strip()
-        return merged == self.tree(own[0])
+        ground = self._ground(Sha(self._beneath(own[-1], 1)), Sha(stay["prSha"]))
+        return self._merged(ground, stay["prSha"]) == self.tree(own[0])
+
+    def _ground(self, beneath: Sha, head: Sha) -> str:
+        """A squash does not hold the head that it came from: who stands upon that brings only what came after."""
+        others = {Sha(other["prSha"]) for other in self.stays.values() if self._landed_beneath(other, beneath)}
+        held = [other for other in sorted(others) if other != head and self.holds(head, other)]
+        held = [other for other in held if not self.holds(beneath, other)]
+        return self._with_parents(beneath, held) if held else beneath
+
+    def _landed_beneath(self, stay: Stay, commit: Sha) -> bool:
+        return bool(stay["mergedSha"]) and self.holds(commit, Sha(stay["mergedSha"]))
 
     def changes_beyond(self, landing: Landing, stays: list[Stay]) -> set[str]:
         """Paths that it changed, and none of these pull requests did."""
@@ -127,17 +224,16 @@ class Evidence:
         return self._changes(landing.old, landing.new).keys() - own
 
     def paths_changed_by(self, stay: Stay, upon: Sha) -> set[str]:
-        base = self._git.run("merge-base", upon, stay["prSha"]).decode().strip()
-        return {*self._changes(base, stay["prSha"])}
+        return {*self._changes(self._merge_base(upon, stay["prSha"]), stay["prSha"])}
 
     def removed_by(self, move: Move) -> set[Sha]:
         """Commits that somebody took off the target."""
         if move.old is None or move.new is None:
             return set()
-        return {*map(Sha, self._git.run("rev-list", move.old, f"^{move.new}").decode().split())}
+        return self._beyond(move.old, move.new)
 
     def brought_by(self, landing: Landing) -> set[Sha]:
-        return {*map(Sha, self._git.run("rev-list", landing.new, f"^{landing.old}").decode().split())}
+        return self._beyond(landing.new, landing.old)
 
     def place_of(self, landing: Landing, stay: Stay) -> tuple[int, int]:
         """Where a pull request landed; those of one landing have places of their own."""
@@ -146,22 +242,6 @@ class Evidence:
 
     def _commits(self, landing: Landing) -> list[Sha]:
         return [commit for commit, _, _ in self._told(landing)]
-
-    def _told(self, landing: Landing) -> list[tuple[Sha, int, str]]:
-        """The commits of a landing, the last first, each with the pull request and the run that it names."""
-        form = "%H %(trailers:key=Mergeyard-Pull-Request,valueonly,separator=)"
-        form += " %(trailers:key=Mergeyard-Run,valueonly,separator=)"
-        lines = self._git.run("log", "--first-parent", f"--format={form}", f"{landing.old}..{landing.new}")
-        parts = (line.split(" ") for line in lines.decode().splitlines())
-        return [(Sha(commit), int(number or 0), run) for commit, number, run in parts]
-
-    def _trees(self, commit: str, count: int) -> list[str]:
-        return self._git.run("log", "--first-parent", f"-{count}", "--format=%T", commit).decode().split()
-
-    def _changes(self, old: str, new: str) -> dict[str, str]:
-        """Every path that differs, with what it became."""
-        lines = self._git.run("diff-tree", "-r", "--no-renames", old, new).decode().splitlines()
-        return {path: facts.split(" ")[3] for facts, path in (line.split("\t") for line in lines)}
 
     # The records
 

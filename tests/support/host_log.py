@@ -91,9 +91,13 @@ class HostLog:
         return self._path.read_bytes().count(b"\n")
 
     def __iter__(self) -> Iterator[Transaction]:
+        """Whoever moves a ref without saying from where moved it from where it was."""
+        there = dict[str, Sha | None]()
         for place, line in enumerate(self._path.read_text().splitlines()):
             who, *moves = line.split("|")
             told = tuple(move_told(move) for move in moves if " refs/" in move)
+            told = tuple(Move(move.ref, move.old or there.get(move.ref), move.new) for move in told)
+            there |= {move.ref: move.new for move in told}
             if told:
                 yield Transaction(place, who == SERVICE, told)
 

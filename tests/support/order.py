@@ -6,7 +6,6 @@ and may have had to wait for it, can be overtaken rightly.
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations
 
 from msgspec import Struct
 
@@ -33,10 +32,14 @@ class Arrival(Struct, frozen=True):
 
 
 def overtakings(evidence: Evidence) -> Iterator[str]:
-    for one, another in combinations(_arrivals(evidence), 2):
-        for earlier, later in ((one, another), (another, one)):
+    """In the order of landings, so that few must be compared: those that came after somebody was ready who waits."""
+    arrivals = sorted(_arrivals(evidence), key=lambda arrival: arrival.landed)
+    last_submitted = ""
+    for at, earlier in enumerate(arrivals):
+        for later in arrivals[:at] if earlier.ready < last_submitted else ():
             if earlier.may_not_be_overtaken_by(later) and later.landed < earlier.landed:
                 yield f"{evidence.name(later.stay['id'])} overtook {evidence.name(earlier.stay['id'])}"
+        last_submitted = max(last_submitted, earlier.submitted)
 
 
 def _arrivals(evidence: Evidence) -> list[Arrival]:

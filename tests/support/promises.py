@@ -13,7 +13,7 @@ from tests.support.evidence import ENDED, Evidence, Landing, Stay
 from tests.support.host_log import TEST_BRANCHES
 from tests.support.order import overtakings
 
-LANDED = frozenset({"merged_by_queue", "merged_directly"})
+LANDED = frozenset({"merged_by_queue", "merged_directly", "tree_mismatch"})
 
 
 def broken_promises(evidence: Evidence) -> list[str]:
@@ -28,6 +28,8 @@ def s1_what_was_tested_is_what_lands(evidence: Evidence) -> Iterator[str]:
             yield f"{landing} landed with a run that {landing.run['status']}"
         elif not set(landing.run["requiredStatuses"]) <= evidence.passed(Sha(landing.run["testBranchSha"])):
             yield f"{landing} landed without having passed everything"
+        elif landing.by_forge and evidence.is_told_as_mismatch(landing):
+            continue
         elif not (evidence.landed_as_tested(landing) or evidence.is_composed(landing)):
             yield f"{landing} is neither what was tested nor composed of it"
 

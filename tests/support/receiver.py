@@ -61,8 +61,11 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"])).decode()
+                length = int(self.headers["content-length"])
+                body = self.rfile.read(length).decode()
                 try:
+                    if len(body.encode()) < length:
+                        raise ConnectionError  # whoever sent it died over it
                     receive(Receipt({name.lower(): value for name, value in self.headers.items()}, body))
                     self.send_response(204)
                     self.end_headers()

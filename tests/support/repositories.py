@@ -26,6 +26,8 @@ ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_AUTHOR_NAME": "Ada",
+    "GIT_AUTHOR_EMAIL": "ada@example.org",
     "GIT_COMMITTER_NAME": "Ada",
     "GIT_COMMITTER_EMAIL": "ada@example.org",
 }
@@ -118,7 +120,8 @@ class Origin:
         return found
 
     def refs(self) -> dict[str, Sha]:
-        lines = self.run("for-each-ref", "--format=%(refname) %(objectname)").decode().splitlines()
+        listed = self.run("for-each-ref", "--format=%(refname) %(objectname)").decode(errors="surrogateescape")
+        lines = listed.split("\n")[:-1]
         return {ref: Sha(sha) for ref, sha in (line.split(" ") for line in lines)}
 
     def set(self, place: str, sha: str) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import DecodeError, json
 
@@ -22,6 +22,25 @@ checks = {checks}
 """
 
 
+class Process(Protocol):
+    """What is used of a process that runs apart."""
+
+    returncode: int | None
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class Server:
     def __init__(self, folder: Path, checks: str = "api", *, root: str = "repos", **settings: object) -> None:
         self.folder = folder
@@ -30,14 +49,14 @@ class Server:
         self.url = ""
         self._log = folder / "server.log"
         self._launched_at = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         (folder / root).mkdir(exist_ok=True)
         lines = ({"data_dir": "data", "log_format": "json"} | settings).items()
         host = HOST.format(root=in_toml(root), checks=in_toml(checks))
         self.config.write_text("".join(f"{name} = {in_toml(value)}\n" for name, value in lines) + host)
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> Process:
         assert self._process, "the server was never started"
         return self._process
 
@@ -53,11 +72,14 @@ class Server:
     def launch(self) -> None:
         assert not self.alive
         self.url = ""
-        command = [sys.executable, "-m", "mergeyard", "serve", "--config", str(self.config), "--port", "0"]
         self._log.touch()
         self._launched_at = self._log.stat().st_size
+        self._process = self._spawn("serve", "--config", str(self.config), "--port", "0")
+
+    def _spawn(self, *arguments: str) -> Process:
+        command = [sys.executable, "-m", "mergeyard", *arguments]
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+            return subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
 
     def come_up(self) -> None:
         self.url = eventually(lambda: self._listens_at(self._launched_at), but=self._log.read_text)

@@ -17,7 +17,8 @@ from mergeyard.cli import pr
 from mergeyard.domain.ids import Sha
 from tests.support.api import Api
 from tests.support.ci import REQUIRED, Ci
-from tests.support.evidence import ENDED, Evidence
+from tests.support.evidence import ENDED
+from tests.support.git_evidence import GitEvidence
 from tests.support.host_log import TEST_BRANCHES, HostLog
 from tests.support.patience import SECONDS, eventually
 from tests.support.repositories import Files, Origin
@@ -31,7 +32,7 @@ class Surroundings:
         self.host_log = host_log
         self.api = api
         self.ci = Ci(origin, host_log, api)
-        self.evidence = Evidence(origin, host_log, api, self.ci)
+        self.evidence = GitEvidence(origin, host_log, api, self.ci)
         self._branches = 0
 
     @property
