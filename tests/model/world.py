@@ -90,6 +90,7 @@ class RandomWorld:
     def _another_takes_over(self) -> None:
         if self.faults.mirrors_lost and self.rng.random() < 0.15:
             self.world.host.lose_mirror()
+            self.world.tell(e.WatchBegan())
 
     def _late_news_arrives(self) -> None:
         due = [event for step, event in self.late if step <= self.step]

@@ -1,12 +1,41 @@
 """Every test has an empty database, which any number of replicas may open."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import cast
 
 import pytest
 
+from mergeyard.adapters.clock import WallClock
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.ports.sharing import SharedStore
+from tests.contract.sharing.unhurried import Unhurried
+from tests.simulation.store.records import Records
+from tests.simulation.store.store import MemoryStore
 from tests.support.postgres import PostgresServer, shared_server
+
+Connect = Callable[[], SharedStore]
+
+
+def postgres(request: pytest.FixtureRequest) -> Connect:
+    return partial(PostgresStore, request.getfixturevalue("url"))
+
+
+def memory(_: pytest.FixtureRequest) -> Connect:
+    records, clock = Records(), WallClock()
+    return lambda: cast(SharedStore, Unhurried(MemoryStore(records, clock)))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What asks for a server is about that server alone."""
+    if "connect" in metafunc.fixturenames:
+        adapters = (postgres,) if {"url", "server"} & {*metafunc.fixturenames} else (postgres, memory)
+        metafunc.parametrize("connect", adapters, indirect=True, ids=lambda adapter: adapter.__name__)
+
+
+@pytest.fixture
+def connect(request: pytest.FixtureRequest) -> Connect:
+    return request.param(request)
 
 
 @pytest.fixture
@@ -15,14 +44,14 @@ def url() -> str:
 
 
 @pytest.fixture
-def one(url: str) -> SharedStore:
+def one(connect: Connect) -> SharedStore:
     """Not yet open, and so is the other."""
-    return PostgresStore(url)
+    return connect()
 
 
 @pytest.fixture
-def other(url: str) -> SharedStore:
-    return PostgresStore(url)
+def other(connect: Connect) -> SharedStore:
+    return connect()
 
 
 @pytest.fixture

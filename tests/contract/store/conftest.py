@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from mergeyard.adapters.clock import WallClock
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.ports.store import Store
+from tests.simulation.store.records import Records
+from tests.simulation.store.store import MemoryStore
 from tests.support.postgres import shared_server
 
 
@@ -19,7 +22,11 @@ def postgres(_: Path) -> Store:
     return PostgresStore(shared_server().fresh_database())
 
 
-ADAPTERS: tuple[Callable[[Path], Store], ...] = (sqlite, postgres)
+def memory(_: Path) -> Store:
+    return MemoryStore(Records(), WallClock())
+
+
+ADAPTERS: tuple[Callable[[Path], Store], ...] = (sqlite, postgres, memory)
 
 
 @pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)

@@ -1,0 +1,1 @@
+"""The whole service in a simulated world: one seed, one world, and a judge of every promise."""

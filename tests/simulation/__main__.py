@@ -1,0 +1,88 @@
+"""`python -m tests.simulation --worlds 100000` plays many worlds; `--seed 7` plays one again and cuts it short."""
+
+from collections import Counter
+from time import perf_counter
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from tests.simulation.campaign import Outcome, play, play_many, replay_command, shrunk
+from tests.simulation.drawing import PAIRS, draw
+from tests.simulation.shrinking import as_test
+from tests.simulation.weather import Family
+
+SHOWN = 10
+PHASES = ("idle", "waiting", "building", "testing", "bisecting", "landing", "starting")
+console = Console()
+
+
+def main(
+    worlds: Annotated[int, typer.Option(help="How many worlds to play.")] = 2000,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Play only this world; if it breaks a promise, cut it short.")
+    ] = None,
+) -> None:
+    if seed is not None:
+        tell_story(seed)
+        return
+    begun = perf_counter()
+    outcomes = play_with_progress(range(first, first + worlds))
+    seconds = perf_counter() - begun
+    broken = [outcome for outcome in outcomes if outcome.broken]
+    show_ends(outcomes)
+    show_faults(outcomes)
+    for outcome in broken[:SHOWN]:
+        console.print(f"[red]seed {outcome.seed}[/]: {outcome.broken[0]}\n  {replay_command(outcome.seed)}")
+    rate = f"{worlds / seconds:.1f} seeds per second"
+    console.print(f"{len(outcomes) - len(broken)} passed, {len(broken)} failed, {rate}")
+    raise typer.Exit(1 if broken else 0)
+
+
+def play_with_progress(seeds: range) -> list[Outcome]:
+    columns = (TextColumn("worlds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        return list(progress.track(play_many(seeds), total=len(seeds)))
+
+
+def show_ends(outcomes: list[Outcome]) -> None:
+    ends = Counter[str]()
+    for outcome in outcomes:
+        ends.update(outcome.ends)
+    landings = sum(outcome.landings for outcome in outcomes)
+    table = Table("how stays ended", "times", title=f"{landings:,} landings")
+    for end, times in ends.most_common():
+        table.add_row(end, f"{times:,}")
+    console.print(table)
+
+
+def show_faults(outcomes: list[Outcome]) -> None:
+    """How often which faults struck in which phase of the queue."""
+    struck = Counter[tuple[Family, str]]()
+    for outcome in outcomes:
+        struck.update(outcome.struck)
+    on = Counter(family for outcome in outcomes for family in outcome.families)
+    table = Table("faults", "worlds", *PHASES, title="How often faults struck, by what the queue was about")
+    for family in Family:
+        table.add_row(family, f"{on[family]:,}", *(f"{struck[family, phase]:,}" for phase in PHASES))
+    console.print(table)
+    together = sum(any({*pair} <= outcome.families for outcome in outcomes) for pair in PAIRS)
+    console.print(f"{together} of {len(PAIRS)} pairs of families were on together.")
+
+
+def tell_story(seed: int) -> None:
+    outcome = play(seed)
+    if not outcome.broken:
+        console.print(f"seed {seed} keeps every promise")
+        return
+    for broken in outcome.broken:
+        console.print(f"[red]{broken}[/]", highlight=False)
+    console.print(as_test(shrunk(draw(seed))), highlight=False)
+    raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

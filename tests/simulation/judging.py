@@ -1,0 +1,87 @@
+"""Judges a world that was played: every promise of safety by its three logs, and what must always happen."""
+
+from collections.abc import Iterator
+
+from mergeyard.domain.reasons import Reason
+from mergeyard.engine.explaining import explain
+from tests.simulation.evidence import SimEvidence
+from tests.simulation.weather import Family
+from tests.simulation.world import World
+from tests.support.evidence import Stay
+from tests.support.promises import broken_promises
+
+FAIR_WAITS = frozenset(
+    {Reason.NOT_MERGEABLE, Reason.BASE_BRANCH_MISMATCH, Reason.BASE_BROKEN, Reason.WAITING_FOR_PRS_AHEAD}
+)
+
+
+def violations(world: World) -> list[str]:
+    """Every way in which a promise was broken."""
+    evidence = SimEvidence(world)
+    evidence.collect()
+    return [
+        *world.errors,
+        *(broken for broken in broken_promises(evidence) if not _is_known_limit(broken, evidence)),
+        *l1_everybody_ends_or_waits_for_something_fair(world),
+        *l2_nobody_innocent_fails(world, evidence),
+        *l3_everybody_is_seen_as_it_is(world),
+    ]
+
+
+def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
+    """A merge that takes no test branch along leaves no trace when its answer is lost and somebody takes it off the
+    target before anybody looks: nobody can know that it was there."""
+    return broken.startswith(("s3", "s4", "s5")) and evidence.somebody_undid_a_merge_without_a_branch()
+
+
+def l1_everybody_ends_or_waits_for_something_fair(world: World) -> Iterator[str]:
+    queue = world.queue
+    assert queue, "nobody knows the queue"
+    for stay in queue.submissions.values():
+        waiting = explain(queue, stay)
+        if waiting.reason not in FAIR_WAITS:
+            yield f"L1: #{stay.number} is {stay.state} and waits for {waiting.reason} in a fair world"
+
+
+def l3_everybody_is_seen_as_it_is(world: World) -> Iterator[str]:
+    assert world.queue
+    for stay in world.queue.submissions.values():
+        pull = world.hosting.pulls[stay.number]
+        if not pull.is_open or pull.head != stay.pull.head:
+            yield f"L3: #{stay.number} is still {stay.state} though it was closed or pushed to"
+
+
+def l2_nobody_innocent_fails(world: World, evidence: SimEvidence) -> Iterator[str]:
+    for stay in evidence.stays.values():
+        if stay["state"] in {"failed", "cancelled"} and not _rightly(world, evidence, stay):
+            yield f"L2: {evidence.name(stay['id'])} is out though it did nothing"
+
+
+def _rightly(world: World, evidence: SimEvidence, stay: Stay) -> bool:
+    """Whether something in the world is a reason for this."""
+    reason, brought = stay["reason"]["code"], _brought(world, stay)
+    match reason:
+        case "cancelled_by_user" | "pr_pushed" | "pr_closed" | "pr_base_changed":
+            return True
+        case "landing_unknown":
+            return world.people.moved_the_target or world.people.deleted_a_branch
+        case "test_run_failed" | "failed_by_optimization":
+            return world.ci.lied or world.script.nature.base_is_broken or bool(brought & _suspicious(world))
+        case "test_run_timeout":
+            return Family.ODD_CI in world.script.families or Family.SLOWNESS in world.script.families
+        case "nothing_to_merge":
+            return world.origin.objects.merge(evidence.tip, stay["prSha"]) == evidence.tree(evidence.tip)
+        case "merge_conflict":
+            return bool(brought & {f"pr{other}" for other in world.script.nature.sharing})
+        case "contains_removed_commit":
+            return world.people.moved_the_target
+        case _:
+            return False
+
+
+def _brought(world: World, stay: Stay) -> set[str]:
+    return {*world.origin.objects.files(stay["prSha"]).values()}
+
+
+def _suspicious(world: World) -> set[str]:
+    return world.truth.bad.union(*world.truth.bad_together)

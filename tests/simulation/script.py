@@ -1,0 +1,160 @@
+"""A world as it is written down before it is played: what people do, what breaks, and when.
+
+Everything in it can be left out, so that a long script that ends badly can be cut down to a short one.
+"""
+
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from mergeyard.domain.config import Config
+from mergeyard.domain.states import QueueState
+from tests.simulation.weather import Family
+
+
+class Act(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    family: ClassVar[Family | None] = None
+    """The faults that it belongs to, where it is one."""
+    at: int
+    """Milliseconds after the beginning."""
+    during: str = ""
+    """Not before the queue is in this phase,"""
+    lag: int = 0
+    """and has been for so many milliseconds."""
+
+
+# With the queue.
+
+
+class Submit(Act, frozen=True, kw_only=True):
+    pr: int
+    priority: int | None = None
+    no_batch: bool | None = None
+    forced: bool | None = None
+
+
+class Cancel(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.STORMS
+    pr: int
+
+
+class Restart(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.STORMS
+    pr: int
+
+
+class Upload(Act, frozen=True, kw_only=True):
+    pr: int
+    targets: tuple[str, ...] | None = None
+    """None: all of them."""
+
+
+class SetState(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.STORMS
+    state: QueueState
+
+
+class Change(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.STORMS
+    setting: str
+    value: Any
+
+
+# At the host.
+
+
+class Push(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class Close(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class Reopen(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class Retarget(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class MergeByHand(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.FOREIGN_PUSHES
+    pr: int
+
+
+class PushToTarget(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.FOREIGN_PUSHES
+
+
+class RewindTarget(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.FOREIGN_PUSHES
+
+
+class DeleteTestBranch(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.AUTHORS
+    which: int = 0
+
+
+class ReportOnHead(Act, frozen=True, kw_only=True):
+    pr: int
+
+
+# In the machine room.
+
+
+class Kill(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.KILLS
+    replica: int = 0
+    for_ms: int = 1000
+    loses_its_disk: bool = False
+
+
+class Freeze(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.FREEZES
+    replica: int = 0
+    for_ms: int = 20_000
+
+
+class JumpClock(Act, frozen=True, kw_only=True):
+    family: ClassVar[Family | None] = Family.CLOCKS
+    by_ms: int
+    replica: int = 0
+    for_ms: int = 60_000
+
+
+class Trouble(Act, frozen=True, kw_only=True):
+    of: Family
+    for_ms: int = 10_000
+    percent: int = 100
+
+
+class Nature(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What pull requests are like, by their numbers."""
+
+    bad: tuple[int, ...] = ()
+    bad_pairs: tuple[tuple[int, int], ...] = ()
+    sharing: tuple[int, ...] = ()
+    """They change the same file."""
+    upon: tuple[tuple[int, int], ...] = ()
+    """The first stands upon the second."""
+    base_is_broken: bool = False
+    repaired_by: int = 0
+
+
+class Script(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    seed: int = 0
+    """For what is not written down: how long things take, and whom a fault hits."""
+    config: Config = Config()
+    replicas: int = 1
+    """More than one share a store."""
+    has_forge: bool = False
+    statuses: tuple[str, ...] = ("unit",)
+    families: frozenset[Family] = frozenset()
+    nature: Nature = Nature()
+    acts: tuple[Act, ...] = ()

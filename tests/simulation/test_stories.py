@@ -1,0 +1,55 @@
+"""Worlds that once broke a promise, cut down to what broke it."""
+
+import pytest
+
+from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode
+from tests.simulation.campaign import played
+from tests.simulation.script import Freeze, JumpClock, Kill, Nature, Push, Script, Submit, Trouble, Upload
+from tests.simulation.weather import Family
+
+STORIES = {
+    "a forge that knows late what it merged before a replica died": Script(
+        seed=1063,
+        config=Config(testing_timeout_minutes=1, landing=LandingMethod.PROVIDER_MERGE),
+        replicas=3,
+        has_forge=True,
+        acts=(
+            Submit(at=69926, pr=7, forced=True),
+            Trouble(at=84280, of=Family.LOST_NEWS, for_ms=60000, percent=60),
+            Kill(at=84683, replica=1, for_ms=30000),
+            Trouble(at=94035, of=Family.STALE_READS, for_ms=60000, percent=30),
+        ),
+    ),
+    "a forge that does not know yet what it has just merged": Script(
+        seed=1011,
+        config=Config(
+            mode=Mode.PARALLEL, landing=LandingMethod.PROVIDER_MERGE, direct_merge_mode=DirectMergeMode.ALWAYS
+        ),
+        has_forge=True,
+        acts=(
+            Submit(at=2785, pr=4),
+            Push(at=14577, pr=4),
+            Upload(at=17502, pr=4, targets=("docs",)),
+            Trouble(at=47601, of=Family.STALE_READS, for_ms=60000),
+        ),
+    ),
+    "squashes that stand upon each other and share a file": Script(
+        seed=1187,
+        config=Config(mode=Mode.PARALLEL, merge_method=MergeMethod.SQUASH),
+        nature=Nature(sharing=(1, 2, 3, 4), upon=((3, 2),)),
+        acts=(Submit(at=9617, pr=2, priority=0, no_batch=True, forced=True), Submit(at=46012, pr=3)),
+    ),
+    "a clock that leaps by an hour in the middle of a test": Script(
+        config=Config(testing_timeout_minutes=1),
+        acts=(Submit(at=1000, pr=1), JumpClock(at=5000, by_ms=3_600_000, for_ms=60000)),
+    ),
+    "a replica that sleeps through a takeover": Script(
+        replicas=2,
+        acts=(Submit(at=1000, pr=1), Submit(at=1500, pr=2), Freeze(at=3000, for_ms=40000, during="landing")),
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_world_that_once_broke_a_promise_keeps_it(story: str):
+    assert played(STORIES[story]).broken == ()

@@ -1,0 +1,19 @@
+"""The whole service in simulated worlds, in each of which every promise is kept."""
+
+import pytest
+
+from tests.simulation.campaign import play, replay_command
+
+WORLDS = 200
+PER_TEST = 10
+
+
+@pytest.mark.parametrize("first", range(0, WORLDS, PER_TEST))
+def test_every_promise_is_kept_in_every_world(first: int):
+    for seed in range(first, first + PER_TEST):
+        broken = play(seed).broken
+        assert not broken, f"{broken}\nreplay with: {replay_command(seed)}"
+
+
+def test_the_same_seed_is_the_same_world():
+    assert play(7) == play(7)
