@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from mergeyard.api.errors import misfit
 from mergeyard.api.requests import GetMergeQueueMetrics
-from mergeyard.service.names import is_part_of_a_repository
+from mergeyard.service.names import is_owner, is_part_of_a_repository
 
 
 def metrics_request(query: bytes) -> GetMergeQueueMetrics:
@@ -27,4 +27,4 @@ def metrics_request(query: bytes) -> GetMergeQueueMetrics:
 
 
 def _is_named(host: str, owner: str, name: str) -> bool:
-    return bool(host) and is_part_of_a_repository(owner) and is_part_of_a_repository(name)
+    return bool(host) and is_owner(owner) and is_part_of_a_repository(name)

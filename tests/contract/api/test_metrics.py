@@ -137,7 +137,7 @@ async def test_a_question_that_does_not_fit_is_refused(tmp_path: Path):
     async with a_desk(tmp_path) as desk:
         for query in (
             "?repo=acme/app", "?repoHost=git.local", "?repo=app&repoHost=git.local", "?repo=&repoHost=git.local",
-            "?repo=acme/app&repoHost=", "?repo=acme/app&repo=acme/app&repoHost=git.local", "?repo=a/b/c&repoHost=x",
+            "?repo=acme/app&repoHost=", "?repo=acme/app&repo=acme/app&repoHost=git.local", "?repo=a/-b/c&repoHost=x",
             "?repo=acme/app&repoHost=git.local&repoHost=git.local", "?repo=acme/%ff&repoHost=git.local",
             "?repo=../..&repoHost=git.local",
         ):  # fmt: skip

@@ -33,6 +33,7 @@ NEEDED = {
     "listPullRequests": Scope.READ,
     "listQueues": Scope.READ,
     "listEvents": Scope.READ,
+    "verifyLandings": Scope.ADMIN,
     "reportCommitStatus": Scope.STATUS,
     "createWebhook": Scope.ADMIN,
     "listWebhooks": Scope.ADMIN,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jwt
+from jwt.types import Options
 
 from mergeyard.adapters.oidc.knowing import Jwk
 from mergeyard.adapters.oidc.registration import Registration
@@ -15,6 +16,14 @@ KEY_TYPES = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC", "EdDSA": "OKP"}
 LEEWAY = 30 * SECOND
 """For clocks that do not agree."""
 CLAIMS = ["iss", "sub", "aud", "exp", "iat", "nonce"]
+OPTIONS: Options = {
+    "require": CLAIMS,
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "enforce_minimum_key_length": True,
+}
+"""A key that is too short has been broken by others. Times are checked here, with our own clock."""
 
 Claims = Mapping[str, Any]
 
@@ -36,9 +45,9 @@ def believed(token: str, keys: Iterable[Jwk], registration: Registration, nonce:
             algorithms=[key.algorithm_name],
             audience=registration.client_id,
             issuer=registration.issuer,
-            options={"require": CLAIMS, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
+            options=OPTIONS,
         )
-    except (jwt.PyJWTError, ValueError) as error:
+    except (jwt.PyJWTError, ValueError, TypeError) as error:  # the last where a claim is of another kind
         raise Unbelievable(str(error)) from error
     _check_time(claims, now)
     _check_receiver(claims, registration.client_id)

@@ -3,11 +3,12 @@
 import hmac
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
+from msgspec.json import Decoder
 
+from mergeyard.adapters.forges.gitea.places import is_name
+from mergeyard.adapters.forges.heard import Commit, Number, read
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.forge import BranchNews, CommitNews, Forged, News, PullNews
@@ -16,8 +17,6 @@ SIGNATURES = ("x-gitea-signature", "x-forgejo-signature", "x-hub-signature-256")
 EVENTS = ("x-gitea-event", "x-forgejo-event", "x-github-event")
 SCHEME = "sha256="
 HEADS = "refs/heads/"
-
-T = TypeVar("T")
 
 
 class Owner(Struct, frozen=True):
@@ -30,7 +29,7 @@ class Place(Struct, frozen=True):
 
 
 class Numbered(Struct, frozen=True):
-    number: PrNumber
+    number: Number
 
 
 class OfPull(Struct, frozen=True):
@@ -52,7 +51,10 @@ class OfBranch(Struct, frozen=True):
 
 class OfCommit(Struct, frozen=True):
     repository: Place
-    sha: Sha
+    sha: Commit
+
+
+OF_PULL, OF_ISSUE, OF_BRANCH, OF_COMMIT = Decoder(OfPull), Decoder(OfIssue), Decoder(OfBranch), Decoder(OfCommit)
 
 
 def check_signature(secret: str | None, headers: Mapping[str, str], body: bytes) -> None:
@@ -66,6 +68,10 @@ def check_signature(secret: str | None, headers: Mapping[str, str], body: bytes)
 
 def news_in(host: str, headers: Mapping[str, str], body: bytes) -> Iterator[News]:
     event = next((headers[name] for name in EVENTS if name in headers), "")
+    yield from (news for news in _news(event, host, body) if is_name(news.repo))
+
+
+def _news(event: str, host: str, body: bytes) -> Iterator[News]:
     if event.startswith("pull_request"):
         yield from _of_pull(host, body)
     elif event == "issue_comment":
@@ -77,36 +83,29 @@ def news_in(host: str, headers: Mapping[str, str], body: bytes) -> Iterator[News
 
 
 def _of_pull(host: str, body: bytes) -> Iterator[News]:
-    told = _read(body, OfPull)
+    told = read(body, OF_PULL)
     if told:
-        yield PullNews(_repo(host, told.repository), told.pull_request.number)
+        yield PullNews(_repo(host, told.repository), PrNumber(told.pull_request.number))
 
 
 def _of_comment(host: str, body: bytes) -> Iterator[News]:
     """Of issues we know nothing, and they are numbered together with pull requests."""
-    told = _read(body, OfIssue)
+    told = read(body, OF_ISSUE)
     if told and told.is_pull:
-        yield PullNews(_repo(host, told.repository), told.issue.number)
+        yield PullNews(_repo(host, told.repository), PrNumber(told.issue.number))
 
 
 def _of_branch(host: str, body: bytes) -> Iterator[News]:
     """A push names its ref in full, a deletion only the branch; both are told of tags too."""
-    told = _read(body, OfBranch)
+    told = read(body, OF_BRANCH)
     if told and told.ref_type == "branch" and not told.ref.startswith("refs/tags/"):
         yield BranchNews(_repo(host, told.repository), told.ref.removeprefix(HEADS))
 
 
 def _of_commit(host: str, body: bytes) -> Iterator[News]:
-    told = _read(body, OfCommit)
+    told = read(body, OF_COMMIT)
     if told:
-        yield CommitNews(_repo(host, told.repository), told.sha)
-
-
-def _read(body: bytes, kind: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError:
-        return None
+        yield CommitNews(_repo(host, told.repository), Sha(told.sha))
 
 
 def _repo(host: str, place: Place) -> Repo:

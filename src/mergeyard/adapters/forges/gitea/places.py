@@ -7,12 +7,16 @@ from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostTrouble
 
-ALLOWED = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
+ALLOWED = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
+
+
+def is_name(repo: Repo) -> bool:
+    return ALLOWED.fullmatch(repo.owner) is not None and ALLOWED.fullmatch(repo.name) is not None
 
 
 def path_of(repo: Repo) -> str:
     """As people write it, `owner/name`."""
-    if not (ALLOWED.fullmatch(repo.owner) and ALLOWED.fullmatch(repo.name)):
+    if not is_name(repo):
         raise HostTrouble(f"{repo} cannot be the name of a repository there")
     return f"{repo.owner}/{repo.name}"
 

@@ -5,10 +5,11 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+from msgspec.json import Decoder
 
 from mergeyard.adapters.forges.github.names import is_name, same_name
+from mergeyard.adapters.forges.heard import Commit, Number, read
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.forge import BranchNews, CommitNews, Forged, News, PullNews
@@ -26,17 +27,17 @@ class Place(Struct, frozen=True):
 
 
 class Numbered(Struct, frozen=True):
-    number: int
+    number: Number
 
 
 class Issue(Struct, frozen=True):
-    number: int
+    number: Number
     pull_request: dict[str, Any] | None = None
     """There only where the issue is a pull request."""
 
 
 class Checked(Struct, frozen=True):
-    head_sha: str
+    head_sha: Commit
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -47,8 +48,11 @@ class Message(Struct, frozen=True, kw_only=True):
     issue: Issue | None = None
     check_run: Checked | None = None
     check_suite: Checked | None = None
-    sha: str | None = None
+    sha: Commit | None = None
     ref: str | None = None
+
+
+MESSAGE = Decoder(Message)
 
 
 def verify(secret: str | None, headers: Mapping[str, str], body: bytes) -> None:
@@ -61,11 +65,8 @@ def verify(secret: str | None, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def news(host: str, headers: Mapping[str, str], body: bytes) -> Sequence[News]:
-    try:
-        message = msgspec.json.decode(body, type=Message)
-    except (msgspec.DecodeError, RecursionError):
-        return ()
-    if message.repository is None:
+    message = read(body, MESSAGE)
+    if message is None or message.repository is None:
         return ()
     repo = same_name(Repo(host, message.repository.owner.login, message.repository.name))
     return _about(headers.get("x-github-event", ""), repo, message) if is_name(repo) else ()

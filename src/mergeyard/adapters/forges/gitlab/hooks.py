@@ -2,10 +2,11 @@
 
 from typing import assert_never
 
-import msgspec
 from msgspec import Struct
+from msgspec.json import Decoder
 
-from mergeyard.adapters.forges.gitlab.naming import repo_at
+from mergeyard.adapters.forges.gitlab.naming import is_name, repo_at
+from mergeyard.adapters.forges.heard import Commit, Number, read
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.ports.forge import BranchNews, CommitNews, News, PullNews
 
@@ -17,11 +18,11 @@ class Where(Struct, frozen=True):
 
 
 class Numbered(Struct, frozen=True):
-    iid: int
+    iid: Number
 
 
 class Hashed(Struct, frozen=True):
-    sha: str
+    sha: Commit
 
 
 class MergeRequestHook(Struct, frozen=True, tag="merge_request", tag_field="object_kind"):
@@ -47,20 +48,18 @@ class PipelineHook(Struct, frozen=True, tag="pipeline", tag_field="object_kind")
 
 class JobHook(Struct, frozen=True, tag="build", tag_field="object_kind"):
     project: Where
-    sha: str
+    sha: Commit
 
 
 Hook = MergeRequestHook | NoteHook | PushHook | PipelineHook | JobHook
+HOOK = Decoder[Hook](Hook)
 
 
 def news_in(host: str, body: bytes) -> tuple[News, ...]:
     """Of other kinds of messages, and of those that make no sense, there is none."""
-    try:
-        hook = msgspec.json.decode(body, type=Hook)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ()
-    news = _news(host, hook)
-    return () if news is None else (news,)
+    hook = read(body, HOOK)
+    news = None if hook is None else _news(host, hook)
+    return (news,) if news is not None and is_name(news.repo) else ()
 
 
 def _news(host: str, hook: Hook) -> News | None:

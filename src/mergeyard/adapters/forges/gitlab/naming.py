@@ -21,10 +21,14 @@ def same_name(repo: Repo) -> Repo:
     return replace(repo, owner=repo.owner.lower(), name=repo.name.lower())
 
 
+def is_name(repo: Repo) -> bool:
+    groups = repo.owner.split("/")
+    return len(groups) <= MOST_GROUPS and all(PART.fullmatch(part) for part in (*groups, repo.name))
+
+
 def path_of(repo: Repo) -> str:
     """As people and git write it: `group/subgroup/name`."""
-    groups = repo.owner.split("/")
-    if len(groups) > MOST_GROUPS or not all(PART.fullmatch(part) for part in (*groups, repo.name)):
+    if not is_name(repo):
         raise HostTrouble(f"GitLab has no project with the name {repo.owner}/{repo.name}: check it")
     return f"{repo.owner}/{repo.name}"
 

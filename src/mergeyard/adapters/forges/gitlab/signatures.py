@@ -2,7 +2,6 @@
 
 import hmac
 from base64 import b64decode, b64encode
-from binascii import Error
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -27,7 +26,7 @@ def signature(secret: str, message: str, stamp: str, body: bytes) -> str:
     """As Standard Webhooks have it."""
     try:
         key = b64decode(secret.removeprefix(SIGNING), validate=True)
-    except Error as error:
+    except ValueError as error:
         raise Forged(f"the configured signing token is none: {SIGNING} must be followed by base64") from error
     digest = hmac.digest(key, f"{message}.{stamp}.".encode() + body, sha256)
     return f"v1,{b64encode(digest).decode()}"

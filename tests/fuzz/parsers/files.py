@@ -1,0 +1,157 @@
+"""Files that people write: `.mergeyard.toml` in a repository, and the settings of the service."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from hypothesis import strategies as st
+
+from mergeyard.service import repository_config, toml_document
+from mergeyard.service.repository_config import Broken, RepositoryConfig
+from mergeyard.settings import Settings
+from mergeyard.settings.loading import SettingsError, load
+from tests.fuzz.bending import UNWRITABLE, bent, torn, words
+from tests.fuzz.effort import outcome
+from tests.fuzz.laws import holds_for
+
+RULES: dict[str, Any] = {
+    "version": 1,
+    "required_statuses": ["unit", "lint"],
+    "checks": {"unit": "make test", "a name": "true"},
+    "targets": {"unmatched": "path", "app": ["app/**", "lib/*.py"]},
+}
+PLAIN: dict[str, Any] = {"provider": "git", "root": ".", "checks": "run"}
+FORGE: dict[str, Any] = {
+    "provider": "gitlab",
+    "url": "https://git.example.com",
+    "api_url": "https://git.example.com/api",
+    "checks": "api",
+    "token_file": "token",
+    "webhook_secret_file": "token",
+    "poll_seconds": 20,
+}
+OIDC: dict[str, Any] = {
+    "issuer": "https://login.example.com",
+    "client_id": "yard",
+    "client_secret_file": "token",
+    "label": "Acme",
+    "request_scopes": ["openid"],
+    "name_claim": "email",
+    "groups_claim": "a.b",
+    "default_scopes": ["read"],
+    "scopes": {"devs": ["submit"], "a b": ["admin"]},
+}
+SETTINGS: dict[str, Any] = {
+    "host": "::1",
+    "port": 8080,
+    "data_dir": "data",
+    "database_url": "postgresql://a:b@c:5432/d",
+    "role": "api",
+    "public_url": "https://queue.example.com",
+    "log_format": "json",
+    "log_level": "debug",
+    "open_metrics": True,
+    "committer_name": "Ada",
+    "committer_email": "ada@example.org",
+    "runner_limit": 3,
+    "allow_private_webhooks": True,
+    "sealing_key_file": "key",
+    "oidc": OIDC,
+    "hosts": {
+        "git.local": PLAIN,
+        "git.example.com": FORGE,
+        "github.com": {"provider": "github", "token_file": "token"},
+    },
+}
+
+
+def in_toml(values: Any) -> bytes:
+    """Statements of the top, then its tables; what TOML cannot say is left out."""
+    table = cast(dict[str, Any], values) if isinstance(values, dict) else {"values": values}
+    text = "\n".join(statements(table, ""))
+    for name, instead in UNWRITABLE.items():
+        text = text.replace(json.dumps(name), instead.decode("latin-1"))
+    return text.encode(errors="replace")
+
+
+def statements(table: dict[str, Any], name: str) -> Iterable[str]:
+    inner = {key: cast(dict[str, Any], value) for key, value in table.items() if isinstance(value, dict)}
+    yield from (f"{quoted(key)} = {inline(value)}" for key, value in table.items() if key not in inner)
+    for key, value in inner.items():
+        full = f"{name}{quoted(key)}"
+        yield f"[{full}]"
+        yield from statements(value, f"{full}.")
+
+
+def inline(value: Any) -> str:
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value).items()
+        return "{" + ", ".join(f"{quoted(key)} = {inline(item)}" for key, item in members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, cast(list[Any], value))) + "]"
+    return "1979-05-27" if value is None else json.dumps(value)
+
+
+def quoted(key: object) -> str:
+    return json.dumps(str(key))
+
+
+def toml(example: Any) -> st.SearchStrategy[bytes]:
+    """No larger than a repository may have it; the settings are the operator's own."""
+    return torn(bent(st.just(example)).map(in_toml)).map(lambda content: content[: repository_config.LARGEST_FILE])
+
+
+SIGNS = ["version", " = ", "1", "\n", "[", "]", "{", "}", '"', "'", '"""', "'''", "#", ".", ",", "\\", "a", "checks"]
+loose_toml = st.lists(st.sampled_from(SIGNS) | words, max_size=25).map(
+    lambda parts: "".join(parts).encode(errors="replace")
+)
+
+
+@holds_for(toml(RULES) | loose_toml)
+def the_rules_of_a_repository_are_understood_or_broken(content: bytes) -> None:
+    rules = repository_config.parse(content)
+    if isinstance(rules, Broken):
+        assert rules.words.startswith(".mergeyard.toml")
+        assert len(rules.words) < 5_000
+        assert rules.words.isprintable() or "\n" not in rules.words
+        return
+    assert isinstance(rules, RepositoryConfig)
+    assert all(rules.required_statuses) or not rules.required_statuses
+
+
+@holds_for(toml(RULES) | toml(SETTINGS) | loose_toml)
+def every_key_of_a_document_has_a_line(content: bytes) -> None:
+    document = toml_document.read(content)
+    if isinstance(document, toml_document.Unreadable):
+        assert 1 <= document.line <= content.count(b"\n") + 1
+        return
+    lines = toml_document.lines_of_keys(document)
+    assert {(key,) for key in document.values} <= lines.keys()
+    assert all(1 <= line <= content.count(b"\n") + 1 for line in lines.values())
+
+
+@holds_for(toml(SETTINGS) | loose_toml)
+def settings_are_loaded_or_every_flaw_is_told(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "mergeyard.toml")
+        file.write_bytes(content)
+        Path(folder, "token").write_text("secret-of-the-forge")
+        settings = outcome(lambda: load(file, {}, {}), SettingsError)
+    assert isinstance(settings, Settings | SettingsError)
+    assert "secret-of-the-forge" not in f"{settings!r} {settings!s}"
+
+
+names = st.sampled_from(
+    ["MERGEYARD_PORT", "MERGEYARD_HOST", "MERGEYARD_DATABASE_URL", "MERGEYARD_PUBLIC_URL", "MERGEYARD_X"]
+)
+texts = words.filter(lambda word: "\0" not in word)
+
+
+@holds_for(st.dictionaries(names | texts.map(lambda word: f"MERGEYARD_{word}"), texts))
+def variables_are_settings_or_flaws(environment: dict[str, str]) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "mergeyard.toml")
+        file.write_bytes(b"")
+        assert outcome(lambda: load(file, environment, {}), SettingsError)
