@@ -2,6 +2,9 @@
 PYTHON ?= python3 python3.14 python3.13 python3.12 python3.11
 WORLDS ?= 10000
 KILLS ?= 100
+LANDINGS ?= 1000
+REQUESTS ?= 50000
+MINUTES ?= 60
 MINUTES_TO_BUILD ?= 12
 BIN := .venv/bin
 
@@ -10,7 +13,8 @@ LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-browser run demo docs test test-deciding test-long test-forge lint format types storeys bench simulate chaos forge states api-page lock ci clean
+.PHONY: help setup setup-browser run demo docs test test-deciding test-long test-forge lint format types storeys bench \
+	worlds simulate chaos kills campaign fuzz soak forge states api-page lock sbom audit-deps ci clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -55,11 +59,32 @@ storeys: setup ## Check that no room imports from a storey above it.
 bench: setup ## Measure what a turn, a request and a test branch cost.
 	$(BIN)/python -m tests.bench
 
-simulate: setup ## Hold the engine to its laws on WORLDS=10000 random worlds.
+worlds: setup ## Hold the engine to its laws on WORLDS=10000 random worlds.
 	$(BIN)/python -m tests.model --worlds $(WORLDS)
+
+simulate: setup ## Hold the whole service to its promises in WORLDS=10000 simulated worlds.
+	$(BIN)/python -m tests.simulation --worlds $(WORLDS)
 
 chaos: setup ## Kill, stop and restart replicas on one PostgreSQL, KILLS=100 times.
 	$(BIN)/python -m tests.replicas --kills $(KILLS)
+
+kills: setup ## Kill the server at every effect it has, KILLS=100 times, on SQLite and PostgreSQL.
+	$(BIN)/python -m tests.kills --kills $(KILLS)
+
+campaign: setup ## Land LANDINGS=1000 times in real repositories full of odd contents, and compare every tree.
+	$(BIN)/python -m tests.campaign --landings $(LANDINGS)
+
+fuzz: setup ## Send REQUESTS=50000 made-up requests, and feed every parser with nonsense.
+	$(BIN)/python -m tests.fuzz --requests $(REQUESTS)
+
+soak: setup ## Put batched traffic on a real server for MINUTES=60, and say what it carried and what grew.
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+sbom: setup ## Write down all that runs with the service, as CycloneDX, into dist/.
+	$(BIN)/python -m tools.sbom dist/mergeyard.cdx.json
+
+audit-deps: setup ## Compare what we depend on with what the registries know of it now.
+	$(BIN)/python -m tools.audit_deps
 
 forge: ## Build a Gitea for test-forge into .forge, from the Go module registry; nothing when one is there.
 	@sh tools/forge.sh
@@ -89,8 +114,14 @@ ci: ## Test, also what takes long, simulate at length, kill replicas, and test o
 	@$(MAKE) setup-browser || echo "NOT TESTED in a browser: Chromium could not be installed here."
 	$(MAKE) test
 	$(MAKE) test-long
-	$(MAKE) simulate WORLDS=5000
+	$(MAKE) worlds WORLDS=5000
+	$(MAKE) simulate WORLDS=2000
 	$(MAKE) chaos KILLS=60
+	$(MAKE) kills KILLS=60
+	$(MAKE) campaign LANDINGS=150
+	$(MAKE) fuzz REQUESTS=4000
+	$(MAKE) audit-deps
+	$(MAKE) sbom
 	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real forge: none could be built here in $(MINUTES_TO_BUILD) minutes."
 	@if ls .forge/gitea-*/gitea >/dev/null 2>&1; then $(MAKE) test-forge || $(BIN)/pytest -n 0 tests/forge --last-failed; fi
 

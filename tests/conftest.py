@@ -3,7 +3,9 @@
 import pytest
 
 SLOW = (
-    *("tests/replicas/", "tests/e2e/", "tests/browser/", "tests/bench/", "tests/model/"),
+    *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/surroundings/"),
+    *("tests/hostile/", "tests/campaign/", "tests/browser/"),
+    *("tests/simulation/", "tests/bench/", "tests/model/"),
     *("tests/contract/archive/", "tests/scenario/"),
 )
 

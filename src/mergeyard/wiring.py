@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prometheus_client import generate_latest
 
-from mergeyard.adapters.clock import WallClock
+from mergeyard.adapters.clock import CalmClock, WallClock
 from mergeyard.adapters.forges.access import Access, App
 from mergeyard.adapters.forges.gitea.host import GiteaHost
 from mergeyard.adapters.forges.github.host import GithubHost
@@ -121,7 +121,8 @@ def make_service(settings: Settings, public_url: str) -> Service:
         store=store,
         shared=store if isinstance(store, PostgresStore) else None,
         works=settings.role != "api",
-        clock=WallClock(),
+        clock=CalmClock(),
+        wall=WallClock(),
         git=git,
         hosts=hosts,
         runner=LocalRunner(settings.data_dir / "checks", settings.runner_limit, check_out),
@@ -150,7 +151,7 @@ def make_vouching(settings: Settings, service: Service, public_url: str) -> Vouc
         name_claim=oidc.name_claim,
         groups_claim=oidc.groups_claim,
     )
-    return Vouching(oidc.label, OpenIdProvider(registration, service.clock), service.sessions)
+    return Vouching(oidc.label, OpenIdProvider(registration, service.wall), service.sessions)
 
 
 def make_application(settings: Settings, service: Service, public_url: str) -> Application:

@@ -32,6 +32,7 @@ GROUPS = {
         "updateQueue",
         "deleteQueue",
         "listEvents",
+        "verifyLandings",
         "getMergeQueueMetrics",
     ),
     "About webhooks": (

@@ -95,7 +95,7 @@ def tell_the_story(reader: Reader) -> None:
     reader.names[SHA] = reader.send("getMergeQueueTestingDetails")["testBranchSha"]
     reader.send("reportCommitStatus")
     reader.wait_for("merged")
-    for endpoint in ("getMergeQueueTestingDetails", "listMergeQueueTestingResults", "listEvents"):
+    for endpoint in ("getMergeQueueTestingDetails", "listMergeQueueTestingResults", "listEvents", "verifyLandings"):
         reader.send(endpoint)
     (delivery,) = eventually(lambda: reader.send("listWebhookDeliveries")["deliveries"])
     reader.names[EVENT] = delivery["eventId"]

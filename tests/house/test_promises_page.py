@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from tests.model import planted, test_worlds
+from tests.simulation import planted as service
+from tests.simulation import test_worlds as service_worlds
 from tests.support.promises import PROMISES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "promises.md").read_text()
@@ -26,6 +28,14 @@ def test_the_page_says_which_promises_real_servers_are_held_to():
 def test_worlds_and_planted_bugs_are_counted():
     assert f"{test_worlds.WORLDS:,} worlds." in PAGE
     assert f"| {len(planted.BUGS)} wrong engines," in PAGE
+    assert f"{service_worlds.WORLDS:,} worlds. | `make test`; `make simulate" in PAGE
+    assert f"And {len(service.BUGS)} wrong services:" in PAGE
+
+
+def test_every_test_on_the_page_is_there():
+    named = re.findall(r"`(tests/[a-z_/.]+)`", PAGE)
+    assert named
+    assert [place for place in named if not (Path(__file__).parents[2] / place).exists()] == []
 
 
 def test_every_command_on_the_page_is_there():

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+import structlog
 from msgspec import json
 
 from mergeyard.api import docs_page, door, openapi
@@ -13,6 +14,11 @@ from mergeyard.api.reply import Reply
 from mergeyard.api.routes import METRICS
 from mergeyard.api.serving import Route, served, served_by_query
 from mergeyard.domain.tokens import Scope
+from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.store import StoreTrouble
+from mergeyard.service.errors import Code, Refused
+
+log = structlog.get_logger()
 
 
 def application(
@@ -25,7 +31,7 @@ def application(
     find: Find = nowhere,
     elsewhere: Asgi | None = None,
 ) -> Application:
-    """`ready` raises what is in the way (`StoreTrouble`, `Refused`); `elsewhere` answers pages and hooks."""
+    """`ready` raises what is in the way; `elsewhere` answers pages and hooks."""
     receiving = reception or Reception()
     described = json.encode(openapi.document(endpoints))
     single: Mapping[str, Route] = {
@@ -66,8 +72,20 @@ async def _healthy(_: Head, __: Body) -> Reply:
 
 
 def _readiness(ready: Callable[[], Awaitable[None]]) -> Route:
+    """Whoever asks wants to know what is in the way, in the words of whom it concerns."""
+
     async def route(_: Head, __: Body) -> Reply:
-        await ready()
+        try:
+            await ready()
+        except StoreTrouble as trouble:
+            raise _not_ready(Code.STORAGE_UNAVAILABLE, trouble) from trouble
+        except GitTrouble as trouble:
+            raise _not_ready(Code.PROVIDER_UNAVAILABLE, trouble) from trouble
         return Reply(b'{"status":"ready"}')
 
     return route
+
+
+def _not_ready(code: Code, trouble: Exception) -> Refused:
+    log.warning("not_ready", words=str(trouble))
+    return Refused(code, str(trouble))

@@ -94,6 +94,21 @@ DELIVERY: dict[str, Any] = {
     "status": 200,
     "message": "ok",
 }
+VERIFIED: dict[str, Any] = {
+    "targetSha": SHA,
+    "landings": [
+        {
+            "prNumber": 123,
+            "mergedSha": SHA,
+            "verifiedByTestRun": RUN,
+            "landedAt": "2026-11-14T10:31:00.000Z",
+            "form": "tested_commit",
+            "verdict": "as_tested",
+        }
+    ],
+    "mismatches": [],
+    "notes": [],
+}
 
 
 class Example(Struct, frozen=True):
@@ -160,6 +175,7 @@ EXAMPLES = {
     "updateQueue": Example(QUEUE | {"state": "PAUSED"}, SHOWN_QUEUE | {"state": "PAUSED"}),
     "deleteQueue": Example(QUEUE, {"deleted": True} | QUEUE),
     "listEvents": Example(QUEUE | {"after": "41", "waitSeconds": 20}, {"events": [EVENT], "next": "42"}),
+    "verifyLandings": Example(QUEUE | {"last": 10}, VERIFIED),
     "reportCommitStatus": Example(
         {"repo": QUEUE["repo"], "sha": SHA, "context": "unit", "state": "success", "url": "https://ci.example/1"},
         {"accepted": True},

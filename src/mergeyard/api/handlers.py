@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from mergeyard.api.endpoint import Handler, Settle
 from mergeyard.api.events import EventEndpoints
+from mergeyard.api.landings import LandingEndpoints
 from mergeyard.api.presenting import Presenter
 from mergeyard.api.pull_requests import PullRequests
 from mergeyard.api.queues import QueueEndpoints
@@ -39,6 +40,7 @@ def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "updateQueue": queues.update,
         "deleteQueue": queues.delete,
         "listEvents": events.list,
+        "verifyLandings": LandingEndpoints(service).verify,
         "createWebhook": webhooks.create,
         "listWebhooks": webhooks.list,
         "updateWebhook": webhooks.update,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mergeyard.api import answers, requests, webhook_wire
+from mergeyard.api import answers, landings, requests, webhook_wire
 from mergeyard.api.endpoint import Endpoint, Handler, Settle, at_once
 from mergeyard.domain.tokens import Scope
 from mergeyard.service.errors import Code
@@ -135,6 +135,13 @@ TABLE: dict[str, dict[str, Any]] = {
         "request": requests.ListEvents,
         "answer": answers.Events,
         "refusals": NO_QUEUE,
+    },
+    "verifyLandings": {
+        "summary": "Compare the last landings with the target as it is now",
+        "request": landings.VerifyLandings,
+        "answer": landings.VerifiedLandings,
+        "scope": Scope.ADMIN,
+        "refusals": (*NO_QUEUE, *PROVIDER),
     },
     "reportCommitStatus": {
         "summary": "Report what a check says about a commit",

@@ -24,6 +24,7 @@ class Mergeyard(Commands):
         ("queue", "mergeyard.cli.queue:app", "Queues: make them, steer them, look into them.", QUEUES),
         ("runs", "mergeyard.cli.runs:app", "Test runs and their results.", QUEUES),
         ("events", "mergeyard.cli.events:events", "Show what happened in a queue, and follow it.", QUEUES),
+        ("audit", "mergeyard.cli.audit:audit", "Compare what landed with what was tested.", QUEUES),
         ("top", "mergeyard.cli.top:top", "Watch a queue at work, on the whole screen.", QUEUES),
         ("serve", "mergeyard.cli.server:serve", "Start the server.", OPERATING),
         (

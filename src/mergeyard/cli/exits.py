@@ -15,6 +15,8 @@ class Ends(IntEnum):
     CANCELLED = 2
     REFUSED = 3
     UNREACHABLE = 4
+    DIFFERS = 5
+    """What landed is not what was recorded."""
     WRONG_USE = 64
     UNFORESEEN = 70
     """A fault of ours, and no word about any pull request."""

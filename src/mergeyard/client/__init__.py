@@ -4,6 +4,7 @@ from mergeyard.client.awaiting import AsyncClient
 from mergeyard.client.blocking import Client
 from mergeyard.client.errors import Flaw, MergeyardError, Unreachable
 from mergeyard.client.events import Event, Events
+from mergeyard.client.landings import LandingMismatch, VerifiedLanding, VerifiedLandings
 from mergeyard.client.naming import QueueName, RepoName
 from mergeyard.client.pulls import (
     EnqueuedPullRequest,
@@ -47,6 +48,7 @@ __all__ = [
     "Events",
     "Flaw",
     "FoundPullRequests",
+    "LandingMismatch",
     "MergeyardError",
     "Moment",
     "Patience",
@@ -67,6 +69,8 @@ __all__ = [
     "TestingResult",
     "TestingResults",
     "Unreachable",
+    "VerifiedLanding",
+    "VerifiedLandings",
     "Webhook",
     "WebhookDeleted",
     "WebhookDeliveries",

@@ -105,6 +105,7 @@ class Calls:
     update_queue = question(requests.update_queue)
     delete_queue = question(requests.delete_queue)
     get_metrics = question(requests.get_metrics)
+    verify_landings = question(requests.verify_landings)
 
     list_events = question(requests.list_events)
     events = Walk(talking.events)

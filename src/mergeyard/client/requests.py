@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from msgspec.structs import replace
 
 from mergeyard.client.events import Events
+from mergeyard.client.landings import VerifiedLandings
 from mergeyard.client.naming import QueueName, RepoName
 from mergeyard.client.pulls import FoundPullRequests, PullRequests, SubmittedPullRequest, TargetsKept
 from mergeyard.client.queues import Queue, QueueDeleted, Queues, Settings
@@ -149,6 +150,11 @@ def list_events(
     """What happened in a queue, oldest first; with `wait_seconds` the answer waits until there is something."""
     page = {"after": after, "take": take, "waitSeconds": wait_seconds}
     return replace(reading("listEvents", Events, **queue.members, **page), waits=wait_seconds or 0)
+
+
+def verify_landings(queue: QueueName, *, last: int | None = None) -> Request[VerifiedLandings]:
+    """Compare the last landings with the target as it is now. The queue pauses for what differs."""
+    return replace(reading("verifyLandings", VerifiedLandings, **queue.members, last=last), waits=OVER_THE_NETWORK)
 
 
 def report_status(

@@ -12,6 +12,7 @@ from msgspec import Struct
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.journal import OURSELVES
+from mergeyard.domain.mismatches import Mismatch
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.required import Required
@@ -202,6 +203,16 @@ class LandingLost(Happened, frozen=True):
     landing: int
 
 
+class WatchBegan(Happened, frozen=True):
+    """Somebody works for this queue from now on, after a time in which perhaps nobody did."""
+
+
+class LandingsDoubted(Happened, frozen=True):
+    """What landed was compared with what is recorded, and differs."""
+
+    mismatches: tuple[Mismatch, ...]
+
+
 Event = (
     PrSubmitted
     | CancelRequested
@@ -229,6 +240,8 @@ Event = (
     | LandingMissed
     | LandingRefused
     | LandingLost
+    | LandingsDoubted
+    | WatchBegan
 )
 
 REFUSAL_REASONS: dict[BuildRefusal, Reason] = {

@@ -84,6 +84,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     run: RunId | None = None
     verified_by: RunId | None = None
     merged_sha: Sha | None = None
+    composed: bool = False
+    """Its tested contents were put on a tip that had moved."""
 
     @property
     def number(self) -> PrNumber:

@@ -69,6 +69,7 @@ class Reason(StrEnum):
     MODE_CHANGED = "mode_changed"
     SETTINGS_CHANGED = "settings_changed"
     LANDING_REFUSED = "landing_refused"
+    AUDIT_MISMATCH = "audit_mismatch"
 
 
 MESSAGES: dict[Reason, str] = {
@@ -131,6 +132,7 @@ MESSAGES: dict[Reason, str] = {
     Reason.MODE_CHANGED: "The queue's mode was changed.",
     Reason.SETTINGS_CHANGED: "The queue's settings were changed.",
     Reason.LANDING_REFUSED: "The host refused to move the target branch: read its words, then resume.",
+    Reason.AUDIT_MISMATCH: "The target is not as it was recorded: compare what is named here before you resume.",
 }
 
 

@@ -24,6 +24,8 @@ class TargetBranch(Struct, frozen=True, kw_only=True):
     """Commits that failed their own tests."""
     removed: frozenset[Sha] = frozenset()
     """Commits that somebody took off the branch: they never come back through us."""
+    doubted: tuple[str, ...] = ()
+    """The names of mismatches that the queue paused for, the latest last: it pauses for none of them again."""
     seen: int = 0
     """The turn in which its tip was last recorded."""
     look: bool = False

@@ -107,8 +107,9 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
     queue = _extend_history(queue, landing, steps)
     queue = _out_of_the_line(queue, frozenset(landing.tickets[: len(steps)]))
     for ticket, step in zip(landing.tickets, steps, strict=False):
-        submission = replace(queue.submissions[ticket], merged_sha=step.commit, verified_by=landing.run)
-        queue = places.update(queue, submission)
+        stay = queue.submissions[ticket]
+        stay = replace(stay, merged_sha=step.commit, verified_by=landing.run, composed=landing.composed)
+        queue = places.update(queue, stay)
         queue = leaving.leave(queue, ticket, PrState.MERGED, _merge_reason(landing, as_tested), now)
     if not as_tested:
         return ordering.order_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)

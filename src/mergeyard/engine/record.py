@@ -9,7 +9,7 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.landing import Landing
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason, Refusal
-from mergeyard.engine import building, clock, landing, looking, ordering, places, requesting
+from mergeyard.engine import building, clock, doubting, landing, looking, ordering, places, requesting
 
 LandingEvent = (
     e.LandingComposed
@@ -52,6 +52,8 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return queue if queue.host_lost_at is not None else replace(queue, host_lost_at=now)
         case e.HostFound():
             return clock.note_outage(queue, now)
+        case e.WatchBegan():
+            return clock.note_absence(queue, now)
         case e.RunBuilt():
             return building.record_built(queue, event, now)
         case e.RunRefused():
@@ -62,6 +64,8 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return building.record_deleted(queue, event)
         case e.HeadExamined():
             return _record_exam(queue, event)
+        case e.LandingsDoubted():
+            return doubting.doubt(queue, event, now)
         case _:
             return _record_of_landing(queue, queue.landing, event, now)
 

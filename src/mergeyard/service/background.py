@@ -52,8 +52,8 @@ class Background:
             try:
                 await step()
                 await self._clock.sleep(pause)
-            except StoreTrouble as trouble:
-                log.warning("the store is in trouble", work=name, words=str(trouble))
+            except (StoreTrouble, Relieved) as trouble:
+                log.warning("background work is put off", work=name, words=str(trouble))
                 await self._clock.sleep(BETWEEN_ATTEMPTS)
             except Exception as error:
                 log.error("background work failed and goes on", work=name, exc_info=error)

@@ -3,6 +3,8 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
 
+from mergeyard.domain.mismatches import Doubt
+
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 
@@ -26,4 +28,18 @@ TASK_SECONDS = Histogram(
     ["task"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60),
     registry=REGISTRY,
+)
+LANDINGS_VERIFIED = Counter(
+    "mergeyard_audit_landings_verified", "Landings that were compared with their target.", registry=REGISTRY
+)
+MISMATCHES = Counter(
+    "mergeyard_audit_mismatches",
+    "What was found about landings that is not as recorded, once each.",
+    ["doubt"],
+    registry=REGISTRY,
+)
+for doubt in Doubt:
+    MISMATCHES.labels(doubt)
+LAST_ROUND = Gauge(
+    "mergeyard_audit_last_round_timestamp_seconds", "When all that was due was last gone through.", registry=REGISTRY
 )

@@ -72,7 +72,8 @@ class Replica:
 
     def ready(self) -> None:
         if self._name is None or not self._duties.valid:
-            raise Refused(Code.INTERNAL_ERROR, "This replica cannot report for work: see its log for the reason.")
+            words = "This replica could not report for work lately: see its log for what the database says."
+            raise Refused(Code.STORAGE_UNAVAILABLE, words)
 
     async def resign(self) -> None:
         """Others take over at once."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import QueueId, Ticket
@@ -12,7 +13,7 @@ from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.states import PrState
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.engine import lanes
-from mergeyard.ports.store import Changed, Changes, LoadedQueue
+from mergeyard.ports.store import Changed, Changes, LoadedQueue, StoreTrouble
 from mergeyard.ports.writes import Fact
 from mergeyard.service.shelving import SHELVES, Order, decode_run, decode_stay, decoders, order_of, stored_alone
 
@@ -36,6 +37,14 @@ def restore(loaded: LoadedQueue) -> Queue:
 
 def catch_up(queue: Queue, changes: Changes) -> Queue:
     """At the cost of what changed. Who is to be looked at is not stored: whoever knows of somebody keeps that."""
+    try:
+        return _caught_up(queue, changes)
+    except (MsgspecError, LookupError) as error:
+        words = f"What is stored about a queue cannot be understood any more ({error!r})"
+        raise StoreTrouble(f"{words}. Stop Mergeyard, keep a copy of the database and restore a backup.") from error
+
+
+def _caught_up(queue: Queue, changes: Changes) -> Queue:
     shelves = _read(changes.facts)
     caught = _with_facts(queue, shelves, changes.runs)
     changed = {stay.ticket: stay if live else None for stay, live in _read_stays(queue, shelves["targets"], changes)}

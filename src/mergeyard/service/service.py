@@ -45,6 +45,9 @@ from mergeyard.service.telling.retelling import Retelling
 from mergeyard.service.telling.subscribing import Subscriptions
 from mergeyard.service.telling.tellers import Tellers
 from mergeyard.service.tokens import Tokens
+from mergeyard.service.verifying import rounds
+from mergeyard.service.verifying.rounds import Rounds
+from mergeyard.service.verifying.verifier import Verifier
 from mergeyard.service.watch import Watch
 from mergeyard.service.worker import Worker
 from mergeyard.service.yard import Yard
@@ -59,6 +62,7 @@ class Service:
         *,
         store: Store,
         clock: Clock,
+        wall: Clock | None = None,
         git: Git,
         hosts: Mapping[str, Host],
         runner: Runner,
@@ -70,9 +74,11 @@ class Service:
         works: bool = True,
         look_every: int = watch.INTERVAL,
     ) -> None:
-        """`shared` is the store, where others write to it as well; one that does not work only answers."""
+        """`shared` is the store, where others write to it as well; one that does not work only answers. What others
+        sign or verify, and what expires, goes by the wall, where that is another clock."""
         self.store = store
         self.clock = clock
+        self.wall = wall or clock
         self.git = git
         self.runner = runner
         self.background = Background(clock)
@@ -81,8 +87,8 @@ class Service:
         self.duties = Duties(clock)
         self.others = Others(shared, self.background)
         sight = Sight()
-        self.tokens = Tokens(store, clock)
-        self.sessions = Sessions(store, clock, self.tokens, grants)
+        self.tokens = Tokens(store, self.wall)
+        self.sessions = Sessions(store, self.wall, self.tokens, grants)
         self.live = Live(clock)
         self.repeating = Repeating(store, clock)
         self.submissions = Submissions(self.yard, self.sites, sight)
@@ -103,8 +109,10 @@ class Service:
         self.worker = Worker(self.sites, sight, store, self.forge_checks, clock, self.background, self.duties)
         self.watch = Watch(self.yard, self.sites, sight, self.desk, self.background, self.duties)
         self.sweeper = Sweeper(self.yard, self.sites, self.duties)
+        self.verifier = Verifier(self.yard, self.sites)
+        self.rounds = Rounds(self.yard, self.verifier, self.duties)
         self.tellers = Tellers(store, clock, self.background, self.duties)
-        self.office = Office(store, clock, sender, seals, public_url)
+        self.office = Office(store, self.wall, sender, seals, public_url)
         self.subscriptions = Subscriptions(self.office, self.tellers)
         self.retelling = Retelling(self.yard, self.office.stories, clock, self.live)
         self._alarms = Alarms(clock)
@@ -132,10 +140,13 @@ class Service:
             self.worker,
             self.watch,
             self.sweeper,
+            self.rounds,
             self.tellers,
         )
         self.yard.listeners += (self.others.follow, self.duties.follow)
         self.yard.farewells.append(self.duties.leave)
+        if self._works:
+            await self.rounds.begin()
         if self._works and self._knows_a_forge:
             await self.tellers.begin(self.commenting)
             self.background.go_on("reading checks", self.forge_checks.look_around, forge_checks.INTERVAL)
@@ -148,6 +159,7 @@ class Service:
             self.background.go_on("webhooks", self.subscriptions.refresh, REFRESH_EVERY_LOOKS * self._look_every)
             self.background.go_on("telling", self.tellers.remind, tellers.REMIND_EVERY)
             self.background.go_on("sweeping", self.sweeper.sweep_all, sweeping.INTERVAL)
+            self.background.go_on("verifying", self.rounds.look_around, rounds.INTERVAL)
             self.background.go_on("checking", self.checking.pass_a_result_on, 0)
             self.background.go_on("forgetting", self.repeating.forget_old_answers, HOUR)
             self.background.go_on("signing out", self.sessions.forget_ended, FORGET_EVERY)
@@ -155,6 +167,7 @@ class Service:
     async def ready(self) -> None:
         """Raises what is in the way of working."""
         await self.store.check()
+        await self.git.check()
         if self._replica is not None:
             self._replica.ready()
         stopped = self.background.stopped()

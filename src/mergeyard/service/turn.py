@@ -13,7 +13,7 @@ import structlog
 from msgspec import Struct
 
 from mergeyard.domain.decision import Decision
-from mergeyard.domain.events import Event
+from mergeyard.domain.events import Event, WatchBegan
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
@@ -21,7 +21,7 @@ from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.engine.decide import decide
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import Outrun, Store
+from mergeyard.ports.store import Outrun, Store, StoreTrouble
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
 from mergeyard.service import journaling, restoring, shelving
 from mergeyard.service.errors import Code, Refused
@@ -118,8 +118,8 @@ class Keeper:
                 del self._waiters[reached]
 
     async def wake(self) -> None:
-        """Asks the engine whether there is anything to do, and tells everybody of this queue, as after a restart."""
-        await self.tell()
+        """Somebody begins to work for it, as after a restart: everybody is told of this queue."""
+        await self.tell(WatchBegan())
         self._announce(None)
 
     async def catch_up(self, version: int) -> None:
@@ -181,7 +181,8 @@ class Keeper:
         self._turning = None
 
     async def _take_turn(self, asked: list[Asked]) -> None:
-        """When something goes wrong, nothing was saved: each request is tried alone, and only the guilty one fails."""
+        """When something goes wrong, nothing was saved: each request is tried alone, and only the guilty one fails.
+        Where the store is in trouble all of them are told at once, so that none waits for the others' attempts."""
         before = self.queue
         try:
             async with self._changing:
@@ -189,10 +190,9 @@ class Keeper:
         except Exception as error:
             if self.queue is not before:
                 self._spread(before)
-            if len(asked) == 1:
-                return _fail(asked[0], error)
+            alone = len(asked) == 1 or isinstance(error, StoreTrouble)
             for one in asked:
-                await self._take_turn([one])
+                _fail(one, error) if alone else await self._take_turn([one])
         else:
             self._spread(before)
 

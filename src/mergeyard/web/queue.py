@@ -16,6 +16,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import QueueState
+from mergeyard.domain.transitions import FOUND_WRONG
 from mergeyard.engine import estimating, order
 from mergeyard.service import recent
 from mergeyard.service.journaling import name_of
@@ -69,6 +70,11 @@ class Picture(Struct, frozen=True, kw_only=True):
     @property
     def paused_by(self) -> str:
         return "" if self.pause is None else name_of(self.pause.actor)
+
+    @property
+    def alarm(self) -> str:
+        """What the queue paused itself for."""
+        return sentence(self.pause.reason) if self.pause is not None and self.pause.reason in FOUND_WRONG else ""
 
 
 class QueuePage:

@@ -32,6 +32,7 @@ EVERY: dict[str, Request[Any]] = {
     "delete_queue": requests.delete_queue(QUEUE),
     "get_metrics": requests.get_metrics(REPO),
     "list_events": requests.list_events(QUEUE, after="3", take=2, wait_seconds=1),
+    "verify_landings": requests.verify_landings(QUEUE, last=3),
     "create_webhook": webhook_requests.create_webhook(
         "https://there.example",
         kind="slack",

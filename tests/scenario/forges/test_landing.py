@@ -42,6 +42,7 @@ async def test_the_forge_merges_what_was_tested(story: Stories, method: MergeMet
         assert scenario.origin.tree("main") == tree
         assert all(scenario.place.is_merged(number) for number in (1, 2))
         assert scenario.test_branches() == []
+        assert (await scenario.service.verifier.verify(scenario.keeper.key, 20)).mismatches == ()
 
 
 @asynchronous

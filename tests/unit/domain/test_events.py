@@ -6,6 +6,7 @@ import pytest
 from mergeyard.domain import events as e
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
+from mergeyard.domain.mismatches import Doubt, Mismatch
 from mergeyard.domain.states import CheckState, QueueState
 from mergeyard.domain.targets import named
 from tests.support.builders import a_pull, a_step, an_exam
@@ -39,6 +40,8 @@ ONE_OF_EACH: list[e.Event] = [
     e.LandingMissed(landing=1),
     e.LandingRefused(landing=1, words="no", ticket=Ticket(1)),
     e.LandingLost(landing=1),
+    e.LandingsDoubted(mismatches=(Mismatch(doubt=Doubt.MISSING, commit=Sha("1"), number=NUMBER, words="gone"),)),
+    e.WatchBegan(),
 ]
 
 

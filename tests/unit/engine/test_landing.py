@@ -221,6 +221,12 @@ def test_those_that_landed_know_as_which_commit_and_by_which_run():
     ]
 
 
+def test_only_what_was_put_on_a_tip_that_had_moved_is_called_composed():
+    yard = a_composing_yard()
+    yard.perform_all()
+    assert [yard.stay(number).composed for number in (1, 2)] == [False, True]
+
+
 def test_the_target_is_where_it_landed():
     yard = an_intended_yard()
     yard.perform(t.Land)

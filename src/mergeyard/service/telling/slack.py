@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from mergeyard.domain.reasons import Reason
 from mergeyard.domain.webhooks import TEST, EventType
 from mergeyard.service.telling.events import Story
 
@@ -22,6 +23,11 @@ HEADLINES: dict[str, str] = {
     EventType.QUEUE_STATE_CHANGED: "🚦 {queue}: now {state}",
     TEST: "👋 Mergeyard can write here",
 }
+ALARMS: dict[str | None, str] = {
+    Reason.TREE_MISMATCH: "🚨 {queue}: what landed is not what was tested",
+    Reason.AUDIT_MISMATCH: "🚨 {queue}: what landed is not as recorded",
+}
+"""Of the queue itself: these say more than the state that it is in now."""
 LONGEST_TITLE = 150
 LONGEST_MESSAGE = 2000
 """Slack refuses a section of more than 3000 characters."""
@@ -29,7 +35,8 @@ LONGEST_MESSAGE = 2000
 
 def message(story: Story) -> bytes:
     event = story.event
-    headline = HEADLINES[event.type].format(pull=_pull(story), queue=_queue(story), state=event.state)
+    alarm = None if event.pr_number else ALARMS.get(event.reason)
+    headline = (alarm or HEADLINES[event.type]).format(pull=_pull(story), queue=_queue(story), state=event.state)
     footer = " · ".join(part for part in (_queue(story) if event.pr_number else "", event.reason or "") if part)
     details = _section(
         f"*{headline}*\n{quoted(_shortened(story.message, LONGEST_MESSAGE))} <{event.details_url}|Details>"

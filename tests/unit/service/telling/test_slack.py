@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec import json
+from msgspec.structs import replace
 
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.webhooks import EventType
@@ -42,6 +43,13 @@ def test_a_pull_request_is_named_with_its_queue_and_reason():
     message = said(a_story(EventType.PR_MERGED))
     assert message["text"] == "🎉 #7 Count sheep by ada was merged"
     assert message["blocks"][1]["elements"][0]["text"] == "main of git.local/acme/app · because"
+
+
+@pytest.mark.parametrize("kind", [EventType.QUEUE_STATE_CHANGED, EventType.QUEUE_UPDATED])
+def test_what_is_found_wrong_with_landings_is_an_alarm(kind: str):
+    story = a_story(kind)
+    alarm = replace(story, event=replace(story.event, reason="audit_mismatch"))
+    assert said(alarm)["text"] == "🚨 main of git.local/acme/app: what landed is not as recorded"
 
 
 def test_a_queue_is_named_with_its_state():

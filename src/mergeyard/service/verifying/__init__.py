@@ -1,0 +1,1 @@
+"""Compares what landed with what was recorded, long after the landing, and tells when they differ."""
