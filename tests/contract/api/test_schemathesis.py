@@ -87,7 +87,7 @@ def _name_what_is_there(case: Case[Any], desk: Desk) -> None:
         members["repo"] = REPOSITORY
     if isinstance(members.get("targetBranch"), str):
         members["targetBranch"] = BRANCHES.get(case.path, "main")
-    if isinstance(members.get("waitSeconds"), int):
+    if isinstance(members.get("waitSeconds"), int | float):  # 5.0 is a whole number too
         members["waitSeconds"] = min(members["waitSeconds"], 0)  # Nobody moves the clock meanwhile.
     if isinstance(members.get("testRunId"), str):
         members["testRunId"] = next(iter(desk.world.keeper.queue.runs), "none")

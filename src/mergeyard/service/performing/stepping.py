@@ -56,11 +56,14 @@ class Stepper:
         of them holds a change of its own: then all of it is one commit."""
         beneath = await heads_beneath(self._mirror, onto, await self._commits(member))
         commits = await self._mirror.commits(member.head, without=[self._base, *beneath])
-        step = await self._rebase_commits(member, title, onto, [each for each in commits if len(each.parents) == 1])
-        if isinstance(step, Conflict) or len({len(each.parents) for each in commits}) == 1:
+        plain = [commit for commit in commits if len(commit.parents) == 1]
+        step = await self._rebase_commits(member, title, onto, plain)
+        if len(plain) == len(commits):
             return step
         squashed = await self._squash(member, title, onto)
-        return step if isinstance(squashed, Conflict) or squashed.tree == step.tree else squashed
+        if isinstance(squashed, Conflict) or (isinstance(step, Step) and step.tree == squashed.tree):
+            return step
+        return squashed
 
     async def _rebase_commits(
         self, member: Member, title: str, onto: Sha, commits: Iterable[Commit]
