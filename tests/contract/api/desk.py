@@ -169,6 +169,10 @@ async def a_desk(folder: Path, **settings: Any) -> AsyncGenerator[Desk]:
         yield desk
 
 
+SECONDS_TO_WAIT = 60
+"""Nobody moves the clock of a standing desk: whoever waits for it is not answered."""
+
+
 class StandingDesk:
     """A desk that stays open from test to test, and the loop that it lives in."""
 
@@ -178,7 +182,8 @@ class StandingDesk:
 
     def wait_for(self, asking: Awaitable[T]) -> T:
         async def asked() -> T:
-            return await asking
+            async with asyncio.timeout(SECONDS_TO_WAIT):
+                return await asking
 
         return self._runner.run(asked())
 

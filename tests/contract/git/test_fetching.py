@@ -1,7 +1,9 @@
 """What a mirror knows of its remote."""
 
 import asyncio
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +117,22 @@ async def test_fetches_at_the_same_time_do_not_disturb_each_other(mirror: Mirror
         origin.branch(f"b{number}", upon="main", files={"n": f"{number}"})
     fetched = await asyncio.gather(*(each.fetch(["refs/heads/*"]) for each in (mirror, other) * 3))
     assert all(len(refs) == 5 for refs in fetched)
+
+
+@asynchronous
+async def test_what_somebody_brings_just_now_is_there(
+    mirror: Mirror, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """This git brings the commit right after it said that it has none."""
+    head, git = origin.commit("other", {"b.txt": "1"}), shutil.which("git")
+    mirrors = tmp_path / "mirrors" / "git.local" / "owner" / "name.git"
+    tool = tmp_path / "bin" / "git"
+    tool.parent.mkdir()
+    bring = f"{git} --git-dir={mirrors} fetch --quiet {origin.url} other"
+    tool.write_text(f'#!/bin/sh\n{git} "$@" || {{ code=$?; case "$*" in *rev-parse*) {bring};; esac; exit $code; }}\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    assert await mirror.tree(head) == origin.run("rev-parse", "other^{tree}").decode().strip()
 
 
 @asynchronous

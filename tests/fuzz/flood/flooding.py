@@ -24,9 +24,10 @@ def flood(target: Target, requests: int, seed: int, tell: Callable[[Toll], objec
     """In whole rounds, so that no endpoint is left out."""
     toll, begun = Toll(), monotonic()
     while toll.requests < requests:
-        target.set_to_work()
+        target.begin_round()
         for operation in operations():
             for mode in GenerationMode:
+                target.set_to_work()
                 send_some(target, operation.as_strategy(generation_mode=mode), toll, seed)
                 toll.seconds = monotonic() - begun
                 tell(toll)

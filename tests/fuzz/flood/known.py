@@ -38,8 +38,8 @@ class Known:
                 self.learn(value)
 
     def learn_webhook(self, webhook: str, url: str) -> None:
-        self._keep("id", webhook)
-        self._keep("url", url)
+        """The only one that there is now."""
+        self._values |= {"id": [webhook], "url": [url], "eventId": []}
 
     def _keep(self, name: str | None, value: Any) -> None:
         if name is None or not isinstance(value, str):
@@ -71,5 +71,5 @@ class Known:
 
     def _rename(self, members: dict[str, Any]) -> None:
         for name in members.keys() & self._values.keys():
-            if isinstance(members[name], str | int) and self._chance.random() < 0.7:
+            if self._values[name] and isinstance(members[name], str | int) and self._chance.random() < 0.7:
                 members[name] = self._chance.choice(self._values[name])

@@ -51,18 +51,24 @@ class Target:
         assert answer.status_code < 500, answer.text
         return answer.json()
 
-    def set_to_work(self) -> None:
-        """Pull requests are opened anew, so that there is always somebody to test; what is tested passes."""
+    def begin_round(self) -> None:
+        """What is tested passes, and pull requests are opened anew, so that there is always somebody to test."""
         self._round += 1
+        if self._round > 1:
+            self._report()
         for number in range(1, PULLS + 1):
             self._open(number)
+
+    def set_to_work(self) -> None:
+        """For whomever is asked next, whatever the one before did."""
         self.ask("createQueue", **QUEUE)
         self.ask("createQueue", **QUEUE | {"targetBranch": BRANCHES["deleteQueue"]})
         self.ask("deleteQueue", **QUEUE | {"targetBranch": BRANCHES["createQueue"]})
         self.ask("updateQueue", **QUEUE, state="RUNNING", concurrency=5, requiredStatuses=["unit"], mode="single")
         for number in range(1, PULLS + 1):
             self.ask("submitPullRequest", **QUEUE, pr={"number": number})
-        self._report()
+        for pull in self.ask("getQueue", **QUEUE)["enqueuedPullRequests"]:
+            self.known.learn(pull)
         self._keep_some_webhooks()
 
     def _open(self, number: int) -> None:
@@ -89,10 +95,9 @@ class Target:
     def _keep_some_webhooks(self) -> None:
         for webhook in self.ask("listWebhooks")["webhooks"]:
             self.ask("deleteWebhook", id=webhook["id"])
-        for _ in range(3):
-            webhook = self.ask("createWebhook", url=NOBODY_LISTENS)
-            self.known.learn_webhook(webhook["id"], NOBODY_LISTENS)
-            self.known.learn(self.ask("testWebhook", id=webhook["id"]))
+        webhook = self.ask("createWebhook", url=NOBODY_LISTENS)["id"]
+        self.known.learn_webhook(webhook, NOBODY_LISTENS)
+        self.known.learn(self.ask("testWebhook", id=webhook))
 
     def memory(self) -> float:
         """In MiB: what of it is in memory now."""

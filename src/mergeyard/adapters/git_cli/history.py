@@ -36,7 +36,13 @@ async def first_parents(repository: Repository, head: Sha, down_to: Sha) -> tupl
 
 
 async def tree(repository: Repository, commit: Sha) -> Sha:
-    out = await repository.ask("rev-parse", "--verify", "--quiet", f"{checked_sha(commit)}^{{tree}}")
+    question = ("rev-parse", "--verify", "--quiet", f"{checked_sha(commit)}^{{tree}}")
+    try:
+        out = await repository.ask(*question)
+    except MissingObject:
+        raise
+    except GitTrouble:  # somebody may have fetched it between the question and the look at what is missing
+        out = await repository.ask(*question)
     return Sha(out.decode().strip())
 
 
