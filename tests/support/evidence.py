@@ -184,17 +184,18 @@ class Evidence(ABC):
         if self.tree(landing.new) == self.tree(tested):
             return True
         beneath = self._beneath(tested, len(self._commits(landing)))
-        if self._somebody_else_moved_it(Sha(tested), landing.old):
+        if self._somebody_else_moved_it(Sha(tested), landing):
             return False
         brought = self._changes(beneath, tested)
         elsewhere = self._changes(beneath, landing.old)
         return brought == self._changes(landing.old, landing.new) and brought.keys().isdisjoint(elsewhere)
 
-    def _somebody_else_moved_it(self, tested: Sha, tip: Sha) -> bool:
-        """Whether the tip holds what another than the service put there, and the test did not."""
-        moves = (each.of(self.target) for each in self.transactions if not each.by_service)
-        foreign = (move.new for move in moves if move is not None and move.old is not None and move.new is not None)
-        return any(self.holds(tip, new) and not self.holds(tested, new) for new in foreign)
+    def _somebody_else_moved_it(self, tested: Sha, landing: Landing) -> bool:
+        """Whether the target held what another than the service had brought there, and the test did not."""
+        before = (each for each in self.transactions if not each.by_service and each.place < landing.place)
+        moves = (move for each in before if (move := each.of(self.target)))
+        brought = (move.new for move in moves if move.old and move.new and not self.holds(move.old, move.new))
+        return any(self.holds(landing.old, new) and not self.holds(tested, new) for new in brought)
 
     def _tested_by_forge(self, landing: Landing) -> str:
         """A forge merges one by one: the step of the tested stack that is the same pull request's."""
