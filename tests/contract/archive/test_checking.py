@@ -38,7 +38,8 @@ async def test_a_queue_that_cannot_be_read_is_found(place: Place, tmp_path: Path
     await queues_at_work(place, tmp_path)
     await place.ask("UPDATE facts SET body = substr(body, 2) WHERE shelf = 'queue'")
     (fault,) = (await findings(place.archive)).faults
-    assert fault.startswith("The queue of main of git.local/acme/app cannot be loaded: ValidationError")
+    assert fault.startswith("The queue of main of git.local/acme/app cannot be loaded: ")
+    assert "ValidationError" in fault
 
 
 @asynchronous
@@ -46,7 +47,8 @@ async def test_a_queue_with_a_missing_part_is_found(place: Place, tmp_path: Path
     await queues_at_work(place, tmp_path)
     await place.ask("DELETE FROM facts WHERE shelf = 'batch'")
     (fault,) = (await findings(place.archive)).faults
-    assert "cannot be loaded: KeyError" in fault
+    assert "cannot be loaded: " in fault
+    assert "KeyError" in fault
 
 
 @asynchronous
