@@ -1,5 +1,6 @@
 """Cuts a script that breaks a promise down to what breaks it, and tells it as a test that can be pasted."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from msgspec.structs import asdict, replace
@@ -8,6 +9,9 @@ from mergeyard.domain.config import Config
 from tests.simulation.script import Nature, Script
 
 IsBroken = Callable[[Script], bool]
+
+ENUM = re.compile(r"<(\w+\.\w+): '[^']*'>")
+"""As Python shows a member of one, with its name in the code."""
 
 
 def shrink(script: Script, is_broken: IsBroken) -> Script:
@@ -54,17 +58,11 @@ def as_test(script: Script) -> str:
     settings = {name: value for name, value in asdict(script).items() if value != getattr(Script(), name)}
     lines = [f"    {name}={_told(value)}," for name, value in settings.items() if name not in {"acts", "families"}]
     acts = [f"        {act}," for act in script.acts]
-    return "\n".join(["Script(", *lines, "    acts=(", *acts, "    ),", ")"])
+    return ENUM.sub(r"\1", "\n".join(["Script(", *lines, "    acts=(", *acts, "    ),", ")"]))
 
 
 def _told(value: object) -> str:
-    if isinstance(value, Config):
-        changed = {name: each for name, each in asdict(value).items() if each != getattr(Config(), name)}
-        return f"Config({', '.join(f'{name}={_literal(each)}' for name, each in changed.items())})"
-    return repr(value)
-
-
-def _literal(value: object) -> str:
-    """An enum by its name in the code."""
-    kind = type(value)
-    return f"{kind.__name__}.{value.name}" if hasattr(value, "name") else repr(value)  # type: ignore[attr-defined]
+    if not isinstance(value, Config):
+        return repr(value)
+    changed = {name: each for name, each in asdict(value).items() if each != getattr(Config(), name)}
+    return f"Config({', '.join(f'{name}={each!r}' for name, each in changed.items())})"

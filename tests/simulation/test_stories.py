@@ -1,10 +1,16 @@
 """Worlds that once broke a promise, cut down to what broke it."""
 
 import pytest
+from msgspec.structs import replace
 
+from mergeyard.domain import config as configs
 from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode
+from mergeyard.domain.states import QueueState
+from tests.simulation import script as scripts
 from tests.simulation.campaign import played
+from tests.simulation.drawing import draw
 from tests.simulation.script import Freeze, JumpClock, Kill, Nature, Push, Script, Submit, Trouble, Upload
+from tests.simulation.shrinking import as_test
 from tests.simulation.weather import Family
 
 STORIES = {
@@ -53,3 +59,10 @@ STORIES = {
 @pytest.mark.parametrize("story", STORIES)
 def test_a_world_that_once_broke_a_promise_keeps_it(story: str):
     assert played(STORIES[story]).broken == ()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_script_is_told_so_that_it_can_be_pasted(seed: int):
+    script = replace(draw(seed), families=frozenset())
+    names = {**vars(configs), **vars(scripts), "Family": Family, "QueueState": QueueState}
+    assert eval(as_test(script), names) == script
