@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visitors
@@ -21,6 +22,7 @@ def look_at(visit: Visit, pages: Mapping[str, str]) -> None:
     assert not flaws, "\n".join(flaws)
 
 
+@pytest.mark.long
 def test_a_queue_at_work_and_all_that_is_in_it(track: Track, visitor: Visitors):
     track.update_queue(concurrency=2)
     merged, failed, cancelled = track.open(title="Lay the rails"), track.open(title=LONG), track.open()
@@ -97,6 +99,7 @@ def test_what_a_check_wrote(grounds: Grounds, visitor: Visitors):
     track.api.close()
 
 
+@pytest.mark.long
 def test_the_administration(grounds: Grounds, track: Track, visitor: Visitors):
     made = track.api.post("createWebhook", url="http://127.0.0.1:9/hook", description=LONG)
     grounds.token("read", "submit", name=LONG[:100], repo="git.local/acme/app")

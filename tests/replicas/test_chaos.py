@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.replicas.faults import Faults
 from tests.replicas.world import World
 from tests.support.postgres import shared_server
@@ -9,6 +11,7 @@ from tests.support.postgres import shared_server
 KILLS = 6
 
 
+@pytest.mark.long
 def test_replicas_that_are_killed_and_stopped_again_and_again_keep_every_promise(tmp_path: Path):
     world = World(tmp_path, shared_server().fresh_database(), seed=1)
     faults = Faults(world.installation, seed=1)

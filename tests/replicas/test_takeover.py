@@ -59,7 +59,8 @@ def test_after_a_clean_end_another_replica_takes_over_at_once(install: Install):
     queue.wait_for("merged", number)
 
 
-@pytest.mark.parametrize("moment", [Moment.PREPARED, pytest.param(Moment.COMMITTED, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("moment", [Moment.PREPARED, Moment.COMMITTED])
 def test_who_dies_while_giving_a_landing_up_leaves_nobody_in_the_lurch(install: Install, moment: Moment):
     installation = install.asleep("all", "all")
     first, second = installation.replicas

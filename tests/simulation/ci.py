@@ -15,8 +15,8 @@ from tests.simulation.hosting import Hosting
 from tests.simulation.weather import Family, Weather
 from tests.support.host_log import TEST_BRANCHES
 
-LONGEST_TEST = 40.0
-LATE = 1800.0
+LONGEST_TEST = 15.0
+LATE = 600.0
 
 
 class SimCi:

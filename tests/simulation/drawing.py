@@ -12,7 +12,7 @@ from tests.simulation import script as s
 from tests.simulation.weather import Family
 
 MOST_PRS = 7
-EVENTFUL_MS = 150_000
+EVENTFUL_MS = 60_000
 AREAS = ("ui", "api", "docs")
 PAIRS = tuple(combinations(Family, 2))
 CHANCES = {Family.SLOWNESS: (5, 30), Family.LOST_REPLIES: (20, 60), Family.REFUSALS: (30, 100)}
@@ -132,7 +132,7 @@ def _faults(family: Family, rng: Random, prs: int) -> Iterator[s.Act]:
         at = rng.randrange(EVENTFUL_MS)
         if family in WEATHER:
             percent = rng.choice(CHANCES.get(family, (30, 60, 100)))
-            lasting, during, lag = rng.choice((2000, 10_000, 60_000)), rng.choice(MOMENTS), rng.choice(LAGS)
+            lasting, during, lag = rng.choice((2000, 10_000, 30_000)), rng.choice(MOMENTS), rng.choice(LAGS)
             yield s.Trouble(at=at, of=family, for_ms=lasting, percent=percent, during=during, lag=lag)
         else:
             act = _fault(family, rng, at, rng.randrange(1, prs + 1))

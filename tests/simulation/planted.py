@@ -198,7 +198,7 @@ PUSHES = Script(
     seed=0,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
-    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=380)),
+    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=260)),
 )
 UPON_WHAT_WAS_TAKEN_OFF = Script(
     nature=Nature(upon=((2, 1),)),

@@ -39,6 +39,22 @@ STORIES = {
             Trouble(at=47601, of=Family.STALE_READS, for_ms=60000),
         ),
     ),
+    "a replica that takes a merge over and does not have what was merged": Script(
+        seed=127,
+        config=Config(landing=LandingMethod.PROVIDER_MERGE),
+        replicas=3,
+        statuses=("unit", "lint"),
+        acts=(
+            Upload(at=140, pr=1),
+            Upload(at=566, pr=3, targets=("api",)),
+            Submit(at=1850, pr=3),
+            Submit(at=1882, pr=1, priority=200),
+            Trouble(at=3247, lag=500, of=Family.STALE_READS, for_ms=10000, percent=30),
+            Trouble(at=5267, during="landing", lag=100, of=Family.SLOWNESS, for_ms=30000, percent=5),
+            Freeze(at=13230, lag=1000, for_ms=12000),
+            Upload(at=15322, pr=4),
+        ),
+    ),
     "squashes that stand upon each other and share a file": Script(
         seed=1187,
         config=Config(mode=Mode.PARALLEL, merge_method=MergeMethod.SQUASH),

@@ -34,8 +34,8 @@ from tests.simulation.weather import Family, Weather
 from tests.support.host_log import TEST_BRANCHES
 
 ROUNDS_OF_REST = 60
-SECONDS_BETWEEN_LOOKS = 30
-SECONDS_FOR_PHASES = 60
+SECONDS_BETWEEN_LOOKS = 15
+SECONDS_FOR_PHASES = 20
 """Whoever waits for a phase of the queue that does not come by then does nothing."""
 
 

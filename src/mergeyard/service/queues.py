@@ -131,7 +131,7 @@ class Queues:
 
     async def _first_look(self, site: Site) -> TargetBranch:
         branch = site.keeper.key.branch
-        tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
+        tip = await site.tip()
         if tip is None:
             words = f"{site.repo} has no branch {branch}: push it first, or name another."
             raise Refused(Code.BRANCH_NOT_FOUND, words)

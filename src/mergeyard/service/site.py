@@ -26,6 +26,10 @@ class Site(Struct, frozen=True, eq=False):
     def target_ref(self) -> str:
         return branch_ref(self.keeper.key.branch)
 
+    async def tip(self) -> Sha | None:
+        """Of the target, as its host shows it now, with all that it holds."""
+        return (await self.mirror.fetch([self.target_ref])).get(self.target_ref)
+
     async def has(self, commit: Sha) -> bool:
         """Whether the mirror holds it, or somebody must still bring it."""
         try:

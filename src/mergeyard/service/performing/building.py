@@ -44,7 +44,7 @@ async def build(site: Site, task: BuildRun) -> tuple[Event, ...]:
 
 async def _has_moved_on(site: Site) -> bool:
     """A forge may have judged it upon a newer target than the one that we know."""
-    tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
+    tip = await site.tip()
     return tip != site.keeper.queue.target.tip
 
 

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 async def look_at_target(site: Site, store: Store, task: LookAtTarget) -> tuple[Event, ...]:
     as_of = site.keeper.queue.counters.turns
-    tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
+    tip = await site.tip()
     if tip is None:
         return (TargetSeen(tip=None, as_of=as_of),)
     seen = TargetSeen(

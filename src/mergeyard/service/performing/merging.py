@@ -19,11 +19,20 @@ async def merge_one_by_one(site: Site, task: Land) -> tuple[Event, ...]:
     """An intent is finished, never given up: what is merged already is found at its place."""
     forge = site.host.forge
     merging = MergingByGit(site, task) if forge is None else MergingByForge(site, forge, task)
-    tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
-    steps = await merging.merged_already(tip)
-    outcome = await _merge_the_rest(merging, task, tip, steps)
+    outcome, steps = await _merge(site, merging, task)
+    while isinstance(outcome, LandingMissed):  # by another replica's merge of the same, perhaps
+        again, more = await _merge(site, merging, task)
+        if len(more) <= len(steps):
+            break
+        outcome, steps = again, more
     await mark_merged(site, task.members, steps)
     return outcome, TargetTouched()
+
+
+async def _merge(site: Site, merging: Merging, task: Land) -> tuple[Event, list[Step]]:
+    tip = await site.tip()
+    steps = await merging.merged_already(tip)
+    return await _merge_the_rest(merging, task, tip, steps), steps
 
 
 async def _merge_the_rest(merging: Merging, task: Land, tip: Sha | None, steps: list[Step]) -> Event:

@@ -47,7 +47,7 @@ class MergingByForge:
 
     async def merge(self, member: Member, onto: Sha) -> Step | MergingRefused | None:
         """None when it cannot be merged now, or somebody else has pushed."""
-        if await self._tip() != onto:
+        if await self._site.tip() != onto:
             await self._say(member, words.not_merged())
             return None
         await self._say(member, words.about_to_merge())
@@ -106,14 +106,14 @@ class MergingByForge:
         return await self._step(commit, onto)
 
     async def _is_on_target(self, commit: Sha) -> bool:
-        tip = await self._tip()
+        tip = await self._site.tip()
         return tip is not None and await self._site.mirror.holds(tip, commit)
 
     async def _step(self, commit: Sha, onto: Sha) -> Step:
         """A rebase may have made several; all of them are this one's, unless somebody pushed in between."""
         mirror = self._site.mirror
         if not await self._site.has(commit):
-            await self._tip()
+            await self._site.tip()
         try:
             made = await mirror.read(commit)
         except MissingObject as missing:
@@ -122,6 +122,3 @@ class MergingByForge:
             raise HostTrouble(f"{commit} was merged, but the target does not show it yet")
         alone = await mirror.first_parents(commit, down_to=onto)
         return Step(commit, made.parents[0] if alone is None else onto, made.tree)
-
-    async def _tip(self) -> Sha | None:
-        return (await self._site.mirror.fetch([self._site.target_ref])).get(self._site.target_ref)

@@ -8,6 +8,7 @@ from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import Conflict, MissingObject, PushRefused, RefUpdate, Stale
+from mergeyard.ports.host import HostTrouble
 from mergeyard.service import wording
 from mergeyard.service.performing.stepping import Stepper, steps_of
 from mergeyard.service.site import Site
@@ -43,13 +44,17 @@ class MergingByGit:
         run, stay = queue.runs.get(task.run or RunId("")), queue.submissions.get(member.ticket)
         method = queue.config.merge_method if run is None else run.method
         stepper = Stepper(site.mirror, method, task.run or RunId(""), task.expected)
+        if not await site.has(member.head):  # whoever built with it may have been another replica
+            await site.mirror.fetch([site.host.head_ref(member.number)])
         try:
             step = await stepper.step(member, "" if stay is None else stay.pull.title, onto)
-        except MissingObject:  # its head is gone from the host, and was never here
+        except MissingObject:  # its head is gone from the host
             return None
         if isinstance(step, Conflict):
             return None
         outcome = await site.mirror.push(RefUpdate(site.target_ref, onto, step.commit))
         if isinstance(outcome, PushRefused):
             return MergingRefused(outcome.words)
+        if isinstance(outcome, Stale) and await self._site.tip() == onto:
+            raise HostTrouble("the target is where we expect it, and yet it cannot be moved")
         return None if isinstance(outcome, Stale) else step

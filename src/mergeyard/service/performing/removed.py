@@ -15,7 +15,7 @@ async def holds_removed_commit(site: Site, head: Sha, forbidden: frozenset[Sha])
     """What the target holds again by now does not count."""
     if not forbidden:
         return False
-    tip = (await site.mirror.fetch([site.target_ref])).get(site.target_ref)
+    tip = await site.tip()
     commits = await site.mirror.commits(head, without=[] if tip is None else [tip])
     return any(commit.sha in forbidden for commit in commits)
 

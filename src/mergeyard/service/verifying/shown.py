@@ -33,7 +33,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 async def read_target(site: Site, landings: Sequence[Recorded]) -> Shown:
     mirror = site.mirror
-    tip = (await mirror.fetch([site.target_ref])).get(site.target_ref)
+    tip = await site.tip()
     if tip is None:
         return Shown()
     bottom, line = await _line(mirror, tip, landings)
