@@ -13,7 +13,7 @@ LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-browser run demo docs test test-deciding test-long test-forge lint format types storeys bench \
+.PHONY: help setup setup-browser run demo docs test test-deciding test-long test-forge lint format types storeys bench bench-small \
 	worlds simulate chaos kills campaign fuzz soak forge states api-page lock sbom audit-deps ci clean
 
 help: ## Show this list.
@@ -58,6 +58,9 @@ storeys: setup ## Check that no room imports from a storey above it.
 
 bench: setup ## Measure what a turn, a request and a test branch cost.
 	$(BIN)/python -m tests.bench
+
+bench-small: setup ## Measure the same on smaller grounds, and fail when a ratio fell by a third.
+	$(BIN)/python -m tests.bench --small
 
 worlds: setup ## Hold the engine to its laws on WORLDS=10000 random worlds.
 	$(BIN)/python -m tests.model --worlds $(WORLDS)

@@ -3,9 +3,11 @@
 import asyncio
 import subprocess
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from uuid import UUID
 
+import uvloop
 from msgspec.structs import replace
 
 from mergeyard.adapters.clock import WallClock
@@ -33,6 +35,7 @@ from tests.bench.grounds import ENVIRONMENT, Grounds
 from tests.support.builders import a_run
 
 TENTH = 10
+STACK = 50
 REPO = Repo("git.local", "acme", "app")
 ADA = Committer("Ada", "ada@example.org")
 SIGNED = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -40,7 +43,8 @@ SIGNED = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMIT
 
 def measure(folder: Path, files: tuple[int, int], repetitions: int) -> dict[str, float]:
     """Milliseconds of the best of many. Each comes round again and again, so that noise meets them all alike."""
-    return asyncio.run(_measure(folder, files, repetitions))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_measure(folder, files, repetitions))
 
 
 async def _measure(folder: Path, files: tuple[int, int], repetitions: int) -> dict[str, float]:
@@ -51,7 +55,11 @@ async def _measure(folder: Path, files: tuple[int, int], repetitions: int) -> di
         few.append(await among_few.unpushed())
         many.append(await among_many.unpushed())
         pushed.append(await among_few.pushed())
+    stacked = await among_few.stacked()
     return {
+        "stack_of_50_ms": sum(stacked),
+        "stack_of_50_over_plain_git": median(stacked) / median(plain),
+        "stack_last_ten_over_first_ten": median(stacked[-TENTH:]) / median(stacked[:TENTH]),
         "plain_git_ms_20k": min(plain),
         "branch_ms_20k": min(few),
         "branch_ms_100k": min(many),
@@ -74,7 +82,7 @@ class Slipway:
 
     @classmethod
     async def laid(cls, folder: Path, files: int) -> "Slipway":
-        Grounds(folder / REPO.owner / f"{REPO.name}.git", files, ("main",), TENTH).write()
+        Grounds(folder / REPO.owner / f"{REPO.name}.git", files, ("main",), TENTH + STACK).write()
         host = PlainHost(REPO.host, folder, ChecksFrom.API)
         mirror = await GitCli(folder / "mirrors", ADA).mirror(str(REPO), await host.remote(REPO))
         slipway = cls(host, mirror, place(folder / "mirrors", str(REPO)))
@@ -83,9 +91,10 @@ class Slipway:
 
     async def _lay(self) -> None:
         refs = await self._mirror.fetch(["refs/heads/main", self._host.every_head_ref])
-        heads = {PrNumber(number): refs[f"refs/pull/{number}/head"] for number in range(1, TENTH + 1)}
+        heads = {PrNumber(number): refs[f"refs/pull/{number}/head"] for number in range(1, TENTH + STACK + 1)}
         self._base = self._onto = refs["refs/heads/main"]
-        *nine, self._tenth = (Member(Ticket(number), number, head) for number, head in heads.items())
+        members = [Member(Ticket(number), number, head) for number, head in heads.items()]
+        nine, self._tenth, self._fifty = members[: TENTH - 1], members[TENTH - 1], members[TENTH:]
         self._onto = (await self._build(self._aground, *nine)).steps[-1].commit
 
     async def pushed(self) -> float:
@@ -93,6 +102,16 @@ class Slipway:
 
     async def unpushed(self) -> float:
         return await self._time(self._aground)
+
+    async def stacked(self) -> list[float]:
+        """Milliseconds of a run for each of fifty, one upon the other: what is beneath is there already."""
+        above, times = self._onto, list[float]()
+        for member in self._fifty:
+            begun = perf_counter()
+            self._onto = (await self._build(self._aground, member)).steps[-1].commit
+            times.append(1000 * (perf_counter() - begun))
+        self._onto = above
+        return times
 
     async def _time(self, mirror: Mirror) -> float:
         begun = perf_counter()

@@ -5,7 +5,8 @@ submission that is measured is a new stay. In every queue the only slot is taken
 reports: the others wait, as most do, and no test branch is built meanwhile.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -96,6 +97,17 @@ class BusyServer:
 
     def post(self, operation: str, body: Body) -> Any:
         return self._fine(self._client.post(f"{self._servers[0].url}/v1/{operation}", json=body)).json()
+
+    def upload(self, content: bytes) -> None:
+        address, headers = f"{self._servers[0].url}/v1/setImpactedTargets", {"content-type": "application/json"}
+        self._fine(self._client.post(address, content=content, headers=headers))
+
+    @contextmanager
+    def visitor(self) -> Generator[httpx.Client]:
+        """Somebody who is signed in to the pages."""
+        with httpx.Client(base_url=self._servers[0].url, timeout=60) as client:
+            client.post("/sign-in", data={"token": self.secret, "next": "/"})
+            yield client
 
     def metrics(self) -> str:
         return self._fine(self._client.get(f"{self._servers[0].url}/metrics")).text

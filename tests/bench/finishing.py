@@ -45,12 +45,10 @@ def _shown(server: BusyServer, pull: Body) -> Body:
 
 
 def _mean(name: str, before: str, after: str) -> float:
-    seconds, times = (
-        _figure(after, name.format(what)) - _figure(before, name.format(what)) for what in ("sum", "count")
-    )
+    seconds, times = (figure(after, name.format(what)) - figure(before, name.format(what)) for what in ("sum", "count"))
     return 1000 * seconds / times
 
 
-def _figure(metrics: str, name: str) -> float:
+def figure(metrics: str, name: str) -> float:
     found = re.search(rf"^{re.escape(name)} (\S+)$", metrics, re.MULTILINE)
     return float(found[1]) if found else 0.0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from time import perf_counter
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import uvloop
 from msgspec import json
@@ -32,7 +32,11 @@ class Load:
 
     def pace(self, ports: Sequence[int], requests: Sequence[bytes], clients: int = CLIENTS) -> float:
         """How many requests per second were answered, all of them well, by those who listen at these ports."""
-        return len(requests) / self._process.submit(seconds_to_answer, ports, requests, clients).result()
+        return len(requests) / self._process.submit(asked, ports, requests, clients).result().seconds
+
+    def waits(self, port: int, requests: Sequence[bytes], clients: int = 1) -> list[float]:
+        """How many milliseconds each request waited for its answer."""
+        return self._process.submit(asked, [port], requests, clients).result().waits
 
 
 def request(path: str, secret: str, body: dict[str, Any]) -> bytes:
@@ -44,12 +48,17 @@ def request(path: str, secret: str, body: dict[str, Any]) -> bytes:
     return head.encode() + content
 
 
-def seconds_to_answer(ports: Sequence[int], requests: Sequence[bytes], clients: int) -> float:
+class Asked(NamedTuple):
+    seconds: float
+    waits: list[float]
+
+
+def asked(ports: Sequence[int], requests: Sequence[bytes], clients: int) -> Asked:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_seconds(ports, requests, clients))
+        return runner.run(_asked(ports, requests, clients))
 
 
-async def _seconds(ports: Sequence[int], requests: Sequence[bytes], count: int) -> float:
+async def _asked(ports: Sequence[int], requests: Sequence[bytes], count: int) -> Asked:
     """From the moment in which every client has been greeted: taking in connections is not what we measure."""
     clients = [await Client.of(ports[at % len(ports)]) for at in range(min(count, len(requests)))]
     await asyncio.gather(*(client.ask_all([GREETING]) for client in clients))
@@ -60,7 +69,7 @@ async def _seconds(ports: Sequence[int], requests: Sequence[bytes], count: int) 
         client.transport.close()
     refused = [answer for every in answers for answer in every if not answer.startswith(FINE)]
     assert not refused, refused[0].decode(errors="replace")
-    return seconds
+    return Asked(seconds, [wait for client in clients for wait in client.waits])
 
 
 class Client(asyncio.Protocol):
@@ -70,6 +79,9 @@ class Client(asyncio.Protocol):
         self._requests: Iterator[bytes] = iter(())
         self._answers = list[bytes]()
         self._received = b""
+        self._asked_at = 0.0
+        self.waits = list[float]()
+        """Milliseconds until each of the answers."""
 
     @classmethod
     async def of(cls, port: int) -> Self:
@@ -79,7 +91,7 @@ class Client(asyncio.Protocol):
     async def ask_all(self, requests: Iterable[bytes]) -> list[bytes]:
         """One after the other."""
         self._answered = asyncio.get_running_loop().create_future()
-        self._requests, self._answers = iter(requests), []
+        self._requests, self._answers, self.waits = iter(requests), [], []
         self._ask()
         return await self._answered
 
@@ -95,6 +107,7 @@ class Client(asyncio.Protocol):
         head = self._received.find(END_OF_HEAD)
         if head >= 0 and len(self._received) >= head + len(END_OF_HEAD) + _length(self._received[:head]):
             self._answers.append(self._received)
+            self.waits.append(1000 * (perf_counter() - self._asked_at))
             self._received = b""
             self._ask()
 
@@ -103,6 +116,7 @@ class Client(asyncio.Protocol):
         if request is None:
             self._answered.set_result(self._answers)
         else:
+            self._asked_at = perf_counter()
             self.transport.write(request)
 
 

@@ -13,7 +13,13 @@ AT_LEAST = {
 AT_MOST = {
     "branch_over_plain_git": (1.3, "the time of plain git to build a test branch"),
     "branch_100k_over_20k": (1.5, "the time that it takes among 20,000 files to build a test branch among 100,000"),
+    "read_p99_during_upload_over_calm": (3.0, "the time of a quiet hour until 99 of 100 are read beside an upload"),
 }
+ABSOLUTELY = {
+    "bytes_per_waiting_pull": (3072.0, "bytes for one more that waits"),
+    "queue_page_server_ms": (50.0, "milliseconds of the server for the page of a queue of a thousand"),
+}
+"""What no machine changes, or what every machine is fast enough for."""
 
 
 def broken_promises(numbers: Mapping[str, float]) -> Iterator[str]:
@@ -36,3 +42,6 @@ def broken_promises(numbers: Mapping[str, float]) -> Iterator[str]:
         if name in AT_MOST and number > AT_MOST[name][0]:
             most, words = AT_MOST[name]
             yield f"It took {number:.2f} times {words}; at most {most:g} times was promised."
+        if name in ABSOLUTELY and number > ABSOLUTELY[name][0]:
+            most, words = ABSOLUTELY[name]
+            yield f"It took {number:,.0f} {words}; at most {most:,.0f} were promised."

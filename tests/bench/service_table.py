@@ -12,6 +12,8 @@ def drawn(numbers: Mapping[str, float]) -> Table:
     for column in table.columns[1:]:
         column.justify = "right"
     for title, ours, against, theirs, ratio in COMPARED:
+        if ratio not in numbers:
+            continue
         shown = f"{numbers[ratio]:.2f} {_limit(ratio)}"
         table.add_row(title, _number(numbers[ours]), against, _number(numbers[theirs]), shown)
     table.add_section()
@@ -58,6 +60,27 @@ COMPARED = (
         "read_over_echo",
     ),
     (
+        "",
+        "read_per_second",
+        "uvicorn alone",
+        "bare_per_second",
+        "read_over_uvicorn",
+    ),
+    (
+        "99 of 100 read during an upload of 18 MB within ms",
+        "read_p99_ms_during_upload",
+        "without it",
+        "read_p99_ms",
+        "read_p99_during_upload_over_calm",
+    ),
+    (
+        "an event decided, durable and told: ms",
+        "decided_and_durable_ms",
+        "a naive endpoint",
+        "naively_durable_ms",
+        "decided_and_durable_over_naive",
+    ),
+    (
         "test branch of the tenth, 20,000 files: ms",
         "branch_ms_20k",
         "plain git",
@@ -71,8 +94,21 @@ COMPARED = (
         "branch_ms_20k",
         "branch_100k_over_20k",
     ),
+    (
+        "start with 100,000 entries in the journal: ms",
+        "start_ms_long_journal",
+        "with none",
+        "start_ms",
+        "start_long_journal_over_short",
+    ),
 )
 SHOWN = {
+    "bytes of one more that waits (≤ 3,072)": "bytes_per_waiting_pull",
+    "  with twenty targets": "bytes_per_waiting_pull_with_20_targets",
+    "page of a queue of a thousand, the server's own time: ms (≤ 50)": "queue_page_server_ms",
+    "fifty runs, one upon the other, 20,000 files: ms": "stack_of_50_ms",
+    "  one of them over plain git": "stack_of_50_over_plain_git",
+    "  the last ten over the first ten": "stack_last_ten_over_first_ten",
     "submissions per second on PostgreSQL, one replica": "submit_postgres_per_second_1_replicas",
     "  the same through two, as a ratio": "submit_postgres_2_replicas_over_one",
     "  the same through four": "submit_postgres_4_replicas_over_one",

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.config import Mode
-from tests.bench import branching, placement, service_table, serving, turns
+from tests.bench import branching, placement, remembering, service_table, serving, starting, turns
 from tests.bench.busy_server import Crowd
-from tests.bench.promises import AT_LEAST, AT_MOST, DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
+from tests.bench.promises import ABSOLUTELY, AT_LEAST, AT_MOST, DEARER_AT_MOST, FASTER_AT_LEAST, broken_promises
+from tests.bench.recorded import RECORDED, fallen
 from tests.bench.yard import CONCURRENCY, Yard
 
 TRIES = range(3)
@@ -41,8 +42,10 @@ def test_everything_that_the_service_promises_is_measured(tmp_path: Path):
     crowd = Crowd(pulls=8, repositories=2, branches_each=2)
     numbers = serving.measure(tmp_path, crowd, rounds=1)
     numbers |= branching.measure(tmp_path / "branches", (200, 400), repetitions=1)
+    numbers |= starting.measure(tmp_path / "starting", entries=100, rounds=1)
+    numbers |= remembering.measure(10, 20)
     assert all(number > 0 for number in numbers.values())
-    assert numbers.keys() >= AT_LEAST.keys() | AT_MOST.keys()
+    assert numbers.keys() >= AT_LEAST.keys() | AT_MOST.keys() | ABSOLUTELY.keys() | RECORDED.keys()
     assert service_table.drawn(numbers).row_count
 
 
@@ -58,5 +61,22 @@ def test_a_limit_that_is_not_kept_is_told_in_a_sentence():
     slow, dear = broken_promises({"read_over_echo": 0.4, "branch_over_plain_git": 1.4})
     assert slow.startswith("It was 0.40 times as many pull requests read")
     assert dear.startswith("It took 1.40 times the time of plain git")
-    kept = {name: limit for limits in (AT_LEAST, AT_MOST) for name, (limit, _) in limits.items()}
+    kept = {name: limit for limits in (AT_LEAST, AT_MOST, ABSOLUTELY) for name, (limit, _) in limits.items()}
     assert list(broken_promises(kept)) == []
+
+
+def test_what_every_machine_must_keep_is_told_in_a_sentence():
+    (fat,) = broken_promises({"bytes_per_waiting_pull": 4000.0})
+    assert fat == "It took 4,000 bytes for one more that waits; at most 3,072 were promised."
+
+
+def test_a_ratio_that_fell_by_more_than_a_third_is_told_in_a_sentence():
+    recorded = {"read_over_echo": 0.6, "branch_over_plain_git": 1.2}
+    assert list(fallen({"read_over_echo": 0.41, "branch_over_plain_git": 1.75}, recorded)) == []
+    slow, dear = fallen({"read_over_echo": 0.39, "branch_over_plain_git": 1.85}, recorded)
+    assert slow == "read_over_echo is 0.39, and was 0.60 when it was recorded: find out what made it slower."
+    assert dear.startswith("branch_over_plain_git is 1.85, and was 1.20")
+
+
+def test_every_recorded_ratio_is_one_that_is_promised():
+    assert RECORDED.keys() <= AT_LEAST.keys() | AT_MOST.keys()

@@ -206,7 +206,7 @@ class Yard:
             targets=self._targets(),
         )
 
-    def _targets(self) -> Targets:
+    def _targets(self) -> Targets | None:
         first = self.dice.randrange(MODULES)
         return named(*(self.modules[(first + at) % MODULES] for at in self.dice.sample(range(NEIGHBOURHOOD), IMPACTED)))
 

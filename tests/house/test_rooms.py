@@ -8,7 +8,17 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "mergeyard"
 ROOMS = sorted(SOURCE.rglob("*.py"))
 NAMES_THAT_SAY_NOTHING = {"base", "common", "helpers", "manager", "utils"}
-WORDS_OF_THE_DOMAIN = {"bisect", "collections", "enum", "hashlib", "mergeyard", "msgspec", "types", "typing"}
+WORDS_OF_THE_DOMAIN = {
+    "bisect",
+    "collections",
+    "enum",
+    "functools",
+    "hashlib",
+    "mergeyard",
+    "msgspec",
+    "types",
+    "typing",
+}
 
 every_room = pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(SOURCE)))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from mergeyard.domain.config import LandingMethod
+from mergeyard.domain.config import LandingMethod, Speculation
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import ChecksSeen, Event, LandingRead
 from mergeyard.domain.ids import RunId, Sha, Ticket
@@ -196,7 +196,8 @@ class Laws:
             assert waiting.reason is not Reason.READY, f"{submission.number} waits for nothing that it could name"
 
     def _every_stack_is_what_stands_ahead(self, before: Queue, after: Queue) -> None:
-        """Whoever starts stands upon all those ahead that share a target with it, however far back."""
+        """Whoever starts stands upon all those ahead that share a target with it, however far back, or says without
+        whom; and nobody goes without others unless the queue speculates."""
         for at, batch in enumerate(after.line.batches):
             for run in (after.runs[run] for run in batch.runs):
                 if run.id in before.runs or run.attempt or run.kind is not RunKind.LINE:
@@ -207,7 +208,10 @@ class Laws:
                         reached.append(other)
                 beneath = {member.ticket for member in run.beneath if member.ticket in after.submissions}
                 needed = {ticket for other in reached[1:] for ticket in other.tickets}
-                assert needed <= beneath, "a run left out somebody ahead whose target it shares"
+                assert needed <= beneath | run.left_out, "a run left out somebody ahead whose target it shares"
+                assert beneath.isdisjoint(run.left_out), "a run holds somebody whom it says that it leaves out"
+                bets = after.config.speculation is Speculation.BEST_FIRST
+                assert bets or not run.left_out, "a run left out somebody in a queue that does not speculate"
 
     def _work_is_a_function_of_the_facts(self, queue: Queue) -> None:
         """Kill the process anywhere: from what was saved the same work is outstanding."""

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mergeyard.domain import events as e
-from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Mode, OptimizationMode
+from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Mode, OptimizationMode, Speculation
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.required import Required
@@ -224,6 +224,7 @@ def draw_config(rng: Random) -> Config:
         landing=LandingMethod.PROVIDER_MERGE if rng.random() < 0.15 else LandingMethod.TESTED_COMMIT,
         direct_merge_mode=rng.choice((DirectMergeMode.OFF, DirectMergeMode.ALWAYS)),
         not_ready_timeout_hours=rng.choice((0, 24, 6)),
+        speculation=rng.choice(tuple(Speculation)),
     )
 
 
@@ -236,6 +237,7 @@ CHANGEABLE = (
     "can_optimistically_merge",
     "pending_failure_depth",
     "optimization_mode",
+    "speculation",
     "test_retries",
     "required_statuses",
     "landing",

@@ -75,6 +75,7 @@ def planted(bug: Planted) -> Generator[None]:
 _misfit = holding.misfit
 _record_pull = looking.record_pull
 _next_stack = stacking.next_stack
+_repeat = running.repeat
 _see_checks = looking.see_checks
 
 
@@ -231,10 +232,23 @@ def overdue_is_failed(queue: Queue, event: ChecksSeen, now: Instant) -> Queue:
     return _see_checks(queue, event, now)
 
 
-def leave_out_those_ahead(queue: Queue, batch: Batch, tip: Any) -> Stack:
-    stack = _next_stack(queue, batch, tip)
+def leave_out_those_ahead(queue: Queue, batch: Batch, tip: Any, left_out: Any = frozenset()) -> Stack:
+    stack = _next_stack(queue, batch, tip, left_out)
     own = len(batch.tickets)
     return Stack(stack.base, stack.members[len(stack.members) - own :])
+
+
+def leave_out_in_silence(queue: Queue, batch: Batch, tip: Any, left_out: Any = frozenset()) -> Stack:
+    return replace(_next_stack(queue, batch, tip, left_out), left_out=frozenset())
+
+
+def count_every_bet(*_: object) -> bool:
+    return True
+
+
+def forget_whom_it_left_out(queue: Queue, run: Run) -> tuple[Queue, Any]:
+    queue, again = _repeat(queue, run)
+    return running.put(queue, replace(queue.runs[again], left_out=frozenset())), again
 
 
 def clear_without_leave(queue: Queue, batch: Batch) -> bool:
@@ -302,6 +316,9 @@ BUGS = (
     Planted("nobody ages", order.aged_priority, nobody_ages),
     Planted("interrupted without end", urgency._interrupted, interrupt_without_end),
     Planted("tested without those ahead", stacking.next_stack, leave_out_those_ahead),
+    Planted("others left out in silence", stacking.next_stack, leave_out_in_silence),
+    Planted("a bet counts before it has come true", holding.holds, count_every_bet),
+    Planted("a repeated bet forgets whom it left out", running.repeat, forget_whom_it_left_out),
     Planted("cleared without optimistic merging", holding.cleared, clear_without_leave),
     Planted("what was removed comes back", looking.see_target, forget_the_removed),
     Planted("the not-ready clock never stops", clock.start_or_stop, clock_never_stops),

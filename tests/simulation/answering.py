@@ -20,7 +20,7 @@ class SimApi:
         self.queue = QUEUE
         self.answers: list[Answer] = []
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
-        self._first_asked_at: dict[str, int] = {}
+        self._first_asked_at: dict[str, tuple[int, int]] = {}
         self._origin = origin
         self._doors = doors
         self._token = token.encode()
@@ -34,7 +34,7 @@ class SimApi:
     async def insist(self, path: str, **members: Any) -> dict[str, Any]:
         """With one key, until somebody answers."""
         body, key = self.queue | members, f"key-{len(self._first_asked_at)}"
-        self._first_asked_at[key] = len(self._origin)
+        self._first_asked_at[key] = len(self._origin), len(self.answers)
         while True:
             told = await self._ask(path, key, body)
             if told is not None:
@@ -53,7 +53,8 @@ class SimApi:
         except TimeoutError:
             return None
         if status == 200:
-            self.answers.append(Answer(path, body, told, self._first_asked_at[key], len(self._origin)))
+            asked_at, asked_after = self._first_asked_at[key]
+            self.answers.append(Answer(path, body, told, asked_at, len(self._origin), asked_after))
             return told
         if told["retryable"] and status != 409:
             return None

@@ -6,7 +6,15 @@ from random import Random
 
 from msgspec.structs import replace
 
-from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode, OptimizationMode
+from mergeyard.domain.config import (
+    Config,
+    DirectMergeMode,
+    LandingMethod,
+    MergeMethod,
+    Mode,
+    OptimizationMode,
+    Speculation,
+)
 from mergeyard.domain.states import QueueState
 from tests.simulation import script as s
 from tests.simulation.weather import Family
@@ -71,7 +79,7 @@ def draw_config(rng: Random, *, has_forge: bool) -> Config:
     methods = (MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH) if by_forge else tuple(MergeMethod)
     return Config(
         mode=rng.choice(tuple(Mode)),
-        concurrency=rng.choice((1, 2, 3, 5)),
+        concurrency=rng.choice((1, 2, 3, 5, 9)),
         bisection_concurrency=rng.choice((1, 2)),
         batch=rng.random() < 0.5,
         batching_min_size=rng.choice((2, 3)),
@@ -84,6 +92,7 @@ def draw_config(rng: Random, *, has_forge: bool) -> Config:
         merge_method=rng.choice(methods),
         landing=landing,
         direct_merge_mode=rng.choice((DirectMergeMode.OFF, DirectMergeMode.ALWAYS)),
+        speculation=rng.choice(tuple(Speculation)),
     )
 
 
@@ -171,6 +180,7 @@ def _storm(rng: Random, at: int, pr: int) -> s.Act:
         ("landing", rng.choice(tuple(LandingMethod)).value),
         ("mergeMethod", rng.choice((MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH)).value),
         ("testRetries", rng.choice((0, 1, 2))),
+        ("speculation", rng.choice(tuple(Speculation)).value),
     )
     setting, value = rng.choice(changes)
     return rng.choice(

@@ -27,9 +27,10 @@ class SimEvidence(Evidence):
     def holds(self, commit: Sha, ancestor: Sha) -> bool:
         return self._objects.holds(commit, ancestor)
 
-    def somebody_undid_a_merge_without_a_branch(self) -> bool:
+    def somebody_undid_a_landing(self, *, without_a_branch: bool) -> bool:
         moves = [(each, move) for each in self.transactions if (move := each.of(self.target))]
-        merged = [move.new for each, move in moves if each.by_service and len(each.moves) == 1]
+        alone = {1} if without_a_branch else {1, 2}
+        merged = [move.new for each, move in moves if each.by_service and len(each.moves) in alone]
         undone = [move for each, move in moves if not each.by_service]
         return any(new in self.removed_by(move) for new in merged if new for move in undone)
 

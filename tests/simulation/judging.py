@@ -29,9 +29,11 @@ def violations(world: World) -> list[str]:
 
 
 def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
-    """A merge that takes no test branch along leaves no trace when its answer is lost and somebody takes it off the
-    target before anybody looks: nobody can know that it was there."""
-    return broken.startswith(("s3", "s4", "s5")) and evidence.somebody_undid_a_merge_without_a_branch()
+    """What is taken off the target after its answer was lost, and before anybody looks: nobody can know that it was
+    there. That its branch is gone says so much that it is called unknown; without a branch there is no trace."""
+    if broken.startswith("s5") and "landing_unknown" in broken:
+        return evidence.somebody_undid_a_landing(without_a_branch=False)
+    return broken.startswith(("s3", "s4", "s5")) and evidence.somebody_undid_a_landing(without_a_branch=True)
 
 
 def l1_everybody_ends_or_waits_for_something_fair(world: World) -> Iterator[str]:

@@ -9,7 +9,7 @@ from mergeyard.domain.states import QueueState
 from tests.simulation import script as scripts
 from tests.simulation.campaign import played
 from tests.simulation.drawing import draw
-from tests.simulation.script import Freeze, JumpClock, Kill, Nature, Push, Script, Submit, Trouble, Upload
+from tests.simulation.script import Freeze, JumpClock, Kill, Nature, Push, RewindTarget, Script, Submit, Trouble, Upload
 from tests.simulation.shrinking import as_test
 from tests.simulation.weather import Family
 
@@ -53,6 +53,29 @@ STORIES = {
             Trouble(at=5267, during="landing", lag=100, of=Family.SLOWNESS, for_ms=30000, percent=5),
             Freeze(at=13230, lag=1000, for_ms=12000),
             Upload(at=15322, pr=4),
+        ),
+    ),
+    "a direct merge that another replica examines": Script(
+        seed=524,
+        config=Config(batch=True, direct_merge_mode=DirectMergeMode.ALWAYS),
+        replicas=2,
+        has_forge=True,
+        acts=(
+            Upload(at=18242, pr=2, targets=("docs",)),
+            Submit(at=19548, pr=2, priority=200),
+            Submit(at=30648, pr=3, priority=10, forced=True),
+        ),
+    ),
+    "a merge that is taken off before its outcome could be stored": Script(
+        seed=187,
+        config=Config(landing=LandingMethod.PROVIDER_MERGE),
+        replicas=2,
+        has_forge=True,
+        acts=(
+            Submit(at=5794, pr=2, forced=True),
+            Submit(at=5943, pr=3, forced=True),
+            Trouble(at=10879, during="landing", lag=1000, of=Family.STORE, for_ms=30000),
+            RewindTarget(at=51658, during="landing", lag=300),
         ),
     ),
     "squashes that stand upon each other and share a file": Script(

@@ -32,6 +32,8 @@ class Answer(Struct, frozen=True):
     told: dict[str, Any]
     asked_at: int
     answered_at: int
+    asked_after: int
+    """How many answers there were when it was first asked: one that is repeated tells what was true then."""
 
 
 class Api:
@@ -43,7 +45,7 @@ class Api:
         """Those with 200: what the service gave its word for."""
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         """Everything, answered or not: the path, the key of the request, and its body."""
-        self._first_asked_at: dict[str, int] = {}
+        self._first_asked_at: dict[str, tuple[int, int]] = {}
         self._server = server
         self._host_log = host_log
         self._client = httpx.Client(headers={"x-api-token": token}, timeout=seconds, verify=False)
@@ -52,13 +54,13 @@ class Api:
         """About the one queue; a transport error when the server is gone before it answers."""
         body, key = self.queue | members, key or uuid4().hex
         self.asked.append((path, key, body))
-        asked_at = self._first_asked_at.setdefault(key, len(self._host_log))
+        asked_at, asked_after = self._first_asked_at.setdefault(key, (len(self._host_log), len(self.answers)))
         headers = {"idempotency-key": key}
         response = self._client.post(f"{self._server.url}/v1/{path}", json=body, headers=headers)
         told = response.json()
         if response.status_code != 200:
             raise Refused(response.status_code, told)
-        self.answers.append(Answer(path, body, told, asked_at, len(self._host_log)))
+        self.answers.append(Answer(path, body, told, asked_at, len(self._host_log), asked_after))
         return told
 
     def close(self) -> None:

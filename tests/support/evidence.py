@@ -282,10 +282,11 @@ class Evidence(ABC):
         ]
         return frozenset(map(str, cast("list[str]", said[-1]))) if said and said[-1] != "ALL" else frozenset()
 
-    def told_stays(self) -> Iterator[Stay]:
-        for answer in self._api.answers:
+    def told_stays(self) -> Iterator[tuple[int, int, Stay]]:
+        """Each with its place among the answers, and the place from which on it was asked for."""
+        for place, answer in enumerate(self._api.answers):
             if "stateChangedAt" in answer.told:
-                yield answer.told
+                yield place, answer.asked_after, answer.told
 
     def times_asked_to_submit(self, number: int) -> int:
         """By different keys: the same key asks for the same thing again."""

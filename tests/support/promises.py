@@ -82,11 +82,13 @@ def s5_merged_means_landed_and_the_end_is_final(evidence: Evidence) -> Iterator[
         if by_us and not evidence.was_on_target(Sha(stay["mergedSha"])):
             yield f"{name} is said to be {stay['mergedSha']}, which never was on the target"
         yield from _went_its_way_once(stay)
-    ends = dict[str, str]()
-    for told in evidence.told_stays():
-        if ends.setdefault(told["id"], told["state"]) in ENDED and told["state"] != ends[told["id"]]:
-            yield f"{evidence.name(told['id'])} was {ends[told['id']]} and then {told['state']}"
-        ends[told["id"]] = told["state"]
+    ends = dict[str, tuple[int, str]]()
+    for place, asked_after, told in evidence.told_stays():
+        end, state = ends.get(told["id"], (place, told["state"]))
+        if end < asked_after and told["state"] != state:
+            yield f"{evidence.name(told['id'])} was {state} and then {told['state']}"
+        if told["state"] in ENDED:
+            ends.setdefault(told["id"], (place, told["state"]))
 
 
 def _went_its_way_once(stay: Stay) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod, OptimizationMode
+from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod, OptimizationMode, Speculation
 
 
 class Settings(TypedDict, total=False):
@@ -10,6 +10,7 @@ class Settings(TypedDict, total=False):
     bisection_concurrency: int
     batching_max_wait_time_minutes: int
     optimization_mode: OptimizationMode
+    speculation: Speculation
     testing_timeout_minutes: int
     test_retries: int
     required_statuses: tuple[str, ...] | None

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from mergeyard.api import head
+from mergeyard.api import at_once, head
 from mergeyard.api.errors import KINDS, ApiError
 from mergeyard.api.head import Head
 from mergeyard.api.receiving import Body, Disconnected, Receive
@@ -60,10 +60,10 @@ class Application:
             reply = await _replied(methods, scope, above, body)
         except Disconnected:
             return
-        if reply.status == 200 or body.passes_by_itself:
-            await answer(send, reply, above.request_id)
-        else:
+        if reply.status != 200 and not body.passes_by_itself:
             await _answer_and_drain(send, reply, above, body)
+        elif not at_once.offered(scope)(reply, above.request_id):
+            await answer(send, reply, above.request_id)
 
 
 async def _replied(methods: Mapping[str, Route] | None, scope: Scope, above: Head, body: Body) -> Reply:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from secrets import token_hex
+from random import getrandbits
 
 from msgspec import Struct
 
@@ -50,7 +50,12 @@ def _request_id(values: dict[bytes, bytes], doubled: set[bytes]) -> str:
     given = values.get(b"x-request-id", b"")
     if A_REQUEST_ID.fullmatch(given) and b"x-request-id" not in doubled:
         return given.decode()
-    return token_hex(16)
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """It names, and protects nothing: so the system need not be asked for what nobody can guess."""
+    return f"{getrandbits(128):032x}"
 
 
 def refuse_too_much(head: Head, path: bytes) -> None:

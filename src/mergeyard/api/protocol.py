@@ -1,15 +1,14 @@
 """Speaks HTTP below the application: what never becomes a request is refused in the same shape as all the rest."""
 
 import asyncio
-from secrets import token_hex
 from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from mergeyard.api import head
+from mergeyard.api import at_once, head
 from mergeyard.api.errors import ApiError, misfit
-from mergeyard.api.head import ADDRESS_BYTES, HEADER_BYTES
+from mergeyard.api.head import ADDRESS_BYTES, HEADER_BYTES, new_request_id
 from mergeyard.api.patience import Deadline, Taking
 from mergeyard.api.reply import refusal, written
 
@@ -170,6 +169,7 @@ class Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self.answering = cycle
+        at_once.offer(cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -205,7 +205,8 @@ class Protocol(HttpToolsProtocol):
             self._tell(refused)
 
     def _tell(self, refused: ApiError) -> None:
-        self.transport.write(written(refusal(refused, request_id := token_hex(16)), request_id))
+        last_words = written(refusal(refused, request_id := new_request_id()), request_id, (b"connection", b"close"))
+        self.transport.write(last_words)
         self._give_up()
 
     # Those who take too long, and too many of them

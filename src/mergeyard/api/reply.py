@@ -16,6 +16,8 @@ PROBLEM = b"application/problem+json"
 PATIENCE = {Code.RATE_LIMITED: 1, Code.PROVIDER_UNAVAILABLE: 5, Code.STORAGE_UNAVAILABLE: 5}
 """Seconds after which to ask again, where the refusal itself does not say."""
 
+FIRST_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
+
 
 class Reply(Struct, frozen=True):
     body: bytes
@@ -76,14 +78,14 @@ async def begin(send: Send, reply: Reply, request_id: str) -> None:
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
 
 
-def written(reply: Reply, request_id: str) -> bytes:
-    """The last words on a connection, for whom no application answers."""
-    headers = (
+def written(reply: Reply, request_id: str, *headers: tuple[bytes, bytes]) -> bytes:
+    """All of it as it stands on the wire, with these headers besides its own."""
+    above = (
+        *headers,
         (b"content-type", reply.content_type),
         (b"content-length", b"%d" % len(reply.body)),
         (b"x-request-id", request_id.encode()),
         *reply.headers,
-        (b"connection", b"close"),
     )
-    first = b"HTTP/1.1 %d %b\r\n" % (reply.status, HTTPStatus(reply.status).phrase.encode())
-    return first + b"".join(b"%b: %b\r\n" % header for header in headers) + b"\r\n" + reply.body
+    lines = b"".join([b"%b: %b\r\n" % header for header in above])
+    return b"%b%b\r\n%b" % (FIRST_LINES[reply.status], lines, reply.body)

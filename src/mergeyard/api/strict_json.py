@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any, NoReturn, cast
 
+from mergeyard.api import patient_json
 from mergeyard.api.errors import ApiError, misfit
 from mergeyard.service.errors import Code
 
@@ -13,12 +14,15 @@ DEPTH = 32
 CONTAINERS = 10_000
 MEMBERS = 100_000
 DIGITS = 1_000
+LARGE = 256 * 1024
+PIECE = 64 * 1024
 
 # Possessive, and a string without end reaches to the end: one pass, and not one for each of its characters.
 STRING_OR_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 MANY_DIGITS = b"0" * (DIGITS + 1)
 SUSPICIOUS_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+BYTES_OF_ESCAPE = 6
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -32,17 +36,29 @@ def _decoded(body: bytes) -> Any:
     _refuse_bombs(body)
     decoder = CAREFUL_WITH_NUMBERS if _has_many_digits(body) else DECODER
     try:
-        value = decoder.decode(body.decode())
+        value = _patiently(decoder, body.decode()) if len(body) > LARGE else decoder.decode(body.decode())
     except ValueError as broken:
         raise ApiError(Code.INVALID_JSON, f"The body is not JSON in UTF-8 ({broken}): send one JSON object.") from None
-    if SUSPICIOUS_ESCAPE.search(body):
+    if any(map(SUSPICIOUS_ESCAPE.search, _pieces(body, BYTES_OF_ESCAPE))):
         _refuse_broken_text(value)
     return value
 
 
+def _patiently(decoder: JSONDecoder, text: str) -> Any:
+    try:
+        return _object(patient_json.members(decoder, text))
+    except patient_json.Irregular:
+        return decoder.decode(text)
+
+
+def _pieces(body: bytes, longest: int) -> Iterator[bytes]:
+    """So that others are served in between; what is searched for and has at most so many bytes is whole in one."""
+    return (body[first : first + PIECE + longest - 1] for first in range(0, len(body), PIECE))
+
+
 def _refuse_bombs(body: bytes) -> None:
     """Before anything is built. Few brackets cannot nest deep; of many, those inside strings do not count."""
-    if body.count(b"[") + body.count(b"{") <= DEPTH:
+    if sum(piece.count(b"[") + piece.count(b"{") for piece in _pieces(body, 1)) <= DEPTH:
         return
     depth = containers = 0
     for token in STRING_OR_BRACKET.finditer(body):
@@ -63,8 +79,9 @@ def _refuse_bombs(body: bytes) -> None:
 
 
 def _has_many_digits(body: bytes) -> bool:
-    """Searched as text: an expression takes half a second for 20 MiB, during which nobody else is served."""
-    return len(body) > DIGITS and MANY_DIGITS in body.translate(DIGITS_ALIKE)
+    """Searched as text: an expression takes half a second for 20 MiB."""
+    alike = (piece.translate(DIGITS_ALIKE) for piece in _pieces(body, len(MANY_DIGITS)))
+    return len(body) > DIGITS and any(MANY_DIGITS in piece for piece in alike)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Mergeyard(Commands):
             "Watch a queue at work: a real server with a sample repository.",
             OPERATING,
         ),
+        ("simulate", "mergeyard.cli.simulate:simulate", "Race policies of merging against each other.", OPERATING),
         ("token", "mergeyard.cli.token:app", "API tokens.", OPERATING),
         ("webhook", "mergeyard.cli.webhook:app", "Events sent to other programs, and to Slack.", OPERATING),
         ("host", "mergeyard.cli.host:app", "Hosts of repositories.", OPERATING),

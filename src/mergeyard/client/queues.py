@@ -19,6 +19,7 @@ class Settings(TypedDict, total=False):
     can_optimistically_merge: bool
     pending_failure_depth: int
     optimization_mode: str
+    speculation: str
     testing_timeout_minutes: int
     test_retries: int
     required_statuses: list[str] | None
@@ -47,6 +48,7 @@ class Queue(Answer, frozen=True, kw_only=True):
     can_optimistically_merge: bool
     pending_failure_depth: int
     optimization_mode: str
+    speculation: str
     testing_timeout_minutes: int
     test_retries: int
     required_statuses: tuple[str, ...] | None

@@ -33,6 +33,13 @@ class OptimizationMode(StrEnum):
     BISECTION_SKIP_REDUNDANT_TESTS = "bisection_skip_redundant_tests"
 
 
+class Speculation(StrEnum):
+    CHAIN = "chain"
+    """Every run counts on all those ahead."""
+    BEST_FIRST = "best_first"
+    """Runs start in the order in which they are likely to be needed, also without those expected to fail."""
+
+
 Runs = Annotated[int, Meta(ge=1, le=1000)]
 Minutes = Annotated[int, Meta(ge=0, le=10_080)]
 LONGEST_LABEL = 100
@@ -49,6 +56,7 @@ class Config(Struct, frozen=True, kw_only=True):
     can_optimistically_merge: bool = False
     pending_failure_depth: Annotated[int, Meta(ge=0, le=1000)] = 0
     optimization_mode: OptimizationMode = OptimizationMode.OFF
+    speculation: Speculation = Speculation.CHAIN
     testing_timeout_minutes: Annotated[int, Meta(ge=1, le=10_080)] = 300
     test_retries: Annotated[int, Meta(ge=0, le=10)] = 0
     required_statuses: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None

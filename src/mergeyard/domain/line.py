@@ -1,6 +1,7 @@
 """The line, batch behind batch, and the bisections beside it."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from msgspec import Struct, field
 
@@ -31,7 +32,7 @@ class LaneIndex(Struct, frozen=True):
     """The last batch that impacts everything."""
 
 
-class Line(Struct, frozen=True):
+class Line(Struct, frozen=True, dict=True):
     batches: tuple[Batch, ...] = ()
     ahead: Mapping[BatchId, tuple[BatchId, ...]] = field(default_factory=dict[BatchId, tuple[BatchId, ...]])
     """Per batch all that it depends on, transitively, in the order of the line."""
@@ -40,6 +41,10 @@ class Line(Struct, frozen=True):
     @property
     def tickets(self) -> tuple[Ticket, ...]:
         return tuple(ticket for batch in self.batches for ticket in batch.tickets)
+
+    @cached_property
+    def by_id(self) -> Mapping[BatchId, Batch]:
+        return {batch.id: batch for batch in self.batches}
 
 
 class Bisection(Struct, frozen=True, kw_only=True):

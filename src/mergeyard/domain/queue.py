@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.experience import Experience
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.journal import Entry
@@ -74,6 +75,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     landing: Landing | None = None
     durations: tuple[int, ...] = ()
     """Milliseconds that the last green runs took, the latest last."""
+    experience: Experience = Experience()
     news: News = News()
 
     @property

@@ -1,6 +1,7 @@
 """What is known of the branch that a queue targets."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from msgspec import Struct, field
 
@@ -12,7 +13,7 @@ Proof = frozenset[Ticket]
 """Upon which pull requests a commit was seen green; empty: by itself."""
 
 
-class TargetBranch(Struct, frozen=True, kw_only=True):
+class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     tip: Sha | None = None
     """None: the branch does not exist."""
@@ -30,3 +31,25 @@ class TargetBranch(Struct, frozen=True, kw_only=True):
     """The turn in which its tip was last recorded."""
     look: bool = False
     """It must be read again."""
+
+    @cached_property
+    def places(self) -> Mapping[Sha, int]:
+        """Where in the history each commit stands."""
+        return {landed.commit: place for place, landed in enumerate(self.history)}
+
+    @cached_property
+    def landed(self) -> frozenset[Ticket | None]:
+        return frozenset(landed.ticket for landed in self.history)
+
+    @cached_property
+    def claims(self) -> Mapping[str, tuple[int, ...]]:
+        """Where in the history each target was impacted."""
+        claims = dict[str, tuple[int, ...]]()
+        for place, landed in enumerate(self.history):
+            for name in landed.targets.names:
+                claims[name] = (*claims.get(name, ()), place)
+        return claims
+
+    @cached_property
+    def claims_of_everything(self) -> tuple[int, ...]:
+        return tuple(place for place, landed in enumerate(self.history) if landed.targets.everything)

@@ -20,8 +20,8 @@ class Accusation(Struct, frozen=True):
 
 def against(queue: Queue, batch: Batch) -> Accusation | None:
     """The accusation against a batch: none while anything ahead may be the cause, or a run behind may clear it."""
-    run = holding.red_run(queue, batch)
-    if run is None or queue.line.ahead[batch.id]:
+    run = None if queue.line.ahead[batch.id] else holding.red_run(queue, batch)
+    if run is None:
         return None
     if holding.cleared(queue, batch) or successors_awaited(queue, batch):
         return None

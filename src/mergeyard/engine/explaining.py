@@ -67,7 +67,7 @@ def _in_line(queue: Queue, submission: Submission, batch: Batch) -> Waiting:
         return _under_test(run)
     if not queue.may_start:
         return Waiting(CLOSED[queue.state])
-    if run is None or holding.to_be_repeated(queue, run):
+    if (run is None or holding.to_be_repeated(queue, run)) and not (ahead and running.free_slots(queue)):
         return Waiting(Reason.WAITING_FOR_SLOT)
     if ahead:
         return Waiting(Reason.WAITING_FOR_PRS_AHEAD, ahead)

@@ -1,6 +1,7 @@
 """Decides whether what a run tested is still what would merge, for any stack, however it was chosen."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from mergeyard.domain.config import LandingMethod, Mode
 from mergeyard.domain.ids import RunId, Sha, Ticket
@@ -11,6 +12,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.states import RunStatus
 from mergeyard.domain.target_branch import TargetBranch
+from mergeyard.domain.targets import Targets
 from mergeyard.engine import requirements
 
 
@@ -27,12 +29,11 @@ def misfit(queue: Queue, batch: Batch, run: Run) -> Reason | None:
     landed = landed_since(queue.target, run.base)
     if landed is None:
         return Reason.TARGET_BRANCH_MOVED
-    tickets = {commit.ticket for commit in landed}
-    if tuple(member.ticket for member in run.tested if member.ticket not in tickets) != batch.tickets:
+    if tuple(member.ticket for member in run.tested if member.ticket not in queue.target.landed) != batch.tickets:
         return Reason.BATCHMATE_REMOVED
-    if not _can_still_land(queue, batch, run, landed):
+    if landed and not _can_still_land(queue, batch, run):
         return Reason.TARGET_BRANCH_MOVED
-    return _misplaced(queue, batch, run, tickets) or requirements.outgrown(queue, run)
+    return _misplaced(queue, batch, run) or requirements.outgrown(queue, run)
 
 
 def _lost_what_it_extends(queue: Queue, run: Run) -> bool:
@@ -45,10 +46,8 @@ def _lost_what_it_extends(queue: Queue, run: Run) -> bool:
 
 def landed_since(target: TargetBranch, base: Sha) -> tuple[Landed, ...] | None:
     """What this queue put upon the base; None when somebody else's commit lies between it and the tip."""
-    for at in range(len(target.history) - 1, -1, -1):
-        if target.history[at].commit == base:
-            return target.history[at + 1 :]
-    return None
+    place = target.places.get(base)
+    return None if place is None else target.history[place + 1 :]
 
 
 def unlanded(queue: Queue, members: Iterable[Member]) -> tuple[Member, ...]:
@@ -78,17 +77,27 @@ def _last_landed(target: TargetBranch, run: Run) -> Step | None:
     return run.chain[len(landed) - 1]
 
 
-def _can_still_land(queue: Queue, batch: Batch, run: Run, landed: tuple[Landed, ...]) -> bool:
+def _can_still_land(queue: Queue, batch: Batch, run: Run) -> bool:
     """In single mode only the very chain lands; in parallel mode it can be composed with strangers of other lanes."""
     if queue.mode is Mode.SINGLE:
         return may_land_as_it_is(queue.target, run)
+    if any(member.ticket in queue.target.landed for member in run.stack[len(run.chain) :]):
+        return False
     built = {member.ticket for member in run.stack[: len(run.chain)]}
-    unbuilt = {member.ticket for member in run.stack[len(run.chain) :]}
-    others = [commit for commit in landed if commit.ticket not in built]
-    return not any(commit.ticket in unbuilt or commit.targets.share_with(batch.targets) for commit in others)
+    return all(commit.ticket in built for commit in _landed_of_lane(queue.target, run.base, batch.targets))
 
 
-def _misplaced(queue: Queue, batch: Batch, run: Run, landed: Container[Ticket | None]) -> Reason | None:
+def _landed_of_lane(target: TargetBranch, base: Sha, targets: Targets) -> Iterator[Landed]:
+    """What landed upon the base and shares a target, found at the cost of the smaller of the two."""
+    since = target.places[base]
+    if targets.everything or len(targets.names) > len(target.history):
+        return (commit for commit in target.history[since + 1 :] if commit.targets.share_with(targets))
+    claims = chain(target.claims_of_everything, *(target.claims.get(name, ()) for name in targets.names))
+    return (target.history[place] for place in claims if place > since)
+
+
+def _misplaced(queue: Queue, batch: Batch, run: Run) -> Reason | None:
+    landed = queue.target.landed
     standing = tuple(member.ticket for member in run.beneath if member.ticket not in landed)
     expected = tuple(ticket for ticket in tickets_ahead(queue, batch) if ticket not in run.left_out)
     if standing == expected:
@@ -99,13 +108,11 @@ def _misplaced(queue: Queue, batch: Batch, run: Run, landed: Container[Ticket | 
 
 
 def tickets_ahead(queue: Queue, batch: Batch) -> tuple[Ticket, ...]:
-    ahead = set(queue.line.ahead[batch.id])
-    return tuple(ticket for other in queue.line.batches if other.id in ahead for ticket in other.tickets)
+    return tuple(ticket for other in batches_ahead(queue, batch) for ticket in other.tickets)
 
 
 def batches_ahead(queue: Queue, batch: Batch) -> tuple[Batch, ...]:
-    ahead = set(queue.line.ahead[batch.id])
-    return tuple(other for other in queue.line.batches if other.id in ahead)
+    return tuple(map(queue.line.by_id.__getitem__, queue.line.ahead[batch.id]))
 
 
 def batches_behind(queue: Queue, batch: Batch) -> Iterator[Batch]:
@@ -133,7 +140,10 @@ def holds(queue: Queue, batch: Batch, run: Run) -> bool:
 
 
 def current_run(queue: Queue, batch: Batch) -> Run | None:
-    return queue.runs[batch.runs[-1]] if batch.runs else None
+    """The run that it is named and judged by: the latest that holds, else the latest that may come to hold."""
+    runs = [queue.runs[run] for run in batch.runs]
+    holding = [run for run in runs if holds(queue, batch, run)] if len(runs) > 1 else ()
+    return (holding or runs or (None,))[-1]
 
 
 def passed_run(queue: Queue, batch: Batch) -> Run | None:

@@ -53,10 +53,11 @@ def judge(queue: Queue, now: Instant) -> Queue:
 
 
 def _drop_run(queue: Queue, batch: Batch, run: RunId, reason: Reason, now: Instant) -> Queue:
-    current = next(other for other in queue.line.batches if other.id == batch.id)
-    rest = tuple(other for other in current.runs if other != run)
-    queue = places.replace_batch(queue, replace(current, runs=rest))
-    for ticket in batch.tickets:
+    present = next(other for other in queue.line.batches if other.id == batch.id)
+    named_by = holding.current_run(queue, present)
+    rest = tuple(other for other in present.runs if other != run)
+    queue = places.replace_batch(queue, replace(present, runs=rest))
+    for ticket in batch.tickets if named_by is not None and named_by.id == run else ():
         queue = naming.set_back(queue, ticket, reason, now)
     return queue
 

@@ -8,7 +8,7 @@ from mergeyard.domain.journal import OURSELVES
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import PrState
-from mergeyard.engine import dissolving, naming, places
+from mergeyard.engine import dissolving, learning, naming, places
 
 
 def leave(
@@ -27,7 +27,7 @@ def leave(
     queue = naming.rename(queue, ticket, state, reason, now, actor=actor, upon=upon, words=words)
     gone = queue.submissions[ticket]
     return replace(
-        queue,
+        learning.learn(queue, gone),
         submissions=queue.submissions.drop(ticket),
         tickets=queue.tickets.drop(gone.number),
         looks=queue.looks.drop(ticket),

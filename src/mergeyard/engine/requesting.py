@@ -67,10 +67,10 @@ def restart(queue: Queue, event: RestartRequested, now: Instant) -> Queue | Refu
             queue = naming.set_back(queue, ticket, Reason.TESTS_RESTARTED, now, actor=event.actor)
         return dissolving.dissolve(queue, bisection, bisection.members, Reason.TESTS_RESTARTED, now)
     batch = next(batch for batch in queue.line.batches if submission.ticket in batch.tickets)
-    run = queue.runs[batch.runs[-1]]
-    if run.active:
-        queue = running.decide(queue, run, RunStatus.CANCELLED, now)
-    queue = running.put(queue, replace(queue.runs[run.id], restarted=True))
+    for run in (queue.runs[run] for run in batch.runs):
+        if run.active:
+            queue = running.decide(queue, run, RunStatus.CANCELLED, now)
+        queue = running.put(queue, replace(queue.runs[run.id], restarted=True))
     for ticket in batch.tickets:
         queue = naming.set_back(queue, ticket, Reason.TESTS_RESTARTED, now, actor=event.actor)
     return queue

@@ -1,15 +1,17 @@
-"""Chooses what the next run of a batch stands upon: the one place where a policy of speculation lives.
+"""Puts together what the next run of a batch stands upon: all that stands ahead in its lane, but those left out.
 
-The policy here is the chain: everything ahead in the lane, as if it will all merge. Another policy may leave
-out whom it expects to fail; `holding` judges any stack alike, so a wrong guess costs a run and nothing else.
+Whom to leave out is a matter of policy: `holding` judges any stack alike, so a wrong guess costs a run and nothing
+else.
 """
+
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from mergeyard.domain.ids import RunId, Sha, Ticket
 from mergeyard.domain.line import Batch
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.states import RunStatus
 from mergeyard.engine import holding
 
@@ -24,9 +26,9 @@ class Stack(Struct, frozen=True):
     """The run ahead whose commits it will go on from, when they are built."""
 
 
-def next_stack(queue: Queue, batch: Batch, tip: Sha) -> Stack:
-    ahead = members(queue, holding.tickets_ahead(queue, batch))
-    stack = Stack(tip, (*ahead, *members(queue, batch.tickets)))
+def next_stack(queue: Queue, batch: Batch, tip: Sha, left_out: frozenset[Ticket] = frozenset()) -> Stack:
+    ahead = (ticket for ticket in holding.tickets_ahead(queue, batch) if ticket not in left_out)
+    stack = Stack(tip, members(queue, (*ahead, *batch.tickets)), left_out)
     return _upon_the_runs_ahead(queue, batch, stack)
 
 
@@ -37,9 +39,8 @@ def members(queue: Queue, tickets: tuple[Ticket, ...]) -> tuple[Member, ...]:
 
 def _upon_the_runs_ahead(queue: Queue, batch: Batch, stack: Stack) -> Stack:
     """Reuse the longest chain beneath us, so that landing those first keeps ours a fast-forward."""
-    for other in reversed(holding.batches_ahead(queue, batch)):
-        run = holding.current_run(queue, other)
-        if run is None or run.status is RunStatus.CANCELLED:
+    for run in _latest_first(queue, holding.batches_ahead(queue, batch)):
+        if run.status is RunStatus.CANCELLED:
             continue
         landed = len(run.stack) - len(holding.unlanded(queue, run.stack))
         beneath = run.stack[landed:]
@@ -48,3 +49,7 @@ def _upon_the_runs_ahead(queue: Queue, batch: Batch, stack: Stack) -> Stack:
         extends = run.id if run.status is RunStatus.PREPARING else None
         return Stack(stack.base, stack.members, stack.left_out, run.chain[landed:], extends)
     return stack
+
+
+def _latest_first(queue: Queue, batches: tuple[Batch, ...]) -> Iterator[Run]:
+    return (queue.runs[run] for batch in reversed(batches) for run in reversed(batch.runs))

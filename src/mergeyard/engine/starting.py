@@ -1,7 +1,11 @@
 """Gives free slots to what should be tested next."""
 
+from itertools import islice
+from typing import assert_never
+
 from msgspec.structs import replace
 
+from mergeyard.domain.config import Speculation
 from mergeyard.domain.ids import Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.line import Batch
@@ -20,6 +24,7 @@ from mergeyard.engine import (
     requirements,
     retaining,
     running,
+    speculating,
     stacking,
 )
 from mergeyard.engine.stacking import Stack
@@ -34,8 +39,13 @@ def start(queue: Queue, now: Instant) -> Queue:
     if missing is not None:
         return _turn_away(queue, missing, now)
     queue = _start_bare_runs(queue)
-    queue = _start_the_line(queue, tip)
-    return _start_the_waiting(queue, tip, now)
+    match queue.config.speculation:
+        case Speculation.CHAIN:
+            return _start_the_waiting(_start_the_line(queue, tip), tip, now)
+        case Speculation.BEST_FIRST:
+            return _start_the_likeliest(_line_up_the_waiting(_repeat_the_line(queue), now), tip)
+        case _:
+            assert_never(queue.config.speculation)
 
 
 def start_those_who_may_clear(queue: Queue, now: Instant) -> Queue:
@@ -71,19 +81,35 @@ def _start_bare_run(queue: Queue, base: Sha) -> Queue:
 
 def _start_the_line(queue: Queue, tip: Sha) -> Queue:
     for batch in holding.free_batches(queue):
-        run = holding.current_run(queue, batch)
-        if run is not None and not holding.to_be_repeated(queue, run):
-            continue
-        if not running.free_slots(queue):
+        if batch.runs:
+            queue = _repeat_runs(queue, batch)
+        elif not running.free_slots(queue):
             return queue
-        if run is None and batch.targets != lanes.targets_of_all(queue, batch.tickets):
+        elif batch.targets != lanes.targets_of_all(queue, batch.tickets):
             return places.renew_lane(queue, batch)
-        if run is None:
-            queue = _start_batch(queue, batch, tip)
-        elif not holding.cleared(queue, batch):
-            queue, again = running.repeat(queue, run)
-            queue = places.replace_batch(queue, replace(batch, runs=(again,)))
+        else:
+            queue = _start_run(queue, batch, tip)
     return queue
+
+
+def _repeat_the_line(queue: Queue) -> Queue:
+    for batch in holding.free_batches(queue):
+        if batch.runs:
+            queue = _repeat_runs(queue, batch)
+        elif batch.targets != lanes.targets_of_all(queue, batch.tickets):
+            return places.renew_lane(queue, batch)
+    return queue
+
+
+def _repeat_runs(queue: Queue, batch: Batch) -> Queue:
+    again = [run for run in batch.runs if holding.to_be_repeated(queue, queue.runs[run])]
+    if not again or holding.passed(queue, batch) or holding.cleared(queue, batch):
+        return queue
+    for run in again[: running.free_slots(queue)]:
+        queue, repeated = running.repeat(queue, queue.runs[run])
+        runs = tuple(repeated if other == run else other for other in batch.runs)
+        batch = replace(batch, runs=runs)
+    return places.replace_batch(queue, batch)
 
 
 def _start_the_waiting(queue: Queue, tip: Sha, now: Instant) -> Queue:
@@ -91,25 +117,47 @@ def _start_the_waiting(queue: Queue, tip: Sha, now: Instant) -> Queue:
         ready = batching.form(queue, now).ready
         if not ready:
             return queue
-        for tickets in ready:
-            queue = _line_up(queue, tickets, tip)
+        for tickets in ready[: running.free_slots(queue)]:
+            queue, batch = _line_up(queue, tickets)
+            queue = queue if batch is None else _start_run(queue, batch, tip)
     return queue
 
 
-def _line_up(queue: Queue, tickets: tuple[Ticket, ...], tip: Sha) -> Queue:
-    if not running.free_slots(queue):
-        return queue
+def _line_up_the_waiting(queue: Queue, now: Instant) -> Queue:
+    """A place in the line costs nothing, but whoever has one is not passed any more."""
+    while (room := _room_in_line(queue)) > 0 and queue.direct is None:
+        ready = batching.form(queue, now).ready
+        if not ready:
+            return queue
+        for tickets in ready[:room]:
+            queue, _ = _line_up(queue, tickets)
+    return queue
+
+
+def _room_in_line(queue: Queue) -> int:
+    idle = sum(not batch.runs for batch in queue.line.batches)
+    return running.free_slots(queue) - idle
+
+
+def _start_the_likeliest(queue: Queue, tip: Sha) -> Queue:
+    for bet in islice(speculating.bets(queue), running.free_slots(queue)):
+        batch = next(batch for batch in queue.line.batches if batch.id == bet.batch.id)
+        queue = _start_run(queue, batch, tip, bet.left_out)
+    return queue
+
+
+def _line_up(queue: Queue, tickets: tuple[Ticket, ...]) -> tuple[Queue, Batch | None]:
     together = retaining.hold_those_behind_the_absent(queue, tickets)
     if together is not queue:
-        return together
+        return together, None
     for ticket in tickets:
         queue = places.take_out(queue, ticket)
         queue = places.update(queue, replace(queue.submissions[ticket], reunion=()))
     queue, batch = places.new_batch(queue, tickets)
-    return _start_batch(places.to_line(queue, batch), batch, tip)
+    return places.to_line(queue, batch), batch
 
 
-def _start_batch(queue: Queue, batch: Batch, tip: Sha) -> Queue:
-    stack = stacking.next_stack(queue, batch, tip)
+def _start_run(queue: Queue, batch: Batch, tip: Sha, left_out: frozenset[Ticket] = frozenset()) -> Queue:
+    stack = stacking.next_stack(queue, batch, tip, left_out)
     queue, run = running.begin(queue, RunKind.LINE, stack, len(batch.tickets), batch.id)
-    return places.replace_batch(queue, replace(batch, runs=(run,)))
+    return places.replace_batch(queue, replace(batch, runs=(*batch.runs, run)))

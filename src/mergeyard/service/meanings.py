@@ -10,6 +10,7 @@ MEANINGS = {
     "can_optimistically_merge": "A green run also speaks for everything beneath it.",
     "pending_failure_depth": "How many batches behind a red one may still clear it.",
     "optimization_mode": "Whether the suspect of a bisection fails without being tested once more.",
+    "speculation": "Whether runs count on all those ahead, or start as they are likely to be needed.",
     "testing_timeout_minutes": "How long a run may take.",
     "test_retries": "How often a red run is run again before it is judged.",
     "required_statuses": "The statuses that must pass; null leaves the choice to the repository.",

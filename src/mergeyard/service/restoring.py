@@ -67,6 +67,7 @@ def _with_facts(queue: Queue, shelves: Mapping[str, Shelf], runs: Iterable[Chang
         shelves["queue"].get("") or stored_alone(queue),
         target=shelves["target"].get("", queue.target),
         landing=shelves["landing"].get("", queue.landing),
+        experience=shelves["experience"].get("", queue.experience),
         line=lanes.arrange(batches[str(batch)] for batch in order.batches),
         bisections=tuple(bisections[str(bisection)] for bisection in order.bisections),
         runs={run: known[run] for run in order.runs},

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mergeyard.domain.experience import Experience
 from mergeyard.domain.ids import BatchId, RunId, Ticket
 from mergeyard.domain.journal import Record
 from mergeyard.domain.landing import Landing
@@ -23,6 +24,7 @@ from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
 from mergeyard.ports.writes import Fact, RunRow, SaveTurn, StayRow
+from mergeyard.service import long_targets
 
 encode = msgspec.json.Encoder().encode
 EMPTY: SortedMap[Any, Any] = SortedMap()
@@ -41,6 +43,7 @@ SHELVES: Mapping[str, Any] = {
     "order": Order,
     "target": TargetBranch,
     "landing": Landing,
+    "experience": Experience,
     "batch": Batch,
     "bisection": Bisection,
     "targets": Targets,
@@ -105,6 +108,7 @@ def _parts(queue: Queue) -> Iterator[tuple[tuple[str, str], Any]]:
     yield ("target", ""), queue.target
     if queue.landing is not None:
         yield ("landing", ""), queue.landing
+    yield ("experience", ""), queue.experience
     for batch in queue.line.batches:
         yield ("batch", str(batch.id)), batch
     for bisection in queue.bisections:
@@ -124,6 +128,7 @@ def stored_alone(queue: Queue) -> Queue:
         queue,
         target=TargetBranch(name=queue.target.name),
         landing=None,
+        experience=Experience(),
         line=Line(),
         bisections=(),
         runs={},
@@ -157,7 +162,8 @@ def _changed_targets(before: Queue, after: Queue, stays: Iterable[Submission]) -
     for stay in stays:
         known = before.submissions.get(stay.ticket)
         if stay.targets is not (None if known is None else known.targets):
-            yield Fact("targets", str(stay.ticket), None if stay.targets is None else encode(stay.targets))
+            body = None if stay.targets is None else long_targets.encoded(stay.targets)
+            yield Fact("targets", str(stay.ticket), body)
     for ticket in _gone(before, after):
         if before.submissions[ticket].targets is not None:
             yield Fact("targets", str(ticket), None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.git import Git, Mirror, MissingObject
 from mergeyard.ports.host import Host
@@ -29,6 +29,11 @@ class Site(Struct, frozen=True, eq=False):
     async def tip(self) -> Sha | None:
         """Of the target, as its host shows it now, with all that it holds."""
         return (await self.mirror.fetch([self.target_ref])).get(self.target_ref)
+
+    async def bring(self, number: PrNumber, head: Sha) -> None:
+        """What another replica has seen need not be in this one's mirror."""
+        if not await self.has(head):
+            await self.mirror.fetch([self.host.head_ref(number)])
 
     async def has(self, commit: Sha) -> bool:
         """Whether the mirror holds it, or somebody must still bring it."""

@@ -22,7 +22,7 @@ from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import PrState
 from mergeyard.domain.targets import Targets
 from mergeyard.ports.writes import KeepTargets
-from mergeyard.service import shelving
+from mergeyard.service import long_targets, shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.sight import Sight
@@ -174,13 +174,16 @@ class Submissions:
             if pull is None:
                 raise _pr_not_found(key, number)
             head = head or pull.head
-        body, now = answer(head), self._yard.clock.now()
-        kept = KeepTargets(keeper.id, number, head, shelving.encode(targets), now)
+        body, encoded = answer(head), await long_targets.encoded_aside(targets)
+        kept = KeepTargets(keeper.id, number, head, encoded, self._yard.clock.now())
         uploaded = TargetsUploaded(number=number, head=head, targets=targets)
-        await keeper.tell(uploaded, writes=(kept,), render=lambda _: body, repeat=repeat)
+        with long_targets.at_hand(targets, encoded):
+            await keeper.tell(uploaded, writes=(kept,), render=lambda _: body, repeat=repeat)
         keeper = await self._yard.keeper(key)
         stay = keeper.queue.submission_of(number)
-        if stay is not None and stay.pull.head == head and stay.targets != targets:
+        if stay is None or stay.pull.head != head or stay.targets is targets:
+            return body
+        if stay.targets != targets:
             await keeper.tell(uploaded)  # whoever submitted it meanwhile had looked for targets before they were kept
         return body
 

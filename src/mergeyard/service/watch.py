@@ -118,7 +118,7 @@ class Watch:
         host = self._sites.host(repo.host)
         refs = await host.refs(repo, {keeper.key.branch for keeper in keepers})
         before = self._seen.get(repo)
-        changed = None if before is None else {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
+        changed = None if before is None else _differing(refs, before)
         for keeper in keepers:
             await self._tell_news(keeper, host, refs, changed)
         if changed is None or any(_moves_a_commit(host, ref) for ref in changed):
@@ -192,6 +192,12 @@ async def _tell(keeper: Keeper, news: tuple[Event, ...]) -> None:
     found = (HostFound(),) if keeper.queue.host_lost_at is not None else ()
     if not keeper.closed and (found or news):
         await keeper.tell(*found, *news)
+
+
+def _differing(refs: Refs, before: Refs) -> set[str]:
+    if refs is before:
+        return set()
+    return {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
 
 
 def _moves_a_commit(host: Host, ref: str) -> bool:

@@ -80,7 +80,7 @@ class Worker:
                 if attempt:
                     await self._clock.sleep(_wait(attempt))
                 attempt += 1
-                await self._attempt(keeper, task)
+                await self._attempt(keeper, task, attempt)
         finally:
             if self._under_way.get((keeper.id, task)) is asyncio.current_task():
                 del self._under_way[keeper.id, task]
@@ -97,17 +97,17 @@ class Worker:
             if any(isinstance(event, LandingMissed) for event in events):
                 self._missed[keeper] = (_nameless(task), missed)
 
-    async def _attempt(self, keeper: Keeper, task: t.Task) -> None:
+    async def _attempt(self, keeper: Keeper, task: t.Task, attempt: int) -> None:
         name, outcome, begun = type(task).__name__, "trouble", perf_counter()
         try:
-            events = await self._events(keeper, task)
+            events = await self._events(keeper, task, attempt)
             self._note_miss(keeper, task, events)
-            await keeper.tell_on_duty(*events, proof=self._duties.proof(keeper.key.repo))
+            await self._tell(keeper, task, events)
             await self._clear_up(keeper, task)
             outcome = "done"
         except Relieved as relieved:
             log.warning("a task was done too late", queue=str(keeper.key), task=name, words=str(relieved))
-            await keeper.catch_up(keeper.version + 1)
+            await insist(self._clock, lambda: keeper.catch_up(keeper.version + 1))
             await self._clear_up(keeper, task)
         except (GitTrouble, HostTrouble, Refused) as trouble:
             if keeper.closed:
@@ -122,8 +122,16 @@ class Worker:
         TASKS.labels(name, outcome).inc()
         TASK_SECONDS.labels(name).observe(perf_counter() - begun)
 
-    async def _events(self, keeper: Keeper, task: t.Task) -> tuple[Event, ...]:
-        events = await self._perform(await self._sites.of(keeper), task)
+    async def _tell(self, keeper: Keeper, task: t.Task, events: tuple[Event, ...]) -> None:
+        """Nobody may see a second time what became of a landing, so that is told until it is stored."""
+
+        async def tell() -> None:
+            await keeper.tell_on_duty(*events, proof=self._duties.proof(keeper.key.repo))
+
+        await (insist(self._clock, tell) if isinstance(task, t.Land) else tell())
+
+    async def _events(self, keeper: Keeper, task: t.Task, attempt: int) -> tuple[Event, ...]:
+        events = await self._perform(await self._sites.of(keeper), task, attempt)
         return (HostFound(), *events) if keeper.queue.host_lost_at is not None else events
 
     async def _clear_up(self, keeper: Keeper, task: t.Task) -> None:
@@ -133,7 +141,7 @@ class Worker:
     async def _lose_host(self, keeper: Keeper) -> None:
         await keeper.tell_on_duty(HostLost(), proof=self._duties.proof(keeper.key.repo))
 
-    async def _perform(self, site: Site, task: t.Task) -> tuple[Event, ...]:
+    async def _perform(self, site: Site, task: t.Task, attempt: int) -> tuple[Event, ...]:
         match task:
             case t.LookAtTarget():
                 return await looking.look_at_target(site, self._store, task)
@@ -153,7 +161,7 @@ class Worker:
                 return await looking.read_pulls(site, self._sight, task)
             case t.Land():
                 if task.method is LandingMethod.PROVIDER_MERGE:
-                    return await merging.merge_one_by_one(site, task)
+                    return await merging.merge_one_by_one(site, task, attempt)
                 return await landing.land(site, task)
             case _:
                 assert_never(task)

@@ -24,6 +24,7 @@ GROUPS = {
         "can_optimistically_merge",
         "pending_failure_depth",
         "optimization_mode",
+        "speculation",
     ),
     "Merging": ("merge_method", "landing", "direct_merge_mode", "not_ready_timeout_hours"),
     "At the Git provider": (
@@ -43,6 +44,7 @@ LABELS = {
     "batching_max_wait_time_minutes": "Longest wait for a batch, in minutes",
     "can_optimistically_merge": "Optimistic merging",
     "optimization_mode": "Skip the suspect's last test",
+    "speculation": "Speculation",
     "testing_timeout_minutes": "Time for a run, in minutes",
     "test_retries": "Retries",
     "landing": "Landing",

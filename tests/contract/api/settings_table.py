@@ -34,6 +34,7 @@ SETTINGS: dict[str, Setting] = {
     "canOptimisticallyMerge": yes_or_no(default=False),
     "pendingFailureDepth": from_to(0, 1000, 0),
     "optimizationMode": one_of("off", "bisection_skip_redundant_tests"),
+    "speculation": one_of("chain", "best_first"),
     "testingTimeoutMinutes": from_to(1, 10080, 300),
     "testRetries": from_to(0, 10, 0),
     "requiredStatuses": Setting(None, (["unit"], ["b", "a"], None), ([], [""], ["a", 1], [None], "unit", {}, True)),
@@ -49,4 +50,4 @@ SETTINGS: dict[str, Setting] = {
     "enqueueingLabel": Setting("merge-queue", ("x", "an other", "é" * 100), (0, None, ["x"], "", "x" * 101)),
 }
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
-NO_SETTINGS = ("speculation", "concurency", "Mode", "pr", "enqueuedPullRequests", "branch")
+NO_SETTINGS = ("spekulation", "concurency", "Mode", "pr", "enqueuedPullRequests", "branch")

@@ -146,6 +146,19 @@ async def test_a_repository_that_vanished_is_trouble_and_one_in_its_place_is_rea
         assert await head_of(host) == opened
 
 
+@asynchronous
+async def test_refs_are_the_very_same_for_as_long_as_nothing_happened(plain: PlainStage):
+    plain.open(1)
+    async with plain.host() as host:
+        before = await host.refs(REPO)
+        plain.origin.run("pack-refs", "--all")
+        assert await host.refs(REPO) is before
+        head = plain.open(2)
+        after = await host.refs(REPO)
+        assert {ref: after[ref] for ref in after.keys() - before.keys()}["refs/pull/2/head"] == head
+        assert await host.refs(REPO) is after
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository away")
 @asynchronous
 async def test_a_repository_of_another_user_is_served(plain: PlainStage):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mergeyard.api.errors import ApiError
-from mergeyard.api.strict_json import parse
+from mergeyard.api.strict_json import LARGE, PIECE, parse
 
 MIB = 1024 * 1024
 
@@ -143,3 +143,21 @@ values = st.recursive(
 def test_whatever_json_writes_is_read_as_it_was(value: dict[str, Any]):
     assert parse(json.dumps(value).encode()) == value
     assert parse(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+@pytest.mark.parametrize("before", range(-6, 2))
+def test_what_stands_where_a_large_body_is_cut_is_found_all_the_same(before: int):
+    start = PIECE + before - len('{"a":"')
+    assert code(b'{"a":"' + b"a" * start + b'\\u0000"}') == "invalid_string"
+    assert code(b'{"a":"' + b"a" * (start - 600) + b'","b":' + b"1" * 1001 + b"}") == "invalid_json"
+
+
+def test_a_large_body_is_read_like_a_small_one():
+    value = {"names": [f"name {number}" for number in range(50_000)], "none": [], "deep": {"a": [1, {"b": None}]}}
+    body = json.dumps(value, indent=1).encode()
+    assert len(body) > LARGE
+    assert parse(body) == value
+    assert code(body[:-1]) == "invalid_json"
+    assert code(body[:-1] + b',"none":1}') == "duplicate_key"
+    assert code(body[:-1] + b',"more":{"a":1,"a":2}}') == "duplicate_key"
+    assert code(body[:-1] + b',"more":NaN}') == "invalid_json"

@@ -15,6 +15,7 @@ DEFAULTS = {
     "can_optimistically_merge": False,
     "pending_failure_depth": 0,
     "optimization_mode": "off",
+    "speculation": "chain",
     "testing_timeout_minutes": 300,
     "test_retries": 0,
     "required_statuses": None,

@@ -6,12 +6,15 @@ A call that takes too long, or that nobody waits for any more, is ended together
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import DEVNULL, PIPE, Popen
+from tempfile import TemporaryFile
 from threading import Lock
+from typing import IO
 
 from msgspec import Struct
 
@@ -87,18 +90,32 @@ class Call:
         return " ".join(self._arguments)[:80]
 
     def perform(self) -> Answer:
-        with self._starting:
-            self._process = None if self._unwanted else self._start()
-        if self._process is None:
-            raise GitTrouble(f"not wanted any more: {self}")
-        out, complaint = self._process.communicate(self._stdin)
-        return Answer(self._process.returncode, out, complaint.decode(errors="replace").strip()[-WORDS:])
+        """One pipe alone can be read to its end: files take the rest, and nobody has to listen to several at once."""
+        with scratch() as complaint:
+            with self._starting:
+                self._process = None if self._unwanted else self._start(complaint)
+            if self._process is None:
+                raise GitTrouble(f"not wanted any more: {self}")
+            assert self._process.stdout
+            with self._process.stdout as answer:
+                out = answer.read()
+            return Answer(self._process.wait(), out, last_words(complaint))
 
-    def _start(self) -> Popen[bytes]:
+    def _start(self, complaint: IO[bytes]) -> Popen[bytes]:
         """In a session of its own: no terminal to ask at, and one group to end."""
         command = ("git", *self._arguments)
         try:
-            return Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=self._environment, start_new_session=True)
+            with scratch() as given:
+                given.write(self._stdin)
+                given.seek(0)
+                return Popen(
+                    command,
+                    stdin=given if self._stdin else DEVNULL,
+                    stdout=PIPE,
+                    stderr=complaint,
+                    env=self._environment,
+                    start_new_session=True,
+                )
         except (OSError, ValueError) as error:
             raise GitTrouble(f"git could not be started: {error}") from error
 
@@ -116,6 +133,16 @@ class Call:
             self._unwanted = True
             if self._process:
                 os.killpg(self._process.pid, number)
+
+
+def scratch() -> IO[bytes]:
+    """A file without a name, in memory where the system has that."""
+    return open(os.memfd_create("git"), "w+b") if sys.platform == "linux" else TemporaryFile()
+
+
+def last_words(complaint: IO[bytes]) -> str:
+    complaint.seek(max(0, complaint.seek(0, os.SEEK_END) - WORDS))
+    return complaint.read().decode(errors="replace").strip()
 
 
 def surroundings() -> dict[str, str]:

@@ -12,6 +12,7 @@ from mergeyard.adapters.host_plain.meta import BadMeta, PullState
 from mergeyard.adapters.host_plain.objects import ReaderEnded
 from mergeyard.adapters.host_plain.pulls import StoredPull, as_shown, stored_pull
 from mergeyard.adapters.host_plain.readers import Readers
+from mergeyard.adapters.host_plain.refs import Telling
 from mergeyard.adapters.host_plain.writing import rewrite_meta, until_moved
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
@@ -38,6 +39,7 @@ class PlainHost:
         self.every_head_ref = refs.EVERY_HEAD
         self._root = root.absolute()
         self._readers = Readers()
+        self._telling: dict[Path, Telling] = {}
         self._doubts = asyncio.Semaphore(DOUBTS_AT_ONCE)
 
     def same_name(self, repo: Repo) -> Repo:
@@ -72,7 +74,9 @@ class PlainHost:
         return ()
 
     async def refs(self, repo: Repo, branches: Collection[str] = ()) -> Mapping[str, Sha]:  # noqa: ARG002
-        return await refs.refs_that_tell(folder_of(self._root, repo))
+        folder = folder_of(self._root, repo)
+        telling = self._telling[folder] = await self._telling.get(folder, Telling()).again(folder)
+        return telling.refs
 
     async def mark_merged(self, repo: Repo, number: PrNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002
         """One that was pushed to since stays open: what was pushed has not landed."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import Future, IncompleteReadError, Queue
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -52,9 +52,7 @@ class ObjectReader:
 
     @classmethod
     async def of(cls, folder: Path) -> Self:
-        return cls(
-            folder, await started(folder, "cat-file", "--batch-command", "--buffer", source=PIPE, errors=DEVNULL)
-        )
+        return cls(folder, await started(folder, "cat-file", "--batch-command", "--buffer"))
 
     async def look(self, *names: str) -> list[Found | None]:
         """None: the name stands for nothing, or for an object that is not there."""

@@ -2,16 +2,20 @@
 
 import asyncio
 import os
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO
+from subprocess import DEVNULL, PIPE, Popen
+from threading import Lock
 
 from mergeyard.ports.host import HostTrouble
 
 PATIENCE = 30
 """Seconds. Reading refs takes milliseconds; a git that needs longer hangs."""
+GRACE = 2
+THREADS = ThreadPoolExecutor(16, "plain-host")
 
 SETTINGS = (
     "safe.directory=*",  # repositories often belong to another user than the service does
@@ -36,36 +40,69 @@ def environment() -> dict[str, str]:
 
 
 async def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
-    """What git writes to standard output."""
-    try:
-        with TemporaryFile() as source:
-            source.write(given)
-            source.seek(0)
-            process = await started(folder, *arguments, source=source, errors=PIPE)
-    except OSError as trouble:
-        raise GitFailed(f"git {arguments[0]} in {folder} cannot be given anything: {trouble}") from trouble
+    """What git writes to standard output. A thread starts it and listens: an event loop would first copy all the
+    memory of a busy server for it, and serve nobody meanwhile."""
+    call = Call(command(folder, arguments), given)
+    answer = asyncio.get_running_loop().run_in_executor(THREADS, call.perform)
     try:
         async with asyncio.timeout(PATIENCE):
-            output, complaint = await process.communicate()
+            code, output, complaint = await asyncio.shield(answer)
     except TimeoutError:
         raise GitFailed(f"git {arguments[0]} in {folder} did not end within {PATIENCE} seconds") from None
     finally:
-        await killed(process)
-    if process.returncode:
-        words = complaint.decode(errors="replace").strip() or f"exit code {process.returncode}"
+        if not answer.done():
+            call.end()
+            await asyncio.wait({answer}, timeout=GRACE)
+    if code:
+        words = complaint.decode(errors="replace").strip() or f"exit code {code}"
         raise GitFailed(f"git {arguments[0]} in {folder}: {words}")
     return output
 
 
-async def started(folder: Path, *arguments: str, source: IO[bytes] | int, errors: int) -> Process:
-    settings = (word for setting in SETTINGS for word in ("-c", setting))
-    command = ("git", *settings, f"--git-dir={folder}", *arguments)
+class Call:
+    """One git that answers and ends, or that nobody waits for any more."""
+
+    def __init__(self, command: Sequence[str], given: bytes) -> None:
+        self._command = command
+        self._given = given
+        self._process: Popen[bytes] | None = None
+        self._unwanted = False
+        self._starting = Lock()
+
+    def perform(self) -> tuple[int, bytes, bytes]:
+        with self._starting:
+            if self._unwanted:
+                raise GitFailed("git is not wanted any more")
+            self._process = self._start()
+        output, complaint = self._process.communicate(self._given)
+        return self._process.returncode, output, complaint
+
+    def _start(self) -> Popen[bytes]:
+        try:
+            return Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment(), cwd="/")
+        except OSError as trouble:
+            raise GitFailed(f"git cannot be started: {trouble}") from trouble
+
+    def end(self) -> None:
+        with self._starting:
+            self._unwanted = True
+            if self._process is not None:
+                self._process.kill()
+
+
+async def started(folder: Path, *arguments: str) -> Process:
+    """One that lives on, to be asked again and again."""
     try:
         return await asyncio.create_subprocess_exec(
-            *command, stdin=source, stdout=PIPE, stderr=errors, env=environment(), cwd="/"
+            *command(folder, arguments), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment(), cwd="/"
         )
     except OSError as trouble:
         raise GitFailed(f"git cannot be started: {trouble}") from trouble
+
+
+def command(folder: Path, arguments: Sequence[str]) -> list[str]:
+    settings = (word for setting in SETTINGS for word in ("-c", setting))
+    return ["git", *settings, f"--git-dir={folder}", *arguments]
 
 
 async def killed(process: Process) -> None:

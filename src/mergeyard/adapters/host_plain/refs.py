@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from mergeyard.adapters.host_plain.process import git
 from mergeyard.domain.ids import PrNumber, Sha
 
@@ -29,15 +31,31 @@ def number_of(ref: str) -> PrNumber | None:
 
 async def refs_below(folder: Path, *prefixes: str) -> Mapping[str, Sha]:
     """A prefix ends where a name does: `refs/pull/1` finds nothing of `refs/pull/12`."""
-    listed = await git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
+    return _read(await _listed(folder, *prefixes))
+
+
+class Telling(Struct, frozen=True):
+    """The refs that tell when something happened, and the list in which git named them."""
+
+    listed: bytes = b""
+    refs: Mapping[str, Sha] = {}
+
+    async def again(self, folder: Path) -> "Telling":
+        """As they are now; the very same as long as nothing happened, which is what most looks find."""
+        listed = await _listed(folder, "refs/heads", "refs/pull")
+        if listed == self.listed:
+            return self
+        return Telling(listed, {ref: sha for ref, sha in _read(listed).items() if tells(ref)})
+
+
+async def _listed(folder: Path, *prefixes: str) -> bytes:
+    return await git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
+
+
+def _read(listed: bytes) -> Mapping[str, Sha]:
     # No ref has a backslash in its name, so names that are no UTF-8 stay apart from each other.
     lines = (line.partition(" ") for line in listed.decode(errors="backslashreplace").split("\n"))
     return {ref: Sha(sha) for sha, _, ref in lines if ref}
-
-
-async def refs_that_tell(folder: Path) -> Mapping[str, Sha]:
-    refs = await refs_below(folder, "refs/heads", "refs/pull")
-    return {ref: sha for ref, sha in refs.items() if tells(ref)}
 
 
 def tells(ref: str) -> bool:

@@ -110,9 +110,9 @@ def save_turn(cursor: Cursor, turn: SaveTurn) -> None:
         cursor.execute(SQL["drop_fact" if fact.body is None else "keep_fact"], {**queue, **asdict(fact)})
     for stay in turn.stays:
         row = {**queue, **asdict(stay)}
-        cursor.execute(SQL["change_stay"], row)
+        cursor.execute(SQL["save_stay"], row)
         if not cursor.connection.changes():
-            cursor.execute(SQL["save_stay"], row)
+            cursor.execute(SQL["move_stay"], row)
     for run in turn.runs:
         cursor.execute(SQL["save_run"], {**queue, **asdict(run)})
 

@@ -94,7 +94,10 @@ async def _seen(site: Site, sight: Sight, number: PrNumber) -> PullRequest | Non
 
 
 async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, ...]:
-    mirror = site.mirror
+    mirror, stay = site.mirror, site.keeper.queue.submissions.get(task.ticket)
+    if stay is None:
+        return ()
+    await site.bring(stay.number, task.head)
     tree = await mirror.tree(task.head)
     statuses = await _statuses(site, store, task.head)
     exam = HeadExam(

@@ -8,20 +8,23 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Step
 from mergeyard.domain.tasks import Land
 from mergeyard.service.performing.marking import mark_merged
-from mergeyard.service.performing.merging_by_forge import MergingByForge
+from mergeyard.service.performing.merging_by_forge import MergingByForge, Unseen
 from mergeyard.service.performing.merging_by_git import MergingByGit, MergingRefused
 from mergeyard.service.site import Site
 
 Merging = MergingByGit | MergingByForge
 
+LOOKS = 16
+"""With the waits between them about a minute, in which a forge shows what it merged: later, it was taken off."""
 
-async def merge_one_by_one(site: Site, task: Land) -> tuple[Event, ...]:
+
+async def merge_one_by_one(site: Site, task: Land, look: int) -> tuple[Event, ...]:
     """An intent is finished, never given up: what is merged already is found at its place."""
     forge = site.host.forge
     merging = MergingByGit(site, task) if forge is None else MergingByForge(site, forge, task)
-    outcome, steps = await _merge(site, merging, task)
+    outcome, steps = await _merge(site, merging, task, look)
     while isinstance(outcome, LandingMissed):  # by another replica's merge of the same, perhaps
-        again, more = await _merge(site, merging, task)
+        again, more = await _merge(site, merging, task, look)
         if len(more) <= len(steps):
             break
         outcome, steps = again, more
@@ -29,10 +32,15 @@ async def merge_one_by_one(site: Site, task: Land) -> tuple[Event, ...]:
     return outcome, TargetTouched()
 
 
-async def _merge(site: Site, merging: Merging, task: Land) -> tuple[Event, list[Step]]:
+async def _merge(site: Site, merging: Merging, task: Land, look: int) -> tuple[Event, list[Step]]:
     tip = await site.tip()
     steps = await merging.merged_already(tip)
-    return await _merge_the_rest(merging, task, tip, steps), steps
+    try:
+        return await _merge_the_rest(merging, task, tip, steps), steps
+    except Unseen:
+        if look < LOOKS:
+            raise
+        return LandingMissed(landing=task.landing, steps=tuple(steps)), steps
 
 
 async def _merge_the_rest(merging: Merging, task: Land, tip: Sha | None, steps: list[Step]) -> Event:

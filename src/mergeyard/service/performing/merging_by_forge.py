@@ -21,6 +21,10 @@ from mergeyard.service.talking import words
 log = structlog.get_logger()
 
 
+class Unseen(HostTrouble):
+    """The forge merged it, and the target does not show it: not yet, or not any more."""
+
+
 class MergingByForge:
     def __init__(self, site: Site, forge: Forge, task: Land) -> None:
         self._site = site
@@ -117,8 +121,8 @@ class MergingByForge:
         try:
             made = await mirror.read(commit)
         except MissingObject as missing:
-            raise HostTrouble(f"{commit} was merged, but is not to be seen yet") from missing
+            raise Unseen(f"{commit} was merged, but is not to be seen yet") from missing
         if not await self._is_on_target(commit):
-            raise HostTrouble(f"{commit} was merged, but the target does not show it yet")
+            raise Unseen(f"{commit} was merged, but the target does not show it yet")
         alone = await mirror.first_parents(commit, down_to=onto)
         return Step(commit, made.parents[0] if alone is None else onto, made.tree)

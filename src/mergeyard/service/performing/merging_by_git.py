@@ -44,8 +44,7 @@ class MergingByGit:
         run, stay = queue.runs.get(task.run or RunId("")), queue.submissions.get(member.ticket)
         method = queue.config.merge_method if run is None else run.method
         stepper = Stepper(site.mirror, method, task.run or RunId(""), task.expected)
-        if not await site.has(member.head):  # whoever built with it may have been another replica
-            await site.mirror.fetch([site.host.head_ref(member.number)])
+        await site.bring(member.number, member.head)
         try:
             step = await stepper.step(member, "" if stay is None else stay.pull.title, onto)
         except MissingObject:  # its head is gone from the host

@@ -1,17 +1,14 @@
--- name: change_stay
--- What changes most often. It leaves all indexes but one alone, so that less is written to the disk.
-UPDATE stays SET state = :state, body = :body
-WHERE queue = :queue AND ticket = :ticket AND branch = :branch AND live = :live;
-
 -- name: save_stay
--- New, or as it is now. A ticket keeps its number and the time of its submission.
+-- New, or in another state, which leaves all indexes but one alone; to another branch or out of the queue it is moved.
 INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, live, body)
 VALUES (:queue, :ticket, :number, :branch, :state, :submitted_at, :live, :body)
-ON CONFLICT (queue, ticket) DO UPDATE SET
-    branch = excluded.branch,
-    state = excluded.state,
-    live = excluded.live,
-    body = excluded.body;
+ON CONFLICT (queue, ticket) DO UPDATE SET state = excluded.state, body = excluded.body
+WHERE stays.branch = excluded.branch AND stays.live = excluded.live;
+
+-- name: move_stay
+-- To another branch, or out of the queue. A ticket keeps its number and the time of its submission.
+UPDATE stays SET branch = :branch, state = :state, live = :live, body = :body
+WHERE queue = :queue AND ticket = :ticket;
 
 -- name: live_stays
 -- What the queue holds now, in the order of submission.

@@ -1,0 +1,1 @@
+"""The race of policies: how queues that decide differently would have done on the same day."""
