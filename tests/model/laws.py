@@ -126,10 +126,11 @@ class Laws:
         )
 
     def _holds_what_passed(self, commit: Sha) -> bool:
-        """Whoever made the commit: its contents are those of a run that passed."""
-        tree = self.world.repository.commits[commit].tree
-        green = (run for run in self.runs.values() if run.status is RunStatus.SUCCEEDED)
-        return any(run.chain[-1].tree == tree for run in green)
+        """Whoever made the commit: its contents are those of a run that passed, or of a head that did by itself."""
+        commits, heads = self.world.repository.commits, (pull.head for pull in self.world.host.pulls.values())
+        green = {run.tip for run in self.runs.values() if run.status is RunStatus.SUCCEEDED}
+        green.update(filter(self.world.checks.passed, heads))
+        return commits[commit].tree in {commits[each].tree for each in green}
 
     def _green_upon(self, other: Run, run: Run, ticket: Ticket) -> bool:
         same_base = other.base in (run.base, run.tested_upon)

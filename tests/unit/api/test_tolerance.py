@@ -228,7 +228,7 @@ def test_naming_and_dropping_required_statuses_at_once_is_refused():
     assert refusal(requests.UpdateQueue, QUEUE | both)[0] == "invalid_request"
 
 
-@pytest.mark.parametrize("member", ["concurency", "speculation", "pr", "batching_min_size", "a/b~c"])
+@pytest.mark.parametrize("member", ["concurency", "spekulation", "pr", "batching_min_size", "a/b~c"])
 def test_a_member_that_is_no_setting_is_refused(member: str):
     pointer = "/" + member.replace("~", "~0").replace("/", "~1")
     for kind in (requests.CreateQueue, requests.UpdateQueue):
