@@ -5,7 +5,7 @@ KILLS ?= 100
 LANDINGS ?= 1000
 REQUESTS ?= 50000
 MINUTES ?= 60
-MINUTES_TO_BUILD ?= 12
+MINUTES_TO_BUILD ?= 8
 BIN := .venv/bin
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
@@ -111,21 +111,22 @@ lock: ## Write the locks anew, with uv; UPGRADE=1 takes the newest versions.
 	$(LOCK) --output-file requirements/run.txt
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
 
-# The campaigns are shown, and judged as soon as all of them were seen to pass together.
-# A forge is built only where that is done in time; where it is not, this is said, and the rest goes on. It has a pace of
-# its own, so what fails there is tried once more before it is judged.
+# What fails on a busy machine, or at a forge with a pace of its own, is tried once more before it is judged. Campaigns
+# with real processes are shown within their time. A forge is built only where that is done in time; where it is not,
+# this is said, and the rest goes on.
 ci: ## Test, also what takes long, simulate at length, kill replicas, and test on a real forge.
 	@$(MAKE) setup-browser || echo "NOT TESTED in a browser: Chromium could not be installed here."
 	$(MAKE) test
-	$(MAKE) worlds WORLDS=5000
 	$(MAKE) sbom
-	-timeout 12m $(MAKE) test-long
-	-timeout 5m $(MAKE) chaos KILLS=60
-	-timeout 5m $(MAKE) simulate WORLDS=2000
-	-timeout 4m $(MAKE) kills KILLS=60
-	-timeout 3m $(MAKE) campaign LANDINGS=150
-	-timeout 3m $(MAKE) fuzz REQUESTS=4000
-	-timeout 2m $(MAKE) audit-deps
+	$(MAKE) worlds WORLDS=5000
+	$(MAKE) simulate WORLDS=2000
+	timeout 25m $(MAKE) test-long || $(BIN)/pytest -n 1 -m long --last-failed --last-failed-no-failures none
+	-timeout 3m $(MAKE) chaos KILLS=30
+	-timeout 3m $(MAKE) kills KILLS=30
+	-timeout 2m $(MAKE) campaign LANDINGS=100
+	-timeout 2m $(MAKE) fuzz REQUESTS=2000
+	-timeout 4m $(MAKE) bench-small
+	-timeout 1m $(MAKE) audit-deps
 	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real forge: none could be built here in $(MINUTES_TO_BUILD) minutes."
 	-@if ls .forge/gitea-*/gitea >/dev/null 2>&1; then timeout 8m $(MAKE) test-forge || $(BIN)/pytest -n 0 tests/forge --last-failed; fi
 
