@@ -14,7 +14,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run, Step
 from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.domain.target_branch import TargetBranch
-from mergeyard.domain.targets import named
+from mergeyard.domain.targets import ALL, named
 from mergeyard.engine import holding, lanes
 from tests.support.builders import (
     ROOT,
@@ -356,3 +356,14 @@ def test_settings_do_not_touch_those_that_are_being_merged():
     yard.tell(e.SettingsSaved(config=a_config(required_statuses=("unit", "lint"))))
     yard.perform(t.Land)
     assert yard.state(1) is PrState.MERGED
+
+
+def test_a_run_of_one_that_impacts_everything_goes_on_when_what_it_stands_upon_has_landed():
+    yard = a_parallel_yard("x")
+    yard.submit(2, targets=ALL)
+    yard.build()
+    run = yard.run_of(2)
+    yard.passes(1)
+    yard.perform_all()
+    assert yard.state(1) is PrState.MERGED
+    assert yard.run_of(2) == run
