@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from mergeyard.domain.config import LandingMethod, Speculation
 from mergeyard.domain.decision import Decision
@@ -18,7 +17,8 @@ from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import TERMINAL, CheckState, PrState, RunStatus
 from mergeyard.domain.targets import Targets
 from mergeyard.domain.transitions import check_pr
-from mergeyard.engine.decide import decide
+from mergeyard.engine import forgetting, naming
+from mergeyard.engine.decide import STEPS, decide
 from mergeyard.engine.explaining import explain
 from mergeyard.engine.requirements import required
 from mergeyard.engine.work import work
@@ -69,9 +69,12 @@ class Laws:
             self._work_is_a_function_of_the_facts(after)
 
     def _settled_stays_settled(self, queue: Queue) -> None:
-        unknown = replace(queue, target=replace(queue.target))  # so that no step is skipped as settled
-        again = decide(unknown, (), self.world.now)
-        assert again.queue is unknown, "deciding again without news changed the queue"
+        """Also for steps that leave out what is the same as before: between turns nothing is."""
+        assert decide(queue, (), self.world.now).queue is queue, "deciding again without news changed the queue"
+        undone = [step.__qualname__ for step in STEPS if step(queue, self.world.now) is not queue]
+        assert not undone, f"these had something left to do: {undone}"
+        assert naming.name_all(queue, self.world.now) is queue, "somebody is not named as it stands"
+        assert forgetting.forget(queue) is queue, "something is remembered that nothing depends on"
 
     def _states_move_along_the_table(self, entry: PrChanged) -> None:
         known = self.states.get(entry.ticket)

@@ -4,7 +4,7 @@
 # A bug may sit in any function, also in one that is nobody else's business.
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksSeen, PullSeen, TargetSeen
-from mergeyard.domain.ids import BatchId, Sha, Ticket
+from mergeyard.domain.ids import BatchId, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.landing import Landed, Landing
 from mergeyard.domain.line import Batch, Bisection, Line
@@ -42,6 +42,7 @@ from mergeyard.engine import (
     running,
     stacking,
     suspecting,
+    unchanged,
     urgency,
 )
 from mergeyard.engine.accusing import Accusation
@@ -251,6 +252,10 @@ def forget_whom_it_left_out(queue: Queue, run: Run) -> tuple[Queue, Any]:
     return running.put(queue, replace(queue.runs[again], left_out=frozenset())), again
 
 
+def believe_what_fitted_once(queue: Queue, _: Batch) -> Mapping[RunId, Run]:
+    return queue.news.settled.runs if queue.news.settled is not None else {}
+
+
 def clear_without_leave(queue: Queue, batch: Batch) -> bool:
     return any(holding.passed(queue, other) for other in holding.batches_behind(queue, batch))
 
@@ -319,6 +324,7 @@ BUGS = (
     Planted("others left out in silence", stacking.next_stack, leave_out_in_silence),
     Planted("a bet counts before it has come true", holding.holds, count_every_bet),
     Planted("a repeated bet forgets whom it left out", running.repeat, forget_whom_it_left_out),
+    Planted("what fitted once fits for ever", unchanged._fitted, believe_what_fitted_once),
     Planted("cleared without optimistic merging", holding.cleared, clear_without_leave),
     Planted("what was removed comes back", looking.see_target, forget_the_removed),
     Planted("the not-ready clock never stops", clock.start_or_stop, clock_never_stops),

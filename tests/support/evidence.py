@@ -80,7 +80,7 @@ class Evidence(ABC):
         for number in {stay["prNumber"] for stay in listed.values()}:
             last = self._api.post("getSubmittedPullRequest", pr={"number": number}, includeTimeline=True)
             self.stays[last["id"]] = last
-        for name in {found[1] for ref in self._test_branches() if (found := RUN_OF_BRANCH.fullmatch(ref))}:
+        for name in sorted({found[1] for ref in self._test_branches() if (found := RUN_OF_BRANCH.fullmatch(ref))}):
             try:
                 self.runs[name] = self._api.post("getMergeQueueTestingDetails", testRunId=name)
             except Refused as refused:
@@ -210,10 +210,11 @@ class Evidence(ABC):
         return self._merged(ground, stay["prSha"]) == self.tree(own[0])
 
     def _ground(self, beneath: Sha, head: Sha) -> str:
-        """A squash does not hold the head that it came from: who stands upon that brings only what came after."""
-        others = {Sha(other["prSha"]) for other in self.stays.values() if self._landed_beneath(other, beneath)}
-        held = [other for other in sorted(others) if other != head and self.holds(head, other)]
-        held = [other for other in held if not self.holds(beneath, other)]
+        """Squashed or rebased it does not hold the head that it came from: who has commits of that one brings only what
+        came after."""
+        others = {other["prSha"] for other in self.stays.values() if self._landed_beneath(other, beneath)}
+        common = {Sha(self._merge_base(head, other)) for other in others} - {head}
+        held = [commit for commit in sorted(common) if not self.holds(beneath, commit)]
         return self._with_parents(beneath, held) if held else beneath
 
     def _landed_beneath(self, stay: Stay, commit: Sha) -> bool:

@@ -1,7 +1,7 @@
 """Finds who overtook whom: among those of one lane and one priority, nobody lands before one that was ready earlier.
 
-Only those count whose way was straight. Whoever was sent back, searched for a culprit, or shares a path with another
-and may have had to wait for it, can be overtaken rightly.
+Only those count whose way was straight. Whoever was sent back, searched for a culprit, given another priority, or
+shares a path with another and may have had to wait for it, can be overtaken rightly.
 """
 
 from collections import Counter
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from mergeyard.domain.ids import Sha
 from tests.support.evidence import Evidence, Landing, Stay
 
 STRAIGHT = frozenset(
@@ -37,9 +38,26 @@ def overtakings(evidence: Evidence) -> Iterator[str]:
     last_submitted = ""
     for at, earlier in enumerate(arrivals):
         for later in arrivals[:at] if earlier.ready < last_submitted else ():
-            if earlier.may_not_be_overtaken_by(later) and later.landed < earlier.landed:
+            if (
+                earlier.may_not_be_overtaken_by(later)
+                and later.landed < earlier.landed
+                and not _stood_upon_another(evidence, earlier)
+            ):
                 yield f"{evidence.name(later.stay['id'])} overtook {evidence.name(earlier.stay['id'])}"
         last_submitted = max(last_submitted, earlier.submitted)
+
+
+def _stood_upon_another(evidence: Evidence, arrival: Arrival) -> bool:
+    """Whose commits it brings along, so that it had to wait for that one's end."""
+    head = Sha(arrival.stay["prSha"])
+    return any(
+        other["id"] != arrival.stay["id"] and evidence.holds(head, Sha(other["prSha"])) and arrival.ready < _end(other)
+        for other in evidence.stays.values()
+    )
+
+
+def _end(stay: Stay) -> str:
+    return max(moment["at"] for moment in stay["timeline"])
 
 
 def _arrivals(evidence: Evidence) -> list[Arrival]:
@@ -49,10 +67,14 @@ def _arrivals(evidence: Evidence) -> list[Arrival]:
         for name, stay in evidence.stays.items()
     }
     touched = Counter(path for changed in paths.values() for path in changed)
+    told = {(stay["id"], stay["priorityValue"]) for *_, stay in evidence.told_stays()}
+    priorities = Counter(name for name, _ in told)
     return [
         _arrival(evidence, landing, evidence.stays[name])
         for name, landing in landings.items()
-        if _went_straight(evidence.stays[name]) and all(touched[path] == 1 for path in paths[name])
+        if _went_straight(evidence.stays[name])
+        and priorities[name] <= 1
+        and all(touched[path] == 1 for path in paths[name])
     ]
 
 

@@ -34,6 +34,8 @@ class News(Struct, frozen=True):
     journal: SortedMap[int, Entry] = SortedMap()
     concluded: SortedMap[Ticket, Submission] = SortedMap()
     finished: tuple[Run, ...] = ()
+    settled: "Queue | None" = None
+    """The queue as the turn before left it: what is the same as there has nothing left to be done."""
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from mergeyard.engine import (
     speculating,
     starting,
     switching,
+    unchanged,
     urgency,
 )
 from mergeyard.engine.record import record
@@ -75,7 +76,8 @@ class Unsettled(Exception):
 
 
 def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
-    begun = replace(queue, counters=replace(queue.counters, turns=queue.counters.turns + 1))
+    turns = queue.counters.turns + 1
+    begun = replace(queue, counters=replace(queue.counters, turns=turns), news=News(settled=queue))
     after, refusals = begun, dict[int, Refusal]()
     for place, event in enumerate(events):
         answer = record(after, event, now)
@@ -83,7 +85,7 @@ def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
             refusals[place] = answer
         else:
             after = answer
-    after = _settle(queue, after, now)
+    after = _settle(after, now)
     if after is begun:
         return Decision(queue=queue, refusals=refusals, wake_at=clock.wake_at(queue, now))
     after = forgetting.forget(naming.name_all(after, now))
@@ -97,17 +99,17 @@ def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
     )
 
 
-def _settle(settled: Queue, queue: Queue, now: Instant) -> Queue:
+def _settle(queue: Queue, now: Instant) -> Queue:
     for _ in range(PATIENCE):
-        changed = _first_change(settled, queue, now)
+        changed = _first_change(queue, now)
         if changed is queue:
             return queue
         queue = changed
     raise Unsettled(f"still changing after {PATIENCE} steps")
 
 
-def _first_change(settled: Queue, queue: Queue, now: Instant) -> Queue:
-    idle = OF_WHAT_IS_UNDER_TEST if _same_under_test(settled, queue) else ()
+def _first_change(queue: Queue, now: Instant) -> Queue:
+    idle = OF_WHAT_IS_UNDER_TEST if unchanged.all_under_test(queue) else ()
     for step in STEPS:
         if step in idle:
             continue
@@ -115,8 +117,3 @@ def _first_change(settled: Queue, queue: Queue, now: Instant) -> Queue:
         if changed is not queue:
             return changed
     return queue
-
-
-def _same_under_test(queue: Queue, other: Queue) -> bool:
-    facts = ("config", "mode", "ordered_state", "line", "bisections", "runs", "target", "landing")
-    return all(getattr(queue, fact) is getattr(other, fact) for fact in facts)

@@ -15,6 +15,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import RunStatus
 from mergeyard.engine import holding, learning
+from mergeyard.engine.remembering import once_for_the_same
 
 SEEN_GREEN = 0.98
 """Whoever was part of a green run may still fail upon others."""
@@ -47,10 +48,11 @@ class Prospect(Struct, frozen=True, eq=False):
 Foresight = Mapping[BatchId, Prospect]
 
 
+@once_for_the_same("config", "line", "runs", "submissions", "experience")
 def foresee(queue: Queue) -> Foresight:
     chances = _chances(queue)
     red = [_stack(queue, chances, run) for run in _runs(queue) if holding.failed_for_good(queue, run)]
-    foreseen = {batch: _weighed((batch,), chances, ()) for batch in chances}
+    foreseen = {batch: _by_itself(batch, chance) for batch, chance in chances.items()}
     for suspects in _bound_together(tuple(chances), red):
         foreseen.update(dict.fromkeys(suspects, _weighed(suspects, chances, red)))
     return foreseen
@@ -105,6 +107,11 @@ def _bound_together(line: tuple[BatchId, ...], red: list[Batches]) -> list[tuple
         groups.update(dict.fromkeys(together, together))
     bound = [sorted(group, key=line.index) for group in dict.fromkeys(groups.values())]
     return [tuple(group[-MOST_SUSPECTS:]) for group in bound]
+
+
+def _by_itself(batch: BatchId, chance: float) -> Prospect:
+    alone = frozenset({batch})
+    return Prospect(alone, {frozenset(): chance, alone: 1 - chance})
 
 
 def _weighed(suspects: tuple[BatchId, ...], chances: Mapping[BatchId, float], red: Iterable[Batches]) -> Prospect:

@@ -4,9 +4,12 @@ from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.queue import Queue
+from mergeyard.engine import unchanged
 
 
 def forget(queue: Queue) -> Queue:
+    if unchanged.all_bases(queue):
+        return queue
     target = queue.target
     bases = _bases(queue)
     history = target.history

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from mergeyard.domain.config import LandingMethod, Mode
-from mergeyard.domain.ids import RunId, Sha, Ticket
+from mergeyard.domain.ids import BatchId, RunId, Sha, Ticket
 from mergeyard.domain.landing import Landed
 from mergeyard.domain.line import Batch
 from mergeyard.domain.queue import Queue
@@ -14,6 +14,7 @@ from mergeyard.domain.states import RunStatus
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
 from mergeyard.engine import requirements
+from mergeyard.engine.remembering import once_for_the_same
 
 
 def misfit(queue: Queue, batch: Batch, run: Run) -> Reason | None:
@@ -159,9 +160,13 @@ def passed(queue: Queue, batch: Batch) -> bool:
 
 def cleared(queue: Queue, batch: Batch) -> bool:
     """A run behind it, which holds its changes too, passed: with optimistic merging that speaks for it."""
-    if not queue.config.can_optimistically_merge:
-        return False
-    return any(passed(queue, other) for other in batches_behind(queue, batch))
+    return queue.config.can_optimistically_merge and batch.id in _ahead_of_those_that_passed(queue)
+
+
+@once_for_the_same("line", "runs")
+def _ahead_of_those_that_passed(queue: Queue) -> frozenset[BatchId]:
+    line = queue.line
+    return frozenset(other for batch in line.batches if passed(queue, batch) for other in line.ahead[batch.id])
 
 
 def red_run(queue: Queue, batch: Batch) -> Run | None:

@@ -12,18 +12,17 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import PrState
-from mergeyard.engine import accusing, bisecting, holding, leaving, naming, places, proving
+from mergeyard.engine import accusing, bisecting, holding, leaving, naming, places, proving, unchanged
 from mergeyard.engine.accusing import Accusation
 from mergeyard.engine.proving import BaseVerdict
 
 
 def drop_misfits(queue: Queue, now: Instant) -> Queue:
     """Give up the runs that test something else than what would merge now, and test their batches again."""
-    for batch in holding.free_batches(queue):
-        for run in (queue.runs[run] for run in batch.runs):
-            reason = holding.misfit(queue, batch, run)
-            if reason is not None:
-                queue = _drop_run(queue, batch, run.id, reason, now)
+    for batch, run in unchanged.runs_to_check(queue):
+        reason = holding.misfit(queue, batch, run)
+        if reason is not None:
+            queue = _drop_run(queue, batch, run.id, reason, now)
     return queue
 
 
@@ -53,7 +52,7 @@ def judge(queue: Queue, now: Instant) -> Queue:
 
 
 def _drop_run(queue: Queue, batch: Batch, run: RunId, reason: Reason, now: Instant) -> Queue:
-    present = next(other for other in queue.line.batches if other.id == batch.id)
+    present = queue.line.by_id[batch.id]
     named_by = holding.current_run(queue, present)
     rest = tuple(other for other in present.runs if other != run)
     queue = places.replace_batch(queue, replace(present, runs=rest))

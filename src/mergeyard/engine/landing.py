@@ -104,7 +104,7 @@ def _never_directly(queue: Queue, ticket: Ticket) -> Queue:
 
 def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant) -> Queue:
     as_tested = all(step.tree == tested.tree for step, tested in zip(steps, landing.steps, strict=False))
-    queue = _extend_history(queue, landing, steps)
+    queue = _extend_history(queue, landing, steps, as_tested=as_tested)
     queue = _out_of_the_line(queue, frozenset(landing.tickets[: len(steps)]))
     for ticket, step in zip(landing.tickets, steps, strict=False):
         stay = queue.submissions[ticket]
@@ -124,7 +124,9 @@ def _merge_reason(landing: Landing, as_tested: bool) -> Reason:
     return Reason.MERGED_BY_QUEUE if as_tested else Reason.TREE_MISMATCH
 
 
-def _extend_history(queue: Queue, landing: Landing, steps: tuple[Step, ...]) -> Queue:
+def _extend_history(queue: Queue, landing: Landing, steps: tuple[Step, ...], *, as_tested: bool) -> Queue:
+    """Where something else came of it than was tested, somebody else's commit may lie beneath: nothing tested upon what
+    was there before speaks for what is there now."""
     landed = tuple(
         Landed(step.commit, step.tree, member.ticket, _lane_targets(queue, member.ticket))
         for member, step in zip(landing.members, steps, strict=False)
@@ -132,7 +134,7 @@ def _extend_history(queue: Queue, landing: Landing, steps: tuple[Step, ...]) -> 
     target = replace(
         queue.target,
         tip=steps[-1].commit,
-        history=(*queue.target.history, *landed),
+        history=(*queue.target.history, *landed) if as_tested else landed[-1:],
         seen=queue.counters.turns,
     )
     return replace(queue, target=target)

@@ -16,7 +16,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.domain.transitions import check_pr
-from mergeyard.engine import holding
+from mergeyard.engine import holding, unchanged
 
 
 def tell(queue: Queue, entry: Entry) -> Queue:
@@ -81,6 +81,8 @@ def set_back(queue: Queue, ticket: Ticket, reason: Reason, now: Instant, actor: 
 
 
 def name_all(queue: Queue, now: Instant) -> Queue:
+    if unchanged.all_under_test(queue):
+        return queue
     for batch in holding.free_batches(queue):
         queue = _name_batch(queue, batch, now)
     for bisection in queue.bisections:

@@ -141,8 +141,7 @@ def _room_in_line(queue: Queue) -> int:
 
 def _start_the_likeliest(queue: Queue, tip: Sha) -> Queue:
     for bet in islice(speculating.bets(queue), running.free_slots(queue)):
-        batch = next(batch for batch in queue.line.batches if batch.id == bet.batch.id)
-        queue = _start_run(queue, batch, tip, bet.left_out)
+        queue = _start_run(queue, queue.line.by_id[bet.batch.id], tip, bet.left_out)
     return queue
 
 

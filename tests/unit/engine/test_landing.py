@@ -285,6 +285,16 @@ def test_what_does_not_hold_what_was_tested_proves_nothing():
     assert yard.queue.target.tip not in yard.queue.target.proofs
 
 
+def test_whoever_was_tested_beneath_what_does_not_hold_what_was_tested_is_tested_again():
+    yard = a_parallel_yard("x", "x", landing=LandingMethod.PROVIDER_MERGE)
+    yard.tell(yard.verdict(CheckState.PASSED, 1), yard.verdict(CheckState.PASSED, 2))
+    yard.intend()
+    landing = landing_of(yard)
+    yard.tell(e.LandingMissed(landing=landing.number, steps=with_other_trees(landing.steps[:1])))
+    assert (yard.state(1), yard.reason(1)) == (PrState.MERGED, Reason.TREE_MISMATCH)
+    assert (yard.state(2), yard.reason(2)) == (PrState.PENDING, Reason.TARGET_BRANCH_MOVED)
+
+
 # Missed.
 
 
