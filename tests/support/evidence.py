@@ -60,6 +60,8 @@ class Reporter(Protocol):
 
 class Evidence(ABC):
     required = frozenset(REQUIRED)
+    clocks_agree = True
+    """Else the instants that are told say nothing about what came first."""
 
     def __init__(self, host_log: Log, api: People, ci: Reporter) -> None:
         self.stays = dict[str, Stay]()

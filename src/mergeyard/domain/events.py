@@ -161,7 +161,7 @@ class LandingComposed(Happened, frozen=True):
 
 
 class CompositionRefused(Happened, frozen=True):
-    """What landed meanwhile changed a path that this landing changes too."""
+    """What landed meanwhile changed a path that this landing changes too, or what was tested is lost."""
 
     landing: int
 

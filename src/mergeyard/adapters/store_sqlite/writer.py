@@ -33,7 +33,9 @@ class Writer:
         self._file = path.stat().st_ino
         self._connection = connection
         self._cursor = connection.cursor()
-        self._jobs = SimpleQueue[Job | None]()
+        self._gathered = list[Job]()
+        """Those of the present round of the loop: handed over together they wake the thread once."""
+        self._jobs = SimpleQueue[list[Job] | None]()
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._thread = Thread(target=self._work, name="store-writer", daemon=True)
@@ -43,19 +45,27 @@ class Writer:
         if self._closed:
             raise not_open(self._path)
         durable: asyncio.Future[None] = self._loop.create_future()
-        self._jobs.put((writes, durable))
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append((writes, durable))
         return durable
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._jobs.put(self._gathered)
+            self._gathered = []
 
     async def close(self) -> None:
         """Finishes what waits. The last one to close empties the log into the database."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
         while (first := self._jobs.get()) is not None:
-            group = [first, *self._waiting()]
+            group = [*first, *self._waiting()]
             outcomes = self._write(group)
             # The loop may be gone, and with it everybody who waited.
             with suppress(RuntimeError):
@@ -66,8 +76,8 @@ class Writer:
 
     def _waiting(self) -> Iterator[Job]:
         with suppress(Empty):
-            while (job := self._jobs.get_nowait()) is not None:
-                yield job
+            while (jobs := self._jobs.get_nowait()) is not None:
+                yield from jobs
             self._jobs.put(None)
 
     def _write(self, group: Sequence[Job]) -> Sequence[Outcome]:

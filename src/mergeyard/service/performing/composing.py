@@ -19,11 +19,19 @@ async def compose(site: Site, task: ComposeLanding) -> tuple[Event, ...]:
     try:
         steps = await composed(site, task.tested, task.onto)
     except MissingObject:
-        await site.mirror.fetch([TEST_BRANCHES, site.target_ref])
-        steps = await composed(site, task.tested, task.onto)
+        steps = await _composed_of_what_the_host_has(site, task)
     if steps is None:
         return (CompositionRefused(landing=task.landing),)
     return (LandingComposed(landing=task.landing, steps=steps),)
+
+
+async def _composed_of_what_the_host_has(site: Site, task: ComposeLanding) -> tuple[Step, ...] | None:
+    """Another replica may have built it. If somebody has deleted its branch as well, it must be tested again."""
+    await site.mirror.fetch([TEST_BRANCHES, site.target_ref])
+    try:
+        return await composed(site, task.tested, task.onto)
+    except MissingObject:
+        return None
 
 
 async def composed(site: Site, tested: Iterable[Step], onto: Sha) -> tuple[Step, ...] | None:
