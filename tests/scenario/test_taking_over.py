@@ -10,6 +10,7 @@ import pytest
 from mergeyard.domain.config import Config, DirectMergeMode, MergeMethod, Mode
 from mergeyard.domain.statuses import StatusState
 from mergeyard.domain.targets import named
+from mergeyard.service import naming_branches
 from tests.support.asynchronous import asynchronous
 from tests.support.pushes import AFTER, BUILD, LANDING, Gate, welcome_all
 from tests.support.scenario import SECOND, Scenario, a_scenario
@@ -98,6 +99,23 @@ async def test_lanes_are_composed_although_another_built_them(tmp_path: Path):
         await scenario.passes(1)
         await another_takes_over(scenario)
         await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_lane_of_which_nothing_is_left_to_compose_is_tested_again(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario:
+        scenario.open(1, 2)
+        await scenario.set_targets(1, named("fe"))
+        await scenario.set_targets(2, named("be"))
+        await scenario.submit(1, 2)
+        await scenario.passes(1)
+        lost = scenario.run_of(2)
+        scenario.origin.remove(naming_branches.test_branch(lost))
+        await another_takes_over(scenario)
+        await scenario.report(lost.tip, StatusState.SUCCESS)
+        await scenario.passes(2)
+        assert scenario.origin.tip("main") != lost.tip
         assert await scenario.state(2) == "merged: merged_by_queue"
 
 
