@@ -32,15 +32,18 @@ demo: setup ## Watch a real server at work, in the terminal; EXIT=1 leaves at th
 # many wait for processes and leases, so there are more of them at a time than two processors would carry.
 DECIDING := tests/unit/domain tests/unit/engine tests/story
 
+# What is compiled is kept, even where the shell says otherwise: else every worker and every server compiles it anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+
 test: setup ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
 	@$(MAKE) --jobs 2 --output-sync=target types lint storeys test-deciding
-	$(BIN)/pytest -n 4 --dist load --maxschedchunk 4 -m "not long" $(DECIDING:%=--ignore %)
+	$(PYTEST) -n 4 --dist load --maxschedchunk 4 -m "not long" $(DECIDING:%=--ignore %)
 
 test-deciding: setup ## Test what decides, covered to the last branch.
-	$(BIN)/pytest -n auto --dist worksteal $(DECIDING) --cov
+	$(PYTEST) -n auto --dist worksteal $(DECIDING) --cov
 
 test-long: setup ## Run the tests that take too long for every day.
-	$(BIN)/pytest -n 4 --dist load --maxschedchunk 4 -m long
+	$(PYTEST) -n 4 --dist load --maxschedchunk 4 -m long
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check

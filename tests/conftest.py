@@ -1,6 +1,11 @@
 """Whoever takes longest begins first, so that nobody waits for a last one; and what did not run is told."""
 
+import sys
+
 import pytest
+
+sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
+"""With every request httpx looks for it, anew and in every folder, where it is not installed: let it be told at once."""
 
 SLOW = (
     *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/surroundings/"),

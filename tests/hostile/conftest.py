@@ -15,6 +15,7 @@ from tests.hostile.wire import Wire
 from tests.support.api import QUEUE
 from tests.support.host_log import HostLog
 from tests.support.premises import Premises, new_token
+from tests.support.quick_server import QuickServer
 from tests.support.repositories import Origin
 from tests.support.server import Process, Server
 
@@ -76,7 +77,7 @@ def a_target(server: Server) -> Generator[Target]:
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    with a_target(Server(tmp_path_factory.mktemp("hostile"))) as target:
+    with a_target(QuickServer(tmp_path_factory.mktemp("hostile"))) as target:
         yield target
 
 

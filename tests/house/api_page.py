@@ -33,6 +33,7 @@ GROUPS = {
         "deleteQueue",
         "listEvents",
         "verifyLandings",
+        "replayQueue",
         "getMergeQueueMetrics",
     ),
     "About webhooks": (
@@ -71,7 +72,8 @@ This page is written by `make api-page` from that document. Change the code in `
   request under the same key has no second effect; its answer is given again, with
   `Idempotency-Replayed: true`, for 24 hours.
 - **Tolerance**: numbers of pull requests may be strings of digits, enumerations may be in any case, and members that
-  nobody knows are passed over, except in `createQueue` and `updateQueue`, where a mistyped setting is refused."""
+  nobody knows are passed over, except in `createQueue`, `updateQueue` and `replayQueue`, where a mistyped setting is
+  refused."""
 
 
 async def _nobody(_: Call) -> bytes:

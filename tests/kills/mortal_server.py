@@ -8,11 +8,10 @@ from random import Random
 from threading import Timer
 
 from tests.kills.boundaries import ANYWHERE, AT_THE_END
-from tests.kills.forked import Forked
 from tests.kills.orders import VARIABLE, GitFate, Orders
 from tests.kills.toll import NOWHERE, Aim, Toll
 from tests.support.patience import eventually
-from tests.support.server import Process, Server
+from tests.support.quick_server import QuickServer
 
 DELAYS = (-4.0, -0.7)
 """Powers of ten, in seconds: a commit is over in milliseconds, a push in tenths of a second."""
@@ -30,7 +29,9 @@ ADA = {f"GIT_{who}_{what}": "ada@example.org" for who in ("AUTHOR", "COMMITTER")
 """Who the rival is; the server's own git processes inherit nothing."""
 
 
-class MortalServer(Server):
+class MortalServer(QuickServer):
+    program = "tests.kills.server"
+
     def __init__(self, folder: Path, toll: Toll, random: Random, **settings: object) -> None:
         super().__init__(folder, "api", root="repos", **settings)
         self.deaths = 0
@@ -104,9 +105,6 @@ class MortalServer(Server):
         if aim is not NOWHERE:
             self._killer = Timer(self._random.uniform(LONGEST_LIFE / 2, LONGEST_LIFE), self.process.kill)
             self._killer.start()
-
-    def _spawn(self, *arguments: str) -> Process:
-        return Forked(self.folder, self._log, self.surroundings, arguments)
 
     def _comes_up(self) -> bool:
         try:

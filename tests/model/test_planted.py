@@ -44,7 +44,9 @@ def a_story() -> str | None:
 STORIES = tuple(stories())
 
 
-EVERY_DAY = BUGS[::4]
+DEAR = {"cancel forgets batchmates", "others left out in silence", "tested without those ahead"}
+"""Noticed by a world, but not by one of the first, nor by a story."""
+EVERY_DAY = [bug for bug in BUGS if bug.bug not in DEAR][::4]
 SELDOM = [pytest.param(bug, marks=pytest.mark.long) for bug in BUGS if bug not in EVERY_DAY]
 
 

@@ -4,8 +4,10 @@ import re
 
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Conflict
+from tests.simulation.script import JumpClock
 from tests.simulation.world import World
 from tests.support.evidence import Evidence, Landing
+from tests.support.host_log import Move
 
 TRAILER = re.compile(r"^Mergeyard-(Pull-Request|Run): (.*)$", re.MULTILINE)
 
@@ -14,8 +16,11 @@ class SimEvidence(Evidence):
     def __init__(self, world: World) -> None:
         super().__init__(world.origin, world.api, world.ci)
         self.required = frozenset(world.script.statuses)
+        self.clocks_agree = not any(isinstance(act, JumpClock) for act in world.script.acts)
         self._origin = world.origin
         self._objects = world.origin.objects
+        self._tips_seen = world.tips_seen
+        self._merged_late = world.hosting.merged_late
 
     @property
     def tip(self) -> Sha:
@@ -27,12 +32,24 @@ class SimEvidence(Evidence):
     def holds(self, commit: Sha, ancestor: Sha) -> bool:
         return self._objects.holds(commit, ancestor)
 
-    def somebody_undid_a_landing(self, *, without_a_branch: bool) -> bool:
+    def removed_by(self, move: Move) -> set[Sha]:
+        """What our queue had not seen on the target it cannot keep away from there."""
+        place = next(transaction.place for transaction in self.transactions if move in transaction.moves)
+        seen = [tip for tip, at in self._tips_seen.items() if at <= place]
+        return {commit for commit in super().removed_by(move) if any(self.holds(tip, commit) for tip in seen)}
+
+    def is_about_a_late_merge(self, broken: str) -> bool:
+        late = [landing for landing in self.landings if landing.new in self._merged_late]
+        names = [self.name(stay["id"]) for landing in late for stay in self.stays_in(landing)]
+        return any(name in broken for name in (*map(str, late), *names))
+
+    def undone(self, *, without_a_branch: bool) -> list[Sha]:
+        """What we landed and somebody else took off again."""
         moves = [(each, move) for each in self.transactions if (move := each.of(self.target))]
         alone = {1} if without_a_branch else {1, 2}
-        merged = [move.new for each, move in moves if each.by_service and len(each.moves) in alone]
-        undone = [move for each, move in moves if not each.by_service]
-        return any(new in self.removed_by(move) for new in merged if new for move in undone)
+        landed = [move.new for each, move in moves if each.by_service and len(each.moves) in alone]
+        removed = [super(SimEvidence, self).removed_by(move) for each, move in moves if not each.by_service]
+        return [new for new in landed if new and any(new in commits for commits in removed)]
 
     def _told(self, landing: Landing) -> list[tuple[Sha, int, str]]:
         """As git shows it: first parents that the old tip does not hold, the last first."""

@@ -44,6 +44,11 @@ class Hosting:
         self.pulls: dict[PrNumber, PullRequest] = {}
         self.statuses: dict[Sha, dict[str, Status]] = {}
         self.merged: dict[tuple[PrNumber, Sha], Sha] = {}
+        self.is_wanted: Callable[[PrNumber], bool] = lambda _: True
+        self.merged_late = set[Sha]()
+        """On a request that was so long on its way that nobody wanted it any more."""
+        self.clashed = set[tuple[PrNumber, Sha]]()
+        """What it would not merge, since it conflicts."""
         self.comments: list[tuple[PrNumber, str]] = []
         self._tell = tell
         self._stale: View | None = None
@@ -102,11 +107,14 @@ class Hosting:
             return NotMerged("it has changed")
         tree = self.origin.objects.merge(self.origin.target, pull.head)
         if isinstance(tree, Conflict):
+            self.clashed.add((wanted.number, wanted.head))
             return NotMerged("it conflicts")
         parents = (self.origin.target,) if wanted.method is MergeMethod.SQUASH else (self.origin.target, pull.head)
         message = f"{wanted.title}\n\n{wanted.message}"
         commit = self.origin.objects.commit(tree, parents, message, committed=f"{seconds} +0000")
         self.origin.merge(commit)
+        if not self.is_wanted(wanted.number):
+            self.merged_late.add(commit)
         self.merged[wanted.number, wanted.head] = commit
         self.change(wanted.number, replace(pull, is_open=False, merged_into=BRANCH))
         self._tell(BranchNews(REPO, BRANCH))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.reasons import Reason
 from mergeyard.engine.explaining import explain
 from tests.simulation.evidence import SimEvidence
@@ -30,10 +31,15 @@ def violations(world: World) -> list[str]:
 
 def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
     """What is taken off the target after its answer was lost, and before anybody looks: nobody can know that it was
-    there. That its branch is gone says so much that it is called unknown; without a branch there is no trace."""
+    there. That its branch is gone says so much that it is called unknown; without a branch there is no trace. And a
+    forge merges what it was once asked to, however late the request arrives."""
+    if broken.startswith(("s1", "s5")) and evidence.is_about_a_late_merge(broken):
+        return True
+    if broken.startswith("s1"):
+        return any(new[:8] in broken for new in evidence.undone(without_a_branch=True))
     if broken.startswith("s5") and "landing_unknown" in broken:
-        return evidence.somebody_undid_a_landing(without_a_branch=False)
-    return broken.startswith(("s3", "s4", "s5")) and evidence.somebody_undid_a_landing(without_a_branch=True)
+        return bool(evidence.undone(without_a_branch=False))
+    return broken.startswith(("s3", "s4", "s5")) and bool(evidence.undone(without_a_branch=True))
 
 
 def l1_everybody_ends_or_waits_for_something_fair(world: World) -> Iterator[str]:
@@ -46,11 +52,8 @@ def l1_everybody_ends_or_waits_for_something_fair(world: World) -> Iterator[str]
 
 
 def l3_everybody_is_seen_as_it_is(world: World) -> Iterator[str]:
-    assert world.queue
-    for stay in world.queue.submissions.values():
-        pull = world.hosting.pulls[stay.number]
-        if not pull.is_open or pull.head != stay.pull.head:
-            yield f"L3: #{stay.number} is still {stay.state} though it was closed or pushed to"
+    for stay in world.unseen():
+        yield f"L3: #{stay.number} is still {stay.state} though it was closed or pushed to"
 
 
 def l2_nobody_innocent_fails(world: World, evidence: SimEvidence) -> Iterator[str]:
@@ -67,18 +70,44 @@ def _rightly(world: World, evidence: SimEvidence, stay: Stay) -> bool:
             return True
         case "landing_unknown":
             return world.people.moved_the_target or world.people.deleted_a_branch
-        case "test_run_failed" | "failed_by_optimization":
-            return world.ci.lied or world.script.nature.base_is_broken or bool(brought & _suspicious(world))
+        case "test_run_failed":
+            return _may_be_red(world, brought)
         case "test_run_timeout":
-            return Family.ODD_CI in world.script.families or Family.SLOWNESS in world.script.families
+            return _may_time_out(world)
+        case "failed_by_optimization":
+            return _may_be_red(world, brought) or _may_time_out(world)
         case "nothing_to_merge":
-            return world.origin.objects.merge(evidence.tip, stay["prSha"]) == evidence.tree(evidence.tip)
+            return any(_brings_nothing(world, stay, tip) for tip in _tips_since_submission(evidence, stay))
         case "merge_conflict":
             return bool(brought & {f"pr{other}" for other in world.script.nature.sharing})
+        case "merge_refused":
+            return (PrNumber(stay["prNumber"]), Sha(stay["prSha"])) in world.hosting.clashed
         case "contains_removed_commit":
             return world.people.moved_the_target
         case _:
             return False
+
+
+def _may_be_red(world: World, brought: set[str]) -> bool:
+    return world.ci.lied or world.script.nature.base_is_broken or bool(brought & _suspicious(world))
+
+
+def _may_time_out(world: World) -> bool:
+    return not world.script.families.isdisjoint({Family.ODD_CI, Family.SLOWNESS})
+
+
+def _brings_nothing(world: World, stay: Stay, tip: Sha) -> bool:
+    objects = world.origin.objects
+    return objects.merge(tip, stay["prSha"]) == objects.commits[tip].tree
+
+
+def _tips_since_submission(evidence: SimEvidence, stay: Stay) -> list[Sha]:
+    """What somebody takes off the target later was there when it was looked at."""
+    submissions = evidence.answers_to("submitPullRequest")
+    asked_at = min(answer.asked_at for answer in submissions if answer.told["id"] == stay["id"])
+    moves = [(each.place, move.new) for each in evidence.transactions if (move := each.of(evidence.target))]
+    first = max(place for place, _ in moves if place < asked_at)
+    return [tip for place, tip in moves if place >= first and tip is not None]
 
 
 def _brought(world: World, stay: Stay) -> set[str]:

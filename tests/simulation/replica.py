@@ -89,6 +89,7 @@ class SimReplica:
                 await asyncio.sleep(1)
                 if not self.process.alive:
                     return
+                self.process.kill()
                 self._begin()
         self.door = _door(self.service)
 

@@ -9,7 +9,19 @@ from mergeyard.domain.states import QueueState
 from tests.simulation import script as scripts
 from tests.simulation.campaign import played
 from tests.simulation.drawing import draw
-from tests.simulation.script import Freeze, JumpClock, Kill, Nature, Push, RewindTarget, Script, Submit, Trouble, Upload
+from tests.simulation.script import (
+    Cancel,
+    Freeze,
+    JumpClock,
+    Kill,
+    Nature,
+    Push,
+    RewindTarget,
+    Script,
+    Submit,
+    Trouble,
+    Upload,
+)
 from tests.simulation.shrinking import as_test
 from tests.simulation.weather import Family
 
@@ -76,6 +88,39 @@ STORIES = {
             Submit(at=5943, pr=3, forced=True),
             Trouble(at=10879, during="landing", lag=1000, of=Family.STORE, for_ms=30000),
             RewindTarget(at=51658, during="landing", lag=300),
+        ),
+    ),
+    "a pull request that was forced and that its forge cannot merge": Script(
+        seed=3130,
+        config=Config(merge_method=MergeMethod.SQUASH, landing=LandingMethod.PROVIDER_MERGE),
+        has_forge=True,
+        nature=Nature(sharing=(2, 3), upon=((3, 2),)),
+        acts=(Submit(at=1735, pr=2, forced=True), Submit(at=13425, pr=3, forced=True)),
+    ),
+    "one that brought nothing, until what brought it was taken off": Script(
+        seed=4042,
+        config=Config(merge_method=MergeMethod.REBASE),
+        has_forge=True,
+        nature=Nature(bad=(1,), upon=((5, 4),)),
+        acts=(
+            Submit(at=7683, pr=1, no_batch=True, forced=True),
+            RewindTarget(at=7796, during="landing", lag=1000),
+            Submit(at=7835, pr=4, forced=True),
+            Submit(at=12448, pr=5, priority=0, no_batch=True),
+            RewindTarget(at=55006, lag=500),
+        ),
+    ),
+    "a cancellation of one of which nobody knows whether it landed": Script(
+        seed=2679,
+        replicas=2,
+        has_forge=True,
+        acts=(
+            Kill(at=5253, during="landing", lag=200, replica=1, for_ms=3000),
+            Submit(at=7752, pr=2, priority=0),
+            Freeze(at=9747, during="building", for_ms=40000),
+            Submit(at=10050, pr=3),
+            RewindTarget(at=31854, during="landing"),
+            Cancel(at=44434, pr=2),
         ),
     ),
     "squashes that stand upon each other and share a file": Script(

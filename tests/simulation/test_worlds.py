@@ -1,5 +1,9 @@
 """The whole service in simulated worlds, in each of which every promise is kept."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.simulation.campaign import play, replay_command
@@ -17,3 +21,14 @@ def test_every_promise_is_kept_in_every_world(first: int):
 
 def test_the_same_seed_is_the_same_world():
     assert play(7) == play(7)
+
+
+def test_the_same_seed_is_the_same_world_however_words_are_hashed():
+    assert played_with_hash_seed(0) == played_with_hash_seed(2)
+
+
+def played_with_hash_seed(number: int) -> bytes:
+    """What struck when, in a world of many tests at a time."""
+    play_one = "from tests.simulation.campaign import play; print(sorted(play(2679).struck.items()))"
+    environment = os.environ | {"PYTHONHASHSEED": str(number)}
+    return subprocess.run([sys.executable, "-c", play_one], env=environment, check=True, capture_output=True).stdout

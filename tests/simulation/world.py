@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
+from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
@@ -19,6 +20,7 @@ from mergeyard.domain.tokens import Scope
 from mergeyard.engine.explaining import explain
 from mergeyard.engine.work import work
 from mergeyard.ports.forge import News
+from mergeyard.service.turn import Keeper
 from mergeyard.sim.checks import Truth
 from tests.simulation import script as s
 from tests.simulation.answering import SimApi
@@ -35,6 +37,8 @@ from tests.support.host_log import TEST_BRANCHES
 
 ROUNDS_OF_REST = 60
 SECONDS_BETWEEN_LOOKS = 15
+ROUNDS_TO_SEE = 5
+"""The minute within which the state is right, however the host failed before, and what a look takes then."""
 SECONDS_FOR_PHASES = 20
 """Whoever waits for a phase of the queue that does not come by then does nothing."""
 
@@ -48,12 +52,15 @@ class World:
         self.truth = Truth()
         self.origin = Origin(Objects(), _files(script))
         self.hosting = Hosting(self.origin, self._spread)
+        self.hosting.is_wanted = self._is_wanted
         self.premises = Premises(
             self.loop, self.hosting, self.weather, has_forge=script.has_forge, shared=script.replicas > 1
         )
         self.replicas = list[SimReplica]()
         self.errors = list[str]()
         self._tasks = set[asyncio.Task[None]]()
+        self.tips_seen = dict[Sha, int]()
+        """Of the target, by our queue, and how many moves there had been when it first saw them."""
         self._waiting = list[s.Act]()
 
     def play(self) -> None:
@@ -104,8 +111,10 @@ class World:
         if not task.cancelled() and (error := task.exception()):
             self.errors.append(f"{type(error).__name__}: {error}")
 
-    def _watch(self, *_: object) -> None:
+    def _watch(self, keeper: Keeper, _: Queue | None) -> None:
         """Whoever waits for a phase of the queue is told of every turn."""
+        if keeper.queue.target.tip is not None:
+            self.tips_seen.setdefault(keeper.queue.target.tip, len(self.origin))
         if self._waiting:
             phase = self.phase()
             due = [act for act in self._waiting if act.during == phase]
@@ -186,11 +195,11 @@ class World:
             replica.process.thaw()
             replica.clock.wrong_by = 0
             self.loop.create_task(replica.start_again())
-        for _ in range(ROUNDS_OF_REST):
+        for rounds in range(1, ROUNDS_OF_REST + 1):
             self.ci.test_anew()
             self._help()
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-            if self.at_rest():
+            if self.at_rest() and (rounds >= ROUNDS_TO_SEE or not self.unseen()):
                 return
         self.errors.append(f"it does not come to rest in a fair world: {self.unrest()}")
 
@@ -201,9 +210,8 @@ class World:
             return
         if queue.state in (QueueState.PAUSED, QueueState.DRAINING):
             self.begin(self.people.perform(s.SetState(at=0, state=QueueState.RUNNING)))
-        for stay in queue.submissions.values():
-            if stay.targets is None:
-                self.begin(self.people.perform(s.Upload(at=0, pr=stay.number)))
+        for number in _unsaid(queue):
+            self.begin(self.people.perform(s.Upload(at=0, pr=number)))
 
     def at_rest(self) -> bool:
         return not self.unrest()
@@ -217,8 +225,16 @@ class World:
         people = [str(task.get_coro()) for task in self._tasks]
         runs = [f"{run.id} {run.status}" for run in queue.runs.values() if run.active]
         waiting = [f"#{stay.number} waits" for stay in queue.submissions.values() if _waits_for_time(queue, stay)]
+        unsaid = [f"nobody said what #{number} impacts" for number in _unsaid(queue)]
         state = [queue.state] if queue.state is not QueueState.RUNNING else []
-        return [*branches, *people, *runs, *waiting, *map(str, work(queue)), *state]
+        lost = ["the host is lost"] if queue.host_lost_at is not None else []
+        return [*branches, *people, *runs, *waiting, *unsaid, *map(str, work(queue)), *state, *lost]
+
+    def unseen(self) -> list[Submission]:
+        """Whom the queue still has as they were before somebody closed them or pushed to them."""
+        assert self.queue, "nobody knows the queue"
+        pulls = [(stay, self.hosting.pulls[stay.number]) for stay in self.queue.submissions.values()]
+        return [stay for stay, pull in pulls if not pull.is_open or pull.head != stay.pull.head]
 
     @property
     def queue(self) -> Queue | None:
@@ -230,6 +246,10 @@ class World:
             if replica.process.alive
         ]
         return max(keepers, key=lambda known: known[:2])[2].queue if keepers else None
+
+    def _is_wanted(self, number: PrNumber) -> bool:
+        landing = self.queue.landing if self.queue else None
+        return landing is not None and landing.intended and number in {member.number for member in landing.members}
 
     def phase(self) -> str:
         """What the queue is about, the rarest first."""
@@ -246,6 +266,11 @@ class World:
         if RunStatus.IN_PROGRESS in statuses:
             return "testing"
         return "waiting" if queue.submissions else "idle"
+
+
+def _unsaid(queue: Queue) -> list[PrNumber]:
+    """Those of which nobody said, for their present heads, what they impact."""
+    return [stay.number for stay in queue.submissions.values() if stay.targets is None]
 
 
 def _waits_for_time(queue: Queue, stay: Submission) -> bool:

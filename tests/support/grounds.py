@@ -19,8 +19,8 @@ from tests.support.api import QUEUE, Api
 from tests.support.ci import REQUIRED
 from tests.support.host_log import HostLog
 from tests.support.identity_provider import CLIENT, SECRET, IdentityProvider
+from tests.support.quick_server import QuickServer
 from tests.support.repositories import Files, Origin
-from tests.support.server import Server
 from tests.support.surroundings import Surroundings, command
 
 HOST = "git.local"
@@ -58,7 +58,7 @@ class Grounds:
         self.provider = IdentityProvider(WallClock())
         self.provider.asks_first = True
         self.provider.issuer = self.provider.issuer.replace("127.0.0.1", "localhost")  # another site, for browsers
-        self.server = Server(folder, allow_private_webhooks=True)
+        self.server = QuickServer(folder, allow_private_webhooks=True)
         tables = HOST_WITH_CHECKS + SIGNING_IN.format(issuer=self.provider.issuer, client=CLIENT)
         self.server.config.write_text(self.server.config.read_text() + tables)
         roots = {HOST: "repos", OWN_CHECKS: "own"}

@@ -13,6 +13,7 @@ from typing import Self
 from mergeyard.cli import token
 from tests.support.api import Api
 from tests.support.host_log import HostLog
+from tests.support.quick_server import QuickServer
 from tests.support.repositories import Files, Origin
 from tests.support.server import Server
 from tests.support.surroundings import Surroundings, command
@@ -26,7 +27,7 @@ class Premises(Surroundings):
     @classmethod
     def prepared(cls, folder: Path, files: Files | None = None, *, checks: str = "api") -> Self:
         """A running server, and a repository without a queue."""
-        server = Server(folder, checks)
+        server = QuickServer(folder, checks)
         origin = Origin.made(folder / "repos" / "acme" / "app.git")
         origin.commit("main", files or {"README": "1"})
         premises = cls(server, origin, HostLog(origin, folder / "host"))

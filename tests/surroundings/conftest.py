@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.conftest import hold_to_promises
 from tests.support.host_log import HostLog
 from tests.support.premises import Premises
+from tests.support.quick_server import QuickServer
 from tests.support.repositories import Files, Origin
 from tests.support.server import Server
 from tests.surroundings.disks import SmallDisk, may_mount
@@ -45,7 +46,7 @@ class Found:
         return site
 
     def server(self) -> Server:
-        return Server(self.folder, open_metrics=True)
+        return QuickServer(self.folder, open_metrics=True)
 
     def disk(self, folder: str, megabytes: int) -> SmallDisk:
         """A disk of its own for a folder, mounted before anything is in it."""

@@ -9,7 +9,7 @@ import pytest
 
 from mergeyard.adapters.runner_local import keeper
 from tests.support.api import Refused
-from tests.support.server import Server
+from tests.support.quick_server import QuickServer
 from tests.surroundings.conftest import Found, Site
 from tests.surroundings.disks import SmallDisk
 
@@ -93,7 +93,7 @@ def test_output_that_finds_no_room_does_not_end_the_command_that_writes_it():
 def own_checks(found: Found) -> Iterator[tuple[Site, SmallDisk]]:
     """A site that runs the checks itself, in a folder on a disk of its own."""
     disk = found.disk("data/checks", 8)
-    site = found.without_queue(Server(found.folder, "run", open_metrics=True), {".mergeyard.toml": CHECKS})
+    site = found.without_queue(QuickServer(found.folder, "run", open_metrics=True), {".mergeyard.toml": CHECKS})
     found.founded.remove(site)  # it has no CI that could tell what passed
     site.ci.working = False
     site.api.post("createQueue")

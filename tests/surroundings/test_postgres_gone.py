@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
 from urllib.parse import urlsplit
 
 import pytest
+from asyncpg import TooManyConnectionsError  # pyright: ignore[reportMissingTypeStubs]
 
 from mergeyard.adapters.store_postgres.handles import Connection, connect
 from tests.replicas.installation import Installation
@@ -18,6 +18,9 @@ from tests.surroundings.proxies import Proxy
 from tests.surroundings.watching import Watching
 
 pytestmark = pytest.mark.long
+
+NOWHERE = 1
+"""A port that nobody listens at."""
 
 
 class Town:
@@ -39,6 +42,9 @@ class Town:
         number = self.queue.open_pr({file: "1"})
         self.queue.submit(number)
         return number
+
+    def is_cut_off(self) -> bool:
+        return not self.server.run(f"SELECT FROM pg_stat_activity WHERE datname = '{self.database}'")
 
     def is_unready(self, words: str) -> None:
         for watching in self.watching:
@@ -95,32 +101,35 @@ def test_a_database_that_accepts_nobody_is_called_so(town: Town):
 
 
 def test_a_server_without_a_connection_to_spare_is_called_so(town: Town):
-    with everything_taken(town.server):
-        town.proxy.cut()
+    with everything_taken(town):
         town.is_unready("has no connection to spare. Raise its max_connections")
     town.goes_on()
 
 
 @contextmanager
-def everything_taken(server: PostgresServer) -> Generator[None]:
-    """Somebody else has as many connections as they can get, and takes those that become free."""
-    over = Event()
-    taking = Thread(target=lambda: asyncio.run(take_until(over, server.url("postgres"))))
-    taking.start()
-    try:
-        yield
-    finally:
-        over.set()
-        taking.join()
-
-
-async def take_until(over: Event, url: str) -> None:
-    taken = list[Connection]()
-    while not over.is_set():
+def everything_taken(town: Town) -> Generator[None]:
+    """Somebody else took all connections that there are, while the line led nowhere."""
+    with asyncio.Runner() as other:
+        town.proxy.to = NOWHERE
+        town.proxy.cut()
+        eventually(town.is_cut_off)
+        taken = other.run(take_all(town.server.url("postgres")))
+        town.proxy.to = town.server.port
         try:
+            yield
+        finally:
+            other.run(give_back(taken))
+
+
+async def take_all(url: str) -> list[Connection]:
+    taken = list[Connection]()
+    with suppress(TooManyConnectionsError):
+        while True:
             taken.append(await connect(url, timeout=10, server_settings={}))
-        except Exception:  # whatever says that there is none left for now
-            await asyncio.sleep(0.05)
+    return taken
+
+
+async def give_back(taken: list[Connection]) -> None:
     for connection in taken:
         await connection.close()
 

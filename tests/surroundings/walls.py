@@ -1,13 +1,8 @@
 """Servers in rooms whose clock on the wall is set, by hours, while they work."""
 
-import subprocess
-import sys
-from pathlib import Path
-
-from tests.support.server import Process, Server
+from tests.support.quick_server import QuickServer
+from tests.support.server import Server
 from tests.surroundings.server import VARIABLE
-
-ROOT = Path(__file__).parents[2]
 
 
 class Wall:
@@ -15,7 +10,7 @@ class Wall:
 
     def __init__(self, server: Server) -> None:
         self._file = server.folder / "wall"
-        server.surroundings |= {VARIABLE: str(self._file), "PYTHONPATH": str(ROOT)}
+        server.surroundings[VARIABLE] = str(self._file)
         self.set(0)
 
     def set(self, hours: int) -> None:
@@ -25,8 +20,5 @@ class Wall:
         fresh.rename(self._file)
 
 
-class ServerWithWall(Server):
-    def _spawn(self, *arguments: str) -> Process:
-        command = [sys.executable, "-m", "tests.surroundings.server", *arguments]
-        with self._log.open("ab") as log:
-            return subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+class ServerWithWall(QuickServer):
+    program = "tests.surroundings.server"

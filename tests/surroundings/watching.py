@@ -40,4 +40,4 @@ class Watching:
         return [entry for entry in self._server.told() if entry["event"] == event]
 
     def _get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self._server.url}{path}", timeout=SECONDS_TO_ANSWER)
+        return httpx.get(f"{self._server.url}{path}", timeout=SECONDS_TO_ANSWER, verify=False)

@@ -109,6 +109,45 @@ VERIFIED: dict[str, Any] = {
     "mismatches": [],
     "notes": [],
 }
+REPLAYED: dict[str, Any] = {
+    "merged": 212,
+    "failed": 19,
+    "left": 6,
+    "p50Seconds": 1860.0,
+    "p95Seconds": 5400.0,
+    "runs": 318,
+    "runsPerMerge": 1.5,
+    "ciMinutes": 4770.0,
+}
+QUICKER = REPLAYED | {
+    "p50Seconds": 1140.0,
+    "p95Seconds": 3000.0,
+    "runs": 342,
+    "runsPerMerge": 1.613,
+    "ciMinutes": 5040.0,
+}
+REPLAY: dict[str, Any] = {
+    "since": "2026-10-31T10:15:58.000Z",
+    "until": "2026-11-14T10:15:58.000Z",
+    "pullRequests": 237,
+    "most": None,
+    "changes": [{"setting": "concurrency", "now": 5, "wished": 20}],
+    "asItWas": REPLAYED | {"p50Seconds": 1905.4},
+    "replayedAsItWas": REPLAYED,
+    "withTheChange": QUICKER,
+    "withTheChangeAtLeast": QUICKER | {"p50Seconds": 1120.0},
+    "withTheChangeAtMost": QUICKER | {"p50Seconds": 1180.0},
+    "sureness": "well",
+    "reasons": [],
+    "guesses": [
+        {
+            "about": "outcomes",
+            "count": 6,
+            "of": 237,
+            "message": "6 of 237 pull requests left before any run judged them: they are taken to be good.",
+        }
+    ],
+}
 
 
 class Example(Struct, frozen=True):
@@ -176,6 +215,7 @@ EXAMPLES = {
     "deleteQueue": Example(QUEUE, {"deleted": True} | QUEUE),
     "listEvents": Example(QUEUE | {"after": "41", "waitSeconds": 20}, {"events": [EVENT], "next": "42"}),
     "verifyLandings": Example(QUEUE | {"last": 10}, VERIFIED),
+    "replayQueue": Example(QUEUE | {"since": "2026-10-31T10:15:58.000Z", "concurrency": 20}, REPLAY),
     "reportCommitStatus": Example(
         {"repo": QUEUE["repo"], "sha": SHA, "context": "unit", "state": "success", "url": "https://ci.example/1"},
         {"accepted": True},

@@ -8,6 +8,7 @@ from mergeyard.api.landings import LandingEndpoints
 from mergeyard.api.presenting import Presenter
 from mergeyard.api.pull_requests import PullRequests
 from mergeyard.api.queues import QueueEndpoints
+from mergeyard.api.replays import ReplayEndpoints
 from mergeyard.api.runs import RunEndpoints
 from mergeyard.api.webhooks import WebhookEndpoints
 from mergeyard.service.service import Service
@@ -41,6 +42,7 @@ def handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "deleteQueue": queues.delete,
         "listEvents": events.list,
         "verifyLandings": LandingEndpoints(service).verify,
+        "replayQueue": ReplayEndpoints(service).replay,
         "createWebhook": webhooks.create,
         "listWebhooks": webhooks.list,
         "updateWebhook": webhooks.update,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mergeyard.api import answers, landings, requests, webhook_wire
+from mergeyard.api import answers, landings, replays, requests, webhook_wire
 from mergeyard.api.endpoint import Endpoint, Handler, Settle, at_once
 from mergeyard.domain.tokens import Scope
 from mergeyard.service.errors import Code
@@ -142,6 +142,12 @@ TABLE: dict[str, dict[str, Any]] = {
         "answer": landings.VerifiedLandings,
         "scope": Scope.ADMIN,
         "refusals": (*NO_QUEUE, *PROVIDER),
+    },
+    "replayQueue": {
+        "summary": "Replay a queue's past under other settings, and tell what would have changed",
+        "request": replays.ReplayQueue,
+        "answer": replays.QueueReplay,
+        "refusals": (*NO_QUEUE, Code.UNKNOWN_FIELD),
     },
     "reportCommitStatus": {
         "summary": "Report what a check says about a commit",

@@ -25,6 +25,7 @@ class Mergeyard(Commands):
         ("runs", "mergeyard.cli.runs:app", "Test runs and their results.", QUEUES),
         ("events", "mergeyard.cli.events:events", "Show what happened in a queue, and follow it.", QUEUES),
         ("audit", "mergeyard.cli.audit:audit", "Compare what landed with what was tested.", QUEUES),
+        ("whatif", "mergeyard.cli.whatif:whatif", "Replay a queue's past under other settings.", QUEUES),
         ("top", "mergeyard.cli.top:top", "Watch a queue at work, on the whole screen.", QUEUES),
         ("serve", "mergeyard.cli.server:serve", "Start the server.", OPERATING),
         (

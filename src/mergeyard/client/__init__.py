@@ -17,6 +17,7 @@ from mergeyard.client.pulls import (
     Why,
 )
 from mergeyard.client.queues import Queue, QueueDeleted, Queues, Settings
+from mergeyard.client.replays import QueueReplay, ReplayChange, ReplayFigures, ReplayGuess
 from mergeyard.client.retrying import Patience
 from mergeyard.client.runs import (
     CheckRun,
@@ -56,8 +57,12 @@ __all__ = [
     "Queue",
     "QueueDeleted",
     "QueueName",
+    "QueueReplay",
     "Queues",
     "Readiness",
+    "ReplayChange",
+    "ReplayFigures",
+    "ReplayGuess",
     "RepoName",
     "Run",
     "Settings",

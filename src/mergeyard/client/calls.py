@@ -106,6 +106,7 @@ class Calls:
     delete_queue = question(requests.delete_queue)
     get_metrics = question(requests.get_metrics)
     verify_landings = question(requests.verify_landings)
+    replay_queue = question(requests.replay_queue)
 
     list_events = question(requests.list_events)
     events = Walk(talking.events)

@@ -11,6 +11,7 @@ from mergeyard.client.landings import VerifiedLandings
 from mergeyard.client.naming import QueueName, RepoName
 from mergeyard.client.pulls import FoundPullRequests, PullRequests, SubmittedPullRequest, TargetsKept
 from mergeyard.client.queues import Queue, QueueDeleted, Queues, Settings
+from mergeyard.client.replays import QueueReplay
 from mergeyard.client.request import Request, camel_case, given, reading, writing
 from mergeyard.client.runs import Run, StatusAccepted, TestingResults
 
@@ -155,6 +156,14 @@ def list_events(
 def verify_landings(queue: QueueName, *, last: int | None = None) -> Request[VerifiedLandings]:
     """Compare the last landings with the target as it is now. The queue pauses for what differs."""
     return replace(reading("verifyLandings", VerifiedLandings, **queue.members, last=last), waits=OVER_THE_NETWORK)
+
+
+def replay_queue(
+    queue: QueueName, *, since: datetime | None = None, **settings: Unpack[Settings]
+) -> Request[QueueReplay]:
+    """What would have been since then, had these settings been others. Only those can be named that can be replayed."""
+    asked = reading("replayQueue", QueueReplay, **queue.members, since=_time(since), **_on_the_wire(settings))
+    return replace(asked, waits=OVER_THE_NETWORK)
 
 
 def report_status(

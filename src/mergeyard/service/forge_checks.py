@@ -1,6 +1,7 @@
 """Reads the checks of runs from the forges that know them: when a forge has news, and from time to time."""
 
 import asyncio
+from collections.abc import Iterable
 
 import structlog
 from msgspec import Struct
@@ -59,13 +60,13 @@ class ForgeChecks:
         if self._asked_for(keeper.key.repo) is None:
             return
         runs = keeper.queue.runs.values()
-        under_test = {(keeper.key.repo, run.tip) for run in runs if run.status is RunStatus.IN_PROGRESS}
-        self._drop(keeper, under_test)
-        for place in under_test - self._readings.keys():
-            self._readings[place] = Reading(keeper, self._clock.now())
+        under_test = [(keeper.key.repo, run.tip) for run in runs if run.status is RunStatus.IN_PROGRESS]
+        self._drop(keeper, except_for=under_test)
+        for place in under_test:
+            self._readings.setdefault(place, Reading(keeper, self._clock.now()))
 
     def leave(self, keeper: Keeper) -> None:
-        self._drop(keeper, set())
+        self._drop(keeper, except_for=())
 
     async def look_around(self) -> None:
         now = self._clock.now()
@@ -120,7 +121,7 @@ class ForgeChecks:
         host = self._sites.hosts.get(repo.host)
         return host.forge if host is not None and host.checks_from is ChecksFrom.HOST else None
 
-    def _drop(self, keeper: Keeper, except_for: set[Place]) -> None:
+    def _drop(self, keeper: Keeper, except_for: Iterable[Place]) -> None:
         gone = {place for place, reading in self._readings.items() if reading.keeper is keeper}
-        for place in gone - except_for:
+        for place in gone.difference(except_for):
             del self._readings[place]

@@ -11,15 +11,16 @@ from mergeyard.domain.events import PullTouched
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
+from mergeyard.ports.forge import PullNews
 from mergeyard.ports.sharing import SharedStore
 from mergeyard.ports.store import Relieved, StoredQueue, StoreTrouble
 from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
 from mergeyard.service.forge_checks import ForgeChecks
+from mergeyard.service.news import NewsRoom
 from mergeyard.service.others import CommitHeard, DutiesFree, Others, PullHeard, QueueSaved, StatusKept, read
 from mergeyard.service.statuses import Statuses
-from mergeyard.service.talking.desk import Desk
 from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
 
@@ -37,7 +38,7 @@ class Hearing:
         others: Others,
         statuses: Statuses,
         checks: ForgeChecks,
-        desk: Desk,
+        news: NewsRoom,
         background: Background,
     ) -> None:
         self._shared = shared
@@ -46,7 +47,7 @@ class Hearing:
         self._others = others
         self._statuses = statuses
         self._checks = checks
-        self._desk = desk
+        self._news = news
         self._background = background
         self._find_work: Callable[[], Awaitable[None]] | None = None
         self._finding: asyncio.Task[None] | None = None
@@ -70,7 +71,7 @@ class Hearing:
                 self._statuses.hear(word.repo, word.sha)
             case PullHeard():
                 if self._duties.covers(word.repo):
-                    self._desk.attend(word.repo, word.number)
+                    self._news.look_into([PullNews(word.repo, word.number)])
             case CommitHeard():
                 self._checks.look_soon(word.repo, word.sha)
             case DutiesFree():

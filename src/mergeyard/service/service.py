@@ -28,6 +28,7 @@ from mergeyard.service.news import NewsRoom
 from mergeyard.service.others import Others
 from mergeyard.service.queues import Queues
 from mergeyard.service.repeating import Repeating
+from mergeyard.service.replaying.replays import Replays
 from mergeyard.service.replica import Replica
 from mergeyard.service.runs import Runs
 from mergeyard.service.sessions import FORGET_EVERY, Sessions
@@ -110,6 +111,7 @@ class Service:
         self.watch = Watch(self.yard, self.sites, sight, self.desk, self.background, self.duties)
         self.sweeper = Sweeper(self.yard, self.sites, self.duties)
         self.verifier = Verifier(self.yard, self.sites)
+        self.replays = Replays(self.yard)
         self.rounds = Rounds(self.yard, self.verifier, self.duties)
         self.tellers = Tellers(store, clock, self.background, self.duties)
         self.office = Office(store, self.wall, sender, seals, public_url)
@@ -194,7 +196,7 @@ class Service:
     async def _join(self, shared: SharedStore) -> None:
         """One that only answers is given no duties, and so works for nobody."""
         hearing = Hearing(
-            shared, self.yard, self.duties, self.others, self.statuses, self.forge_checks, self.desk, self.background
+            shared, self.yard, self.duties, self.others, self.statuses, self.forge_checks, self.news, self.background
         )
         if self._replica is None:
             self.duties.share("")

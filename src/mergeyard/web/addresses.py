@@ -11,7 +11,7 @@ from mergeyard.domain.ids import PrNumber, RunId, Ticket
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.service.errors import Code, Refused
 
-QUEUE_PAGES = ("queues", "health", "settings", "live")
+QUEUE_PAGES = ("queues", "health", "whatif", "settings", "live")
 
 
 def here(scope: Scope) -> str:

@@ -36,6 +36,7 @@ from mergeyard.web.settings import SettingsPage
 from mergeyard.web.signing_in import SigningIn
 from mergeyard.web.signing_in_elsewhere import SigningInElsewhere
 from mergeyard.web.visiting import Forbidden, SignInNeeded
+from mergeyard.web.whatif.page import WhatIfPage
 
 log = structlog.get_logger()
 
@@ -58,6 +59,7 @@ def application(service: Service, vouching: Vouching | None = None, *, over_tls:
         CheckOutputPage(hall),
         Actions(hall),
         HealthPage(hall),
+        WhatIfPage(hall),
         *administration.rooms(hall),
         SigningIn(hall),
         LivePages(hall),

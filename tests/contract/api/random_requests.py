@@ -1,6 +1,6 @@
 """Random requests, drawn from our own OpenAPI document, and what must be true of every answer to them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from json import dumps
 from typing import Any, cast
 
@@ -9,6 +9,8 @@ import schemathesis.checks
 import schemathesis.specs.openapi.checks
 from msgspec import Struct
 from schemathesis import Case, GenerationMode
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest import _test_builder
 
 from mergeyard.api import openapi, routes
 from mergeyard.api.endpoint import Call
@@ -27,6 +29,7 @@ SCHEMA.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.N
 
 server: Any = schemathesis.checks
 conformance: Any = schemathesis.specs.openapi.checks
+builder: Any = _test_builder
 EVERY_ANSWER = [
     server.not_a_server_error,
     conformance.status_code_conformance,
@@ -34,6 +37,20 @@ EVERY_ANSWER = [
     conformance.response_headers_conformance,
     conformance.response_schema_conformance,
 ]
+
+
+def operations() -> list[Any]:
+    return [found.ok() for found in SCHEMA.get_all_operations()]
+
+
+def drawn(operation: Any, judged: Callable[[Case[Any]], None]) -> Callable[[], None]:
+    """A test of one operation: with requests at every bound that the document sets, and with random ones.
+
+    As `SCHEMA.parametrize()` would make it; but that draws for all operations wherever tests are only counted.
+    """
+    return builder.build_operation_test(
+        config=SCHEMA.config, operation=operation, test_func=judged, given_kwargs={}, feedback=FeedbackSources()
+    )
 
 
 class Sent(Struct, frozen=True):

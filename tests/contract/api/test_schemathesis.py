@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 
 from tests.contract.api.desk import QUEUE, REPOSITORY, Desk, StandingDesk, a_standing_desk
-from tests.contract.api.random_requests import SCHEMA, as_sent, judge
+from tests.contract.api.random_requests import as_sent, drawn, judge, operations
 
 PULLS = 8
 BRANCHES = {"/createQueue": "one-without-a-queue", "/deleteQueue": "one-with-a-queue"}
@@ -61,8 +61,7 @@ async def _set_to_work(desk: Desk) -> None:
         await desk.post("submitPullRequest", pr={"number": number})
 
 
-@SCHEMA.parametrize()
-@settings(
+DRAWING = settings(
     max_examples=30,
     deadline=None,
     derandomize=True,
@@ -70,11 +69,18 @@ async def _set_to_work(desk: Desk) -> None:
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list[Any](HealthCheck),
 )
-def test_every_answer_fits_the_document(case: Case[Any], standing: StandingDesk, answered: set[int]):
-    _name_what_is_there(case, standing.desk)
-    response = standing.wait_for(_answer(case, standing.desk))
-    judge(case, response)
-    answered.add(response.status_code)
+
+
+@pytest.mark.parametrize("operation", operations(), ids=lambda operation: operation.label)
+def test_every_answer_fits_the_document(operation: Any, standing: StandingDesk, answered: set[int]):
+    @DRAWING
+    def every_answer_fits(case: Case[Any]) -> None:
+        _name_what_is_there(case, standing.desk)
+        response = standing.wait_for(_answer(case, standing.desk))
+        judge(case, response)
+        answered.add(response.status_code)
+
+    drawn(operation, every_answer_fits)()
 
 
 def _name_what_is_there(case: Case[Any], desk: Desk) -> None:

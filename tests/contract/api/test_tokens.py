@@ -34,6 +34,7 @@ NEEDED = {
     "listQueues": Scope.READ,
     "listEvents": Scope.READ,
     "verifyLandings": Scope.ADMIN,
+    "replayQueue": Scope.READ,
     "reportCommitStatus": Scope.STATUS,
     "createWebhook": Scope.ADMIN,
     "listWebhooks": Scope.ADMIN,
@@ -44,7 +45,7 @@ NEEDED = {
     "resendWebhookEvent": Scope.ADMIN,
 }
 ABOUT_NO_QUEUE = {"createQueue", "listQueues", *(endpoint for endpoint in NEEDED if "Webhook" in endpoint)}
-JUST_THE_QUEUE = {"createQueue", "deleteQueue", "updateQueue", "listPullRequests"}
+JUST_THE_QUEUE = {"createQueue", "deleteQueue", "updateQueue", "listPullRequests", "replayQueue"}
 OTHER = Repo("git.local", "acme", "other")
 
 

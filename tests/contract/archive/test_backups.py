@@ -17,7 +17,7 @@ from tests.contract.archive.holding import hold_everything
 from tests.contract.archive.places import SqlitePlace
 from tests.contract.store.given import QUEUE, an_entry, opened
 from tests.support.asynchronous import asynchronous
-from tests.support.server import Server
+from tests.support.quick_server import QuickServer
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    server = Server(tmp_path)
+def server(tmp_path: Path) -> Iterator[QuickServer]:
+    server = QuickServer(tmp_path)
     server.start()
     yield server
     server.stop()
@@ -154,7 +154,7 @@ async def test_a_backup_of_a_newer_version_is_not_put_back(settings: Settings, c
         put_back(settings, copy)
 
 
-def test_a_backup_is_made_beside_a_working_server_but_not_put_back(server: Server, settings: Settings, copy: Path):
+def test_a_backup_is_made_beside_a_working_server_but_not_put_back(server: QuickServer, settings: Settings, copy: Path):
     back_up(settings, copy)
     present = settings.database.stat().st_ino
     with pytest.raises(Refused, match=r"A server works in .*: stop it first"):
@@ -164,7 +164,7 @@ def test_a_backup_is_made_beside_a_working_server_but_not_put_back(server: Serve
 
 
 def test_a_server_does_not_start_while_a_backup_is_put_back(tmp_path: Path, settings: Settings):
-    server = Server(tmp_path)
+    server = QuickServer(tmp_path)
     with no_server_in(settings.data_dir), pytest.raises(AssertionError, match="Another server works"):
         server.start()
 

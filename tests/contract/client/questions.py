@@ -33,6 +33,7 @@ EVERY: dict[str, Request[Any]] = {
     "get_metrics": requests.get_metrics(REPO),
     "list_events": requests.list_events(QUEUE, after="3", take=2, wait_seconds=1),
     "verify_landings": requests.verify_landings(QUEUE, last=3),
+    "replay_queue": requests.replay_queue(QUEUE, since=NOON, concurrency=20, batch=True, mode="parallel"),
     "create_webhook": webhook_requests.create_webhook(
         "https://there.example",
         kind="slack",

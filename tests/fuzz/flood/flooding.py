@@ -1,6 +1,6 @@
 """Sends requests in rounds, some to each endpoint, and judges every answer; a bad one is told as small as it can be."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -8,7 +8,7 @@ import hypothesis
 from hypothesis import given
 from schemathesis import Case, GenerationMode
 
-from tests.contract.api.random_requests import SCHEMA
+from tests.contract.api.random_requests import operations
 from tests.fuzz.effort import drawing
 from tests.fuzz.flood.guises import GUISES, Sender
 from tests.fuzz.flood.target import Target
@@ -36,11 +36,6 @@ def flood(target: Target, requests: int, seed: int, tell: Callable[[Toll], objec
     target.check()
     assert toll.memory[-1] < toll.memory[0] + GROWTH, f"it grows: {toll.memory[0]:.0f} → {toll.memory[-1]:.0f} MiB"
     return toll
-
-
-def operations() -> Iterator[Any]:
-    for found in SCHEMA.get_all_operations():
-        yield found.ok()
 
 
 def send_some(target: Target, cases: Any, toll: Toll, seed: int) -> None:

@@ -12,8 +12,8 @@ from mergeyard.cli import token
 from tests.contract.api.desk import QUEUE
 from tests.fuzz.flood.known import PULLS, Known
 from tests.support.premises import new_token
+from tests.support.quick_server import QuickServer
 from tests.support.repositories import Origin
-from tests.support.server import Server
 from tests.support.surroundings import command
 
 RULES = 'version = 1\nrequired_statuses = ["unit"]\n'
@@ -25,7 +25,7 @@ NOBODY_LISTENS = "http://127.0.0.1:9/hook"
 
 class Target:
     def __init__(self, folder: Path, known: Known) -> None:
-        self.server = Server(folder, allow_private_webhooks=True)
+        self.server = QuickServer(folder, allow_private_webhooks=True)
         self.known = known
         self._origin = Origin.made(folder / "repos" / "acme" / "app.git")
         self._origin.commit("main", {".mergeyard.toml": RULES})

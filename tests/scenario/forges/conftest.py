@@ -20,7 +20,7 @@ Stories = Callable[..., AbstractAsyncContextManager[ForgeScenario]]
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents and item.path.name not in EVERY_DAY_AT_ALL and _is_elsewhere(item):
+        if _is_elsewhere(item) and HERE in item.path.parents and item.path.name not in EVERY_DAY_AT_ALL:
             item.add_marker(pytest.mark.long)
 
 

@@ -9,6 +9,7 @@ from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import LosesReply
 from tests.support.meanwhile import Meanwhile
+from tests.support.scenario import MINUTE
 
 every_method = pytest.mark.parametrize("method", [MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH])
 
@@ -126,6 +127,26 @@ async def test_a_push_to_the_head_in_the_last_moment_merges_nothing(story: Stori
         assert await scenario.state(1) == "cancelled: pr_pushed"
         assert "evil" not in scenario.origin.files("main")
         assert not scenario.place.is_merged(1)
+
+
+@pytest.mark.long
+@asynchronous
+async def test_one_that_was_forced_and_that_the_forge_calls_unmergeable_fails_and_blocks_nobody(github_story: Stories):
+    """Upon the squash of the one beneath it we can merge it, and the forge cannot."""
+    async with github_story(by_forge(MergeMethod.SQUASH)) as scenario:
+        scenario.open(1, files={"shared": "1\n"})
+        scenario.open(2, upon="feature1", files={"shared": "2\n"})
+        scenario.open(3)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        await scenario.submit(2, forced=True)
+        await scenario.submit(3)
+        await scenario.passes(3)
+        await scenario.passes(2)
+        await scenario.time_passes(2 * MINUTE)
+        assert await scenario.state(2) == "failed: merge_refused"
+        await scenario.passes(3)
+        assert await scenario.state(3) == "merged: merged_by_queue"
 
 
 @asynchronous

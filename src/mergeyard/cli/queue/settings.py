@@ -38,9 +38,9 @@ def _asked(name: str, kind: inspect.Type) -> tuple[Any, dict[str, Any], str]:
     """The type of an option, how it is taken, and what its help must say about that."""
     match kind:
         case inspect.BoolType():
-            return str, {"parser": _read_switch, "metavar": "on|off"}, ""
+            return str, {"parser": read_switch, "metavar": "on|off"}, ""
         case inspect.IntType(ge=least, le=most):
-            return int, {"parser": _reading_numbers(least or 0, most or 0), "metavar": f"{least}-{most}"}, ""
+            return int, {"parser": reading_numbers(least or 0, most or 0), "metavar": f"{least}-{most}"}, ""
         case inspect.EnumType(cls=words):
             spelled = ", ".join(word.value for word in words)
             return words, {"case_sensitive": False, "metavar": "WORD"}, f"One of {spelled}. "
@@ -52,7 +52,7 @@ def _asked(name: str, kind: inspect.Type) -> tuple[Any, dict[str, Any], str]:
             raise TypeError(f"no option can say {name}, which is {kind}")
 
 
-def _reading_numbers(least: int, most: int) -> Callable[[str], int]:
+def reading_numbers(least: int, most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not text.isdecimal() or not least <= int(text) <= most:
             raise typer.BadParameter(f"{text} is no whole number from {least} to {most}.")
@@ -61,7 +61,7 @@ def _reading_numbers(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-def _read_switch(text: str) -> bool:
+def read_switch(text: str) -> bool:
     match text.lower():
         case "on" | "true" | "yes":
             return True

@@ -15,13 +15,15 @@ from mergeyard.service.site import Site
 Merging = MergingByGit | MergingByForge
 
 LOOKS = 16
-"""With the waits between them about a minute, in which a forge shows what it merged: later, it was taken off."""
+"""With the waits between them about a minute, in which a forge shows what it merged: later, it was taken off. And what
+it calls unmergeable for so long, it will not merge."""
 
 
 async def merge_one_by_one(site: Site, task: Land, look: int) -> tuple[Event, ...]:
     """An intent is finished, never given up: what is merged already is found at its place."""
     forge = site.host.forge
-    merging = MergingByGit(site, task) if forge is None else MergingByForge(site, forge, task)
+    patient = look < LOOKS
+    merging = MergingByGit(site, task) if forge is None else MergingByForge(site, forge, task, patient=patient)
     outcome, steps = await _merge(site, merging, task, look)
     while isinstance(outcome, LandingMissed):  # by another replica's merge of the same, perhaps
         again, more = await _merge(site, merging, task, look)

@@ -8,6 +8,7 @@ import structlog
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.states import Mergeability
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.forge import Forge, Merge, Merged, MergeForbidden, MergeRefused, NotMerged
@@ -26,10 +27,11 @@ class Unseen(HostTrouble):
 
 
 class MergingByForge:
-    def __init__(self, site: Site, forge: Forge, task: Land) -> None:
+    def __init__(self, site: Site, forge: Forge, task: Land, *, patient: bool) -> None:
         self._site = site
         self._forge = forge
         self._task = task
+        self._patient = patient
 
     async def merged_already(self, tip: Sha | None) -> list[Step]:
         """In their order, as far as the forge calls them merged and the target holds what they became."""
@@ -62,13 +64,20 @@ class MergingByForge:
             case Merged():
                 return await self._step_or_stray(member, outcome.commit, onto)
             case NotMerged():
-                return None
+                return None if self._patient else await self._refused_at_last(member, outcome.words)
             case MergeRefused():
                 return MergingRefused(outcome.words)
             case MergeForbidden():
                 return MergingRefused(outcome.words, blames=False)
             case _:
                 assert_never(outcome)
+
+    async def _refused_at_last(self, member: Member, said: str) -> MergingRefused | None:
+        """What was forced is not sent back for the forge's opinion: it would be tried for ever, and all others wait."""
+        pull = await self._site.host.pull(self._site.repo, member.number)
+        if pull is None or pull.head != member.head or pull.mergeability is not Mergeability.NOT_MERGEABLE:
+            return None
+        return MergingRefused(said)
 
     def _wanted(self, member: Member) -> Merge:
         queue, run_id = self._site.keeper.queue, self._task.run or RunId("")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mergeyard.domain.ids import Sha
 from tests.support.forges.git_rooms import Moves, Visit
-from tests.support.forges.gitea.judging import holds, merged_tree
+from tests.support.forges.gitea.judging import holds
 from tests.support.forges.gitea.letters import Letters
 from tests.support.forges.gitea.nouns import Account, Pull, Repository
 from tests.support.forges.gitea.world import TOKEN_AS_USER, Refusal, World
@@ -99,7 +99,7 @@ def _is_the_same(pull: Pull, source: Repository, branch: str, base: str) -> bool
 def _merged(repository: Repository, pull: Pull, style: str, words: str) -> Sha:
     origin = repository.origin
     tip = origin.tip(pull.base)
-    tree = merged_tree(repository, tip, pull.head)
+    tree = origin.merged_tree(tip, pull.head)
     assert tree
     parents = ["-p", tip, *(["-p", pull.head] if style == "merge" else [])]
     author = {"GIT_AUTHOR_NAME": pull.author.login, "GIT_AUTHOR_EMAIL": f"{pull.author.login}@example.org"}

@@ -3,19 +3,10 @@
 import subprocess
 from fnmatch import fnmatchcase
 
-from mergeyard.domain.ids import Sha
 from tests.support.forges.gitea.nouns import Account, Pull, Repository, Review, Rule, Status
 from tests.support.forges.gitea.world import Refusal, World, rule_of
 
 PASSING = ("success", "skipped")
-
-
-def merged_tree(repository: Repository, base: str, head: Sha) -> Sha | None:
-    """None: they conflict."""
-    try:
-        return Sha(repository.origin.run("merge-tree", "--write-tree", base, head).decode().split()[0])
-    except subprocess.CalledProcessError:
-        return None
 
 
 def holds(repository: Repository, tip: str, commit: str) -> bool:
@@ -30,7 +21,7 @@ def is_mergeable(repository: Repository, pull: Pull) -> bool:
     if pull.checking or pull.draft:
         return False
     tip = repository.origin.ref(pull.base)
-    return pull.merged or (tip is not None and merged_tree(repository, tip, pull.head) is not None)
+    return pull.merged or (tip is not None and repository.origin.merged_tree(tip, pull.head) is not None)
 
 
 def latest_statuses(repository: Repository, sha: str) -> list[Status]:

@@ -81,10 +81,7 @@ def merge(repository: FakeRepository, change: Change, method: str, expected: str
 
 
 def merged_tree(repository: FakeRepository, change: Change) -> str | None:
-    base = repository.origin.tip(change.base)
-    command = ["git", "--git-dir", repository.origin.url, "merge-tree", "--write-tree", base, change.head]
-    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, env=ENVIRONMENT)
-    return answer.stdout.decode().split("\n")[0] if answer.returncode == 0 else None
+    return repository.origin.merged_tree(repository.origin.tip(change.base), change.head)
 
 
 def _land(repository: FakeRepository, change: Change, method: str, tree: str, message: str) -> Sha:

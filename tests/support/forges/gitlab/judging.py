@@ -1,7 +1,5 @@
 """Judges as GitLab does what a pipeline has come to, and what stands in the way of a merge."""
 
-import subprocess
-
 from mergeyard.domain.ids import Sha
 from tests.support.forges.gitlab.nouns import MergeRequest, Pipeline, Project, Reported
 from tests.support.repositories import Origin
@@ -50,18 +48,11 @@ def first_obstacle(project: Project, request: MergeRequest) -> str:
 
 def fits(project: Project, request: MergeRequest) -> bool:
     target = project.origin.ref(request.target_branch)
-    return bool(request.head and target) and merged_tree(project.origin, str(target), str(request.head)) is not None
+    return bool(request.head and target) and project.origin.merged_tree(str(target), str(request.head)) is not None
 
 
 def is_behind(project: Project, request: MergeRequest) -> bool:
     return not holds(project.origin, str(request.head), project.origin.tip(request.target_branch))
-
-
-def merged_tree(origin: Origin, onto: str, head: str) -> Sha | None:
-    try:
-        return Sha(origin.run("merge-tree", "--write-tree", onto, head).decode().strip())
-    except subprocess.CalledProcessError:
-        return None
 
 
 def holds(origin: Origin, commit: str, ancestor: str) -> bool:

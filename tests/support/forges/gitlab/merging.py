@@ -1,7 +1,6 @@
 """Merges a merge request in its real repository, by the method of its project."""
 
 from mergeyard.domain.ids import Sha
-from tests.support.forges.gitlab.judging import merged_tree
 from tests.support.forges.gitlab.nouns import MergeRequest, Project
 from tests.support.repositories import Origin
 
@@ -22,7 +21,7 @@ def merge(project: Project, request: MergeRequest, words: str, squash_words: str
 
 
 def tree_of(origin: Origin, onto: str, head: str) -> Sha:
-    tree = merged_tree(origin, onto, head)
+    tree = origin.merged_tree(onto, head)
     assert tree, "it was found to merge a moment ago"
     return tree
 

@@ -11,7 +11,7 @@ from signal import SIGKILL, SIGTERM
 
 import msgspec
 
-from tests.kills.nursery import Birth
+from tests.support.nursery import Birth
 from tests.support.patience import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -20,13 +20,16 @@ NUMBERS = count(1)
 
 
 class Forked:
-    def __init__(self, folder: Path, log: Path, surroundings: dict[str, str], arguments: tuple[str, ...]) -> None:
+    def __init__(
+        self, program: str, folder: Path, log: Path, surroundings: dict[str, str], arguments: tuple[str, ...]
+    ) -> None:
+        """A program is a module with a `main`."""
         self.returncode: int | None = None
         self._ended = folder / f"ended-{next(NUMBERS)}"
         birth = Birth(
             arguments=arguments, folder=str(folder), surroundings=surroundings, log=str(log), ended=str(self._ended)
         )
-        self.pid = born(birth)
+        self.pid = born(program, birth)
 
     def poll(self) -> int | None:
         if self.returncode is None and self._ended.exists():
@@ -50,8 +53,8 @@ class Forked:
         self.send_signal(SIGKILL)
 
 
-def born(birth: Birth) -> int:
-    asking, answering = nursery().stdin, nursery().stdout
+def born(program: str, birth: Birth) -> int:
+    asking, answering = nursery(program).stdin, nursery(program).stdout
     assert asking
     assert answering
     asking.write(msgspec.json.encode(birth) + b"\n")
@@ -60,7 +63,7 @@ def born(birth: Birth) -> int:
 
 
 @cache
-def nursery() -> subprocess.Popen[bytes]:
+def nursery(program: str) -> subprocess.Popen[bytes]:
     """Ends with this process, which it reads from, and by nothing else."""
-    command = [sys.executable, "-m", "tests.kills.nursery"]
+    command = [sys.executable, "-m", "tests.support.nursery", program]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)

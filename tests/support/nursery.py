@@ -1,20 +1,20 @@
 """Bears servers: a process that has imported all that a server needs, and forks one whenever it is asked.
 
-Starting Python and importing the service costs more than all that a server does in its short life here.
+    python -m tests.support.nursery mergeyard.__main__
+
+Starting Python and importing the service costs more than all that a server does in its short life in a test.
 """
 
 import os
 import select
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-
-from tests.kills import server
 
 COMMAND = "mergeyard.cli.server"
 """What would otherwise be loaded only when it is called."""
@@ -32,7 +32,8 @@ class Birth(Struct, frozen=True, kw_only=True):
 
 
 class Nursery:
-    def __init__(self) -> None:
+    def __init__(self, main: Callable[[], None]) -> None:
+        self._main = main
         self._wards: dict[int, tuple[int, Birth]] = {}
         """By the handle of the process."""
 
@@ -54,7 +55,7 @@ class Nursery:
             birth = msgspec.json.decode(line, type=Birth)
             process = os.fork()
             if not process:
-                live(birth)
+                live(birth, self._main)
             self._wards[os.pidfd_open(process)] = (process, birth)
             os.write(ANSWER, b"%d\n" % process)
         return bool(line)
@@ -68,7 +69,7 @@ class Nursery:
         draft.rename(birth.ended)
 
 
-def live(birth: Birth) -> None:
+def live(birth: Birth, main: Callable[[], None]) -> None:
     """As a process that was started on its own."""
     os.setsid()
     log, nothing = os.open(birth.log, os.O_WRONLY | os.O_APPEND), os.open(os.devnull, os.O_RDWR)
@@ -80,7 +81,7 @@ def live(birth: Birth) -> None:
     os.environ.update(birth.surroundings)
     sys.argv = ["mergeyard", *birth.arguments]
     try:
-        server.main()
+        main()
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else bool(end.code))
     os._exit(0)
@@ -88,4 +89,4 @@ def live(birth: Birth) -> None:
 
 if __name__ == "__main__":
     import_module(COMMAND)
-    Nursery().run()
+    Nursery(import_module(sys.argv[1]).main).run()

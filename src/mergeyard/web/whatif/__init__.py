@@ -1,0 +1,1 @@
+"""The what-if page: a queue's own past under other settings."""
