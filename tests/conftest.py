@@ -5,7 +5,7 @@ import sys
 import pytest
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
-"""With every request httpx looks for it, anew and in every folder, where it is not installed: let it be told at once."""
+"""With every request httpx looks for it, anew and in every folder, where it is not installed: it is told at once."""
 
 SLOW = (
     *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/surroundings/"),
