@@ -9,13 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock
+from typing import Any
 
 from mergeyard.ports.host import HostTrouble
 
 PATIENCE = 30
 """Seconds. Reading refs takes milliseconds; a git that needs longer hangs."""
 GRACE = 2
-THREADS = ThreadPoolExecutor(16, "plain-host")
+AT_ONCE = 16
+THREADS = ThreadPoolExecutor(AT_ONCE, "plain-host")
 
 SETTINGS = (
     "safe.directory=*",  # repositories often belong to another user than the service does
@@ -51,12 +53,19 @@ async def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
         raise GitFailed(f"git {arguments[0]} in {folder} did not end within {PATIENCE} seconds") from None
     finally:
         if not answer.done():
+            answer.add_done_callback(in_silence)
             call.end()
             await asyncio.wait({answer}, timeout=GRACE)
     if code:
         words = complaint.decode(errors="replace").strip() or f"exit code {code}"
         raise GitFailed(f"git {arguments[0]} in {folder}: {words}")
     return output
+
+
+def in_silence(answer: asyncio.Future[Any]) -> None:
+    """Nobody waits for it any more: that it did not begin, or was ended, is no news."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 class Call:
