@@ -30,6 +30,7 @@ class People:
             headers={"authorization": f"token {admin_token}"},
             timeout=SECONDS,
             trust_env=False,
+            verify=self.url.startswith("https"),
         )
         self._known: set[str] = set()
         self._tokens: dict[tuple[str, tuple[str, ...]], str] = {}

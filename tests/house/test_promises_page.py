@@ -26,9 +26,9 @@ def test_the_page_says_which_promises_real_servers_are_held_to():
 
 
 def test_worlds_and_planted_bugs_are_counted():
-    assert f"{test_worlds.WORLDS:,} worlds." in PAGE
+    assert f"{test_worlds.WORLDS:,} worlds, {test_worlds.EVERY_DAY:,} of them every day." in PAGE
     assert f"| {len(planted.BUGS)} wrong engines," in PAGE
-    assert f"{service_worlds.WORLDS:,} worlds. | `make test`; `make simulate" in PAGE
+    assert f"{service_worlds.WORLDS:,} worlds, {service_worlds.EVERY_DAY:,} of them every day." in PAGE
     assert f"And {len(service.BUGS)} wrong services:" in PAGE
 
 

@@ -3,16 +3,14 @@
 import pytest
 
 from tests.model.campaign import play, replay_command
+from tests.support.every_day import only_first
 
 WORLDS = 2000
 EVERY_DAY = 400
 PER_TEST = 40
-FIRST_OF_EACH = [
-    pytest.param(first, marks=pytest.mark.long if first >= EVERY_DAY else ()) for first in range(0, WORLDS, PER_TEST)
-]
 
 
-@pytest.mark.parametrize("first", FIRST_OF_EACH)
+@pytest.mark.parametrize("first", only_first(EVERY_DAY // PER_TEST, range(0, WORLDS, PER_TEST)))
 def test_every_law_holds_in_every_world(first: int):
     for seed in range(first, first + PER_TEST):
         broken = play(seed).broken

@@ -15,6 +15,7 @@ from mergeyard.domain.events import ChecksSeen, Event, LandingMissed, LandingSuc
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.runs import Step
+from mergeyard.domain.states import QueueState
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import GitTrouble, RefUpdate
 from mergeyard.service import restoring, watch
@@ -32,6 +33,7 @@ from tests.simulation.script import (
     ReportOnHead,
     RewindTarget,
     Script,
+    SetState,
     Submit,
     Trouble,
     Upload,
@@ -200,6 +202,11 @@ PUSHES = Script(
     has_forge=True,
     acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=260)),
 )
+PAUSED_THROUGH_ANOTHER = Script(
+    seed=11,
+    replicas=2,
+    acts=(Submit(at=9176, pr=5, forced=True), SetState(at=9413, state=QueueState.PAUSED)),
+)
 UPON_WHAT_WAS_TAKEN_OFF = Script(
     nature=Nature(upon=((2, 1),)),
     acts=(Submit(at=1000, pr=1), Upload(at=2000, pr=2), RewindTarget(at=80_000), Submit(at=90_000, pr=2)),
@@ -229,7 +236,7 @@ BUGS = (
     Planted("what was removed comes back", removed, "holds_removed_commit", _forgive_removals, UPON_WHAT_WAS_TAKEN_OFF),
     Planted("another's branch taken for what was made", building, "_steps_that_are_there", _believe_the_branch),
     Planted("answered before it is saved", Keeper, "_try_to_save", _answer_before_saving),
-    Planted("saved over what others saved", Keeper, "_decide_and_save", _save_over_others),
+    Planted("saved over what others saved", Keeper, "_decide_and_save", _save_over_others, PAUSED_THROUGH_ANOTHER),
     Planted("asleep after a restart", Keeper, "wake", _sleep_on),
     Planted("keys of requests ignored", Repeating, "answered", _forget_what_was_answered),
     Planted("everybody works", Duties, "covers", _work_for_everybody),

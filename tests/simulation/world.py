@@ -248,8 +248,11 @@ class World:
         return max(keepers, key=lambda known: known[:2])[2].queue if keepers else None
 
     def _is_wanted(self, number: PrNumber) -> bool:
-        landing = self.queue.landing if self.queue else None
-        return landing is not None and landing.intended and number in {member.number for member in landing.members}
+        """While nobody is there, whoever comes will finish what is intended."""
+        queue = self.queue
+        landing = None if queue is None else queue.landing
+        intended = landing.members if landing is not None and landing.intended else ()
+        return queue is None or number in {member.number for member in intended}
 
     def phase(self) -> str:
         """What the queue is about, the rarest first."""

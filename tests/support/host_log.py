@@ -33,9 +33,11 @@ esac
 """
 
 
+SERVER = "mergeyard serve"
+"""How it is called among processes: by its command line, or by its name when it was forked."""
 STRIKE = """
 process=$$
-while [ "$process" -gt 1 ] && ! tr '\\0' ' ' < /proc/$process/cmdline | grep -q 'mergeyard serve'; do
+while [ "$process" -gt 1 ] && ! cat /proc/$process/cmdline /proc/$process/comm | tr '\\0' ' ' | grep -q '{server}'; do
     process=$(sed -n 's/^PPid:.//p' /proc/$process/status)
 done
 if [ "$process" -gt 1 ]; then echo "$process" > {{folder}}/struck; kill -{signal} "$process"; fi
@@ -107,7 +109,7 @@ class HostLog:
 
     def ambush(self, signal: str, moment: Moment, fate: Fate, *, ref: str) -> None:
         """Whichever server's push next moves a ref that begins so gets a signal."""
-        self._set_trap(STRIKE.format(signal=signal, fate=fate), phase=moment, ref=ref, old="", new="")
+        self._set_trap(STRIKE.format(server=SERVER, signal=signal, fate=fate), phase=moment, ref=ref, old="", new="")
 
     def lift_ambush(self) -> int | None:
         """The process that walked into it, if one did."""

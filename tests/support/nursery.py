@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from tests.support.host_log import SERVER
+
 COMMAND = "mergeyard.cli.server"
 """What would otherwise be loaded only when it is called."""
 ANSWER = 1
@@ -76,6 +78,7 @@ def live(birth: Birth, main: Callable[[], None]) -> None:
     for place, what in ((0, nothing), (1, nothing), (2, log)):
         os.dup2(what, place)
     os.closerange(3, 256)
+    Path("/proc/self/comm").write_text(SERVER)
     os.chdir(birth.folder)
     os.environ.clear()
     os.environ.update(birth.surroundings)

@@ -22,9 +22,9 @@ from mergeyard.domain.ids import Sha
 
 ADA = "Ada <ada@example.org>"
 SOME_DAY = 1_700_000_000
-SHA = re.compile("[0-9a-f]{40}")
-NO_HOUSEKEEPING = "[receive]\n\tautogc = false\n"
-"""It would only find, after every push, that there is nothing to do."""
+SHA = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+FLEETING = "[core]\n\tfsync = none\n[receive]\n\tautogc = false\n"
+"""Nobody pulls the plug, and after no push is there anything to tidy up."""
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -64,7 +64,7 @@ class Origin:
         origin = cls(path)
         origin.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
         with (path / "config").open("a") as config:
-            config.write(NO_HOUSEKEEPING)
+            config.write(FLEETING)
         return origin
 
     @property
@@ -75,14 +75,14 @@ class Origin:
         self, place: str, files: Files, *, message: str = "A change", author: str = ADA, merging: str | None = None
     ) -> Sha:
         """One more commit on a branch, which is made when it is not there; `merging` is its second parent."""
-        gone_first = sorted(files.items(), key=lambda item: item[1] is not None)
-        changes = (change(path, content) for path, content in gone_first)
-        return self._write(place, self.ref(place), changes, message=message, author=author, merging=merging)
+        return self._write(place, self.ref(place), changes(files), message=message, author=author, merging=merging)
 
     def branch(self, name: str, *, upon: str, files: Files | None = None, message: str = "A change") -> Sha:
         """A branch (or ref) that starts at another place, with one commit if there are files."""
+        if files:
+            return self._write(name, self.tip(upon), changes(files), message=message)
         self.set(name, self.tip(upon))
-        return self.commit(name, files, message=message) if files else self.tip(name)
+        return self.tip(upon)
 
     def rename(self, place: str, old: str, new: str, *, message: str = "A rename") -> Sha:
         return self._write(place, self.tip(place), [b"R %b %b\n" % (quoted(old), quoted(new))], message=message)
@@ -118,15 +118,21 @@ class Origin:
         """Where a branch or ref is, if it is there; a commit is where it is."""
         if SHA.fullmatch(place):
             return Sha(place)
-        return self._loose_ref(place) or self.refs().get(full(place))
+        return self._loose_ref(place) or self._packed_ref(place)
 
     def _loose_ref(self, place: str) -> Sha | None:
-        """A ref that has a file of its own is read without git: a process takes many times as long."""
+        """One that has a file of its own. Both kinds are read without git: a process takes many times as long."""
         try:
             held = (self.path / full(place)).read_text().strip()
         except OSError:
             return None
         return Sha(held) if SHA.fullmatch(held) else None
+
+    def _packed_ref(self, place: str) -> Sha | None:
+        packed = self.path / "packed-refs"
+        lines = packed.read_text(errors="surrogateescape").split("\n") if packed.exists() else []
+        held = {ref: sha for sha, _, ref in (line.partition(" ") for line in lines)}
+        return Sha(held[full(place)]) if full(place) in held else None
 
     def tip(self, place: str) -> Sha:
         found = self.ref(place)
@@ -202,6 +208,11 @@ class Origin:
 
 def full(place: str) -> str:
     return place if place.startswith("refs/") else f"refs/heads/{place}"
+
+
+def changes(files: Files) -> Iterable[bytes]:
+    gone_first = sorted(files.items(), key=lambda item: item[1] is not None)
+    return (change(path, content) for path, content in gone_first)
 
 
 def change(path: str, content: Content) -> bytes:

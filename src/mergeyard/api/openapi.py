@@ -1,6 +1,7 @@
 """Draws the OpenAPI document from the table of endpoints and the structs of the wire."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any, cast
 
@@ -85,12 +86,13 @@ def _operation(endpoint: Endpoint) -> Schema:
 
 def _parameters(endpoint: Endpoint) -> list[Schema]:
     if endpoint.method == "GET":
-        members = _components([endpoint.request])[endpoint.request.__name__]["properties"]
-        return [
-            {"name": name, "in": "query", "required": False, "description": schema.pop("description"), "schema": schema}
-            for name, schema in members.items()
-        ]
+        members = _components((endpoint.request,))[endpoint.request.__name__]["properties"]
+        return [_query(name, **schema) for name, schema in members.items()]
     return [KEY_PARAMETER] if endpoint.writes else []
+
+
+def _query(name: str, description: str, **schema: Any) -> Schema:
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
 
 def _answer(endpoint: Endpoint) -> Schema:
@@ -136,10 +138,12 @@ def _schemas(endpoints: Iterable[Endpoint]) -> Schema:
     for endpoint in endpoints:
         kinds += [endpoint.request] if endpoint.method == "POST" else []
         kinds += [endpoint.answer] if endpoint.answer else []
-    return _components(kinds)
+    return _components(tuple(kinds))
 
 
-def _components(kinds: Sequence[Any]) -> Schema:
+@cache
+def _components(kinds: tuple[Any, ...]) -> Schema:
+    """To draw them takes longer than all the rest, and they stay as they are."""
     _, components = json.schema_components(kinds, ref_template=REF)
     for kind in kinds:
         if kind.__struct_config__.forbid_unknown_fields:

@@ -38,7 +38,7 @@ class Stage:
         """To the provider, and to the address that it leads back to."""
         left = await self.visitor.get(address)
         assert left.status == 303, left.text
-        async with httpx.AsyncClient() as browser:
+        async with httpx.AsyncClient(verify=False) as browser:
             back = urlsplit((await browser.get(left.location)).headers["location"])
         return f"{back.path}?{back.query}"
 

@@ -56,12 +56,12 @@ def test_of_several_the_last_that_came_into_it_is_taken_and_that_is_doubtful():
     assert found.doubtful == {2}
 
 
-def test_a_second_red_run_tells_with_which_of_them():
-    past = broke_with_one_of_two()
-    told = a_past(*past.arrivals, runs=[*past.runs, red(0, 2, since=1, until=20)])
-    found = blame(told)
-    assert found.rules.conflicts == {0: frozenset({2}), 2: frozenset({0})}
-    assert not found.doubtful
+def test_a_second_red_run_before_it_or_after_it_tells_with_which_of_them():
+    past, telling = broke_with_one_of_two(), red(0, 2, since=0, until=20)
+    for runs in ([telling, *past.runs], [*past.runs, telling]):
+        found = blame(a_past(*past.arrivals, runs=runs))
+        assert found.rules.conflicts == {0: frozenset({2}), 2: frozenset({0})}
+        assert not found.doubtful
 
 
 def test_red_and_green_upon_the_same_is_a_flake_and_nobody_is_bad():
