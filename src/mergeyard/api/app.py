@@ -55,7 +55,7 @@ class Application:
             await self._elsewhere(scope, receive, send)
             return
         above = head.read(scope["headers"], scope["query_string"])
-        body = Body(receive, above)
+        body = Body(receive, above, at_once.body_of(scope))
         try:
             reply = await _replied(methods, scope, above, body)
         except Disconnected:

@@ -1,6 +1,7 @@
-"""Answers in one write where nothing is in the way.
+"""Takes a body in one piece, and answers in one write, where nothing is in the way.
 
-Head and body apart, as ASGI has them, are two calls of the system, and wake the client twice.
+Piece by piece, as ASGI has them, a body is waited for that has come already; and head and body of an answer are two
+calls of the system, and wake the client twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +28,24 @@ def offer(cycle: RequestResponseCycle) -> None:
         cycle.on_response()
         return True
 
-    cycle.scope["extensions"] = {EXTENSION: {"answer": answer}}
+    def body() -> bytes | None:
+        return None if cycle.more_body or cycle.disconnected else bytes(cycle.body)
+
+    cycle.scope["extensions"] = {EXTENSION: {"answer": answer, "body": body}}
 
 
 def offered(scope: Mapping[str, Any]) -> AtOnce:
     """By the server below, or nothing that ever answers."""
-    return scope.get("extensions", {}).get(EXTENSION, {}).get("answer", _never)
+    return _extension(scope).get("answer", _never)
+
+
+def body_of(scope: Mapping[str, Any]) -> bytes | None:
+    """None: it has to be waited for."""
+    return _extension(scope).get("body", _nothing)()
+
+
+def _extension(scope: Mapping[str, Any]) -> Mapping[str, Any]:
+    return scope.get("extensions", {}).get(EXTENSION, {})
 
 
 def _is_free(cycle: RequestResponseCycle) -> bool:
@@ -44,6 +57,10 @@ def _is_free(cycle: RequestResponseCycle) -> bool:
         and not cycle.flow.write_paused
         and cycle.scope["method"] != "HEAD"
     )
+
+
+def _nothing() -> None:
+    """Nobody knows what has come."""
 
 
 def _never(_: Reply, __: str) -> bool:

@@ -27,13 +27,14 @@ class Disconnected(Exception):
 
 
 class Body:
-    def __init__(self, receive: Receive, head: Head) -> None:
+    def __init__(self, receive: Receive, head: Head, whole: bytes | None = None) -> None:
+        """`whole` is all of it, where all of it has come already."""
         self._receive = receive
         self._declared = head.values.get(b"content-length")
         self._chunked = b"transfer-encoding" in head.values
         self._waits = head.get(b"expect").lower() == b"100-continue"
-        self.content = bytearray()
-        self.finished = False
+        self.content = bytearray(whole or b"")
+        self.finished = whole is not None
 
     async def collect(self, at_most: int) -> None:
         """Receives until it is there or has more than `at_most`. More than the limit is refused."""
@@ -89,7 +90,8 @@ class Reception:
     async def understood(self, body: Body, understand: Callable[[bytes], T]) -> T:
         """What the whole body means. The large ones wait for a place before they take up memory."""
         deadline = asyncio.get_running_loop().time() + self._seconds
-        await self._in_time(deadline, body.collect(SMALL))
+        if not body.finished:
+            await self._in_time(deadline, body.collect(SMALL))
         if body.finished and len(body.content) <= SMALL:
             return understand(bytes(body.content))
         await self._in_time(deadline, self._large.acquire())

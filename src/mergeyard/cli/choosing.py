@@ -1,7 +1,10 @@
 """Finds out which queue is meant: the one that is named, or the only one that there is."""
 
+from msgspec.structs import replace
+
 from mergeyard.cli.exits import Ends, stop_with
 from mergeyard.cli.plainly import clean
+from mergeyard.cli.whom import Whom
 from mergeyard.client import Client, QueueName, RepoName
 
 MOST_CHOICES = 20
@@ -12,6 +15,16 @@ def named_repo(text: str) -> RepoName:
         return RepoName.parse(text)
     except ValueError:
         stop_with(f"{clean(text)} names no repository: write --repo host/owner/name.", Ends.WRONG_USE)
+
+
+def spelled_out(whom: Whom) -> Whom:
+    """With repository and branch, where both were named in one word."""
+    if whom.queue is None:
+        return whom
+    repo, _, branch = whom.queue.rpartition(":")
+    if not (repo and branch):
+        stop_with(f"{clean(whom.queue)} names no queue: write --queue host/owner/name:branch.", Ends.WRONG_USE)
+    return replace(whom, repo=repo, branch=branch)
 
 
 def chosen(client: Client, repo: str | None, branch: str | None) -> QueueName:

@@ -30,6 +30,8 @@ SECONDS_TO_FINISH = 10
 """For requests that are under way when the server is told to end."""
 GARBAGE_BEFORE_COLLECTION = 50_000
 """Queues are values without cycles: they die by themselves, and collecting often would only walk through them."""
+SECONDS_UNTIL_ANOTHER_THREAD = 0.0005
+"""A tenth of what Python grants: who understands a large upload aside else holds up every answer several times."""
 
 
 def serve(
@@ -89,14 +91,19 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
                 timeout_graceful_shutdown=SECONDS_TO_FINISH,
             ),
         )
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(GARBAGE_BEFORE_COLLECTION)
+        _tune_the_interpreter()
         log.info("listening", url=public_url)
         await server.serve(sockets=[listener])
     finally:
         await service.stop()
         log.info("stopped")
+
+
+def _tune_the_interpreter() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_BEFORE_COLLECTION)
+    sys.setswitchinterval(SECONDS_UNTIL_ANOTHER_THREAD)
 
 
 def _protocol() -> type[Protocol]:

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import msgspec
 import typer
 
-from mergeyard.cli.choosing import chosen, named_repo
+from mergeyard.cli.choosing import chosen, named_repo, spelled_out
 from mergeyard.cli.exits import Ends, stop_with
 from mergeyard.cli.plainly import clean, in_json
 from mergeyard.cli.whom import TOKEN, URL, Whom
@@ -27,7 +27,7 @@ class Session:
     """Asks nobody before it must: whoever only computes something needs no server."""
 
     def __init__(self, whom: Whom) -> None:
-        self.whom = whom
+        self.whom = spelled_out(whom)
 
     @cached_property
     def client(self) -> Client:

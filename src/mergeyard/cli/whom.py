@@ -39,6 +39,15 @@ Branch = Annotated[
         autocompletion=branches,
     ),
 ]
+Queue = Annotated[
+    str | None,
+    typer.Option(
+        "--queue",
+        metavar="HOST/OWNER/NAME:BRANCH",
+        help="Both in one word, as the addresses of the pages have it.",
+        rich_help_panel=PANEL,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs: what the API answered.")]
 
 
@@ -49,4 +58,5 @@ class Whom(Struct, frozen=True, kw_only=True):
     token_file: TokenFile = None
     repo: Repo = None
     branch: Branch = None
+    queue: Queue = None
     as_json: AsJson = False

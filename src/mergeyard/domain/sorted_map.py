@@ -70,15 +70,24 @@ class SortedMap(Struct, Generic[K, V], frozen=True):
         chunk_at, at = self._find(key)
         return sum(len(chunk.keys) for chunk in self.chunks[:chunk_at]) + at
 
+    def apart_from(self, other: "SortedMap[K, V]") -> dict[K, V]:
+        """All that lies in chunks which the other does not share: nowhere else can they differ."""
+        shared = set(map(id, other.chunks))
+        apart = dict[K, V]()
+        for chunk in self.chunks:
+            if id(chunk) not in shared:
+                apart.update(zip(chunk.keys, chunk.values, strict=True))
+        return apart
+
     def put(self, key: K, value: V) -> "SortedMap[K, V]":
-        if not self.chunks:
-            return SortedMap((Chunk((key,), (value,)),), (key,), 1)
         chunk_at, at = self._find(key)
-        if self._holds(key, chunk_at, at):
-            return self._with(chunk_at, _replaced(self.chunks[chunk_at], at, value), 0)
         if chunk_at == len(self.chunks):
-            chunk_at, at = chunk_at - 1, len(self.chunks[-1].keys)
-        return self._with(chunk_at, _inserted(self.chunks[chunk_at], at, key, value), 1)
+            return self._appended(key, value)
+        chunk = self.chunks[chunk_at]
+        if chunk.keys[at] != key:
+            return self._with(chunk_at, _inserted(chunk, at, key, value), 1)
+        replaced = Chunk(chunk.keys, (*chunk.values[:at], value, *chunk.values[at + 1 :]))
+        return SortedMap((*self.chunks[:chunk_at], replaced, *self.chunks[chunk_at + 1 :]), self.lasts, self.size)
 
     def drop(self, key: K) -> "SortedMap[K, V]":
         chunk_at, at = self._find(key)
@@ -103,14 +112,18 @@ class SortedMap(Struct, Generic[K, V], frozen=True):
     def _holds(self, key: K, chunk_at: int, at: int) -> bool:
         return chunk_at < len(self.chunks) and self.chunks[chunk_at].keys[at] == key
 
+    def _appended(self, key: K, value: V) -> "SortedMap[K, V]":
+        """Behind all others, as what is numbered comes: a full chunk stays as it is, and the next one begins."""
+        if not self.chunks or len(self.chunks[-1].keys) == FULL:
+            return SortedMap((*self.chunks, Chunk((key,), (value,))), (*self.lasts, key), self.size + 1)
+        last = self.chunks[-1]
+        longer = Chunk((*last.keys, key), (*last.values, value))
+        return SortedMap((*self.chunks[:-1], longer), (*self.lasts[:-1], key), self.size + 1)
+
     def _with(self, at: int, new: tuple[Chunk[K, V], ...], more: int) -> "SortedMap[K, V]":
         chunks = self.chunks[:at] + new + self.chunks[at + 1 :]
         lasts = self.lasts[:at] + tuple(chunk.keys[-1] for chunk in new) + self.lasts[at + 1 :]
         return SortedMap(chunks, lasts, self.size + more)
-
-
-def _replaced(chunk: Chunk[K, V], at: int, value: V) -> tuple[Chunk[K, V], ...]:
-    return (Chunk(chunk.keys, (*chunk.values[:at], value, *chunk.values[at + 1 :])),)
 
 
 def _inserted(chunk: Chunk[K, V], at: int, key: K, value: V) -> tuple[Chunk[K, V], ...]:

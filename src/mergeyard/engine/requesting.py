@@ -100,7 +100,7 @@ def _closed(pull: PullRequest) -> Refusal | None:
 
 
 def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
-    count = queue.counters.tickets + 1
+    count, mark = queue.counters.tickets + 1, clock.running_time(queue, now)
     submission = Submission(
         ticket=Ticket(count),
         pull=event.pull,
@@ -112,11 +112,12 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
         targets=event.targets,
         submitted_at=now,
         state_changed_at=now,
+        not_ready_mark=mark,
         seen=queue.counters.turns,
     )
     queue = replace(queue, counters=replace(queue.counters, tickets=count))
     queue = naming.enter(queue, submission, now, event.actor)
-    queue = places.to_not_ready(queue, submission.ticket, clock.running_time(queue, now))
+    queue = places.to_not_ready(queue, submission.ticket, mark)
     return readiness.admit(queue, submission.ticket, now)
 
 

@@ -26,6 +26,8 @@ from mergeyard.domain.targets import Targets
 from mergeyard.ports.writes import Fact, RunRow, SaveTurn, StayRow
 from mergeyard.service import long_targets
 
+Stays = Mapping[Ticket, Submission]
+
 encode = msgspec.json.Encoder().encode
 EMPTY: SortedMap[Any, Any] = SortedMap()
 
@@ -59,12 +61,18 @@ decode_targets = msgspec.json.Decoder(Targets).decode
 
 def changes(before: Queue, after: Queue, version: int, ended: Iterable[Submission], let_go: Iterable[Run]) -> SaveTurn:
     """What must be written so that `after` is stored where `before` was."""
-    stays = tuple(_changed_stays(before, after))
+    old = before.submissions.apart_from(after.submissions)
+    new = after.submissions.apart_from(before.submissions)
+    changed = {ticket: stay for ticket, stay in new.items() if old.get(ticket) is not stay}
+    gone = old.keys() - new.keys()
     return SaveTurn(
         queue=after.id,
         version=version,
-        facts=(*_changed_facts(before, after), *_changed_targets(before, after, stays)),
-        stays=(*(stay_row(stay, live=True) for stay in stays), *(stay_row(stay, live=False) for stay in ended)),
+        facts=(*_changed_facts(before, after), *_changed_targets(old, new, (*changed, *gone))),
+        stays=(
+            *(stay_row(stay, live=True) for stay in changed.values()),
+            *(stay_row(stay, live=False) for stay in ended),
+        ),
         runs=(*_changed_runs(before, after), *(run_row(run, live=False) for run in let_go)),
     )
 
@@ -98,8 +106,8 @@ def _changed_facts(before: Queue, after: Queue) -> Iterator[Fact]:
         if known.pop(place, None) is not part:
             yield Fact(*place, encode(part))
     yield Fact("queue", "", encode(stored_alone(after)))
-    if order_of(before) != order_of(after):
-        yield Fact("order", "", encode(order_of(after)))
+    if (order := order_of(after)) != order_of(before):
+        yield Fact("order", "", encode(order))
     for shelf, key in known:
         yield Fact(shelf, key, None)
 
@@ -147,30 +155,13 @@ def _changed_runs(before: Queue, after: Queue) -> Iterator[RunRow]:
             yield run_row(run, live=True)
 
 
-def _changed_stays(before: Queue, after: Queue) -> Iterator[Submission]:
-    """Chunks that both maps share hold nothing new."""
-    shared = {id(chunk) for chunk in before.submissions.chunks}
-    for chunk in after.submissions.chunks:
-        if id(chunk) not in shared:
-            for stay in chunk.values:
-                if before.submissions.get(stay.ticket) is not stay:
-                    yield stay
-
-
-def _changed_targets(before: Queue, after: Queue, stays: Iterable[Submission]) -> Iterator[Fact]:
+def _changed_targets(old: Stays, new: Stays, tickets: Iterable[Ticket]) -> Iterator[Fact]:
     """A list of targets may be long and seldom changes, so it is stored apart from the stay that it belongs to."""
-    for stay in stays:
-        known = before.submissions.get(stay.ticket)
-        if stay.targets is not (None if known is None else known.targets):
-            body = None if stay.targets is None else long_targets.encoded(stay.targets)
-            yield Fact("targets", str(stay.ticket), body)
-    for ticket in _gone(before, after):
-        if before.submissions[ticket].targets is not None:
-            yield Fact("targets", str(ticket), None)
+    for ticket in tickets:
+        before, after = _targets_of(old.get(ticket)), _targets_of(new.get(ticket))
+        if after is not before:
+            yield Fact("targets", str(ticket), None if after is None else long_targets.encoded(after))
 
 
-def _gone(before: Queue, after: Queue) -> Iterator[Ticket]:
-    kept = {id(chunk) for chunk in after.submissions.chunks}
-    for chunk in before.submissions.chunks:
-        if id(chunk) not in kept:
-            yield from (ticket for ticket in chunk.keys if ticket not in after.submissions)
+def _targets_of(stay: Submission | None) -> Targets | None:
+    return None if stay is None else stay.targets

@@ -21,6 +21,8 @@ QUEUE = ("--repo", "git.local/acme/app", "--branch", "main")
         (("queue", "update", "--batch", "maybe"), "neither on nor off"),
         (("queue", "create"), "--repo host/owner/name --branch main"),
         (("queue", "show", "--repo", "app"), "write --repo host/owner/name"),
+        (("queue", "show", "--queue", "git.local/acme/app"), "write --queue host/owner/name:branch"),
+        (("queue", "show", "--queue", "app:main"), "write --repo host/owner/name"),
         (("runs", "--since", "soon"), "write 30m, 12h"),
         (("statsu", "1"), "status"),
         (("queue", "show", "--url", "queue.example.com"), "write it as https://queue.example.com"),

@@ -123,6 +123,23 @@ def test_no_chunk_grows_beyond_the_full_size():
     assert max(len(chunk.keys) for chunk in MAP_OF_MANY.chunks) <= FULL
 
 
-def test_a_change_shares_all_other_chunks_with_the_map_before():
-    after = MAP_OF_MANY.put(1, "new")
+@pytest.mark.parametrize("after", [MAP_OF_MANY.put(0, "new"), MAP_OF_MANY.drop(0)])
+def test_a_change_shares_all_other_chunks_with_the_map_before(after: SortedMap[int, str]):
     assert all(mine is theirs for mine, theirs in zip(after.chunks[1:], MAP_OF_MANY.chunks[1:], strict=True))
+
+
+def test_what_comes_in_order_fills_every_chunk_but_the_last():
+    assert [len(chunk.keys) for chunk in MAP_OF_MANY.chunks] == [FULL, len(MANY) - FULL]
+
+
+@modestly
+@given(MANY_CHANGES)
+def test_two_maps_differ_only_where_they_share_no_chunk(changes: list[Change]):
+    after = changed(MAP_OF_MANY, changes)
+    apart = MAP_OF_MANY.apart_from(after), after.apart_from(MAP_OF_MANY)
+    assert dict(apart[0].items() - apart[1].items()) == dict(MANY.items() - model(MANY, changes).items())
+    assert dict(apart[1].items() - apart[0].items()) == dict(model(MANY, changes).items() - MANY.items())
+
+
+def test_what_two_maps_share_is_not_apart():
+    assert max(MAP_OF_MANY.put(0, "new").apart_from(MAP_OF_MANY)) == MAP_OF_MANY.lasts[0]
