@@ -5,6 +5,7 @@ from collections.abc import Callable
 from prometheus_client import generate_latest
 
 from mergeyard.adapters.clock import CalmClock, WallClock
+from mergeyard.adapters.foretelling import ForetellerApart
 from mergeyard.adapters.forges.access import Access, App
 from mergeyard.adapters.forges.gitea.host import GiteaHost
 from mergeyard.adapters.forges.github.host import GithubHost
@@ -121,6 +122,7 @@ def make_service(settings: Settings, public_url: str) -> Service:
         store=store,
         shared=store if isinstance(store, PostgresStore) else None,
         works=settings.role != "api",
+        foreteller=None if settings.role == "worker" else ForetellerApart(),
         clock=CalmClock(),
         wall=WallClock(),
         git=git,

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.config import Config, MergeMethod
+from mergeyard.domain.ids import PrNumber
+from mergeyard.ports.forge import PullNews
 from mergeyard.service.errors import Code, Refused
 from tests.support.asynchronous import asynchronous
-from tests.support.scenario import SECOND, a_scenario
+from tests.support.scenario import REPO, SECOND, a_scenario
 
 TWO_SECONDS = 2 * SECOND
 
@@ -22,6 +24,23 @@ async def test_a_push_takes_a_pull_request_out(tmp_path: Path):
         assert await scenario.state(1) == "cancelled: pr_pushed"
         assert scenario.picture == "main ← 2…"
         assert scenario.test_branches() == [scenario.branch_of(2)]
+
+
+@asynchronous
+async def test_news_of_one_that_is_on_its_way_into_the_queue_is_not_lost(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+
+        async def a_push_that_somebody_tells_of() -> None:
+            scenario.push(1, {"more": "m"})
+            scenario.service.news.look_into([PullNews(REPO, PrNumber(1))])
+            await scenario.rest()
+
+        scenario.store.meanwhile = a_push_that_somebody_tells_of
+        await scenario.submit(1)
+        assert await scenario.state(1) == "cancelled: pr_pushed"
 
 
 @asynchronous

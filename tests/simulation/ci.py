@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
@@ -55,11 +55,12 @@ class SimCi:
                     self._start(self._test(move.new))
         self._place = len(log)
 
-    def test_anew(self) -> None:
-        """All that is there, and this time faithfully."""
-        for ref, sha in sorted(self._hosting.origin.refs.items()):
-            if ref.startswith(TEST_BRANCHES):
-                self._start(self.report(sha, self.verdict(sha)))
+    def test_anew(self, awaited: Iterable[Sha]) -> None:
+        """All that is there, and what somebody waits for though its branch is gone; and this time faithfully."""
+        refs = sorted(self._hosting.origin.refs.items())
+        there = [sha for ref, sha in refs if ref.startswith(TEST_BRANCHES)]
+        for sha in dict.fromkeys((*there, *awaited)):
+            self._start(self.report(sha, self.verdict(sha)))
 
     def verdict(self, sha: Sha) -> StatusState:
         green = self._truth.green(self._hosting.origin.objects.files(sha))

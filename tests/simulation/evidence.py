@@ -2,11 +2,12 @@
 
 import re
 
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Conflict
-from tests.simulation.script import JumpClock
+from tests.simulation.script import Change, JumpClock
 from tests.simulation.world import World
-from tests.support.evidence import Evidence, Landing
+from tests.support.evidence import Evidence, Landing, Stay
 from tests.support.host_log import Move
 
 TRAILER = re.compile(r"^Mergeyard-(Pull-Request|Run): (.*)$", re.MULTILINE)
@@ -21,6 +22,8 @@ class SimEvidence(Evidence):
         self._objects = world.origin.objects
         self._tips_seen = world.tips_seen
         self._merged_late = world.hosting.merged_late
+        changes = [act for act in world.script.acts if isinstance(act, Change) and act.setting == "mergeMethod"]
+        self._methods = {world.script.config.merge_method, *(change.value for change in changes)}
 
     @property
     def tip(self) -> Sha:
@@ -37,6 +40,14 @@ class SimEvidence(Evidence):
         place = next(transaction.place for transaction in self.transactions if move in transaction.moves)
         seen = [tip for tip, at in self._tips_seen.items() if at <= place]
         return {commit for commit in super().removed_by(move) if any(self.holds(tip, commit) for tip in seen)}
+
+    def conflicts(self, stay: Stay, tip: Sha) -> bool:
+        """As git merges it upon this tip; where all are squashed or rebased, with the heads that it stands upon in the
+        history of that tip."""
+        head, landed = Sha(stay["prSha"]), [each for each in self.stays.values() if self._landed_beneath(each, tip)]
+        beneath = [Sha(each["prSha"]) for each in landed if self.holds(head, Sha(each["prSha"]))]
+        ground = tip if MergeMethod.MERGE_COMMIT in self._methods else self._with_parents(tip, beneath)
+        return not self._merged(ground, head)
 
     def is_about_a_late_merge(self, broken: str) -> bool:
         late = [landing for landing in self.landings if landing.new in self._merged_late]

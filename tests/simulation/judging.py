@@ -79,7 +79,7 @@ def _rightly(world: World, evidence: SimEvidence, stay: Stay) -> bool:
         case "nothing_to_merge":
             return any(_brings_nothing(world, stay, tip) for tip in _tips_since_submission(evidence, stay))
         case "merge_conflict":
-            return bool(brought & {f"pr{other}" for other in world.script.nature.sharing})
+            return any(evidence.conflicts(stay, tip) for tip in _tips_since_submission(evidence, stay))
         case "merge_refused":
             return (PrNumber(stay["prNumber"]), Sha(stay["prSha"])) in world.hosting.clashed
         case "contains_removed_commit":

@@ -43,6 +43,9 @@ class SimGit:
     async def check(self) -> None:
         """It is always new enough."""
 
+    async def tidy(self) -> None:
+        """There is room enough."""
+
     async def mirror(self, name: str, remote: Remote) -> "SimMirror":  # noqa: ARG002
         self._names.add(name)
         return self._mirror

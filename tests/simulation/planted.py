@@ -19,12 +19,13 @@ from mergeyard.domain.states import QueueState
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import GitTrouble, RefUpdate
 from mergeyard.service import restoring, watch
+from mergeyard.service.asked import Asked
 from mergeyard.service.duties import Duties
 from mergeyard.service.performing import building, landing, merging_by_forge, merging_by_git, removed
 from mergeyard.service.repeating import Repeating
 from mergeyard.service.site import Site
 from mergeyard.service.statuses import Board, Statuses, checks
-from mergeyard.service.turn import Asked, Keeper
+from mergeyard.service.turn import Keeper
 from tests.simulation.script import (
     Close,
     Kill,

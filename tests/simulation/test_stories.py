@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain import config as configs
-from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode
+from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode, Speculation
 from mergeyard.domain.states import QueueState
 from tests.simulation import script as scripts
 from tests.simulation.campaign import played
@@ -14,10 +14,13 @@ from tests.simulation.script import (
     Freeze,
     JumpClock,
     Kill,
+    MergeByHand,
     Nature,
     Push,
+    PushToTarget,
     RewindTarget,
     Script,
+    SetState,
     Submit,
     Trouble,
     Upload,
@@ -128,6 +131,56 @@ STORIES = {
         config=Config(mode=Mode.PARALLEL, merge_method=MergeMethod.SQUASH),
         nature=Nature(sharing=(1, 2, 3, 4), upon=((3, 2),)),
         acts=(Submit(at=9617, pr=2, priority=0, no_batch=True, forced=True), Submit(at=46012, pr=3)),
+    ),
+    "one that was pushed to before its submission was stored": Script(
+        seed=11,
+        has_forge=True,
+        nature=Nature(base_is_broken=True, repaired_by=9),
+        acts=(
+            Trouble(at=1000, of=Family.SLOWNESS, for_ms=60000, percent=30),
+            Submit(at=1100, pr=1, forced=True),
+            Push(at=10671, pr=1),
+        ),
+    ),
+    "one that was pushed to before another replica stored its submission": Script(
+        seed=1261,
+        replicas=2,
+        has_forge=True,
+        nature=Nature(base_is_broken=True),
+        acts=(
+            Submit(at=500, pr=5),
+            Trouble(at=916, of=Family.SLOWNESS, for_ms=30000, percent=15),
+            Submit(at=1100, pr=1),
+            Push(at=3319, pr=1),
+        ),
+    ),
+    "a target that is rewound in the very moment of a forge's merge": Script(
+        seed=27126,
+        config=Config(speculation=Speculation.BEST_FIRST, landing=LandingMethod.PROVIDER_MERGE),
+        has_forge=True,
+        nature=Nature(upon=((5, 4),), base_is_broken=True, repaired_by=1),
+        acts=(
+            Submit(at=10733, pr=4, no_batch=True),
+            Submit(at=11976, pr=5),
+            Submit(at=25427, pr=1, priority=10),
+            MergeByHand(at=38958, lag=200, pr=4),
+            RewindTarget(at=41971, during="landing", lag=500),
+        ),
+    ),
+    "a queue that is resumed before whoever paused it is answered": Script(
+        seed=6803,
+        config=Config(batch=True, batching_max_wait_time_minutes=1),
+        acts=(
+            Upload(at=7097, pr=1),
+            Trouble(at=7422, lag=300, of=Family.SLOWNESS, for_ms=2000, percent=5),
+            SetState(at=9805, during="landing", lag=300, state=QueueState.PAUSED),
+            Trouble(at=11929, of=Family.SLOWNESS, for_ms=30000, percent=5),
+            Trouble(at=14151, during="landing", lag=300, of=Family.SLOWNESS, for_ms=30000, percent=30),
+            PushToTarget(at=20828, lag=300),
+            Submit(at=44754, pr=1),
+            RewindTarget(at=47601, during="landing", lag=1000),
+            JumpClock(at=55402, during="landing", lag=100, by_ms=86_400_000, replica=1, for_ms=60000),
+        ),
     ),
     "a clock that leaps by an hour in the middle of a test": Script(
         config=Config(testing_timeout_minutes=1),

@@ -196,12 +196,17 @@ class World:
             replica.clock.wrong_by = 0
             self.loop.create_task(replica.start_again())
         for rounds in range(1, ROUNDS_OF_REST + 1):
-            self.ci.test_anew()
+            self.ci.test_anew(self._awaited_tips())
             self._help()
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
             if self.at_rest() and (rounds >= ROUNDS_TO_SEE or not self.unseen()):
                 return
         self.errors.append(f"it does not come to rest in a fair world: {self.unrest()}")
+
+    def _awaited_tips(self) -> list[Sha]:
+        """Of runs that are in progress."""
+        queue = self.queue
+        return [] if queue is None else [run.tip for run in queue.runs.values() if run.status is RunStatus.IN_PROGRESS]
 
     def _help(self) -> None:
         """Somebody resumes a queue that was paused, and says what nobody said."""
@@ -218,9 +223,10 @@ class World:
 
     def unrest(self) -> list[str]:
         """What is still under way."""
-        queue = self.queue
-        if queue is None:
+        keeper = self._keeper
+        if keeper is None:
             return ["nobody knows the queue"]
+        queue = keeper.queue
         branches = [ref for ref in self.origin.refs if ref.startswith(TEST_BRANCHES)]
         people = [str(task.get_coro()) for task in self._tasks]
         runs = [f"{run.id} {run.status}" for run in queue.runs.values() if run.active]
@@ -228,7 +234,9 @@ class World:
         unsaid = [f"nobody said what #{number} impacts" for number in _unsaid(queue)]
         state = [queue.state] if queue.state is not QueueState.RUNNING else []
         lost = ["the host is lost"] if queue.host_lost_at is not None else []
-        return [*branches, *people, *runs, *waiting, *unsaid, *map(str, work(queue)), *state, *lost]
+        stored = self.premises.records.queues[keeper.id].version
+        unheard = [f"of {stored} turns {keeper.version} are known"] if keeper.version != stored else []
+        return [*branches, *people, *runs, *waiting, *unsaid, *map(str, work(queue)), *state, *lost, *unheard]
 
     def unseen(self) -> list[Submission]:
         """Whom the queue still has as they were before somebody closed them or pushed to them."""
@@ -238,14 +246,18 @@ class World:
 
     @property
     def queue(self) -> Queue | None:
-        """As whoever works for it has it, else whoever knows most of it."""
+        return None if self._keeper is None else self._keeper.queue
+
+    @property
+    def _keeper(self) -> Keeper | None:
+        """Of whoever works for it, else of whoever knows most of it."""
         keepers = [
             (replica.service.duties.covers(keeper.key.repo), keeper.version, keeper)
             for replica in self.replicas
             for keeper in replica.service.yard
             if replica.process.alive
         ]
-        return max(keepers, key=lambda known: known[:2])[2].queue if keepers else None
+        return max(keepers, key=lambda known: known[:2])[2] if keepers else None
 
     def _is_wanted(self, number: PrNumber) -> bool:
         """While nobody is there, whoever comes will finish what is intended."""

@@ -236,6 +236,10 @@ class Evidence(ABC):
             return set()
         return self._beyond(move.old, move.new)
 
+    def was_brought_by_others(self, commit: Sha) -> bool:
+        moves = [move for each in self.transactions if not each.by_service and (move := each.of(self.target))]
+        return any(move.old and move.new and commit in self._beyond(move.new, move.old) for move in moves)
+
     def brought_by(self, landing: Landing) -> set[Sha]:
         return self._beyond(landing.new, landing.old)
 
@@ -275,6 +279,10 @@ class Evidence(ABC):
 
     def answers_to(self, path: str) -> list[Answer]:
         return [answer for answer in self._api.answers if answer.path == path]
+
+    def preceded(self, one: Answer, other: Answer) -> bool:
+        """Whether it was answered before the other was asked for; else either may have been carried out first."""
+        return any(answer is one for answer in self._api.answers[: other.asked_after])
 
     def lanes_of(self, stay: Stay) -> frozenset[str]:
         """As they were last said to be; none where nobody was asked."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from mergeyard.domain.ids import Sha
 from tests.support.api import Answer
 from tests.support.evidence import ENDED, Evidence, Landing, Stay
-from tests.support.host_log import TEST_BRANCHES
+from tests.support.host_log import TEST_BRANCHES, Transaction
 from tests.support.order import overtakings
 
 LANDED = frozenset({"merged_by_queue", "merged_directly", "tree_mismatch"})
@@ -65,8 +65,15 @@ def s3_nothing_is_undone_and_what_was_removed_stays_away(evidence: Evidence) -> 
         move = transaction.of(evidence.target)
         removed = evidence.removed_by(move) if move and not transaction.by_service else set[Sha]()
         for landing in evidence.landings if removed else ():
-            if landing.place > transaction.place and removed & evidence.brought_by(landing):
+            brought_back = landing.place > transaction.place and removed & evidence.brought_by(landing)
+            if brought_back and not _merged_in_that_moment(evidence, landing, transaction):
                 yield f"{landing} brought back what was taken off the target"
+
+
+def _merged_in_that_moment(evidence: Evidence, landing: Landing, removal: Transaction) -> bool:
+    """A forge merges upon whatever its target is by then: the queue can only say so, and pause."""
+    in_between = any(removal.place < other.place < landing.place for other in evidence.landings)
+    return landing.by_forge and evidence.is_told_as_mismatch(landing) and not in_between
 
 
 def s4_nothing_lands_twice(evidence: Evidence) -> Iterator[str]:
@@ -78,11 +85,13 @@ def s5_merged_means_landed_and_the_end_is_final(evidence: Evidence) -> Iterator[
     landed = {stay["id"] for landing in evidence.landings for stay in evidence.stays_in(landing)}
     for stay in evidence.stays.values():
         name, by_us = evidence.name(stay["id"]), stay["state"] == "merged" and stay["reason"]["code"] in LANDED
+        yield from _went_its_way_once(stay)
+        if by_us and _was_merged_by_hand(evidence, stay):
+            continue
         if by_us != (stay["id"] in landed):
             yield f"{name} is {stay['state']} and {'has' if stay['id'] in landed else 'has not'} landed"
         if by_us and not evidence.was_on_target(Sha(stay["mergedSha"])):
             yield f"{name} is said to be {stay['mergedSha']}, which never was on the target"
-        yield from _went_its_way_once(stay)
     ends = dict[str, tuple[int, str]]()
     for place, asked_after, told in evidence.told_stays():
         end, state = ends.get(told["id"], (place, told["state"]))
@@ -90,6 +99,11 @@ def s5_merged_means_landed_and_the_end_is_final(evidence: Evidence) -> Iterator[
             yield f"{evidence.name(told['id'])} was {state} and then {told['state']}"
         if told["state"] in ENDED:
             ends.setdefault(told["id"], (place, told["state"]))
+
+
+def _was_merged_by_hand(evidence: Evidence, stay: Stay) -> bool:
+    """A head that merges directly, as it is, looks the same on the target whoever brought it there."""
+    return stay["mergedSha"] == stay["prSha"] and evidence.was_brought_by_others(Sha(stay["prSha"]))
 
 
 def _went_its_way_once(stay: Stay) -> Iterator[str]:
@@ -113,12 +127,18 @@ def s7_cancelled_never_lands_and_paused_lands_nothing(evidence: Evidence) -> Ite
     for answer in evidence.answers_to("cancelPullRequest"):
         if landed.get(answer.told["id"], -1) >= _end_of_landings(answer):
             yield f"{evidence.name(answer.told['id'])} was cancelled and landed"
-    requests = [answer for answer in evidence.answers_to("updateQueue") if "state" in answer.body]
-    ends = [*(answer.asked_at for answer in requests[1:]), float("inf")]
-    for answer, end in zip(requests, ends[: len(requests)], strict=True):
+    orders = [answer for answer in evidence.answers_to("updateQueue") if "state" in answer.body]
+    for pause in (order for order in orders if order.body["state"] == "PAUSED"):
+        end = _end_of_pause(evidence, pause, orders)
         for landing in evidence.landings:
-            if answer.body["state"] == "PAUSED" and answer.answered_at <= landing.place < end:
+            if pause.answered_at <= landing.place < end:
                 yield f"{landing} landed while the queue was paused"
+
+
+def _end_of_pause(evidence: Evidence, pause: Answer, orders: list[Answer]) -> float:
+    """Whoever pauses is answered when nothing is being pushed any more: somebody else may have resumed it by then."""
+    others = (order for order in orders if order.body["state"] != "PAUSED")
+    return min((other.asked_at for other in others if not evidence.preceded(other, pause)), default=float("inf"))
 
 
 def _end_of_landings(answer: Answer) -> int:

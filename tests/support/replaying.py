@@ -17,7 +17,7 @@ from mergeyard.engine.decide import decide
 from mergeyard.ports.store import Store
 from mergeyard.ports.writes import SaveTurn
 from mergeyard.service import shelving
-from mergeyard.sim.racing.driver import Driver
+from mergeyard.sim.racing.driver import begin
 from mergeyard.sim.racing.policies.mergeyard import Mergeyard
 from mergeyard.sim.racing.race import race
 from mergeyard.sim.racing.trace import Trace
@@ -64,7 +64,7 @@ def recorded(trace: Trace, config: Config) -> Recording:
     """What a queue with just these settings made of the day."""
     recorder = Recorder()
     policy = Mergeyard(config, trace.workload.workers)
-    policy.driver = Driver(config, recorder)
+    policy.driver = begin(config, recorder)
     race(trace, policy)
     runs = (*recorder.runs, *policy.driver.queue.runs.values())
     ended = tuple(run for run in runs if run.started_at is not None and run.decided_at is not None)

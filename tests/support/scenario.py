@@ -32,6 +32,7 @@ from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.targets import Targets
 from mergeyard.engine.picture import picture
+from mergeyard.ports.foretelling import Foreteller
 from mergeyard.ports.host import ChecksFrom, Host
 from mergeyard.service.naming_branches import branch_ref, test_branch
 from mergeyard.service.service import Service
@@ -64,6 +65,7 @@ class Stage(Struct, frozen=True):
     look_every: int = SECOND
     """A story about hours looks at the repository less often than the service does."""
     grants: Grants = NOTHING_GRANTED
+    foreteller: Foreteller | None = None
 
 
 class Scenario:
@@ -107,6 +109,7 @@ class Scenario:
             public_url="http://yard.example",
             look_every=self.stage.look_every,
             grants=self.stage.grants,
+            foreteller=self.stage.foreteller,
         )
 
     # What people do at the host.

@@ -1,6 +1,9 @@
-"""A real store whose disk is full now and then."""
+"""A real store whose disk is full now and then, or slow, so that something can happen meanwhile."""
+
+from collections.abc import Awaitable, Callable
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
+from mergeyard.domain.ids import PrNumber, QueueId, Sha
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.ports.writes import Write
 
@@ -8,9 +11,17 @@ from mergeyard.ports.writes import Write
 class TroubledStore(SqliteStore):
     failures = 0
     """How many of the next commits fail."""
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+    """What happens while targets are read for the next time."""
 
     async def commit(self, *writes: Write) -> None:
         if self.failures:
             self.failures -= 1
             raise StoreTrouble("the disk is full")
         await super().commit(*writes)
+
+    async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
+        if self.meanwhile is not None:
+            happen, self.meanwhile = self.meanwhile, None
+            await happen()
+        return await super().targets(queue, number, head)

@@ -1,10 +1,11 @@
-"""Remembers answers about a queue for as long as it stays the same: many ask, and little changes in between."""
+"""Remembers answers about a queue for as long as it and its forecast stay the same: many ask, and little changes."""
 
 from weakref import WeakKeyDictionary
 
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
+from mergeyard.ports.foretelling import Forecast
 from mergeyard.service.turn import Keeper
 
 SECOND = 1000
@@ -16,7 +17,7 @@ Answers = dict[PrNumber, bytes]
 
 class Remembered:
     def __init__(self) -> None:
-        self._known = WeakKeyDictionary[Keeper, tuple[Queue, int, Answers]]()
+        self._known = WeakKeyDictionary[Keeper, tuple[Queue, Forecast, int, Answers]]()
 
     def answers(self, keeper: Keeper, now: Instant) -> Answers:
         """Those that are true now; what is put in is true for as long as the rest."""
@@ -24,10 +25,11 @@ class Remembered:
         if (
             known is not None
             and known[0] is keeper.queue
-            and known[1] == now // SECOND
-            and len(known[2]) < MOST_ANSWERS
+            and known[1] is keeper.forecast
+            and known[2] == now // SECOND
+            and len(known[3]) < MOST_ANSWERS
         ):
-            return known[2]
+            return known[3]
         answers = Answers()
-        self._known[keeper] = (keeper.queue, now // SECOND, answers)
+        self._known[keeper] = (keeper.queue, keeper.forecast, now // SECOND, answers)
         return answers

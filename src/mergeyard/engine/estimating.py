@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
+from mergeyard.domain.expected import Expected
 from mergeyard.domain.ids import BatchId, Ticket
 from mergeyard.domain.instants import Instant, later
 from mergeyard.domain.line import Batch, Bisection
@@ -19,13 +20,6 @@ REMEMBERED = 32
 """Runs: enough to know the usual from the slow, few enough to follow when CI gets faster."""
 OVERDUE = 0.1
 """A run that takes longer than expected is expected to go on for this share of what it took already."""
-
-
-class Expected(Struct, frozen=True):
-    middle: Instant
-    """As likely earlier as later."""
-    late: Instant
-    """In nine cases of ten it is earlier."""
 
 
 class Timetable(Struct, frozen=True):

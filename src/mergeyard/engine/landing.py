@@ -1,5 +1,7 @@
 """Records what became of a landing: the host's answer, never a guess."""
 
+from itertools import takewhile
+
 from msgspec.structs import replace
 
 from mergeyard.domain.events import (
@@ -11,7 +13,7 @@ from mergeyard.domain.events import (
     LandingRefused,
     LandingSucceeded,
 )
-from mergeyard.domain.ids import BatchId, Ticket
+from mergeyard.domain.ids import BatchId, Sha, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.landing import Landed, Landing, Phase
 from mergeyard.domain.queue import Queue
@@ -103,8 +105,12 @@ def _never_directly(queue: Queue, ticket: Ticket) -> Queue:
 
 
 def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant) -> Queue:
-    as_tested = all(step.tree == tested.tree for step, tested in zip(steps, landing.steps, strict=False))
-    queue = _extend_history(queue, landing, steps, as_tested=as_tested)
+    standing = _standing(queue.target.tip, steps)
+    same_trees = all(step.tree == tested.tree for step, tested in zip(steps, landing.steps, strict=False))
+    as_tested = same_trees and standing == steps
+    queue = _extend_history(queue, landing, standing, as_tested=as_tested)
+    if standing != steps:
+        queue = looking.ask_for_target(queue)
     queue = _out_of_the_line(queue, frozenset(landing.tickets[: len(steps)]))
     for ticket, step in zip(landing.tickets, steps, strict=False):
         stay = queue.submissions[ticket]
@@ -124,6 +130,14 @@ def _merge_reason(landing: Landing, as_tested: bool) -> Reason:
     return Reason.MERGED_BY_QUEUE if as_tested else Reason.TREE_MISMATCH
 
 
+def _standing(tip: Sha | None, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Those that stand each upon the one before. Where one does not, somebody took off what lay there in the moment of
+    the merge: what that was is told by a look from the last tip that had it."""
+    beneath = (tip, *(step.commit for step in steps))
+    pairs = takewhile(lambda pair: pair[0] == pair[1].parent, zip(beneath, steps, strict=False))
+    return tuple(step for _, step in pairs)
+
+
 def _extend_history(queue: Queue, landing: Landing, steps: tuple[Step, ...], *, as_tested: bool) -> Queue:
     """Where something else came of it than was tested, somebody else's commit may lie beneath: nothing tested upon what
     was there before speaks for what is there now."""
@@ -131,10 +145,11 @@ def _extend_history(queue: Queue, landing: Landing, steps: tuple[Step, ...], *, 
         Landed(step.commit, step.tree, member.ticket, _lane_targets(queue, member.ticket))
         for member, step in zip(landing.members, steps, strict=False)
     )
+    history = (*queue.target.history, *landed)
     target = replace(
         queue.target,
-        tip=steps[-1].commit,
-        history=(*queue.target.history, *landed) if as_tested else landed[-1:],
+        tip=history[-1].commit,
+        history=history if as_tested else history[-1:],
         seen=queue.counters.turns,
     )
     return replace(queue, target=target)

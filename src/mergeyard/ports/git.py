@@ -158,3 +158,7 @@ class Git(Protocol):
     async def mirror(self, name: str, remote: Remote) -> Mirror:
         """The mirror of this remote under this name (`host/owner/name`); made when it is not there."""
         ...
+
+    async def tidy(self) -> None:
+        """Lets the mirrors that are in use take less room. Nothing is lost by it."""
+        ...

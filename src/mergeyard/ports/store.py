@@ -160,6 +160,10 @@ class Store(Protocol):
 
     async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None: ...
 
+    async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
+        """Without reading them, for they may be long."""
+        ...
+
     async def any_targets(self, repo: Repo) -> bool: ...
 
     async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:

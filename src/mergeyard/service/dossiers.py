@@ -82,12 +82,14 @@ class Dossiers:
         """About the stay with this ticket, else about its latest."""
         keeper, now = await self._yard.keeper(key), self._yard.clock.now()
         bodies = await self._yard.store.stays_of(keeper.id, number)
-        stays = [await self._submissions.stay_from(keeper, body) for body in bodies[:MOST_STAYS]]
+        stored = map(shelving.decode_stay, bodies[:MOST_STAYS])
+        stays = [keeper.queue.submissions.get(stay.ticket) or stay for stay in stored]
         if not stays:
             words = f"Pull request {number} was never submitted to the queue for {key}: submit it first."
             raise Refused(Code.PR_NOT_SUBMITTED, words)
-        stay = next((stay for stay in stays if stay.ticket == ticket), stays[0])
-        seen = view(keeper.queue, stay, now)
+        meant = next((stay for stay in stays if stay.ticket == ticket), stays[0])
+        stay = await self._submissions.with_targets(keeper, meant)
+        seen = view(keeper.queue, stay, now, keeper.forecast)
         timeline = await self._listing.timeline(key, stay.ticket)
         runs = _runs_of(seen, timeline)
         return Dossier(

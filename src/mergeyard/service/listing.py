@@ -26,11 +26,10 @@ class Listing:
         keeper, now = await self._yard.keeper(key), self._yard.clock.now()
         one_more = msgspec.structs.replace(page, take=page.take + 1)
         bodies = await self._yard.store.stays(keeper.id, one_more)
-        stays = [await self._submissions.stay_from(keeper, body) for body in bodies]
-        viewpoint = Viewpoint(keeper.queue, now)
-        views = list(map(viewpoint.of, stays))
-        more = len(stays) > page.take
-        return views[: page.take], stays[page.take - 1].ticket if more else None
+        viewpoint = Viewpoint(keeper.queue, now, keeper.forecast)
+        views = [await self._submissions.seen_from(keeper, viewpoint, body) for body in bodies]
+        more = len(views) > page.take
+        return views[: page.take], views[page.take - 1].stay.ticket if more else None
 
     async def several(self, key: QueueKey, numbers: Iterable[PrNumber]) -> tuple[list[PullView], list[PrNumber]]:
         found, missing = list[PullView](), list[PrNumber]()

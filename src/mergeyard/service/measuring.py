@@ -21,6 +21,14 @@ OUTRUN = Counter(
 DUTIES = Gauge("mergeyard_duties", "Repositories that this replica works for.", registry=REGISTRY)
 DUTIES_TAKEN = Counter("mergeyard_duties_taken", "Repositories that it began to work for.", registry=REGISTRY)
 DUTIES_LOST = Counter("mergeyard_duties_lost", "Repositories that it works for no more.", registry=REGISTRY)
+ESTIMATES = Counter(
+    "mergeyard_estimates", "Pull requests that merged after a time was foretold for them.", registry=REGISTRY
+)
+ESTIMATES_HELD = Counter(
+    "mergeyard_estimates_held", "Those of them that merged by that time.", ["estimate"], registry=REGISTRY
+)
+for estimate in ("p50", "p90"):
+    ESTIMATES_HELD.labels(estimate)
 TASKS = Counter("mergeyard_tasks", "Tasks that were performed outside.", ["task", "outcome"], registry=REGISTRY)
 TASK_SECONDS = Histogram(
     "mergeyard_task_seconds",

@@ -67,7 +67,7 @@ class NewsRoom:
     async def _touch_pull(self, repo: Repo, number: PrNumber) -> None:
         keepers = await self._yard.of_repo_now(repo)
         for keeper in keepers:
-            if keeper.queue.submission_of(number) is not None:
+            if keeper.is_concerned(number):
                 await _tell(keeper, PullTouched(number=number))
         if keepers:
             self._desk.attend(repo, number)

@@ -113,7 +113,7 @@ class Queues:
 
     async def show(self, key: QueueKey) -> QueueView:
         keeper = await self._yard.keeper(key)
-        return view_queue(key, keeper.queue, self._yard.clock.now())
+        return view_queue(key, keeper.queue, self._yard.clock.now(), keeper.forecast)
 
     async def seen_by(self, token: Token) -> list[QueueView]:
         return [QueueView(key=keeper.key, queue=keeper.queue) for keeper in await self._yard.seen_by(token)]

@@ -24,7 +24,7 @@ NOTHING = Queue(id=QueueId(""), target=TargetBranch(name=""))
 
 
 def restore(loaded: LoadedQueue) -> Queue:
-    return catch_up(
+    return _understood(
         NOTHING,
         Changes(
             version=loaded.version,
@@ -36,7 +36,16 @@ def restore(loaded: LoadedQueue) -> Queue:
 
 
 def catch_up(queue: Queue, changes: Changes) -> Queue:
-    """At the cost of what changed. Who is to be looked at is not stored: whoever knows of somebody keeps that."""
+    """At the cost of what changed. Who is to be looked at is not stored: whoever knows of somebody keeps that, and
+    looks at everybody who came through another, since news of one who was not here yet reached nobody."""
+    caught = _understood(queue, changes)
+    for ticket in map(Ticket, range(queue.counters.tickets + 1, caught.counters.tickets + 1)):
+        if ticket in caught.submissions:
+            caught = replace(caught, looks=caught.looks.put(ticket, caught.counters.turns))
+    return caught
+
+
+def _understood(queue: Queue, changes: Changes) -> Queue:
     try:
         return _caught_up(queue, changes)
     except (MsgspecError, LookupError) as error:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from mergeyard.domain.instants import HOUR
+from mergeyard.domain.instants import HOUR, MINUTE
 from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
 from mergeyard.ports.clock import Clock
+from mergeyard.ports.foretelling import Foreteller
 from mergeyard.ports.git import Git
 from mergeyard.ports.host import Host
 from mergeyard.ports.runner import Runner
@@ -20,6 +21,9 @@ from mergeyard.service.dossiers import Dossiers
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.figures import Counting
+from mergeyard.service.foretelling import foretelling
+from mergeyard.service.foretelling.calibration import Calibration
+from mergeyard.service.foretelling.foretelling import Foretelling
 from mergeyard.service.forge_checks import ForgeChecks
 from mergeyard.service.hearing import Hearing
 from mergeyard.service.listing import Listing
@@ -55,6 +59,7 @@ from mergeyard.service.yard import Yard
 
 REFRESH_EVERY_LOOKS = 5
 """Webhooks change seldom; whoever changes them through this process need not wait."""
+TIDY_EVERY = 10 * MINUTE
 
 
 class Service:
@@ -72,6 +77,7 @@ class Service:
         public_url: str,
         grants: Grants = NOTHING_GRANTED,
         shared: SharedStore | None = None,
+        foreteller: Foreteller | None = None,
         works: bool = True,
         look_every: int = watch.INTERVAL,
     ) -> None:
@@ -112,6 +118,8 @@ class Service:
         self.sweeper = Sweeper(self.yard, self.sites, self.duties)
         self.verifier = Verifier(self.yard, self.sites)
         self.replays = Replays(self.yard)
+        self.calibration = Calibration(store)
+        self._foretelling = None if foreteller is None else Foretelling(self.yard, foreteller, self.calibration)
         self.rounds = Rounds(self.yard, self.verifier, self.duties)
         self.tellers = Tellers(store, clock, self.background, self.duties)
         self.office = Office(store, self.wall, sender, seals, public_url)
@@ -152,6 +160,9 @@ class Service:
         if self._works and self._knows_a_forge:
             await self.tellers.begin(self.commenting)
             self.background.go_on("reading checks", self.forge_checks.look_around, forge_checks.INTERVAL)
+        if self._foretelling is not None:
+            self.yard.listeners.append(self._foretelling.follow)
+            self.background.go_on("foretelling", self._foretelling.look_around, foretelling.INTERVAL)
         if self._shared is None:
             await self._take_up_everything()
         else:
@@ -164,6 +175,7 @@ class Service:
             self.background.go_on("verifying", self.rounds.look_around, rounds.INTERVAL)
             self.background.go_on("checking", self.checking.pass_a_result_on, 0)
             self.background.go_on("forgetting", self.repeating.forget_old_answers, HOUR)
+            self.background.go_on("tidying", self.git.tidy, TIDY_EVERY)
             self.background.go_on("signing out", self.sessions.forget_ended, FORGET_EVERY)
 
     async def ready(self) -> None:
@@ -179,6 +191,8 @@ class Service:
     async def stop(self) -> None:
         """What is under way is dropped where it stands: the facts say what is left to do."""
         await self.background.close()
+        if self._foretelling is not None:
+            await self._foretelling.close()
         self._alarms.stop()
         await self.yard.close()
         if self._replica is not None:

@@ -28,7 +28,7 @@ from mergeyard.service.repeating import Repeat
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
 from mergeyard.service.turn import Keeper, Rejected
-from mergeyard.service.views import PullView, view
+from mergeyard.service.views import PullView, Viewpoint, view
 from mergeyard.service.yard import Yard
 
 Present = Callable[[PullView], bytes]
@@ -70,6 +70,13 @@ class Submissions:
 
     async def submit(self, errand: Errand, wish: Wish) -> bytes:
         keeper = await self._yard.keeper(errand.key)
+        with keeper.arrivals.of(errand.number) as arrival:
+            answer = await self._submit(keeper, errand, wish)
+        if arrival.touched:
+            await keeper.tell(PullTouched(number=errand.number))
+        return answer
+
+    async def _submit(self, keeper: Keeper, errand: Errand, wish: Wish) -> bytes:
         as_of = keeper.queue.counters.turns
         pull, complete = await self._see(keeper, errand.number, wish)
         if pull is None:
@@ -105,13 +112,13 @@ class Submissions:
             events = (CancelRequested(number=number, actor=errand.actor),)
             return await self._carry_out(keeper, errand, events, _ended_stay)
         except Refused as refused:
-            stay = await self._last_stay(keeper, number) if refused.code is Code.PR_NOT_SUBMITTED else None
-            if stay is None:
+            seen = await self._last_seen(keeper, number) if refused.code is Code.PR_NOT_SUBMITTED else None
+            if seen is None:
                 raise
-            if stay.state is not PrState.CANCELLED:
-                words = f"Pull request {number} is {stay.state}: it is in the queue no more."
+            if seen.stay.state is not PrState.CANCELLED:
+                words = f"Pull request {number} is {seen.stay.state}: it is in the queue no more."
                 raise Refused(Code.PR_NOT_IN_QUEUE, words) from None
-            return await self._answer(keeper, errand, stay)
+            return await self._answer(errand, seen)
 
     async def restart(self, errand: Errand) -> bytes:
         keeper, number = await self._yard.keeper(errand.key), errand.number
@@ -119,7 +126,8 @@ class Submissions:
             events = (RestartRequested(number=number, actor=errand.actor),)
             return await self._carry_out(keeper, errand, events, _present_stay)
         except Refused as refused:
-            if refused.code is Code.PR_NOT_SUBMITTED and await self._last_stay(keeper, number) is not None:
+            known = await self._yard.store.last_stay(keeper.id, number)
+            if refused.code is Code.PR_NOT_SUBMITTED and known is not None:
                 raise _refused(Refusal.TESTS_NOT_RUNNING, number) from None
             raise
 
@@ -138,10 +146,13 @@ class Submissions:
 
     async def show(self, key: QueueKey, number: PrNumber) -> PullView:
         keeper = await self._yard.keeper(key)
-        stay = keeper.queue.submission_of(number) or await self._last_stay(keeper, number)
-        if stay is None:
+        stay = keeper.queue.submission_of(number)
+        if stay is not None:
+            return view(keeper.queue, stay, self._yard.clock.now(), keeper.forecast)
+        seen = await self._last_seen(keeper, number)
+        if seen is None:
             raise _refused(Refusal.PR_NOT_SUBMITTED, number)
-        return view(keeper.queue, stay, self._yard.clock.now())
+        return seen
 
     async def show_branch(self, key: QueueKey, branch: str) -> PullView:
         keeper = await self._yard.keeper(key)
@@ -151,11 +162,20 @@ class Submissions:
             raise Refused(Code.PR_NOT_SUBMITTED, words)
         return await self.show(key, shelving.decode_stay(body).number)
 
-    async def stay_from(self, keeper: Keeper, body: bytes) -> Submission:
-        """As it is now, if it is still here; else as it ended, with its targets, which are stored apart."""
+    async def seen_from(self, keeper: Keeper, viewpoint: Viewpoint, body: bytes) -> PullView:
+        """As it is now, if it is still here; else as it ended, without its targets, which may be long."""
         stay = shelving.decode_stay(body)
         live = keeper.queue.submissions.get(stay.ticket)
-        return live or replace(stay, targets=await self._targets(keeper, stay.number, stay.pull.head))
+        if live is not None:
+            return viewpoint.of(live)
+        has_targets = await self._yard.store.has_targets(keeper.id, stay.number, stay.pull.head)
+        return replace(viewpoint.of(stay), has_targets=has_targets)
+
+    async def with_targets(self, keeper: Keeper, stay: Submission) -> Submission:
+        """Those of one that ended are stored apart."""
+        if stay.ticket in keeper.queue.submissions:
+            return stay
+        return replace(stay, targets=await self._targets(keeper, stay.number, stay.pull.head))
 
     async def set_targets(
         self,
@@ -189,23 +209,24 @@ class Submissions:
 
     async def _carry_out(self, keeper: Keeper, errand: Errand, events: tuple[Event, ...], stay_of: StayOf) -> bytes:
         def render(decision: Decision) -> bytes:
-            return errand.present(view(decision.queue, stay_of(decision, errand.number), self._yard.clock.now()))
+            stay, now = stay_of(decision, errand.number), self._yard.clock.now()
+            return errand.present(view(decision.queue, stay, now, keeper.forecast))
 
         try:
             return await keeper.tell(*events, render=render, repeat=errand.repeat)
         except Rejected as rejected:
             raise _refused(rejected.refusal, errand.number) from None
 
-    async def _answer(self, keeper: Keeper, errand: Errand, stay: Submission) -> bytes:
-        now = self._yard.clock.now()
-        body = errand.present(view(keeper.queue, stay, now))
+    async def _answer(self, errand: Errand, seen: PullView) -> bytes:
+        body = errand.present(seen)
         if errand.repeat is not None:
-            await self._yard.store.commit(errand.repeat.kept(body, now))
+            await self._yard.store.commit(errand.repeat.kept(body, self._yard.clock.now()))
         return body
 
-    async def _last_stay(self, keeper: Keeper, number: PrNumber) -> Submission | None:
+    async def _last_seen(self, keeper: Keeper, number: PrNumber) -> PullView | None:
         body = await self._yard.store.last_stay(keeper.id, number)
-        return None if body is None else await self.stay_from(keeper, body)
+        viewpoint = Viewpoint(keeper.queue, self._yard.clock.now(), keeper.forecast)
+        return None if body is None else await self.seen_from(keeper, viewpoint, body)
 
     async def _targets(self, keeper: Keeper, number: PrNumber, head: Sha) -> Targets | None:
         body = await self._yard.store.targets(keeper.id, number, head)

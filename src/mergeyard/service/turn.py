@@ -5,34 +5,33 @@ nobody before it is saved, so that an answer, once given, survives a crash.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import perf_counter
 from typing import NoReturn
 
 import structlog
-from msgspec import Struct
 
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import Event, WatchBegan
-from mergeyard.domain.ids import QueueId
+from mergeyard.domain.ids import PrNumber, QueueId
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.engine.decide import decide
 from mergeyard.ports.clock import Clock
+from mergeyard.ports.foretelling import NOTHING_FORETOLD
 from mergeyard.ports.store import Outrun, Store, StoreTrouble
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
 from mergeyard.service import journaling, restoring, shelving
+from mergeyard.service.arrivals import Arrivals
+from mergeyard.service.asked import Asked, Consider, Render, fail, how_many_may_share, new_outcome, sorted_out
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.measuring import EVENTS, OUTRUN, TURNS
 from mergeyard.service.repeating import Repeat
 
 log = structlog.get_logger()
 
-Render = Callable[[Decision], bytes]
-Consider = Callable[[Queue], Sequence[Event]]
-"""Reads the queue as it is when its turn comes, and says what to tell it, or raises."""
 Listener = Callable[["Keeper", Queue | None], None]
 """Is told of every turn, with the queue as it was before; None: it has not been told of this queue yet."""
 
@@ -43,17 +42,6 @@ class Rejected(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal)
         self.refusal = refusal
-
-
-class Asked(Struct, eq=False):
-    """What somebody tells the queue, what is to be written along with it, and who waits for the outcome."""
-
-    events: Sequence[Event] | Consider
-    outcome: asyncio.Future[bytes]
-    writes: tuple[Write, ...] = ()
-    render: Render = lambda _: b""
-    repeat: Repeat | None = None
-    proof: tuple[Write, ...] = ()
 
 
 class Keeper:
@@ -67,7 +55,10 @@ class Keeper:
         """The version upon which the engine was last asked here; what others saved since may ask for something."""
         self.wake_at: Instant | None = None
         """When the engine wants to be asked again, even if nothing happens until then."""
+        self.forecast = NOTHING_FORETOLD
+        """When those in it are expected to merge, as was last foretold, if anybody foretells."""
         self.listeners: list[Listener] = []
+        self.arrivals = Arrivals()
         self._store = store
         self._clock = clock
         self._inbox: list[Asked] = []
@@ -89,6 +80,13 @@ class Keeper:
         """Whether anybody waits for something to happen to this queue."""
         return bool(self._waiters)
 
+    def is_concerned(self, number: PrNumber) -> bool:
+        """Whether news of a pull request is news for this queue. Of one on its way here it is noted, for when it is."""
+        if self.queue.submission_of(number) is not None:
+            return True
+        self.arrivals.touch(number)
+        return False
+
     async def tell(
         self,
         *events: Event,
@@ -97,15 +95,15 @@ class Keeper:
         repeat: Repeat | None = None,
     ) -> bytes:
         """Gives the answer as it was rendered, once the turn is saved."""
-        return await self._ask(Asked(events, _outcome(), writes, render, repeat))
+        return await self._ask(Asked(events, new_outcome(), writes, render, repeat))
 
     async def tell_on_duty(self, *events: Event, proof: tuple[Write, ...]) -> None:
         """What follows from it is saved only if the proof holds then."""
-        await self._ask(Asked(events, _outcome(), proof=proof))
+        await self._ask(Asked(events, new_outcome(), proof=proof))
 
     async def tell_considering(self, consider: Consider, render: Render, repeat: Repeat | None) -> bytes:
         """For a change that depends on what is there: it gets a turn of its own, so that nobody comes in between."""
-        return await self._ask(Asked(consider, _outcome(), render=render, repeat=repeat))
+        return await self._ask(Asked(consider, new_outcome(), render=render, repeat=repeat))
 
     async def until(self, settled: Callable[[Queue], bool]) -> None:
         """Waits for the first saved queue of which this is true."""
@@ -175,7 +173,7 @@ class Keeper:
 
     async def _take_turns(self) -> None:
         while self._inbox:
-            together = _how_many_may_share(self._inbox)
+            together = how_many_may_share(self._inbox)
             asked, self._inbox = self._inbox[:together], self._inbox[together:]
             await self._take_turn(asked)
         self._turning = None
@@ -192,7 +190,7 @@ class Keeper:
                 self._spread(before)
             alone = len(asked) == 1 or isinstance(error, StoreTrouble)
             for one in asked:
-                _fail(one, error) if alone else await self._take_turn([one])
+                fail(one, error) if alone else await self._take_turn([one])
         else:
             self._spread(before)
 
@@ -209,7 +207,7 @@ class Keeper:
         before, now, begun = self.queue, self._clock.now(), perf_counter()
         told = [one.events(before) if callable(one.events) else one.events for one in asked]
         decision = decide(before, [event for events in told for event in events], now)
-        carried, rejected = _sort_out(asked, told, decision)
+        carried, rejected = sorted_out(asked, told, decision)
         answers = [one.render(decision) for one in carried]
         writes = [write for one in carried for write in one.writes]
         for one, answer in zip(carried, answers, strict=True):
@@ -224,7 +222,7 @@ class Keeper:
             self.queue = decision.queue
         self.considered, self.wake_at = self.version, decision.wake_at
         for one, refusal in rejected:
-            _fail(one, Rejected(refusal))
+            fail(one, Rejected(refusal))
         for one, answer in zip(carried, answers, strict=True):
             if not one.outcome.done():
                 one.outcome.set_result(answer)
@@ -263,32 +261,3 @@ class Keeper:
             self.close()
             self._refuse_as_gone()
         self.queue, self.version = restoring.restore(loaded), loaded.version
-
-
-def _outcome() -> asyncio.Future[bytes]:
-    return asyncio.get_running_loop().create_future()
-
-
-def _how_many_may_share(inbox: Sequence[Asked]) -> int:
-    alone = next((at for at, one in enumerate(inbox) if callable(one.events)), len(inbox))
-    return max(1, alone)
-
-
-def _sort_out(
-    asked: Sequence[Asked], told: Sequence[Sequence[Event]], decision: Decision
-) -> tuple[list[Asked], list[tuple[Asked, Refusal]]]:
-    """Whose requests were carried out, and whose were refused."""
-    carried, rejected, place = list[Asked](), list[tuple[Asked, Refusal]](), 0
-    for one, events in zip(asked, told, strict=True):
-        refusals = [decision.refusals[at] for at in range(place, place + len(events)) if at in decision.refusals]
-        place += len(events)
-        if refusals:
-            rejected.append((one, refusals[0]))
-        else:
-            carried.append(one)
-    return carried, rejected
-
-
-def _fail(asked: Asked, error: Exception) -> None:
-    if not asked.outcome.done():
-        asked.outcome.set_exception(error)

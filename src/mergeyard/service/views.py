@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
+from mergeyard.domain.expected import Expected
 from mergeyard.domain.ids import PrNumber, QueueId, RunId
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.pulls import Submission
@@ -15,6 +16,7 @@ from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import TERMINAL, PrState
 from mergeyard.engine import estimating, explaining, reading
 from mergeyard.engine.estimating import Outlook
+from mergeyard.ports.foretelling import NOTHING_FORETOLD, Forecast
 
 
 class Why(Struct, frozen=True):
@@ -44,13 +46,13 @@ class QueueView(Struct, frozen=True, kw_only=True):
     pulls: tuple[PullView, ...] = ()
 
 
-def view(queue: Queue, stay: Submission, now: Instant) -> PullView:
-    return Viewpoint(queue, now).of(stay)
+def view(queue: Queue, stay: Submission, now: Instant, forecast: Forecast = NOTHING_FORETOLD) -> PullView:
+    return Viewpoint(queue, now, forecast).of(stay)
 
 
-def view_queue(key: QueueKey, queue: Queue, now: Instant) -> QueueView:
+def view_queue(key: QueueKey, queue: Queue, now: Instant, forecast: Forecast = NOTHING_FORETOLD) -> QueueView:
     """With everybody in it, each counted once from the front."""
-    viewpoint = Viewpoint(queue, now)
+    viewpoint = Viewpoint(queue, now, forecast)
     pulls = tuple(
         viewpoint.of_live(stay, None if stay.state is PrState.NOT_READY else place)
         for place, stay in enumerate(reading.enqueued(queue, now), start=1)
@@ -61,9 +63,10 @@ def view_queue(key: QueueKey, queue: Queue, now: Instant) -> QueueView:
 class Viewpoint:
     """From which several are seen, at the cost of one outlook for all of them."""
 
-    def __init__(self, queue: Queue, now: Instant) -> None:
+    def __init__(self, queue: Queue, now: Instant, forecast: Forecast = NOTHING_FORETOLD) -> None:
         self._queue = queue
         self._now = now
+        self._forecast = forecast
 
     @cached_property
     def _outlook(self) -> Outlook | None:
@@ -77,10 +80,15 @@ class Viewpoint:
     def of_live(self, stay: Submission, position: int | None) -> PullView:
         why, run = _what_it_waits_for(self._queue, stay), reading.shown_run(self._queue, stay)
         seen = _view(self._queue, stay, why, run, position)
-        if position is None or self._outlook is None:
-            return seen
-        expected = self._outlook.of(stay, position)
+        expected = None if position is None else self._expected(stay, position)
         return seen if expected is None else replace(seen, merges_at=expected.middle, merges_by=expected.late)
+
+    def _expected(self, stay: Submission, position: int) -> Expected | None:
+        """As it was foretold, however long ago, or else as far as it can be guessed; nothing while nothing starts."""
+        if stay.ticket not in self._forecast or not self._queue.may_start:
+            return None if self._outlook is None else self._outlook.of(stay, position)
+        foretold = self._forecast[stay.ticket]
+        return foretold and Expected(max(self._now, foretold.middle), max(self._now, foretold.late))
 
 
 def _view(queue: Queue, stay: Submission, why: Why, run: RunId | None, position: int | None) -> PullView:

@@ -212,5 +212,5 @@ def _news(keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> I
     every = {stay.number for stay in keeper.queue.submissions.values()} if changed is None else set[PrNumber]()
     touched = {host.number_of(ref) for ref in changed or ()}
     for number in every | {number for number in touched if number is not None}:
-        if keeper.queue.submission_of(number) is not None:
+        if keeper.is_concerned(number):
             yield PullTouched(number=number)

@@ -88,17 +88,23 @@ class QueuePage:
         visitor = await self._hall.visitor(request)
         key = self._hall.queue(visitor, request.path_params["queue"])
         service = self._hall.service
-        queue = (await service.yard.keeper(key)).queue
+        keeper = await service.yard.keeper(key)
+        queue, forecast = keeper.queue, keeper.forecast
         ended = await recent.concluded(service.store, queue, MOST_ROWS)
         paused = await recent.pause(service.store, queue)
-        seen = picture(key, queue, ended, paused, service.clock.now())
+        now = service.clock.now()
+        seen = picture(key, queue, ended, paused, Viewpoint(queue, now, forecast), now)
         return self._hall.page(request, "queue.html", visitor, key=key, seen=seen)
 
 
 def picture(
-    key: QueueKey, queue: Queue, ended: Iterable[Submission], pause: QueueChanged | None, now: Instant
+    key: QueueKey,
+    queue: Queue,
+    ended: Iterable[Submission],
+    pause: QueueChanged | None,
+    viewpoint: Viewpoint,
+    now: Instant,
 ) -> Picture:
-    viewpoint = Viewpoint(queue, now)
     return Picture(
         key=key,
         queue=queue,

@@ -263,6 +263,8 @@ async def test_impacted_targets_belong_to_a_head_and_may_come_before_it(tmp_path
         assert (await desk.run(1))["impactedTargets"] == ["a"]
         await desk.ask("setImpactedTargets", pr={"number": 1}, impactedTargets="ALL")
         assert (await desk.run(1))["impactedTargets"] == ["ALL"]
+        await desk.ask("cancelPullRequest", pr={"number": 1})
+        assert (await desk.pull(1))["readiness"]["hasImpactedTargets"]
 
 
 # All of them

@@ -121,6 +121,9 @@ async def test_targets_are_kept_per_head_and_the_last_upload_counts(store: Store
         assert await store.targets(QUEUE, PrNumber(1), Sha("b" * 40)) == b"later head"
         assert await store.targets(QUEUE, PrNumber(2), HEAD) is None
         assert await store.targets(OTHER, PrNumber(1), HEAD) is None
+        assert await store.has_targets(QUEUE, PrNumber(1), HEAD)
+        assert not await store.has_targets(QUEUE, PrNumber(2), HEAD)
+        assert not await store.has_targets(OTHER, PrNumber(1), HEAD)
 
 
 @asynchronous

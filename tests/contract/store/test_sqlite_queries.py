@@ -35,6 +35,7 @@ FOUND_BY = {
     "answer": "(token=? AND key=?)",
     "audit": "INTEGER PRIMARY KEY (rowid<?)",
     "behind": "INDEX journal_of_queue (queue=?)",
+    "has_targets": "(queue=? AND number=? AND head=?)",
     "move_stay": "(queue=? AND ticket=?)",
     "concluded_stays": "INDEX journal_of_ends (queue=?)",
     "conversation": "(queue=? AND number=?)",

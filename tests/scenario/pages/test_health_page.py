@@ -21,6 +21,7 @@ from mergeyard.web import visiting
 from mergeyard.web.app import application
 from tests.support.asynchronous import asynchronous
 from tests.support.browsing import Page, a_stranger, a_visitor
+from tests.support.foretelling import PatientForeteller
 from tests.support.scenario import MINUTE, Scenario, Stage, a_scenario
 
 HERE = "/health/git.local/acme/app:main"
@@ -107,6 +108,25 @@ async def test_a_check_that_contradicts_itself_is_suspected_and_its_name_is_mere
         everywhere = await visitor.get("/health")
         assert everywhere.one("h1").text == "Health of all queues"
         assert everywhere.one(".suspects").one("td[data-label=Queue]").one("a")["href"] == HERE
+
+
+@asynchronous
+async def test_how_often_estimates_held_is_told(tmp_path: Path):
+    stage = Stage(look_every=DAY, foreteller=PatientForeteller())
+    async with a_scenario(tmp_path, stage=stage) as scenario, a_visitor(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.time_passes(10 * MINUTE)
+        await scenario.passes(1)
+        assert (await visitor.get(HERE)).one("[id=estimates]").text == "No estimate has been put to the test"
+        await scenario.submit(2)
+        await scenario.time_passes(MINUTE)
+        await scenario.passes(2)
+        await scenario.time_passes(MINUTE)
+        for address in (HERE, "/health"):
+            page = await visitor.get(address)
+            assert page.one("[id=estimates]").text == "Too few merges to judge the estimates"
+            assert "So far p90 held for 1 of 1 merged, p50 for 1. Counted since this server started" in page.text
 
 
 @asynchronous

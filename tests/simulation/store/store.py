@@ -100,6 +100,9 @@ class MemoryStore:
     async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
         return self._of(queue).targets.get((number, head))
 
+    async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
+        return (number, head) in self._of(queue).targets
+
     async def any_targets(self, repo: Repo) -> bool:
         return any(record.targets for key, record in self._records.live.items() if key.repo == repo)
 

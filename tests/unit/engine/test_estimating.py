@@ -2,12 +2,13 @@
 
 from msgspec.structs import replace
 
+from mergeyard.domain.expected import Expected
 from mergeyard.domain.instants import MINUTE, Instant, later
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.targets import named
 from mergeyard.engine import estimating, reading
-from mergeyard.engine.estimating import REMEMBERED, Expected
+from mergeyard.engine.estimating import REMEMBERED
 from mergeyard.sim.world import START
 from tests.support.builders import Yard, a_parallel_yard, a_plain_queue, a_run, a_submission, a_yard
 

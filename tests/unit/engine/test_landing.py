@@ -295,6 +295,26 @@ def test_whoever_was_tested_beneath_what_does_not_hold_what_was_tested_is_tested
     assert (yard.state(2), yard.reason(2)) == (PrState.PENDING, Reason.TARGET_BRANCH_MOVED)
 
 
+def test_when_the_tip_was_taken_off_beneath_a_merge_a_look_tells_what_was_removed():
+    yard = an_intended_yard()
+    landing, known = landing_of(yard), yard.queue.target.tip
+    elsewhere = tuple(replace(step, parent=Sha("elsewhere")) for step in landing.steps)
+    yard.tell(e.LandingSucceeded(landing=landing.number, steps=elsewhere))
+    assert (yard.reason(1), yard.queue.state) == (Reason.TREE_MISMATCH, QueueState.PAUSED)
+    assert yard.outstanding(t.LookAtTarget) == (t.LookAtTarget(known_tip=known, removed=frozenset()),)
+
+
+def test_when_a_merge_was_taken_off_beneath_the_next_a_look_tells_what_was_removed():
+    yard = a_yard(prs=2, landing=LandingMethod.PROVIDER_MERGE)
+    yard.tell(yard.verdict(CheckState.PASSED, 1), yard.verdict(CheckState.PASSED, 2))
+    yard.intend()
+    landing = landing_of(yard)
+    first, second = landing.steps
+    yard.tell(e.LandingSucceeded(landing=landing.number, steps=(first, replace(second, parent=first.parent))))
+    assert (yard.reason(2), yard.queue.state) == (Reason.TREE_MISMATCH, QueueState.PAUSED)
+    assert yard.outstanding(t.LookAtTarget) == (t.LookAtTarget(known_tip=first.commit, removed=frozenset()),)
+
+
 # Missed.
 
 

@@ -53,3 +53,11 @@ def test_who_is_to_be_looked_at_is_not_forgotten():
     shelves = Shelves(yard.queue)
     yard.tell(PullTouched(number=PrNumber(2)))
     assert [*restoring.catch_up(yard.queue, shelves.changes(0)).looks] == [yard.ticket(2)]
+
+
+def test_who_came_through_another_replica_is_looked_at():
+    yard = a_yard(prs=2)
+    shelves = Shelves(yard.queue)
+    follower, before = shelves.load(), yard.queue
+    shelves.follow(before, (), yard.submit(3))
+    assert [*restoring.catch_up(follower, shelves.changes(1)).looks] == [yard.ticket(3)]

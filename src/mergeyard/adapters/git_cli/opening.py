@@ -1,6 +1,6 @@
 """Finds the mirrors below one folder, and makes those that are not there.
 
-Commits that a mirror has once seen stay in it, whether or not a ref leads to them: it is never cleaned.
+Commits that a mirror has once seen stay in it, whether or not a ref leads to them: it is tidied, and never cleaned.
 """
 
 import asyncio
@@ -13,6 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
 from time import monotonic
 
+import structlog
+
+from mergeyard.adapters.git_cli import tidying
 from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.healing import Healer
 from mergeyard.adapters.git_cli.leftovers import clear_away
@@ -21,6 +24,8 @@ from mergeyard.adapters.git_cli.process import Processes
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.adapters.git_cli.version import ADVICE, complaint
 from mergeyard.ports.git import GitTrouble, Remote
+
+log = structlog.get_logger()
 
 CONFIG = f"""\
 [core]
@@ -93,6 +98,13 @@ class GitCli:
             repository = Repository(path, self._processes)
             mirror = self._mirrors[name] = CliMirror(repository, remote, self._committer, self._fetching[path])
         return mirror
+
+    async def tidy(self) -> None:
+        for mirror in tuple(self._mirrors.values()):
+            try:
+                await tidying.tidy(mirror.repository)
+            except GitTrouble as trouble:
+                log.warning("a mirror cannot be tidied", mirror=mirror.repository.path.name, words=str(trouble))
 
     async def _open(self, path: Path, known: CliMirror | None) -> None:
         try:

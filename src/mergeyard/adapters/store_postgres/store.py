@@ -121,6 +121,9 @@ class PostgresStore:
     async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
         return await self._reader.value("targets", queue=queue, number=number, head=head)
 
+    async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
+        return await self._reader.value("has_targets", queue=queue, number=number, head=head)
+
     async def any_targets(self, repo: Repo) -> bool:
         return await self._reader.value("any_targets", **asdict(repo))
 

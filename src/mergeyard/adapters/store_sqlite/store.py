@@ -117,6 +117,9 @@ class SqliteStore:
     async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
         return self._open.points.value("targets", queue=queue, number=number, head=head)
 
+    async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
+        return bool(self._open.points.value("has_targets", queue=queue, number=number, head=head))
+
     async def any_targets(self, repo: Repo) -> bool:
         return bool(self._open.points.value("any_targets", host=repo.host, owner=repo.owner, name=repo.name))
 

@@ -65,5 +65,8 @@ async def _merge_the_rest(merging: Merging, task: Land, tip: Sha | None, steps: 
 
 
 def _as_tested(task: Land, steps: list[Step]) -> bool:
-    """Where something else came of a merge than was tested, nobody tested the others upon it."""
-    return all(step.tree == tested.tree for step, tested in zip(steps, task.steps, strict=False))
+    """Where something else came of a merge than was tested, or something was taken off beneath it, nobody tested the
+    others upon it."""
+    beneath = (task.expected, *(step.commit for step in steps))
+    made = zip(beneath, steps, task.steps, strict=False)
+    return all(step.parent == onto and step.tree == tested.tree for onto, step, tested in made)

@@ -123,7 +123,8 @@ class MergingByForge:
         return tip is not None and await self._site.mirror.holds(tip, commit)
 
     async def _step(self, commit: Sha, onto: Sha) -> Step:
-        """A rebase may have made several; all of them are this one's, unless somebody pushed in between."""
+        """A rebase may have made several; all of them are this one's, unless somebody pushed in between. What it does
+        not hold was taken off the target right before."""
         mirror = self._site.mirror
         if not await self._site.has(commit):
             await self._site.tip()
@@ -133,5 +134,4 @@ class MergingByForge:
             raise Unseen(f"{commit} was merged, but is not to be seen yet") from missing
         if not await self._is_on_target(commit):
             raise Unseen(f"{commit} was merged, but the target does not show it yet")
-        alone = await mirror.first_parents(commit, down_to=onto)
-        return Step(commit, made.parents[0] if alone is None else onto, made.tree)
+        return Step(commit, onto if await mirror.holds(commit, onto) else made.parents[0], made.tree)

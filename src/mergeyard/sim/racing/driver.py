@@ -10,32 +10,28 @@ from mergeyard.domain.ids import QueueId, RunId
 from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.landing import Landed
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.runs import Run
+from mergeyard.domain.runs import Run, Step
 from mergeyard.domain.states import CheckState, PrState
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.engine.decide import decide
 from mergeyard.engine.work import work
 from mergeyard.sim.racing.light_host import REQUIRED, ROOT, TARGET, LightHost
 from mergeyard.sim.racing.policy import Orders, Trial
+from mergeyard.sim.racing.race import Diverged
 
 STANDSTILL = HOUR
 """After so long somebody pushes to a target that all are held back from because a flaky run made it look broken."""
+MOST_TURNS = 10_000
+"""At one time: a few for each landing, and as many landings as there are lanes."""
 
 Engine = Callable[[Queue, Sequence[e.Event], Instant], Decision]
 
 
 class Driver:
-    def __init__(self, config: Config, engine: Engine = decide) -> None:
+    def __init__(self, queue: Queue, host: LightHost, engine: Engine = decide) -> None:
         self.decide = engine
-        target = TargetBranch(
-            name=TARGET,
-            tip=ROOT,
-            history=(Landed(ROOT, None),),
-            required=REQUIRED,
-            proofs={ROOT: (frozenset(),)},
-        )
-        self.queue = Queue(id=QueueId("race"), target=target, config=config, mode=config.mode)
-        self.host = LightHost()
+        self.queue = queue
+        self.host = host
         self.trials: dict[RunId, Trial] = {}
         self.runs: dict[Trial, RunId] = {}
         """Those that are under way."""
@@ -54,14 +50,15 @@ class Driver:
 
     def result(self, trial: Trial, green: bool) -> e.Event:
         state = CheckState.PASSED if green else CheckState.FAILED
-        return e.ChecksSeen(run=self.runs.pop(trial), checks=dict.fromkeys(REQUIRED.statuses, state), as_of=self.as_of)
+        checks = dict.fromkeys(self.plans[trial].required, state)
+        return e.ChecksSeen(run=self.runs.pop(trial), checks=checks, as_of=self.as_of)
 
     def push_from_outside(self) -> e.Event:
         return self.host.push_from_outside(self.as_of)
 
     def take_turns(self, events: Sequence[e.Event], now: Instant, orders: Orders) -> None:
         """Until nothing is left to be done outside."""
-        while True:
+        for _ in range(MOST_TURNS):
             decision = self.decide(self.queue, events, now)
             self.queue, self.wake_at = decision.queue, decision.wake_at
             for stay in decision.concluded:
@@ -71,12 +68,13 @@ class Driver:
             if not tasks:
                 return
             events = [self._perform(task, orders) for task in tasks]
+        raise Diverged("there is always something left to be done outside")
 
     def _perform(self, task: t.Task, orders: Orders) -> e.Event:
         event = self.host.perform(task, self.as_of)
         match task, event:
             case t.BuildRun(), e.RunBuilt():
-                orders.start.append(self._begun(task.run, event))
+                orders.start.append(self.watch(self.queue.runs[task.run], event.steps))
             case t.DeleteBranch(), _:
                 trial = self.trials.get(task.run)
                 if trial is not None and self.runs.pop(trial, None) is not None:
@@ -89,12 +87,24 @@ class Driver:
                 pass
         return event
 
-    def _begun(self, run: RunId, built: e.RunBuilt) -> Trial:
-        held = self.host.commits[built.steps[-1].commit]
-        plan = self.queue.runs[run]
-        trial = Trial(stack=held.stack, tests=plan.tests, base=held.base)
-        self.trials[run], self.runs[trial], self.plans[trial] = trial, run, plan
+    def watch(self, run: Run, steps: tuple[Step, ...]) -> Trial:
+        """From now on it is under way."""
+        held = self.host.commits[steps[-1].commit]
+        trial = Trial(stack=held.stack, tests=run.tests, base=held.base)
+        self.trials[run.id], self.runs[trial], self.plans[trial] = trial, run.id, run
         return trial
 
     def _evidence(self, *runs: RunId | None) -> tuple[Trial, ...]:
         return tuple(self.trials[run] for run in runs if run is not None and run in self.trials)
+
+
+def begin(config: Config, engine: Engine = decide) -> Driver:
+    """With an empty queue, upon a target that was seen green."""
+    target = TargetBranch(
+        name=TARGET,
+        tip=ROOT,
+        history=(Landed(ROOT, None),),
+        required=REQUIRED,
+        proofs={ROOT: (frozenset(),)},
+    )
+    return Driver(Queue(id=QueueId("race"), target=target, config=config, mode=config.mode), LightHost(), engine)

@@ -1,5 +1,6 @@
 """A host and a CI without contents: commits are names, and every task is done at once, so that races are fast."""
 
+from collections import defaultdict
 from typing import assert_never
 
 from msgspec import Struct
@@ -25,10 +26,14 @@ class Contents(Struct, frozen=True):
 
 
 class LightHost:
-    def __init__(self) -> None:
+    def __init__(self, tip: Sha | None = ROOT, required: Required = REQUIRED, prefix: str = "c") -> None:
+        """The names of its own commits begin with the prefix."""
+        self.required = required
+        self.prefix = prefix
         self.pulls: dict[PrNumber, PullRequest] = {}
-        self.commits: dict[Sha, Contents] = {ROOT: Contents(0)}
-        self.tip = ROOT
+        self.commits = defaultdict[Sha, Contents](lambda: Contents(0))
+        """Those that were there before hold nothing that anybody here would ask for."""
+        self.tip = tip
         self.merged: list[Number] = []
 
     def perform(self, task: t.Task, as_of: int) -> e.Event:
@@ -61,7 +66,7 @@ class LightHost:
         return self._look(as_of)
 
     def _look(self, as_of: int) -> e.TargetSeen:
-        return e.TargetSeen(tip=self.tip, as_of=as_of, required=REQUIRED)
+        return e.TargetSeen(tip=self.tip, as_of=as_of, required=self.required)
 
     def _build(self, task: t.BuildRun) -> e.RunBuilt:
         steps = self._chain(task.onto, task.members)
@@ -79,7 +84,7 @@ class LightHost:
         return tuple(steps)
 
     def _commit(self, contents: Contents) -> Sha:
-        commit = Sha(f"c{len(self.commits)}")
+        commit = Sha(f"{self.prefix}{len(self.commits)}")
         self.commits[commit] = contents
         return commit
 

@@ -19,7 +19,7 @@ from mergeyard.domain.instants import Instant, later
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.states import Mergeability, QueueState
 from mergeyard.domain.targets import ALL
-from mergeyard.sim.racing.driver import STANDSTILL, Driver
+from mergeyard.sim.racing.driver import STANDSTILL, begin
 from mergeyard.sim.racing.light_host import TARGET
 from mergeyard.sim.racing.policy import Orders, Trial
 from mergeyard.sim.racing.race import Diverged
@@ -57,7 +57,7 @@ class Replay:
     def __init__(self, history: History, truth: Truth, settings: Sequence[Setting]) -> None:
         self.history = history
         self.truth = truth
-        self.driver = Driver(settings[0].config)
+        self.driver = begin(settings[0].config)
         self.agenda: list[tuple[Instant, int, Doing]] = []
         self.numbers = count()
         self.push_at: Instant | None = None

@@ -18,7 +18,7 @@ from mergeyard.service.history.reading import Histories
 from mergeyard.service.history.summing import sum_up
 from mergeyard.service.turn import Keeper
 from mergeyard.web.hall import Hall
-from mergeyard.web.health import bars, charts, periods
+from mergeyard.web.health import bars, charts, estimates, periods
 from mergeyard.web.health.bars import Bars
 from mergeyard.web.health.charts import Drawn
 from mergeyard.web.health.headlines import Headline, headlines
@@ -74,7 +74,8 @@ class HealthPage:
             found = await self._remembered.answer(question, lambda: self._examine(request, tuple(names), period))
         except ClientDisconnect:
             return Response(status_code=204)  # for nobody
-        context = {"names": names, "period": found.period, "health": found.health}
+        held = self._hall.service.calibration.of(keepers)
+        context = {"names": names, "period": found.period, "health": found.health, "estimates": estimates.judged(held)}
         return self._hall.page(request, "health.html", visitor, key=key, lengths=periods.LENGTHS, **context)
 
     async def _examine(self, request: Request, queues: Sequence[QueueId], period: Period) -> Examined:

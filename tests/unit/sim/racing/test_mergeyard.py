@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain import events as e
@@ -12,7 +13,7 @@ from mergeyard.domain.states import CheckState
 from mergeyard.engine.decide import decide
 from mergeyard.sim.racing.policies.mergeyard import CHAIN, TURN, Mergeyard
 from mergeyard.sim.racing.policy import Change, News, Orders
-from mergeyard.sim.racing.race import race
+from mergeyard.sim.racing.race import Diverged, race
 from mergeyard.sim.racing.trace import draw
 from mergeyard.sim.racing.workload import Workload
 from tests.support.racing import a_trace
@@ -40,6 +41,14 @@ def test_news_of_a_few_seconds_goes_into_one_turn():
     assert queue.move(News((Change(number=0, at=0),)), 0) == Orders(wake_at=TURN)
     assert queue.move(News((Change(number=1, at=100),)), 100) == Orders(wake_at=TURN)
     assert [trial.stack for trial in queue.move(News(), TURN).start] == [(0,), (0, 1)]
+
+
+def test_an_engine_that_takes_no_note_of_what_was_done_is_given_up():
+    def forgetful(queue: Queue, events: Sequence[e.Event], now: Instant) -> Decision:
+        return decide(queue, [event for event in events if not isinstance(event, e.RunBuilt)], now)
+
+    with pytest.raises(Diverged, match="always something left"):
+        race(a_trace(30), Mergeyard(CHAIN, 20, forgetful))
 
 
 def test_it_never_has_more_runs_than_there_are_workers():

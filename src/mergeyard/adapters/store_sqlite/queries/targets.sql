@@ -7,6 +7,10 @@ ON CONFLICT (queue, number, head) DO UPDATE SET body = excluded.body, at = exclu
 -- What a head impacts.
 SELECT body FROM targets WHERE queue = :queue AND number = :number AND head = :head;
 
+-- name: has_targets
+-- Whether anybody said what a head impacts.
+SELECT EXISTS (SELECT 1 FROM targets WHERE queue = :queue AND number = :number AND head = :head);
+
 -- name: any_targets
 -- Whether any targets were uploaded for a live queue of a repository.
 SELECT EXISTS (

@@ -14,7 +14,7 @@ from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.targets import named
 from mergeyard.engine.decide import decide
-from mergeyard.sim.racing.driver import STANDSTILL, Driver, Engine
+from mergeyard.sim.racing.driver import STANDSTILL, Engine, begin
 from mergeyard.sim.racing.light_host import TARGET
 from mergeyard.sim.racing.policy import Change, News, Orders
 
@@ -24,8 +24,8 @@ TURN = 5 * SECOND
 CHAIN = Config(mode=Mode.PARALLEL)
 BEST_FIRST = Config(mode=Mode.PARALLEL, speculation=Speculation.BEST_FIRST, can_optimistically_merge=True)
 """Whoever is green speaks for those beneath, so that nobody waits for the slowest run ahead."""
-BATCH = Config(
-    mode=Mode.PARALLEL,
+BATCH = replace(
+    BEST_FIRST,
     batch=True,
     batching_min_size=100,
     batching_max_wait_time_minutes=20,
@@ -36,7 +36,7 @@ BATCH = Config(
 
 class Mergeyard:
     def __init__(self, config: Config, workers: int, engine: Engine = decide) -> None:
-        self.driver = Driver(_within(config, workers), engine)
+        self.driver = begin(_within(config, workers), engine)
         self.heard: list[e.Event] = []
         self.turn_at: int | None = None
         self.push_at: int | None = None
