@@ -9,7 +9,7 @@ from mergeyard.domain.ids import PrNumber, QueueId, Ticket
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.ports.store import Outrun, Store, StoreTrouble
 from mergeyard.ports.writes import AppendEntries, Fact
-from tests.contract.store.given import QUEUE, REPO, a_queue, a_stay, a_turn, an_entry, opened
+from tests.contract.store.given import QUEUE, REPO, a_queue, a_run, a_stay, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
 
@@ -168,3 +168,37 @@ async def test_everything_at_once_adds_up(store: Store):
 
         await asyncio.gather(*map(work, queues))
         assert [(await store.load(queue)).version for queue in queues] == [20] * 8
+
+
+ODD = (
+    b'{"words": "\\"quoted\\" \\u0000 \\\\ \xc3\xa9 \xf0\x9f\x98\x80"}',
+    b"\n\t ' ; --",
+    b"",
+    b"\xff\xfe no text",
+    b"x" * 100_000,
+)
+
+
+@pytest.mark.parametrize("body", ODD)
+@asynchronous
+async def test_bodies_come_back_byte_for_byte(store: Store, body: bytes):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(a_turn(1, Fact("shelf", "key", body), a_stay(1, body=body), a_run("run", body=body)))
+        loaded = await store.load(QUEUE)
+        assert (loaded.facts, loaded.stays, loaded.runs) == ((Fact("shelf", "key", body),), (body,), (body,))
+
+
+@asynchronous
+async def test_turns_of_many_queues_at_once_are_each_saved_or_refused(store: Store):
+    async with opened(store):
+        queues = [QueueId(f"q{number}") for number in range(8)]
+        for queue in queues:
+            await store.commit(a_queue(queue, key=QueueKey(REPO, queue)))
+        saved = [
+            store.commit(a_turn(1 + (queue == "q3"), Fact("shelf", "key", b"one"), queue=queue)) for queue in queues
+        ]
+        outcomes = await asyncio.gather(*saved, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [Outrun if queue == "q3" else type(None) for queue in queues]
+        facts = [(await store.load(queue)).facts for queue in queues]
+        assert [len(found) for found in facts] == [int(queue != "q3") for queue in queues]
