@@ -123,7 +123,7 @@ ci: ## Test, also what takes long, simulate at length, kill replicas, and test o
 	$(MAKE) sbom
 	$(MAKE) worlds WORLDS=5000
 	$(MAKE) simulate WORLDS=2000
-	timeout 25m $(MAKE) test-long || $(BIN)/pytest -n 1 -m long --last-failed --last-failed-no-failures none
+	timeout 30m $(MAKE) test-long || $(BIN)/pytest -n 1 -m long --last-failed --last-failed-no-failures none
 	-timeout 3m $(MAKE) chaos KILLS=30
 	-timeout 3m $(MAKE) kills KILLS=30
 	-timeout 2m $(MAKE) campaign LANDINGS=100

@@ -19,7 +19,7 @@ def test_on_a_short_day_forecasts_hold_where_guesses_do_not():
 @pytest.mark.long
 @pytest.mark.parametrize("setting", WELL_ESTIMATED)
 def test_over_long_days_nine_of_ten_merge_by_p90_and_half_by_p50(setting: str):
-    foretold, guessed = calibrated(SETTINGS[setting], *map(a_day, range(1, 6)))
+    foretold, guessed = calibrated(SETTINGS[setting], *map(a_day, range(1, 6)), courses=9)
     assert 0.85 <= foretold.late <= 0.97
     assert 0.4 <= foretold.middle <= 0.6
     assert guessed.late < 0.85
