@@ -126,8 +126,7 @@ class Submissions:
             events = (RestartRequested(number=number, actor=errand.actor),)
             return await self._carry_out(keeper, errand, events, _present_stay)
         except Refused as refused:
-            known = await self._yard.store.last_stay(keeper.id, number)
-            if refused.code is Code.PR_NOT_SUBMITTED and known is not None:
+            if refused.code is Code.PR_NOT_SUBMITTED and await self._yard.store.last_stay(keeper.id, number):
                 raise _refused(Refusal.TESTS_NOT_RUNNING, number) from None
             raise
 
