@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.durations import Duration
 from mergeyard.domain.experience import Experience
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Ticket
 from mergeyard.domain.instants import Instant
@@ -75,8 +76,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     runs: Mapping[RunId, Run] = field(default_factory=dict[RunId, Run])
     """Every run that is active, whose verdict still counts, or whose test branch may still exist."""
     landing: Landing | None = None
-    durations: tuple[int, ...] = ()
-    """Milliseconds that the last green runs took, the latest last."""
+    durations: tuple[Duration, ...] = ()
+    """Of the last green runs and those that were stopped among them, the latest last; none until one was green."""
     experience: Experience = Experience()
     news: News = News()
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
+from mergeyard.domain.durations import Duration, LongerThan, whole
 from mergeyard.domain.expected import Expected
 from mergeyard.domain.ids import BatchId, Ticket
 from mergeyard.domain.instants import Instant, later
@@ -13,11 +14,13 @@ from mergeyard.domain.line import Batch, Bisection
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run, RunKind
-from mergeyard.domain.states import PrState
+from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.engine import holding
 
 REMEMBERED = 32
-"""Runs: enough to know the usual from the slow, few enough to follow when CI gets faster."""
+"""Green runs: enough to know the usual from the slow, few enough to follow when CI gets faster."""
+MOST_REMEMBERED = 3 * REMEMBERED
+"""With those that were stopped."""
 OVERDUE = 0.1
 """A run that takes longer than expected is expected to go on for this share of what it took already."""
 
@@ -68,15 +71,28 @@ def usual(queue: Queue) -> int | None:
     return _quantile(queue, 0.5) if queue.durations else None
 
 
-def record_duration(queue: Queue, green: Run) -> Queue:
-    if green.started_at is None or green.decided_at is None:
+def record_duration(queue: Queue, run: Run) -> Queue:
+    """Of one that is green or was stopped. The slow ones are stopped more often: without them runs would look quick."""
+    if run.started_at is None or run.decided_at is None:
         return queue
-    took = max(0, green.decided_at - green.started_at - green.outages)
-    return replace(queue, durations=(*queue.durations, took)[-REMEMBERED:])
+    took = max(0, run.decided_at - run.started_at - run.outages)
+    if run.status is RunStatus.SUCCEEDED:
+        return replace(queue, durations=_latest((*queue.durations, took)))
+    if queue.durations:
+        return replace(queue, durations=_latest((*queue.durations, LongerThan(took))))
+    return queue
+
+
+def _latest(durations: tuple[Duration, ...]) -> tuple[Duration, ...]:
+    """However many are stopped, the green ones are among them."""
+    green = [place for place, took in enumerate(durations) if isinstance(took, int)]
+    durations = durations[green[-REMEMBERED:][0] :]
+    return (*whole(durations[:-MOST_REMEMBERED]), *durations[-MOST_REMEMBERED:])
 
 
 def _quantile(queue: Queue, share: float) -> int:
-    return sorted(queue.durations)[int(len(queue.durations) * share)]
+    took = sorted(whole(queue.durations))
+    return took[int(len(took) * share)]
 
 
 def _timetable(queue: Queue, duration: int, now: Instant) -> Timetable:

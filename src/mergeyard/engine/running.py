@@ -65,9 +65,10 @@ def decide(queue: Queue, run: Run, status: RunStatus, now: Instant) -> Queue:
     being_built = run.status is RunStatus.PREPARING and run.extends is None
     decided = replace(run, status=status, decided_at=now, pushed=run.pushed or being_built)
     queue = put(queue, decided)
-    if status is RunStatus.SUCCEEDED:
-        return proving.record_green(estimating.record_duration(queue, decided), decided)
-    return queue
+    if status is RunStatus.FAILED:
+        return queue
+    queue = estimating.record_duration(queue, decided)
+    return proving.record_green(queue, decided) if status is RunStatus.SUCCEEDED else queue
 
 
 def end_unneeded(queue: Queue, now: Instant) -> Queue:

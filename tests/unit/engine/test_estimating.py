@@ -2,13 +2,15 @@
 
 from msgspec.structs import replace
 
+from mergeyard.domain.durations import LongerThan
 from mergeyard.domain.expected import Expected
 from mergeyard.domain.instants import MINUTE, Instant, later
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.states import QueueState
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.targets import named
 from mergeyard.engine import estimating, reading
-from mergeyard.engine.estimating import REMEMBERED
+from mergeyard.engine.estimating import MOST_REMEMBERED, REMEMBERED
 from mergeyard.sim.world import START
 from tests.support.builders import Yard, a_parallel_yard, a_plain_queue, a_run, a_submission, a_yard
 
@@ -29,16 +31,46 @@ def expected(queue: Queue, yard: Yard, number: int, now: Instant = START) -> int
     return None if found is None else (found.middle - START) // MINUTE
 
 
+def green_after(minutes: int) -> Run:
+    return replace(a_run(1, status=RunStatus.SUCCEEDED), started_at=START, decided_at=later(START, minutes * MINUTE))
+
+
+def stopped_after(minutes: int) -> Run:
+    return replace(green_after(minutes), status=RunStatus.CANCELLED)
+
+
 def test_how_long_a_green_run_took_is_remembered_without_the_time_in_which_nobody_could_look():
-    run = replace(a_run(1), started_at=START, decided_at=later(START, TEN), outages=MINUTE)
+    run = replace(green_after(10), outages=MINUTE)
     queue = estimating.record_duration(a_plain_queue(), run)
     assert queue.durations == (9 * MINUTE,)
 
 
 def test_only_the_last_runs_are_remembered():
     queue = replace(a_plain_queue(), durations=tuple(range(REMEMBERED)))
-    run = replace(a_run(1), started_at=START, decided_at=later(START, TEN))
-    assert estimating.record_duration(queue, run).durations == (*range(1, REMEMBERED), TEN)
+    assert estimating.record_duration(queue, green_after(10)).durations == (*range(1, REMEMBERED), TEN)
+
+
+def test_of_a_run_that_was_stopped_it_is_remembered_that_it_would_have_taken_longer():
+    queue = estimating.record_duration(taking(10, a_plain_queue()), stopped_after(25))
+    assert queue.durations == (*(TEN,) * 4, LongerThan(25 * MINUTE))
+    assert estimating.usual(queue) == TEN
+
+
+def test_before_any_run_was_green_one_that_was_stopped_says_nothing():
+    queue = a_plain_queue()
+    assert estimating.record_duration(queue, stopped_after(25)) is queue
+
+
+def test_those_that_were_stopped_before_the_oldest_green_one_are_forgotten_with_it():
+    queue = replace(a_plain_queue(), durations=(1, LongerThan(2), *range(3, REMEMBERED + 2)))
+    assert estimating.record_duration(queue, green_after(10)).durations == (*range(3, REMEMBERED + 2), TEN)
+
+
+def test_however_many_are_stopped_the_green_ones_are_remembered():
+    queue = replace(a_plain_queue(), durations=(1, LongerThan(2), 3))
+    for _ in range(MOST_REMEMBERED):
+        queue = estimating.record_duration(queue, stopped_after(25))
+    assert queue.durations == (1, 3, *(LongerThan(25 * MINUTE),) * MOST_REMEMBERED)
 
 
 def test_a_run_that_never_started_says_nothing():

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import exp, prod, sqrt
 from random import Random
 
+from mergeyard.domain.durations import cut_short, whole
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
@@ -19,11 +20,13 @@ Tested = tuple[Ticket, ...]
 
 class Beliefs:
     def __init__(self, queue: Queue, now: Instant, dice: Random) -> None:
-        off = dice.lognormvariate(0, UNSURE / sqrt(len(queue.durations)))
+        green = whole(queue.durations)
+        off = dice.lognormvariate(0, UNSURE / sqrt(len(green)))
         self._dice = dice
-        self._lengths = [round(length * off) for length in queue.durations]
+        self._lengths = [round(length * off) for length in green]
         self._known: dict[Tested, int] = {}
-        # The quick ones end first, so that without those under way runs would look quicker than they are.
+        # The quick ones end first: without those that are under way or were stopped, runs would look too quick.
+        self._lengths += [self._longer_than(took) for took in cut_short(queue.durations)]
         for run in queue.runs.values():
             if run.status is RunStatus.IN_PROGRESS:
                 self._known[_tested(run)] = self._longer_than(_elapsed(run, now))

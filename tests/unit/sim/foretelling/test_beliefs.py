@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from mergeyard.domain.durations import LongerThan
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import HOUR, MINUTE, later
 from mergeyard.domain.queue import Queue
@@ -72,6 +73,14 @@ def test_what_is_under_way_for_longer_than_any_other_took_tells_what_others_may_
     begun = replace(yard.run_of(1), stack=yard.run_of(1).stack[:0], tests=0)
     lengths = [Beliefs(queue, now, Random(seed)).length(begun) for seed in range(DRAWS)]
     assert sum(length > HOUR for length in lengths) / DRAWS == pytest.approx(4 / 5, abs=0.1)
+
+
+def test_one_that_was_stopped_is_one_of_those_that_take_longer():
+    yard = a_yard(prs=1)
+    queue = with_lengths(yard.queue, *(10, 20, 30) * 10)
+    stopped = replace(queue, durations=(*queue.durations, *(LongerThan(25 * MINUTE),) * 30))
+    slow = [Beliefs(stopped, START, Random(seed)).length(yard.run_of(1)) > 25 * MINUTE for seed in range(DRAWS)]
+    assert sum(slow) / DRAWS == pytest.approx(2 / 3, abs=0.1)
 
 
 def test_time_in_which_nobody_could_look_does_not_count():
