@@ -21,7 +21,7 @@ class SimEvidence(Evidence):
         self._origin = world.origin
         self._objects = world.origin.objects
         self._tips_seen = world.tips_seen
-        self._merged_late = world.hosting.merged_late
+        self._late = world.origin.late
         changes = [act for act in world.script.acts if isinstance(act, Change) and act.setting == "mergeMethod"]
         self._methods = {world.script.config.merge_method, *(change.value for change in changes)}
 
@@ -50,7 +50,7 @@ class SimEvidence(Evidence):
         return not self._merged(ground, head)
 
     def is_about_a_late_merge(self, broken: str) -> bool:
-        late = [landing for landing in self.landings if landing.new in self._merged_late]
+        late = [landing for landing in self.landings if landing.new in self._late]
         names = [self.name(stay["id"]) for landing in late for stay in self.stays_in(landing)]
         return any(name in broken for name in (*map(str, late), *names))
 

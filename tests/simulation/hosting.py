@@ -45,8 +45,6 @@ class Hosting:
         self.statuses: dict[Sha, dict[str, Status]] = {}
         self.merged: dict[tuple[PrNumber, Sha], Sha] = {}
         self.is_wanted: Callable[[PrNumber], bool] = lambda _: True
-        self.merged_late = set[Sha]()
-        """On a request that was so long on its way that nobody wanted it any more."""
         self.clashed = set[tuple[PrNumber, Sha]]()
         """What it would not merge, since it conflicts."""
         self.comments: list[tuple[PrNumber, str]] = []
@@ -114,7 +112,7 @@ class Hosting:
         commit = self.origin.objects.commit(tree, parents, message, committed=f"{seconds} +0000")
         self.origin.merge(commit)
         if not self.is_wanted(wanted.number):
-            self.merged_late.add(commit)
+            self.origin.late.add(commit)
         self.merged[wanted.number, wanted.head] = commit
         self.change(wanted.number, replace(pull, is_open=False, merged_into=BRANCH))
         self._tell(BranchNews(REPO, BRANCH))

@@ -32,7 +32,7 @@ def violations(world: World) -> list[str]:
 def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
     """What is taken off the target after its answer was lost, and before anybody looks: nobody can know that it was
     there. That its branch is gone says so much that it is called unknown; without a branch there is no trace. And a
-    forge merges what it was once asked to, however late the request arrives."""
+    forge merges what it was once asked to, and a host takes a direct merge, however late the request arrives."""
     if broken.startswith(("s1", "s5")) and evidence.is_about_a_late_merge(broken):
         return True
     if broken.startswith("s1"):

@@ -78,7 +78,7 @@ class SimMirror:
         for update in updates:
             if update.new is not None:
                 self._need(update.new)
-        return await self._ask(lambda: self._origin.push(updates))
+        return await self._ask(lambda: self._origin.push(updates, late=self._line.sender.is_relieved()))
 
     async def _ask(self, effect: Callable[[], T]) -> T:
         return await self._line.call(effect, USUAL, GitTrouble, Family.REFUSALS, Family.LOST_REPLIES)

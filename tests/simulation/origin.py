@@ -17,6 +17,8 @@ class Origin:
         self.refs: dict[str, Sha] = {}
         self.log: list[Transaction] = []
         self.watchers: list[Callable[[], None]] = []
+        self.late = set[Sha]()
+        """Came to the target on a request that was so long on its way that nobody wanted it any more."""
         self.set(TARGET, objects.commit(objects.tree(files), (), "the beginning"))
 
     def __len__(self) -> int:
@@ -38,13 +40,16 @@ class Origin:
             ref: sha for ref, sha in self.refs.items() if ref in exact or any(fnmatchcase(ref, one) for one in wild)
         }
 
-    def push(self, updates: Sequence[RefUpdate]) -> Pushed | Stale:
-        """By the service: like git, it takes a ref that is there already for a success."""
+    def push(self, updates: Sequence[RefUpdate], *, late: bool) -> Pushed | Stale:
+        """By the service: like git, it takes a ref that is there already for a success. A test branch that has to go
+        with it would refuse a late one."""
         if all(self.refs.get(update.ref) == update.new for update in updates):
             return Pushed()
         if any(self.refs.get(update.ref) != update.old for update in updates):
             return Stale()
         self._move(tuple(Move(update.ref, update.old, update.new) for update in updates), by_service=True)
+        if late and [update.ref for update in updates] == [TARGET]:
+            self.late.add(self.target)
         return Pushed()
 
     def set(self, ref: str, sha: Sha | None) -> None:

@@ -18,6 +18,8 @@ class Process:
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop = loop
         self.alive = True
+        self.is_relieved: Callable[[], bool] = lambda: False
+        """Whether another does its work by now."""
         self._stopped: asyncio.Future[None] | None = None
 
     @property
@@ -69,6 +71,10 @@ class Line:
     @property
     def seconds(self) -> int:
         return self._loop.now // 1000
+
+    @property
+    def sender(self) -> Process:
+        return self._process
 
     async def call(
         self, effect: Callable[[], T], usual: float, trouble: type[Exception], refusals: Family, losses: Family | None

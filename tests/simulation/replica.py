@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from mergeyard.adapters.sealing import NoSeals
 from mergeyard.api.app import Application
@@ -17,7 +18,7 @@ from mergeyard.service.service import Service
 from mergeyard.service.turn import Listener
 from tests.simulation.far_store import embedded, on_a_server
 from tests.simulation.host import SimHost
-from tests.simulation.hosting import Hosting
+from tests.simulation.hosting import REPO, Hosting
 from tests.simulation.mirror import SimGit, SimMirror
 from tests.simulation.process import Line, Process, ProcessClock
 from tests.simulation.store.records import Records
@@ -71,7 +72,14 @@ class SimReplica:
             look_every=LOOK_EVERY,
         )
         self.service.yard.listeners.append(self._watch)
+        self.process.is_relieved = partial(self._is_relieved, self.process, self.service)
         self.door: Application | None = None
+
+    def _is_relieved(self, process: Process, service: Service) -> bool:
+        """Whether it was begun again since, or another replica took its duty over."""
+        duties = self._premises.records.duties
+        taken_over = self._premises.shared and REPO not in duties.repos_of(service.duties.replica)
+        return process is not self.process or taken_over
 
     @property
     def answers(self) -> bool:

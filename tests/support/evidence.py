@@ -179,18 +179,28 @@ class Evidence(ABC):
         return any(stay["reason"]["code"] == "tree_mismatch" for stay in self.stays_in(landing))
 
     def is_composed(self, landing: Landing) -> bool:
-        """The tested contents, upon a tip that moved only elsewhere; if those that moved it were tested along, all of
-        what was tested."""
+        """The tested contents, upon a tip that moved only elsewhere or by those who were tested along."""
         assert landing.run
         tested = self._tested_by_forge(landing) if landing.by_forge else landing.run["testBranchSha"]
         if self.tree(landing.new) == self.tree(tested):
             return True
-        beneath = self._beneath(tested, len(self._commits(landing)))
         if self._somebody_else_moved_it(Sha(tested), landing):
             return False
-        brought = self._changes(beneath, tested)
-        elsewhere = self._changes(beneath, landing.old)
-        return brought == self._changes(landing.old, landing.new) and brought.keys().isdisjoint(elsewhere)
+        numbers = {number for _, number, _ in self._told(landing)}
+        own = [step for step, number, _ in reversed(self._stack(tested, landing)) if number in numbers]
+        brought = self._overall(*((self._beneath(step, 1), step) for step in own))
+        return brought == self._overall((landing.old, landing.new))
+
+    def _stack(self, tested: str, landing: Landing) -> list[tuple[Sha, int, str]]:
+        return self._told(replace(landing, old=Sha(self._merge_base(landing.old, tested)), new=Sha(tested)))
+
+    def _overall(self, *steps: tuple[str, str]) -> dict[str, tuple[str, str]]:
+        """Every path that differs after these steps, with what it was and what it became."""
+        before, after = dict[str, str](), dict[str, str]()
+        for old, new in steps:
+            before = self._changes(new, old) | before
+            after |= self._changes(old, new)
+        return {path: (before[path], after[path]) for path in before if before[path] != after[path]}
 
     def _somebody_else_moved_it(self, tested: Sha, landing: Landing) -> bool:
         """Whether the target held what another than the service had brought there, and the test did not."""
@@ -203,8 +213,7 @@ class Evidence(ABC):
         """A forge merges one by one: the step of the tested stack that is the same pull request's."""
         assert landing.run
         tested, (_, number, _) = landing.run["testBranchSha"], self._told(landing)[0]
-        stack = self._told(replace(landing, old=Sha(self._merge_base(landing.old, tested)), new=tested))
-        return next((step for step, other, _ in stack if other == number), tested)
+        return next((step for step, other, _ in self._stack(tested, landing) if other == number), tested)
 
     def brings_just(self, landing: Landing, stay: Stay) -> bool:
         own = [commit for commit, number, _ in self._told(landing) if number == stay["prNumber"]]

@@ -75,6 +75,39 @@ async def test_nobody_is_merged_upon_what_was_not_tested_though_the_reply_was_lo
 
 
 @asynchronous
+async def test_one_that_was_merged_though_what_lay_beneath_was_taken_off_is_ours_though_the_reply_was_lost(
+    github_story: Stories,
+):
+    async with github_story(by_forge(MergeMethod.SQUASH)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        before = scenario.origin.tip("main")
+        undone = Meanwhile(lambda: scenario.origin.set("main", before), LosesReply())
+        scenario.place.faults.plan(undone, "/pulls/2/merge", method="PUT")
+        await scenario.passes(1)
+        await scenario.a_minute_passes()
+        assert [await scenario.state(number) for number in (1, 2)] == ["merged: tree_mismatch"] * 2
+        assert scenario.keeper.queue.state is QueueState.PAUSED
+
+
+@asynchronous
+async def test_what_was_taken_off_in_the_moment_of_the_merge_and_came_back_with_the_head_pauses_the_queue(
+    github_story: Stories,
+):
+    async with github_story(by_forge()) as scenario:
+        before = scenario.origin.tip("main")
+        scenario.place.push_to_main({"foreign": "f"})
+        scenario.open(1)
+        await scenario.submit(1)
+        undone = Meanwhile(lambda: scenario.origin.set("main", before))
+        scenario.place.faults.plan(undone, scenario.place.paths.merge)
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: tree_mismatch"
+        assert scenario.keeper.queue.state is QueueState.PAUSED
+
+
+@asynchronous
 async def test_a_push_to_the_target_before_the_merge_has_it_tested_again(story: Stories):
     async with story(by_forge()) as scenario:
         scenario.open(1)

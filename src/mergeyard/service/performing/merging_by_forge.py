@@ -1,5 +1,6 @@
 """Merges a pull request with the merge of its forge. What came of it is read from the target, never believed."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -21,6 +22,9 @@ from mergeyard.service.talking import words
 
 log = structlog.get_logger()
 
+UNKNOWN_TREE = Sha("")
+"""Of what is not on the target any more nobody can say what it held; it is never taken for what was tested."""
+
 
 class Unseen(HostTrouble):
     """The forge merged it, and the target does not show it: not yet, or not any more."""
@@ -34,16 +38,34 @@ class MergingByForge:
         self._patient = patient
 
     async def merged_already(self, tip: Sha | None) -> list[Step]:
-        """In their order, as far as the forge calls them merged and the target holds what they became."""
-        steps, onto = list[Step](), self._task.expected
-        for member in self._task.members:
-            commit = await self._forge.merged_as(self._site.repo, self._wanted(member))
-            if commit is None or tip is None or not await self._came_since(tip, commit):
+        """In their order, as far as the forge calls them merged and the target holds what they became, or what a later
+        one became: then somebody took off what lay beneath."""
+        steps, onto, members = list[Step](), self._task.expected, self._task.members
+        for place, member in enumerate(members):
+            step = None if tip is None else await self._found(tip, onto, members[place:])
+            if step is None:
                 await self._wait_for_what_the_target_shows(tip, onto, member)
                 break
-            steps.append(await self._step(commit, onto))
-            onto = commit
+            steps.append(step)
+            onto = step.commit
         return steps
+
+    async def _found(self, tip: Sha, onto: Sha, members: Sequence[Member]) -> Step | None:
+        """What the first of them became."""
+        first, *others = members
+        commit = await self._merged_as(first)
+        if commit is None:
+            return None
+        if await self._came_since(tip, commit):
+            return await self._step(first, commit, onto)
+        for other in others:
+            above = await self._merged_as(other)
+            if above is not None and await self._came_since(tip, above):
+                return Step(commit, onto, UNKNOWN_TREE)
+        return None
+
+    async def _merged_as(self, member: Member) -> Sha | None:
+        return await self._forge.merged_as(self._site.repo, self._wanted(member))
 
     async def _wait_for_what_the_target_shows(self, tip: Sha | None, onto: Sha, member: Member) -> None:
         """A forge may know later than its own repository what it merged."""
@@ -112,19 +134,19 @@ class MergingByForge:
         """In the very moment of the merge it may have been pointed at another branch; where the target shows it, no
         forge need say so."""
         shown = await self._is_on_target(commit)
-        if not shown and await self._forge.merged_as(self._site.repo, self._wanted(member)) is None:
+        if not shown and await self._merged_as(member) is None:
             log.error("a pull request was merged into another branch", repo=str(self._site.repo), number=member.number)
             told = f"#{member.number} was pointed elsewhere while it was being merged, and landed there as {commit}"
             return MergingRefused(told, blames=False)
-        return await self._step(commit, onto)
+        return await self._step(member, commit, onto)
 
     async def _is_on_target(self, commit: Sha) -> bool:
         tip = await self._site.tip()
         return tip is not None and await self._site.mirror.holds(tip, commit)
 
-    async def _step(self, commit: Sha, onto: Sha) -> Step:
+    async def _step(self, member: Member, commit: Sha, onto: Sha) -> Step:
         """A rebase may have made several; all of them are this one's, unless somebody pushed in between. What it does
-        not hold was taken off the target right before."""
+        not stand upon was taken off the target right before."""
         mirror = self._site.mirror
         if not await self._site.has(commit):
             await self._site.tip()
@@ -134,4 +156,10 @@ class MergingByForge:
             raise Unseen(f"{commit} was merged, but is not to be seen yet") from missing
         if not await self._is_on_target(commit):
             raise Unseen(f"{commit} was merged, but the target does not show it yet")
-        return Step(commit, onto if await mirror.holds(commit, onto) else made.parents[0], made.tree)
+        return Step(commit, onto if await self._stands(member, commit, onto) else made.parents[0], made.tree)
+
+    async def _stands(self, member: Member, commit: Sha, onto: Sha) -> bool:
+        """A head may bring along what was taken off; one that landed as it is need not stand by its first parents."""
+        if not await self._site.mirror.holds(commit, onto):
+            return False
+        return commit == member.head or await self._site.mirror.first_parents(commit, down_to=onto) is not None
