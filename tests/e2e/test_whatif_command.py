@@ -23,9 +23,10 @@ def test_a_queue_that_did_something_is_replayed(tmp_path: Path):
         terminal = Terminal(premises.server.url, new_token(premises.server.config))
         assert "Nothing merged in this time: choose a longer period" in terminal.done("whatif")
         two_merged_and_one_failed(premises)
-        told = terminal.done("whatif", "--since", "1d", "--set", "concurrency=4", "--set", "batch=on")
+        told = terminal.done("whatif", "--since", "1d", "--set", "concurrency=4", "--set", "batch=on", "--price", "1")
         assert told.startswith("3 pull requests since ")
         assert "\nconcurrency 1 → 4\nbatch off → on\n" in told
+        assert "\ncost  " in told
         assert "What this would do is hardly known.\n  Only 2 pull requests merged in this time" in told
         answered = terminal.answered("whatif", "--set", "concurrency=4")
         assert (answered["asItWas"]["merged"], answered["asItWas"]["failed"]) == (2, 1)

@@ -15,6 +15,10 @@ Wishes = Annotated[
     list[str],
     typer.Option("--set", metavar="NAME=VALUE", parser=read_wish, help="A setting as it should have been. Repeat it."),
 ]
+Price = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="PRICE", help="What a minute of CI costs, in any currency: shows the cost as well."),
+]
 
 
 @asking
@@ -22,6 +26,7 @@ def whatif(
     session: Session,
     since: Since = "14d",  # pyright: ignore[reportArgumentType]
     wishes: Wishes = [],  # noqa: B006
+    price: Price = None,
 ) -> None:
     """Replay a queue's past under other settings.
 
@@ -31,4 +36,4 @@ def whatif(
     wished: dict[str, Any] = dict(cast(list[tuple[str, Any]], wishes))
     with busy("Replaying"):
         replay = session.client.replay_queue(session.queue, since=datetime.now(UTC) - since, **wished)
-    session.show(replay, lambda: show(replay))
+    session.show(replay, lambda: show(replay, price))

@@ -29,6 +29,10 @@ def ratio(number: float) -> str:
     return f"{number:,.2f}"
 
 
+def money(number: float) -> str:
+    return ratio(number) if number < 1000 else count(number)
+
+
 ROWS: dict[str, tuple[Figure, Writing]] = {
     "merged": (lambda them: them.merged, count),
     "failed": (lambda them: them.failed, count),
@@ -42,9 +46,20 @@ ENDS = ("merged", "failed")
 """Of all others less is better."""
 
 
-def show(replay: QueueReplay) -> None:
+def rows(price: float | None) -> dict[str, tuple[Figure, Writing]]:
+    """With the price of a minute also what all of them cost."""
+    if price is None:
+        return ROWS
+
+    def cost(them: ReplayFigures) -> float:
+        return them.ci_minutes * price
+
+    return {**ROWS, "cost": (cost, money)}
+
+
+def show(replay: QueueReplay, price: float | None = None) -> None:
     changes = [plain(f"{each.setting} {written(each.now)} → {written(each.wished)}", "bold") for each in replay.changes]
-    put(plain(heading(replay)), *changes, table(replay), *verdict(replay))
+    put(plain(heading(replay)), *changes, table(replay, price), *verdict(replay))
 
 
 def heading(replay: QueueReplay) -> str:
@@ -57,12 +72,12 @@ def written(value: bool | int | str) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
-def table(replay: QueueReplay) -> Table:
+def table(replay: QueueReplay, price: float | None) -> Table:
     drawn = Table("", box=None, header_style="dim", pad_edge=False)
     changed = ("with the change", "difference") if replay.changes else ()
     for name in ("as it was", "replayed as it was", *changed):
         drawn.add_column(name, justify="right")
-    for name, (figure, write) in ROWS.items():
+    for name, (figure, write) in rows(price).items():
         cells = [cell(figures, figure, write) for figures in (replay.as_it_was, replay.replayed_as_it_was)]
         difference = told_apart(replay, figure, less_is_better=name not in ENDS)
         drawn.add_row(name, *cells, *((drawn_cell(replay, figure, write), difference) if changed else ()))

@@ -10,8 +10,8 @@ from mergeyard.cli.whatif.showing import show
 from mergeyard.client import QueueReplay
 
 
-def printed(capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
-    show(convert(REPLAY | more, QueueReplay))
+def printed(capsys: pytest.CaptureFixture[str], price: float | None = None, **more: Any) -> list[str]:
+    show(convert(REPLAY | more, QueueReplay), price)
     return capsys.readouterr().out.splitlines()
 
 
@@ -27,6 +27,11 @@ def test_every_figure_stands_as_it_was_as_replayed_and_with_the_change(capsys: p
     ]  # fmt: skip
     assert cells["runs"] == ["318", "318", "342", "▲ 8 %"]
     assert cells["CI minutes"] == ["4,770", "4,770", "5,040", "▲ 6 %"]
+
+
+def test_whoever_says_what_a_minute_costs_is_told_the_cost(capsys: pytest.CaptureFixture[str]):
+    assert printed(capsys, price=0.1)[10].split() == ["cost", "477.00", "477.00", "504.00", "▲", "6", "%"]
+    assert "cost" not in "".join(printed(capsys))
 
 
 def test_how_sure_it_is_and_what_was_guessed_is_told(capsys: pytest.CaptureFixture[str]):
