@@ -159,6 +159,21 @@ async def test_what_was_taken_off_and_put_back_is_known_again(tmp_path: Path):
 
 
 @asynchronous
+async def test_what_others_brought_and_was_removed_meanwhile_does_not_come_back(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        clean = scenario.origin.tip("main")
+        leaked = scenario.origin.commit("main", {"secret": "leaked"})
+        scenario.origin.commit("main", {"more": "of it"})
+        await scenario.time_passes(2 * SECOND)
+        scenario.open(1, upon=leaked)
+        await scenario.service.stop()
+        scenario.origin.set("main", clean)
+        await another_takes_over(scenario)
+        await scenario.submit(1)
+        assert await scenario.state(1) == "failed: contains_removed_commit"
+
+
+@asynchronous
 async def test_what_was_removed_meanwhile_does_not_come_back(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=1)) as scenario:
         before = scenario.origin.tip("main")

@@ -74,6 +74,11 @@ class SimMirror:
         self._fetched.update(there)
         return there
 
+    async def fetch_commit(self, commit: Sha) -> None:
+        if not await self._ask(lambda: self._origin.ever_had(commit)):
+            raise MissingObject(f"nobody has {commit}")
+        self._known |= self._objects.ancestors(commit)
+
     async def push(self, *updates: RefUpdate) -> PushOutcome:
         for update in updates:
             if update.new is not None:

@@ -85,6 +85,10 @@ class Mirror(Protocol):
         """Bring these refs (full names, or patterns with one `*`) and tell where they are; absent ones are left out."""
         ...
 
+    async def fetch_commit(self, commit: Sha) -> None:
+        """Bring a commit to which no ref leads any more, as long as the remote has it."""
+        ...
+
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         """The tree of a three-way merge of two commits."""
         ...

@@ -35,6 +35,22 @@ async def test_a_star_finds_every_ref_of_its_form(mirror: Mirror, origin: Origin
     assert await mirror.remote_refs("refs/pull/*/head") == {"refs/pull/1/head": tip, "refs/pull/22/head": tip}
 
 
+@asynchronous
+async def test_a_commit_is_brought_by_its_name_as_long_as_the_remote_has_it(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    lost = origin.commit("main", {"a.txt": "2\n"})
+    origin.set("main", before)
+    await mirror.fetch(["refs/heads/main"])
+    await mirror.fetch_commit(lost)
+    assert [commit.sha for commit in await mirror.commits(lost, without=[before])] == [lost]
+
+
+@asynchronous
+async def test_a_commit_that_the_remote_does_not_have_is_missing(mirror: Mirror):
+    with pytest.raises(MissingObject):
+        await mirror.fetch_commit(Sha("12" * 20))
+
+
 NOT_TEXT = "refs/pull/\udcff/head"
 
 

@@ -70,13 +70,22 @@ async def bring(repository: Repository, remote: Remote, patterns: Collection[str
     have = await kept_refs(repository, patterns)
     refspecs = [f"+{ref}:{kept(ref)}\n" for ref, sha in there.items() if have.get(ref) != sha]
     if refspecs:
-        await repository.ask(
-            *FETCH,
-            remote.url,
-            stdin="".join(refspecs).encode(),
-            environment=remote.environment,
-            seconds=SECONDS_OVER_THE_NETWORK,
-        )
+        await _fetch(repository, remote, "".join(refspecs))
+
+
+async def fetch_commit(repository: Repository, remote: Remote, commit: Sha) -> None:
+    """Newer servers give whatever they have, and the large hosts keep for weeks what no ref leads to."""
+    await _fetch(repository, remote, f"{checked_sha(commit)}\n")
+
+
+async def _fetch(repository: Repository, remote: Remote, refspecs: str) -> None:
+    await repository.ask(
+        *FETCH,
+        remote.url,
+        stdin=refspecs.encode(),
+        environment=remote.environment,
+        seconds=SECONDS_OVER_THE_NETWORK,
+    )
 
 
 async def contained(repository: Repository, tip: Sha, pattern: str) -> frozenset[Sha]:

@@ -27,6 +27,10 @@ class CliMirror:
         async with self._fetching:
             return await fetching.fetch(self.repository, self.remote, refs)
 
+    async def fetch_commit(self, commit: Sha) -> None:
+        async with self._fetching:
+            await fetching.fetch_commit(self.repository, self.remote, commit)
+
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         return await merging.merge(self.repository, onto, head)
 

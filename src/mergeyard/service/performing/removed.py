@@ -26,11 +26,20 @@ async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sh
     try:
         return await _beyond(site, known_tip, tip)
     except MissingObject:
+        return await _removed_from_the_unknown(site, store, known_tip, tip)
+
+
+async def _removed_from_the_unknown(site: Site, store: Store, known_tip: Sha, tip: Sha) -> frozenset[Sha]:
+    """Whoever took over may never have had the old tip. Where the host does not have it any more either, what we landed
+    is all that can be known of."""
+    try:
+        await site.mirror.fetch_commit(known_tip)
+        return await _beyond(site, known_tip, tip)
+    except MissingObject:
         return frozenset([commit async for commit in _removed_of_ours(site, store, tip)])
 
 
 async def _removed_of_ours(site: Site, store: Store, tip: Sha) -> AsyncIterator[Sha]:
-    """Whoever took over may never have had the old tip: then what we landed is all that it can know of."""
     for landed in site.keeper.queue.target.history:
         if not await site.mirror.holds(tip, landed.commit):
             yield landed.commit
