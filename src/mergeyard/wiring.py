@@ -16,6 +16,7 @@ from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.oidc.provider import OpenIdProvider
 from mergeyard.adapters.oidc.registration import Registration
 from mergeyard.adapters.runner_local.runner import LocalRunner
+from mergeyard.adapters.scribe import ScribeApart
 from mergeyard.adapters.sealing import FileSeals, NoSeals
 from mergeyard.adapters.store_postgres.archive import PostgresArchive
 from mergeyard.adapters.store_postgres.store import PostgresStore
@@ -123,6 +124,7 @@ def make_service(settings: Settings, public_url: str) -> Service:
         shared=store if isinstance(store, PostgresStore) else None,
         works=settings.role != "api",
         foreteller=None if settings.role == "worker" else ForetellerApart(),
+        scribe=None if settings.role == "worker" else ScribeApart(),
         clock=CalmClock(),
         wall=WallClock(),
         git=git,
@@ -168,4 +170,12 @@ def make_application(settings: Settings, service: Service, public_url: str) -> A
     vouching = make_vouching(settings, service, public_url)
     over_tls = public_url.startswith("https:")
     pages = None if settings.role == "worker" else web.application(service, vouching, over_tls=over_tls)
-    return assembly.application(table, door, ready=service.ready, own_metrics=own_metrics, find=find, elsewhere=pages)
+    return assembly.application(
+        table,
+        door,
+        ready=service.ready,
+        own_metrics=own_metrics,
+        scribe=service.scribe,
+        find=find,
+        elsewhere=pages,
+    )

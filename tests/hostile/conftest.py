@@ -75,7 +75,7 @@ def a_target(server: Server) -> Generator[Target]:
     assert server.complaints() == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with a_target(QuickServer(tmp_path_factory.mktemp("hostile"))) as target:
         yield target

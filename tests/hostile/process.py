@@ -1,4 +1,4 @@
-"""What the system knows of a process, and how quickly it answers."""
+"""What the system knows of a process, those that it started included, and how quickly it answers."""
 
 import os
 import time
@@ -15,15 +15,36 @@ PAUSE = 0.02
 
 
 def memory(pid: int, name: str = "VmRSS") -> int:
-    """In MiB; `VmHWM` is the most that it ever was."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) // 1024
+    """In MiB; `VmHWM` is the most that it ever was, of each by itself."""
+    return sum(_figure(line) for each in _household(pid) for line in _lines(each, "status") if line.startswith(name))
 
 
 def work(pid: int) -> float:
     """In seconds, however many others were at work meanwhile."""
-    after_its_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(after_its_name[11]) + int(after_its_name[12])) / os.sysconf("SC_CLK_TCK")
+    after_names = [line.rpartition(")")[2].split() for each in _household(pid) for line in _lines(each, "stat")]
+    return sum(int(each[11]) + int(each[12]) for each in after_names) / os.sysconf("SC_CLK_TCK")
+
+
+def _household(pid: int) -> list[int]:
+    """It may have started some from any of its threads."""
+    started = [_text(path).split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [pid, *(int(child) for children in started for child in children)]
+
+
+def _lines(pid: int, name: str) -> list[str]:
+    return _text(Path(f"/proc/{pid}/{name}")).splitlines()
+
+
+def _text(path: Path) -> str:
+    """Nothing of a process that has just ended."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _figure(line: str) -> int:
+    return int(line.split()[1]) // 1024
 
 
 def open_files(pid: int) -> int:

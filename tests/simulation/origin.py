@@ -43,7 +43,7 @@ class Origin:
     def ever_had(self, commit: Sha) -> bool:
         """Like a large host, it keeps what no ref leads to any more."""
         shown = {move.new for transaction in self.log for move in transaction.moves}
-        return any(self.objects.holds(new, commit) for new in shown & self.objects.commits.keys())
+        return any(self.objects.holds(each, commit) for each in self.objects.commits.keys() & shown)
 
     def push(self, updates: Sequence[RefUpdate], *, late: bool) -> Pushed | Stale:
         """By the service: like git, it takes a ref that is there already for a success. A test branch that has to go

@@ -39,6 +39,7 @@ from mergeyard.service.service import Service
 from mergeyard.service.submissions import Errand, Wish
 from mergeyard.service.turn import Keeper
 from mergeyard.service.views import PullView, QueueView
+from mergeyard.service.written_targets import written
 from tests.support.clock import HandClock
 from tests.support.repositories import Files, Origin
 from tests.support.sender import FakeSender
@@ -55,6 +56,8 @@ MOMENT = 5
 """In rounds of the event loop."""
 PATIENCE_IN_SECONDS = 30
 """Of real time: for git to do what it was asked."""
+LOOK_EVERY = 0.1
+"""Seconds of real time. Who ends or falls asleep is noticed at once, but not who begins to wait for news."""
 
 
 class Stage(Struct, frozen=True):
@@ -165,7 +168,7 @@ class Scenario:
 
     async def set_targets(self, number: int, targets: Targets) -> None:
         submissions = self.service.submissions
-        await submissions.set_targets(KEY, PrNumber(number), None, targets, lambda _: b"", None)
+        await submissions.set_targets(KEY, PrNumber(number), None, written(targets), lambda _: b"", None)
         await self.rest()
 
     def errand(self, number: int, key: QueueKey = KEY) -> Errand:
@@ -220,7 +223,8 @@ class Scenario:
         """Until nothing is under way that does not wait for the clock or for news from outside."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_IN_SECONDS
         while busy := await self._busy_for_a_moment():
-            await asyncio.wait(busy, timeout=0.01, return_when=asyncio.FIRST_COMPLETED)
+            ends = {*busy, self.clock.next_to_sleep()}
+            await asyncio.wait(ends, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
             assert asyncio.get_running_loop().time() < deadline, f"it does not come to rest: {busy}"
 
     async def _busy_for_a_moment(self) -> list[asyncio.Task[Any]]:

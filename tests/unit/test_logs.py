@@ -27,11 +27,12 @@ class Terminal(io.StringIO):
 def logging_as_before() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in (None, *SERVER_LOGGERS)]
     before = [(logger, logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    configured = structlog.get_config()
     yield
     for logger, handlers, level, propagate in before:
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)
-    structlog.reset_defaults()
+    structlog.configure(**configured)
 
 
 def logger(name: str = "mergeyard.tests") -> Any:

@@ -15,6 +15,7 @@ from mergeyard.api.routes import METRICS
 from mergeyard.api.serving import Route, served, served_by_query
 from mergeyard.domain.tokens import Scope
 from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.scribe import Scribe
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.errors import Code, Refused
 
@@ -28,6 +29,7 @@ def application(
     ready: Callable[[], Awaitable[None]],
     own_metrics: Route,
     reception: Reception | None = None,
+    scribe: Scribe | None = None,
     find: Find = nowhere,
     elsewhere: Asgi | None = None,
 ) -> Application:
@@ -42,7 +44,9 @@ def application(
         **docs_page.routes(),
     }
     routes = {path: {"GET": route} for path, route in single.items()}
-    routes |= {endpoint.path: {endpoint.method: _served(endpoint, doorkeeper, receiving)} for endpoint in endpoints}
+    routes |= {
+        endpoint.path: {endpoint.method: _served(endpoint, doorkeeper, receiving, scribe)} for endpoint in endpoints
+    }
     return Application(routes, find=find, elsewhere=elsewhere)
 
 
@@ -61,10 +65,10 @@ def guarded_metrics(text: Callable[[], bytes], doorkeeper: Doorkeeper) -> Route:
     return route
 
 
-def _served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception) -> Route:
+def _served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception, scribe: Scribe | None) -> Route:
     if endpoint.method == "GET":
         return served_by_query(endpoint, doorkeeper)
-    return served(endpoint, doorkeeper, reception)
+    return served(endpoint, doorkeeper, reception, scribe)
 
 
 async def _healthy(_: Head, __: Body) -> Reply:

@@ -149,8 +149,14 @@ def _components(kinds: tuple[Any, ...]) -> Schema:
         if kind.__struct_config__.forbid_unknown_fields:
             components[kind.__name__]["additionalProperties"] = False
     shown = cast(Schema, _as_shown(components))
-    named, used = {kind.__name__ for kind in kinds}, _refs(shown)
-    return {name: schema for name, schema in shown.items() if name in named or REF.format(name=name) in used}
+    reached = _reached(shown, {kind.__name__ for kind in kinds})
+    return {name: schema for name, schema in shown.items() if name in reached}
+
+
+def _reached(schemas: Schema, names: set[str]) -> set[str]:
+    """These, and all to which they refer."""
+    referred = {ref.rpartition("/")[2] for name in names for ref in _refs(schemas[name])}
+    return names if referred <= names else _reached(schemas, names | referred)
 
 
 def _refs(schema: Any) -> set[str]:

@@ -1,6 +1,6 @@
 """The endpoints about pull requests."""
 
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -15,7 +15,6 @@ from mergeyard.api.remembering import Remembered
 from mergeyard.domain.ids import PrNumber, Sha, Ticket
 from mergeyard.domain.pulls import URGENT
 from mergeyard.domain.repositories import QueueKey
-from mergeyard.domain.targets import Targets
 from mergeyard.domain.tokens import Scope
 from mergeyard.ports.store import Page
 from mergeyard.service.journaling import actor_of
@@ -81,13 +80,14 @@ class PullRequests:
     async def set_targets(self, call: Call) -> bytes:
         asked: r.SetImpactedTargets = call.request
         key, number = self._addressing.queue(call), PrNumber(asked.pr.number)
-        targets = asked.impacted_targets
+        uploaded = asked.impacted_targets
+        extent = "ALL" if uploaded.count is None else uploaded.count
 
         def answer(head: Sha) -> bytes:
-            return encode(answers.TargetsKept(pr_number=number, pr_sha=head, impacted_targets=_extent(targets)))
+            return encode(answers.TargetsKept(pr_number=number, pr_sha=head, impacted_targets=extent))
 
         submissions = self._service.submissions
-        return await submissions.set_targets(key, number, _sha(asked.pr.sha), targets, answer, call.repeat)
+        return await submissions.set_targets(key, number, _sha(asked.pr.sha), uploaded, answer, call.repeat)
 
     async def list(self, call: Call) -> bytes:
         asked: r.ListPullRequests = call.request
@@ -135,10 +135,6 @@ def _given(value: T | UnsetType) -> T | None:
 
 def _sha(value: str | UnsetType) -> Sha | None:
     return None if isinstance(value, UnsetType) else Sha(value)
-
-
-def _extent(targets: Targets) -> Literal["ALL"] | int:
-    return "ALL" if targets.everything else len(targets.names)
 
 
 def _ticket(cursor: str | None) -> Ticket | None:

@@ -11,6 +11,7 @@ from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.targets import ALL, Targets
 from mergeyard.service import names
 from mergeyard.service.errors import Code
+from mergeyard.service.written_targets import WrittenTargets, written
 
 TARGET_BYTES = 1024
 TOGETHER = 1000
@@ -101,9 +102,9 @@ def target_branch(value: Any) -> Any:
     return value
 
 
-def targets(value: Any) -> Targets:
+def targets(value: Any) -> WrittenTargets:
     if isinstance(value, str) and value.lower() in WORDS_FOR_ALL:
-        return ALL
+        return written(ALL)
     if not isinstance(value, list):
         raise Unreadable('expected a list of target names, or "ALL"')
     targets = cast(list[Any], value)
@@ -113,7 +114,7 @@ def targets(value: Any) -> Targets:
     named = set[str]()
     for first in range(0, len(targets), TOGETHER):
         named.update(targets[first : first + TOGETHER])
-    return ALL if "ALL" in named else Targets(frozenset(named))
+    return written(ALL if "ALL" in named else Targets(frozenset(named)))
 
 
 def required_statuses(value: Any) -> Any:

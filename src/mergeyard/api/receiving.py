@@ -44,6 +44,11 @@ class Body:
             if len(self.content) > LIMIT:
                 raise too_large()
 
+    def handed_over(self) -> bytearray:
+        """All of it, which is held here no longer."""
+        content, self.content = self.content, bytearray()
+        return content
+
     @property
     def passes_by_itself(self) -> bool:
         """Nothing is left of it, or so little that the connection may go on."""
@@ -87,8 +92,11 @@ class Reception:
         self._large = asyncio.Semaphore(large_at_once)
         self._understood = asyncio.Semaphore(understood_at_once)
 
-    async def understood(self, body: Body, understand: Callable[[bytes], T]) -> T:
-        """What the whole body means. The large ones wait for a place before they take up memory."""
+    async def understood(
+        self, body: Body, understand: Callable[[bytes], T], aside: Callable[[bytearray], T] | None = None
+    ) -> T:
+        """What the whole body means. The large ones wait for a place before they take up memory; on a thread they are
+        understood `aside`, where there is another way for them."""
         deadline = asyncio.get_running_loop().time() + self._seconds
         if not body.finished:
             await self._in_time(deadline, body.collect(SMALL))
@@ -98,7 +106,9 @@ class Reception:
         try:
             await self._in_time(deadline, body.collect(LIMIT))
             async with self._understood:
-                return await asyncio.to_thread(understand, bytes(body.content))
+                if aside is None:
+                    return await asyncio.to_thread(understand, bytes(body.content))
+                return await asyncio.to_thread(aside, body.handed_over())
         finally:
             self._large.release()
 

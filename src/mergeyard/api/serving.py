@@ -1,18 +1,19 @@
 """Serves one endpoint, in the order of checks that the contract promises."""
 
 from collections.abc import Awaitable, Callable
-from hashlib import sha256
-from json import dumps
-from typing import Any
+from functools import partial
 
 from msgspec import Struct
 
-from mergeyard.api import door, head, query, strict_json, tolerance
+from mergeyard.api import door, head, query
+from mergeyard.api.apart import Question, understood_by
 from mergeyard.api.endpoint import Call, Doorkeeper, Endpoint
 from mergeyard.api.head import Head
 from mergeyard.api.receiving import Body, Reception
 from mergeyard.api.reply import Reply
+from mergeyard.api.understanding import understand
 from mergeyard.domain.tokens import Token
+from mergeyard.ports.scribe import Scribe
 from mergeyard.ports.store import Answered
 from mergeyard.service.errors import Refused
 from mergeyard.service.repeating import Repeat
@@ -22,7 +23,7 @@ Route = Callable[[Head, Body], Awaitable[Reply]]
 REPLAYED = ((b"idempotency-replayed", b"true"),)
 
 
-def served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception) -> Route:
+def served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception, scribe: Scribe | None = None) -> Route:
     """The way of a request with a body: token → media type → size → JSON → schema → scope → handler."""
     content_type = endpoint.media_type.encode()
 
@@ -30,8 +31,11 @@ def served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception) -> 
         token = await door.admitted(doorkeeper, above)
         head.refuse_other_media(above)
         key = above.values.get(b"idempotency-key") if endpoint.writes else None
-        understand = _plainly(endpoint.request) if key is None else _for_repeating(endpoint)
-        request, digest = await reception.understood(body, understand)
+        path = None if key is None else endpoint.path
+        question = Question(endpoint.name, repeatable=key is not None)
+        request, digest = await reception.understood(
+            body, partial(understand, endpoint.request, path), partial(understood_by, scribe, question)
+        )
         door.refuse_without(token, endpoint.scope)
         if digest is None:
             return Reply(await endpoint.handler(Call(token, request, above.request_id)), content_type=content_type)
@@ -74,21 +78,3 @@ async def _once(
 async def _again(endpoint: Endpoint, call: Call, answer: bytes) -> Reply:
     await endpoint.settle(call)
     return Reply(answer, headers=REPLAYED)
-
-
-def _plainly(kind: type[Struct]) -> Callable[[bytes], tuple[Struct, None]]:
-    return lambda body: (tolerance.request(kind, strict_json.parse(body)), None)
-
-
-def _for_repeating(endpoint: Endpoint) -> Callable[[bytes], tuple[Struct, bytes]]:
-    def understand(body: bytes) -> tuple[Struct, bytes]:
-        members = strict_json.parse(body)
-        return tolerance.request(endpoint.request, members), digest(endpoint.path, members)
-
-    return understand
-
-
-def digest(path: str, members: dict[str, Any]) -> bytes:
-    """The same for the same path and JSON, however it is spaced and ordered."""
-    canonical = dumps(members, sort_keys=True, separators=(",", ":"))
-    return sha256(f"{path}\n{canonical}".encode()).digest()

@@ -10,7 +10,7 @@ from mergeyard.domain import ids
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.targets import Targets
+from mergeyard.service.written_targets import WrittenTargets
 
 SHOWN = "x-shown"
 """Under this key a kind says how it is shown, where that is not how it is kept."""
@@ -95,7 +95,7 @@ TargetBranch = Annotated[
     Read(reading.target_branch),
 ]
 ImpactedTargets = Annotated[
-    Targets,
+    WrittenTargets,
     shown(
         "Names of build or test targets, or `ALL`. An empty list means that it impacts nothing.",
         {

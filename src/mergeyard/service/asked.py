@@ -11,6 +11,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Refusal
 from mergeyard.ports.writes import Write
 from mergeyard.service.repeating import Repeat
+from mergeyard.service.written_targets import WrittenTargets
 
 Render = Callable[[Decision], bytes]
 Consider = Callable[[Queue], Sequence[Event]]
@@ -24,6 +25,8 @@ class Asked(Struct, eq=False):
     render: Render = lambda _: b""
     repeat: Repeat | None = None
     proof: tuple[Write, ...] = ()
+    at_hand: WrittenTargets | None = None
+    """Of these very targets, should they be stored with the queue: so that nobody writes them out again."""
 
 
 def new_outcome() -> asyncio.Future[bytes]:

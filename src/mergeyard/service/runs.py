@@ -14,7 +14,7 @@ from mergeyard.domain.statuses import Status
 from mergeyard.domain.targets import Targets, union
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.store import Store
-from mergeyard.service import shelving
+from mergeyard.service import long_targets, shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.naming_branches import BISECTION, test_branch
 from mergeyard.service.site import Sites
@@ -136,4 +136,4 @@ class Runs:
     async def _union(self, keeper: Keeper, members: Iterable[Member]) -> Targets:
         """Of those whose targets are known."""
         bodies = [await self._store.targets(keeper.id, member.number, member.head) for member in members]
-        return union(shelving.decode_targets(body) for body in bodies if body is not None)
+        return union([await long_targets.decoded_aside(body) for body in bodies if body is not None])

@@ -9,6 +9,7 @@ from mergeyard.ports.foretelling import Foreteller
 from mergeyard.ports.git import Git
 from mergeyard.ports.host import Host
 from mergeyard.ports.runner import Runner
+from mergeyard.ports.scribe import Scribe
 from mergeyard.ports.sealing import Seals
 from mergeyard.ports.sending import Sender
 from mergeyard.ports.sharing import SharedStore
@@ -78,6 +79,7 @@ class Service:
         grants: Grants = NOTHING_GRANTED,
         shared: SharedStore | None = None,
         foreteller: Foreteller | None = None,
+        scribe: Scribe | None = None,
         works: bool = True,
         look_every: int = watch.INTERVAL,
     ) -> None:
@@ -88,6 +90,7 @@ class Service:
         self.wall = wall or clock
         self.git = git
         self.runner = runner
+        self.scribe = scribe
         self.background = Background(clock)
         self.yard = Yard(store, clock, shared)
         self.sites = Sites(hosts, git)
@@ -193,6 +196,8 @@ class Service:
         await self.background.close()
         if self._foretelling is not None:
             await self._foretelling.close()
+        if self.scribe is not None:
+            await self.scribe.close()
         self._alarms.stop()
         await self.yard.close()
         if self._replica is not None:

@@ -5,7 +5,7 @@ as before is the same part; where each pull request stands is not stored at all,
 is to be looked at: after a start everybody is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
 from mergeyard.ports.writes import Fact, RunRow, SaveTurn, StayRow
 from mergeyard.service import long_targets
+from mergeyard.service.written_targets import WrittenTargets
 
 Stays = Mapping[Ticket, Submission]
 
@@ -56,10 +57,16 @@ decoders = {shelf: msgspec.json.Decoder(kind) for shelf, kind in SHELVES.items()
 decode_stay = msgspec.json.Decoder(Submission).decode
 decode_run = msgspec.json.Decoder(Run).decode
 decode_record = msgspec.json.Decoder[Record](Record).decode
-decode_targets = msgspec.json.Decoder(Targets).decode
 
 
-def changes(before: Queue, after: Queue, version: int, ended: Iterable[Submission], let_go: Iterable[Run]) -> SaveTurn:
+def changes(
+    before: Queue,
+    after: Queue,
+    version: int,
+    ended: Iterable[Submission],
+    let_go: Iterable[Run],
+    at_hand: Sequence[WrittenTargets] = (),
+) -> SaveTurn:
     """What must be written so that `after` is stored where `before` was."""
     old = before.submissions.apart_from(after.submissions)
     new = after.submissions.apart_from(before.submissions)
@@ -68,7 +75,7 @@ def changes(before: Queue, after: Queue, version: int, ended: Iterable[Submissio
     return SaveTurn(
         queue=after.id,
         version=version,
-        facts=(*_changed_facts(before, after), *_changed_targets(old, new, (*changed, *gone))),
+        facts=(*_changed_facts(before, after), *_changed_targets(old, new, (*changed, *gone), at_hand)),
         stays=(
             *(stay_row(stay, live=True) for stay in changed.values()),
             *(stay_row(stay, live=False) for stay in ended),
@@ -155,12 +162,19 @@ def _changed_runs(before: Queue, after: Queue) -> Iterator[RunRow]:
             yield run_row(run, live=True)
 
 
-def _changed_targets(old: Stays, new: Stays, tickets: Iterable[Ticket]) -> Iterator[Fact]:
+def _changed_targets(
+    old: Stays, new: Stays, tickets: Iterable[Ticket], at_hand: Sequence[WrittenTargets]
+) -> Iterator[Fact]:
     """A list of targets may be long and seldom changes, so it is stored apart from the stay that it belongs to."""
     for ticket in tickets:
         before, after = _targets_of(old.get(ticket)), _targets_of(new.get(ticket))
         if after is not before:
-            yield Fact("targets", str(ticket), None if after is None else long_targets.encoded(after))
+            yield Fact("targets", str(ticket), None if after is None else _written(after, at_hand))
+
+
+def _written(targets: Targets, at_hand: Sequence[WrittenTargets]) -> bytes:
+    known = next((each.body for each in at_hand if each.targets is targets), None)
+    return known or long_targets.encoded(targets)
 
 
 def _targets_of(stay: Submission | None) -> Targets | None:

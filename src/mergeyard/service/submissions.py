@@ -29,6 +29,7 @@ from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
 from mergeyard.service.turn import Keeper, Rejected
 from mergeyard.service.views import PullView, Viewpoint, view
+from mergeyard.service.written_targets import WrittenTargets
 from mergeyard.service.yard import Yard
 
 Present = Callable[[PullView], bytes]
@@ -181,7 +182,7 @@ class Submissions:
         key: QueueKey,
         number: PrNumber,
         head: Sha | None,
-        targets: Targets,
+        uploaded: WrittenTargets,
         answer: Callable[[Sha], bytes],
         repeat: Repeat | None,
     ) -> bytes:
@@ -193,17 +194,18 @@ class Submissions:
             if pull is None:
                 raise _pr_not_found(key, number)
             head = head or pull.head
-        body, encoded = answer(head), await long_targets.encoded_aside(targets)
-        kept = KeepTargets(keeper.id, number, head, encoded, self._yard.clock.now())
-        uploaded = TargetsUploaded(number=number, head=head, targets=targets)
-        with long_targets.at_hand(targets, encoded):
-            await keeper.tell(uploaded, writes=(kept,), render=lambda _: body, repeat=repeat)
+        body, kept = answer(head), KeepTargets(keeper.id, number, head, uploaded.body, self._yard.clock.now())
+        if _awaits(keeper, number, head, uploaded):
+            uploaded = await uploaded.read(*_targets_known(keeper, number))
+        replaced = [known for known in _targets_known(keeper, number) if known is not uploaded.targets]
+        events = _news(number, head, uploaded)
+        await keeper.tell(*events, writes=(kept,), render=lambda _: body, repeat=repeat, at_hand=uploaded)
+        await long_targets.free_aside(replaced)
         keeper = await self._yard.keeper(key)
-        stay = keeper.queue.submission_of(number)
-        if stay is None or stay.pull.head != head or stay.targets is targets:
-            return body
-        if stay.targets != targets:
-            await keeper.tell(uploaded)  # whoever submitted it meanwhile had looked for targets before they were kept
+        if _awaits(keeper, number, head, uploaded):
+            # Whoever submitted it meanwhile had looked for targets before they were kept.
+            uploaded = await uploaded.read(*_targets_known(keeper, number))
+            await keeper.tell(*_news(number, head, uploaded), at_hand=uploaded)
         return body
 
     async def _carry_out(self, keeper: Keeper, errand: Errand, events: tuple[Event, ...], stay_of: StayOf) -> bytes:
@@ -229,7 +231,26 @@ class Submissions:
 
     async def _targets(self, keeper: Keeper, number: PrNumber, head: Sha) -> Targets | None:
         body = await self._yard.store.targets(keeper.id, number, head)
-        return None if body is None else shelving.decode_targets(body)
+        return None if body is None else await long_targets.decoded_aside(body)
+
+
+def _awaits(keeper: Keeper, number: PrNumber, head: Sha, uploaded: WrittenTargets) -> bool:
+    """Whether it is in the queue with other targets, or with such of which nobody knows yet whether they are others."""
+    stay = keeper.queue.submission_of(number)
+    if stay is None or stay.pull.head != head:
+        return False
+    return uploaded.targets is None or stay.targets != uploaded.targets
+
+
+def _news(number: PrNumber, head: Sha, uploaded: WrittenTargets) -> tuple[TargetsUploaded, ...]:
+    """To a queue that does not hold it a long list is not told."""
+    targets = uploaded.targets
+    return () if targets is None else (TargetsUploaded(number=number, head=head, targets=targets),)
+
+
+def _targets_known(keeper: Keeper, number: PrNumber) -> list[Targets]:
+    stay = keeper.queue.submission_of(number)
+    return [] if stay is None or stay.targets is None else [stay.targets]
 
 
 def _present_stay(decision: Decision, number: PrNumber) -> Submission:

@@ -5,7 +5,7 @@ nobody before it is saved, so that an answer, once given, survives a crash.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import NoReturn
 
@@ -29,6 +29,7 @@ from mergeyard.service.asked import Asked, Consider, Render, fail, how_many_may_
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.measuring import EVENTS, OUTRUN, TURNS
 from mergeyard.service.repeating import Repeat
+from mergeyard.service.written_targets import WrittenTargets
 
 log = structlog.get_logger()
 
@@ -93,9 +94,10 @@ class Keeper:
         writes: tuple[Write, ...] = (),
         render: Render = lambda _: b"",
         repeat: Repeat | None = None,
+        at_hand: WrittenTargets | None = None,
     ) -> bytes:
         """Gives the answer as it was rendered, once the turn is saved."""
-        return await self._ask(Asked(events, new_outcome(), writes, render, repeat))
+        return await self._ask(Asked(events, new_outcome(), writes, render, repeat, at_hand=at_hand))
 
     async def tell_on_duty(self, *events: Event, proof: tuple[Write, ...]) -> None:
         """What follows from it is saved only if the proof holds then."""
@@ -214,7 +216,7 @@ class Keeper:
             if one.repeat is not None:
                 writes.append(one.repeat.kept(answer, now))
         if decision.queue is not before:
-            writes += self._changes(before, decision)
+            writes += self._changes(before, decision, [one.at_hand for one in carried if one.at_hand is not None])
         if writes:
             await self._store.commit(*{proof: None for one in carried for proof in one.proof}, *writes)
         if decision.queue is not before:
@@ -229,8 +231,9 @@ class Keeper:
         EVENTS.inc(sum(map(len, told)))
         TURNS.observe(perf_counter() - begun)
 
-    def _changes(self, before: Queue, decision: Decision) -> list[Write]:
-        turn = shelving.changes(before, decision.queue, self.version + 1, decision.concluded, decision.finished)
+    def _changes(self, before: Queue, decision: Decision, at_hand: Sequence[WrittenTargets]) -> list[Write]:
+        version = self.version + 1
+        turn = shelving.changes(before, decision.queue, version, decision.concluded, decision.finished, at_hand)
         journal = journaling.entries(before, decision)
         return [turn, AppendEntries(journal)] if journal else [turn]
 

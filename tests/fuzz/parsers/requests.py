@@ -10,7 +10,7 @@ from mergeyard.api import query, routes, strict_json, times, tolerance
 from mergeyard.api.errors import KINDS, ApiError
 from mergeyard.api.examples import EXAMPLES
 from mergeyard.api.requests import GetMergeQueueMetrics
-from mergeyard.api.serving import digest
+from mergeyard.api.understanding import digest
 from mergeyard.domain.instants import Instant
 from mergeyard.service.errors import Code
 from tests.fuzz.bending import anything, bent, bent_json, torn, words, written

@@ -24,7 +24,7 @@ def refusal(kind: type[Struct], members: dict[str, Any]) -> tuple[str, str]:
 
 
 def targets(value: Any) -> Any:
-    return tolerance.request(requests.SetImpactedTargets, PR | {"impactedTargets": value}).impacted_targets
+    return tolerance.request(requests.SetImpactedTargets, PR | {"impactedTargets": value}).impacted_targets.targets
 
 
 # Numbers

@@ -12,6 +12,8 @@ from mergeyard.domain.states import CheckState
 from mergeyard.domain.targets import named
 from mergeyard.ports.writes import SaveTurn
 from mergeyard.service import shelving
+from mergeyard.service.long_targets import encoded
+from mergeyard.service.written_targets import WrittenTargets
 from tests.model.world import RandomWorld
 from tests.support.builders import Yard, a_parallel_yard, a_yard
 from tests.support.every_day import only_first
@@ -50,6 +52,18 @@ def test_long_lists_of_targets_are_written_only_when_they_change():
     assert targets_written(last_turn(yard, yard.verdict(CheckState.PASSED, 1))) == []
     uploaded = TargetsUploaded(number=PrNumber(2), head=yard.head(2), targets=named("z"))
     assert targets_written(last_turn(yard, uploaded)) == [str(yard.ticket(2))]
+
+
+def test_targets_that_are_at_hand_as_written_are_not_written_anew():
+    yard = a_parallel_yard("x", "y")
+    mine, others = named("z"), named("z")
+    at_hand = WrittenTargets(b"as it was sent", 1, mine)
+    for targets, body in ((mine, at_hand.body), (others, encoded(others))):
+        before = yard.queue
+        decision = yard.tell(TargetsUploaded(number=PrNumber(2), head=yard.head(2), targets=targets))
+        turn = shelving.changes(before, decision.queue, 2, decision.concluded, decision.finished, [at_hand])
+        assert [fact.body for fact in turn.facts if fact.shelf == "targets"] == [body]
+        yard.tell(TargetsUploaded(number=PrNumber(2), head=yard.head(2), targets=named("y")))
 
 
 def targets_written(turn: SaveTurn) -> list[str]:

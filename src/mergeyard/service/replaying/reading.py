@@ -15,7 +15,7 @@ from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.targets import ALL, Targets
 from mergeyard.ports.store import AuditPage, Page, Store
-from mergeyard.service import shelving
+from mergeyard.service import long_targets, shelving
 from mergeyard.service.replaying.past_settings import read_back
 from mergeyard.service.turn import Keeper
 from mergeyard.sim.replaying.history import History, Order
@@ -71,7 +71,7 @@ async def _with_targets(store: Store, keeper: Keeper, stays: Sequence[Submission
 
 async def _targets(store: Store, queue: QueueId, stay: Submission) -> Targets | None:
     body = await store.targets(queue, stay.number, stay.pull.head)
-    found = None if body is None else await asyncio.to_thread(shelving.decode_targets, body)
+    found = None if body is None else await long_targets.decoded_aside(body)
     return ALL if found is not None and len(found.names) > MOST_TARGETS else found
 
 
