@@ -29,7 +29,8 @@ demo: setup ## Watch a real server at work, in the terminal; EXIT=1 leaves at th
 	@$(BIN)/mergeyard demo $(if $(EXIT),--exit)
 
 # What decides must be covered to the last branch; measuring that slows all others down, so they run apart. Of those
-# many wait for processes and leases, so there are more of them at a time than two processors would carry.
+# many wait for processes and leases, so there are more of them at a time than two processors would carry. Each worker
+# gets one for one that it has done: one with many short tests would else take hundreds more, and be the last for long.
 DECIDING := tests/unit/domain tests/unit/engine tests/story
 
 # What is compiled is kept, even where the shell says otherwise: else every worker and every server compiles it anew.
@@ -37,13 +38,13 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 test: setup ## Check everything: style, types, storeys, then all tests, those of the engine with coverage.
 	@$(MAKE) --jobs 2 --output-sync=target types lint storeys test-deciding
-	$(PYTEST) -n 4 --dist load --maxschedchunk 4 -m "not long" $(DECIDING:%=--ignore %)
+	$(PYTEST) -n 4 --dist load --maxschedchunk 1 -m "not long" $(DECIDING:%=--ignore %)
 
 test-deciding: setup ## Test what decides, covered to the last branch.
 	$(PYTEST) -n auto --dist worksteal $(DECIDING) --cov
 
 test-long: setup ## Run the tests that take too long for every day.
-	$(PYTEST) -n 4 --dist load --maxschedchunk 4 -m long
+	$(PYTEST) -n 4 --dist load --maxschedchunk 1 -m long
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check

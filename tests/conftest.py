@@ -1,11 +1,20 @@
 """Whoever takes longest begins first, so that nobody waits for a last one; and what did not run is told."""
 
+import gc
 import sys
+from collections.abc import Generator
 
 import pytest
+import structlog
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
-"""With every request httpx looks for it, anew and in every folder, where it is not installed: it is told at once."""
+"""Not to be had. httpx would import it with every request, and search all folders for it every time."""
+
+structlog.configure(
+    processors=[*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]
+)
+"""A logged error would otherwise be drawn in colour, with the values of all variables: dearer than most tests."""
 
 SLOW = (
     *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/surroundings/"),
@@ -15,8 +24,21 @@ SLOW = (
 )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays until the end: nobody need search it for garbage, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: next((at for at, folder in enumerate(SLOW) if folder in item.nodeid), len(SLOW)))
+    items.sort(
+        key=lambda item: next((at for at, folder in enumerate(SLOW) if item.nodeid.startswith(folder)), len(SLOW))
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,4 @@
-"""A server and a browser for all tests of a process, and for each test a queue and its visitors."""
+"""A server and a browser for all tests here, and for each test a queue and its visitors."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.support.grounds import Grounds, Track
 MISSING = "The pages were not tested in a browser: there is no Chromium here. `make setup-browser` installs one."
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Chromium]:
     if executable() is None:
         assert not os.environ.get(NEEDED), MISSING
@@ -24,7 +24,7 @@ def chromium() -> Iterator[Chromium]:
     chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def grounds(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grounds]:
     assert chromium.browser.is_connected()
     grounds = Grounds(tmp_path_factory.mktemp("grounds"))

@@ -24,6 +24,7 @@ class HandClock:
         self._now = now
         self._sleepers: list[Sleeper] = []
         self._turns = count()
+        self._next_to_sleep: asyncio.Future[None] | None = None
 
     def now(self) -> Instant:
         return self._now
@@ -35,12 +36,20 @@ class HandClock:
         assert task is not None
         waking = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, Sleeper(Instant(self._now + milliseconds), next(self._turns), waking, task))
+        if self._next_to_sleep is not None and not self._next_to_sleep.done():
+            self._next_to_sleep.set_result(None)
         return await waking
 
     @property
     def asleep(self) -> set[asyncio.Task[Any]]:
         """Who waits for this clock, and so for nothing else."""
         return {sleeper.task for sleeper in self._sleepers if not sleeper.waking.done()}
+
+    def next_to_sleep(self) -> asyncio.Future[None]:
+        """Done as soon as one more waits for this clock."""
+        if self._next_to_sleep is None or self._next_to_sleep.done():
+            self._next_to_sleep = asyncio.get_running_loop().create_future()
+        return self._next_to_sleep
 
     def next_alarm(self) -> Instant | None:
         """When the next of those who sleep will wake."""

@@ -86,7 +86,7 @@ async def test_what_keeps_it_waiting_is_a_reason_and_no_error(tmp_path: Path):
         desk.world.origin.commit("feature3", {"README": "mine\n"})
         desk.world.set_pull(3, head=desk.world.origin.tip("feature3"))
         desk.world.origin.commit("main", {"README": "theirs\n"})
-        await desk.let_pass(2000)
+        await desk.world.time_passes(2000)
         await desk.submit(1, 2, 3)
         reasons = [await _waits(desk, number) for number in (1, 2, 3)]
         assert reasons == ["base_branch_mismatch", "draft", "not_mergeable"]
@@ -113,7 +113,7 @@ async def test_a_head_that_the_target_holds_is_merged_already(tmp_path: Path):
     async with a_desk(tmp_path) as desk:
         desk.world.open(1)
         desk.world.origin.set("main", desk.world.origin.tip("feature1"))
-        await desk.let_pass(2000)
+        await desk.world.time_passes(2000)
         assert await desk.refuses("submitPullRequest", pr={"number": 1}) == "pr_already_merged"
 
 
@@ -258,7 +258,7 @@ async def test_impacted_targets_belong_to_a_head_and_may_come_before_it(tmp_path
         assert (readiness["requiresImpactedTargets"], readiness["hasImpactedTargets"]) == (True, False)
         assert (await desk.pull(1))["prSha"] == old
         desk.world.set_pull(1, head=new, draft=False)
-        await desk.let_pass(2000)
+        await desk.world.time_passes(2000)
         assert (await desk.pull(1))["readiness"]["hasImpactedTargets"]
         assert (await desk.run(1))["impactedTargets"] == ["a"]
         await desk.ask("setImpactedTargets", pr={"number": 1}, impactedTargets="ALL")
