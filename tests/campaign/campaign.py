@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 import os
 import shutil
 import tempfile
@@ -13,11 +12,10 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-import structlog
-
 from tests.campaign.canary import cage
 from tests.campaign.plan import Plan
 from tests.campaign.round import Outcome, play
+from tests.support.quiet import without_logs
 
 
 def replay_command(seed: int) -> str:
@@ -26,10 +24,9 @@ def replay_command(seed: int) -> str:
 
 def play_once(seed: int) -> Outcome:
     """A round that breaks off is as bad as one that breaks a promise."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     folder = Path(tempfile.mkdtemp(prefix=f"mergeyard-campaign-{seed}-"))
     try:
-        with cage(folder):
+        with without_logs(), cage(folder):
             outcome = asyncio.run(play(seed, folder / "round"))
     except Exception as error:
         words = f"{type(error).__name__}: {error} ({traceback.extract_tb(error.__traceback__)[-1]})"
