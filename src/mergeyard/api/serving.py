@@ -26,16 +26,18 @@ REPLAYED = ((b"idempotency-replayed", b"true"),)
 def served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception, scribe: Scribe | None = None) -> Route:
     """The way of a request with a body: token → media type → size → JSON → schema → scope → handler."""
     content_type = endpoint.media_type.encode()
+    plainly = partial(understand, endpoint.request, None)
+    plainly_apart = partial(understood_by, scribe, Question(endpoint.name, repeatable=False))
+    repeatably = partial(understand, endpoint.request, endpoint.path)
+    repeatably_apart = partial(understood_by, scribe, Question(endpoint.name, repeatable=True))
 
     async def route(above: Head, body: Body) -> Reply:
         token = await door.admitted(doorkeeper, above)
         head.refuse_other_media(above)
-        key = above.values.get(b"idempotency-key") if endpoint.writes else None
-        path = None if key is None else endpoint.path
-        question = Question(endpoint.name, repeatable=key is not None)
-        request, digest = await reception.understood(
-            body, partial(understand, endpoint.request, path), partial(understood_by, scribe, question)
-        )
+        if endpoint.writes and b"idempotency-key" in above.values:
+            request, digest = await reception.understood(body, repeatably, repeatably_apart)
+        else:
+            request, digest = await reception.understood(body, plainly, plainly_apart)
         door.refuse_without(token, endpoint.scope)
         if digest is None:
             return Reply(await endpoint.handler(Call(token, request, above.request_id)), content_type=content_type)
