@@ -13,7 +13,7 @@ import pytest
 from mergeyard.adapters.runner_local.workshop import open_all_doors
 from mergeyard.domain.ids import RunId
 from tests.contract.runner.stage import Stage, ends
-from tests.contract.runner.test_runner import PASSED, ends_now
+from tests.contract.runner.test_runner import PASSED, is_alive
 from tests.support.asynchronous import asynchronous
 
 SERVICE = """
@@ -49,14 +49,6 @@ def another_service(folder: Path) -> Generator[subprocess.Popen[str]]:
             service.kill()
 
 
-def is_alive(number: int) -> bool:
-    """Whether it still runs; one that ended and waits to be noticed does not."""
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{number}/status").read_text()
-    except OSError:
-        return False
-
-
 def commands_of(stage: Stage) -> list[int]:
     return [int(number) for number in (stage.runs / "run-1" / "unit.log").read_text().split()]
 
@@ -72,7 +64,7 @@ async def test_what_a_killed_service_left_is_cleared_away_and_its_runs_can_begin
     assert [is_alive(number) for number in orphans] == [True, True]
     assert stage.work_places()
     async with stage.runner() as runner:
-        assert [ends_now(number) for number in orphans] == [True, True]
+        assert [is_alive(number) for number in orphans] == [False, False]
         assert stage.work_places() == []
         assert await runner.output(RunId("run-1"), "done") == b"done\n"
         await runner.start(stage.job(unit="true"))
@@ -91,7 +83,7 @@ async def test_what_a_living_service_does_is_left_alone(tmp_path: Path):
         service.kill()
         service.wait()
         async with stage.runner():
-            assert [ends_now(number) for number in at_work] == [True, True]
+            assert [is_alive(number) for number in at_work] == [False, False]
 
 
 @pytest.mark.parametrize("home", ["elsewhere", ".work-shed/x"])

@@ -5,12 +5,15 @@ process of ours has not, so nobody else is ever hit.
 """
 
 import os
+import select
 import signal
 from contextlib import suppress
 from pathlib import Path
 
 PROCESSES = Path("/proc")
 """Linux only. Elsewhere there is nothing to look at, and the group is all that is ended."""
+MILLISECONDS_TO_END = 5000
+"""One that waits for a disk or a network drive may take for ever."""
 
 
 def end_all_at_home_in(folder: Path) -> None:
@@ -36,11 +39,19 @@ def end_if_at_home(number: int, folder: Path) -> bool:
         if not is_at_home(number, folder):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
+        await_end(handle)
         return True
     except OSError:
         return False
     finally:
         os.close(handle)
+
+
+def await_end(handle: int) -> None:
+    """Until then it may still write into a folder that is about to be removed."""
+    ending = select.poll()
+    ending.register(handle, select.POLLIN)
+    ending.poll(MILLISECONDS_TO_END)
 
 
 def is_at_home(number: int, folder: Path) -> bool:
