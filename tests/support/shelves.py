@@ -31,14 +31,16 @@ class Shelves:
         self._turns.append(turn)
 
     def load(self) -> Queue:
+        return restoring.restore(self.loaded())
+
+    def loaded(self) -> LoadedQueue:
         facts, stays, runs = self._written(after=0)
-        loaded = LoadedQueue(
+        return LoadedQueue(
             version=self.version,
             facts=tuple(fact for fact in facts if fact.body is not None),
             stays=tuple(stay.body for stay in stays if stay.live),
             runs=tuple(run.body for run in runs if run.live),
         )
-        return restoring.restore(loaded)
 
     def changes(self, after: int) -> Changes:
         facts, stays, runs = self._written(after)

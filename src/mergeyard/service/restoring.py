@@ -39,10 +39,20 @@ def catch_up(queue: Queue, changes: Changes) -> Queue:
     """At the cost of what changed. Who is to be looked at is not stored: whoever knows of somebody keeps that, and
     looks at everybody who came through another, since news of one who was not here yet reached nobody."""
     caught = _understood(queue, changes)
-    for ticket in map(Ticket, range(queue.counters.tickets + 1, caught.counters.tickets + 1)):
-        if ticket in caught.submissions:
-            caught = replace(caught, looks=caught.looks.put(ticket, caught.counters.turns))
-    return caught
+    return _to_look_at(caught, map(Ticket, range(queue.counters.tickets + 1, caught.counters.tickets + 1)))
+
+
+def begin_anew(loaded: LoadedQueue) -> Queue:
+    """For one that was too far behind to catch up: of whom it had news is forgotten, so everybody is looked at."""
+    queue = restore(loaded)
+    return _to_look_at(queue, queue.submissions)
+
+
+def _to_look_at(queue: Queue, tickets: Iterable[Ticket]) -> Queue:
+    for ticket in tickets:
+        if ticket in queue.submissions:
+            queue = replace(queue, looks=queue.looks.put(ticket, queue.counters.turns))
+    return queue
 
 
 def _understood(queue: Queue, changes: Changes) -> Queue:

@@ -263,4 +263,4 @@ class Keeper:
         except LookupError:
             self.close()
             self._refuse_as_gone()
-        self.queue, self.version = restoring.restore(loaded), loaded.version
+        self.queue, self.version = restoring.begin_anew(loaded), loaded.version

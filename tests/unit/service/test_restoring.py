@@ -61,3 +61,8 @@ def test_who_came_through_another_replica_is_looked_at():
     follower, before = shelves.load(), yard.queue
     shelves.follow(before, (), yard.submit(3))
     assert [*restoring.catch_up(follower, shelves.changes(1)).looks] == [yard.ticket(3)]
+
+
+def test_one_that_was_too_far_behind_looks_at_everybody():
+    yard = a_yard(prs=2)
+    assert [*restoring.begin_anew(Shelves(yard.queue).loaded()).looks] == [yard.ticket(1), yard.ticket(2)]
