@@ -76,13 +76,15 @@ class LivePages:
         return SeatedStream(self._changes(request, keeper), self._seats, visitor.token)
 
     async def _changes(self, request: Request, keeper: Keeper) -> AsyncIterator[str]:
-        """What is seen is noted before it is told, so that whoever then looks misses nothing."""
+        """What is seen is noted before it is told, so that whoever then looks misses nothing. A new forecast alone can
+        wait until it is quiet."""
         live, clock = self._hall.service.live, self._hall.service.clock
-        seen = keeper.queue
+        seen, forecast = keeper.queue, keeper.forecast
         yield told("follow")
         while not live.ending and not keeper.closed and await self._is_signed_in(request):
-            if await live.something_happens(keeper, seen, later(clock.now(), SILENCE)):
-                seen = keeper.queue
+            moved = await live.something_happens(keeper, seen, later(clock.now(), SILENCE))
+            if moved or keeper.forecast is not forecast:
+                seen, forecast = keeper.queue, keeper.forecast
                 yield told("change")
                 await clock.sleep(BETWEEN_CHANGES)
             else:

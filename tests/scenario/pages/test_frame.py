@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,7 +17,7 @@ from mergeyard.web.app import application
 from mergeyard.web.live import MOST_FOR_A_TOKEN
 from tests.support.asynchronous import asynchronous
 from tests.support.browsing import a_stranger, a_visitor
-from tests.support.scenario import KEY, REPO, SECOND, a_scenario
+from tests.support.scenario import KEY, REPO, SECOND, Scenario, a_scenario
 
 LIVE = "/live/git.local/acme/app:main"
 
@@ -42,6 +43,12 @@ async def test_who_must_sign_in_comes_back_to_the_very_page(tmp_path: Path):
         assert form.one("input[name=next]")["value"] == "/queues/git.local/acme/app:a%2541b?x=%26"
 
 
+async def over(line: asyncio.Task[Any], scenario: Scenario) -> None:
+    while not line.done():
+        scenario.clock.move_to(later(scenario.clock.now(), SECOND))
+        await asyncio.sleep(0)
+
+
 @asynchronous
 async def test_a_live_line_ends_with_the_session(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
@@ -58,12 +65,22 @@ async def test_a_live_line_ends_with_the_session(tmp_path: Path):
             await scenario.service.queues.update(KEY, {}, QueueState.PAUSED, "ada", lambda _: b"", None)
             await scenario.service.sessions.sign_out(session.encode())
             async with asyncio.timeout(20):
-                while not line.done():
-                    scenario.clock.move_to(later(scenario.clock.now(), SECOND))
-                    await asyncio.sleep(0)
+                await over(line, scenario)
             told = (await line).text
         assert told.startswith("retry: 2000\nevent: follow\n")
         assert "event: change\n" in told
+
+
+@asynchronous
+async def test_a_new_forecast_is_told_of_when_it_is_quiet(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as visitor, asyncio.timeout(20):
+        asleep = scenario.clock.next_to_sleep()
+        line = asyncio.create_task(visitor.get(LIVE))
+        await asleep
+        scenario.keeper.forecast = {}
+        scenario.service.live.end()
+        await over(line, scenario)
+        assert (await line).html.count("event: change\n") == 1
 
 
 @asynchronous
