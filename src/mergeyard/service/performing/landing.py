@@ -28,7 +28,6 @@ async def land(site: Site, task: Land) -> tuple[Event, ...]:
     if run is None and task.run is not None:
         return ()  # another replica has seen it through meanwhile
     branch = None if run is None else branch_ref(test_branch(run))
-    task = await with_what_is_left(site, task)
     for _ in range(ATTEMPTS):
         outcome = await _attempt(site, task, branch)
         if outcome is not None:
@@ -39,14 +38,16 @@ async def land(site: Site, task: Land) -> tuple[Event, ...]:
 async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, ...] | None:
     """What the host shows is the answer; only when it shows that nothing has happened yet, something is pushed."""
     tip, permission = await _read(site, branch)
-    new = task.steps[-1].commit
-    if await _landed(site, tip, new):
-        return await _succeed(site, task)
+    landed = await _landed(site, tip, task)
+    if landed is not None:
+        return await _succeed(site, landed)
     if branch is not None and permission != task.tested_tip:
         withdrawn = permission is not None and tip != task.expected
         return await _give_up(site, task, None) if withdrawn else await _succeed_or_lose(site, task)
     if tip != task.expected:
         return await _give_up(site, task, branch)
+    task = await with_what_is_left(site, task)
+    new = task.steps[-1].commit
     if not await is_at_hand(site, task, new):
         return _refuse_what_is_lost(task, branch)
     if not await site.mirror.holds(new, task.expected):
@@ -74,8 +75,14 @@ async def _read(site: Site, branch: str | None) -> tuple[Sha | None, Sha | None]
     return refs.get(site.target_ref), None if branch is None else refs.get(branch)
 
 
-async def _landed(site: Site, tip: Sha | None, new: Sha) -> bool:
-    return tip is not None and await site.mirror.holds(tip, new)
+async def _landed(site: Site, tip: Sha | None, task: Land) -> Land | None:
+    """As what it did, if it did: as it was decided, or as we could still make it."""
+    if tip is None:
+        return None
+    if await site.mirror.holds(tip, task.steps[-1].commit):
+        return task
+    left = await with_what_is_left(site, task)
+    return left if left is not task and await site.mirror.holds(tip, left.steps[-1].commit) else None
 
 
 def _updates(site: Site, task: Land, branch: str | None, new: Sha) -> list[RefUpdate]:
@@ -88,9 +95,8 @@ def _updates(site: Site, task: Land, branch: str | None, new: Sha) -> list[RefUp
 async def _succeed_or_lose(site: Site, task: Land) -> tuple[Event, ...]:
     """Without the permission nothing can land any more, so what the target shows now is the end of it."""
     tip, _ = await _read(site, None)
-    if await _landed(site, tip, task.steps[-1].commit):
-        return await _succeed(site, task)
-    return (LandingLost(landing=task.landing),)
+    landed = await _landed(site, tip, task)
+    return (LandingLost(landing=task.landing),) if landed is None else await _succeed(site, landed)
 
 
 def _refuse_what_is_lost(task: Land, branch: str | None) -> tuple[Event, ...]:
@@ -112,9 +118,8 @@ async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, .
         tip, permission = await _read(site, branch)
         if permission == task.tested_tip:
             raise GitTrouble("the test branch could not be moved")
-    if await _landed(site, tip, task.steps[-1].commit):
-        return await _succeed(site, task)
-    return (LandingMissed(landing=task.landing),)
+    landed = await _landed(site, tip, task)
+    return (LandingMissed(landing=task.landing),) if landed is None else await _succeed(site, landed)
 
 
 async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:
