@@ -14,7 +14,7 @@ from mergeyard.domain.config import Config, LandingMethod
 from mergeyard.domain.events import ChecksSeen, Event, LandingMissed, LandingSucceeded
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.runs import Step
+from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import GitTrouble, RefUpdate
@@ -72,9 +72,8 @@ def planted(bug: Planted) -> Generator[None]:
 
 async def _land_upon_whatever_is_there(site: Site, task: Land, branch: str | None) -> tuple[Event, ...] | None:
     tip, _ = await landing._read(site, branch)
-    new = task.steps[-1].commit
-    if not await landing._landed(site, tip, new):
-        await site.mirror.push(RefUpdate(site.target_ref, tip, new))
+    if not await landing._landed(site, tip, task):
+        await site.mirror.push(RefUpdate(site.target_ref, tip, task.steps[-1].commit))
     return await landing._succeed(site, task)
 
 
@@ -104,7 +103,12 @@ async def _wait_for_nothing(*_: object) -> None:
     """What the forge does not show yet is not there."""
 
 
-async def _take_the_tree_for_the_tested_one(self: merging_by_forge.MergingByForge, commit: Sha, onto: Sha) -> Step:
+async def _take_the_tree_for_the_tested_one(
+    self: merging_by_forge.MergingByForge,
+    member: Member,  # noqa: ARG001
+    commit: Sha,
+    onto: Sha,
+) -> Step:
     return Step(commit, onto, self._task.steps[0].tree)
 
 
