@@ -1,6 +1,7 @@
 """Git as the port has it, over simulated objects: what is done here is at once, what is done there takes a way."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from mergeyard.domain.ids import Sha
@@ -127,9 +128,10 @@ class SimMirror:
     async def holds(self, commit: Sha, ancestor: Sha) -> bool:
         return self._objects.holds(self._need(commit), ancestor)
 
-    async def contained(self, tip: Sha, pattern: str) -> frozenset[Sha]:
-        history, beginning = self._objects.ancestors(self._need(tip)), pattern.partition("*")[0]
-        return frozenset(sha for ref, sha in self._fetched.items() if ref.startswith(beginning) and sha in history)
+    async def contained(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
+        history = self._objects.ancestors(self._need(tip))
+        fetched = [sha for ref, sha in self._fetched.items() if any(fnmatchcase(ref, pattern) for pattern in refs)]
+        return frozenset(sha for sha in fetched if sha in history)
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         return frozenset(path.encode() for path in self._objects.changes(self._need(before), self._need(after)))

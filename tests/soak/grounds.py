@@ -1,8 +1,9 @@
 """The real server with the repositories, queues and the receiver of a soak around it."""
 
 import shutil
+import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ QUEUES: dict[str, dict[str, Any]] = {
     "app": {"mergeMethod": "squash"},
     "library": {"mergeMethod": "merge_commit"},
 }
+UPKEEP = ("maintenance", "run", "--quiet", "--task=pack-refs", "--task=loose-objects", "--task=incremental-repack")
 ENDS = frozenset(f"pull_request.{state}" for state in ("merged", "failed", "cancelled"))
 
 
@@ -60,6 +62,12 @@ class Grounds:
     def everybody_was_told(self) -> bool:
         self.hear()
         return len(self.ends_told) == self.ended
+
+    def look_after(self) -> None:
+        """Whoever has a host looks after its repositories. Where somebody is just writing, they come again."""
+        for track in self.tracks:
+            with suppress(subprocess.CalledProcessError):
+                track.origin.run(*UPKEEP)
 
     def close(self) -> None:
         for track in self.tracks:

@@ -101,6 +101,7 @@ class Soak:
 
     def _stretch(self, last: Sample, per_minute: float) -> Stretch:
         self._grounds.hear()
+        self._grounds.look_after()
         disk = disk_used(self._grounds.server)
         return Stretch(last.seconds, self._grounds.ended, per_minute, self._pacing.under_way, last, disk)
 

@@ -124,8 +124,8 @@ class Mirror(Protocol):
         """Whether `ancestor` is `commit` or part of its history. An ancestor that the mirror does not know is not."""
         ...
 
-    async def contained(self, tip: Sha, pattern: str) -> frozenset[Sha]:
-        """Of the refs fetched under this pattern, the heads that are part of the history of `tip`."""
+    async def contained(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
+        """Of the refs that were fetched, as names or patterns, the heads that are part of the history of `tip`."""
         ...
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:

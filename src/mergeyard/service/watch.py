@@ -161,7 +161,7 @@ class Watch:
             doubtful = stay.state is PrState.NOT_READY and stay.pull.mergeability is not Mergeability.MERGEABLE
             if host.judges_mergeability and stay.pull.mergeability is Mergeability.NOT_MERGEABLE:
                 doubtful = doubtful and seldom
-            if doubtful or self._sight.knows_contained(tip, stay.pull.head):
+            if doubtful or self._sight.knows_contained(keeper, stay.number, stay.pull.head):
                 yield PullTouched(number=stay.number)
 
     def _other_rules(self, keeper: Keeper, host: Host) -> Iterator[Event]:
@@ -176,7 +176,8 @@ class Watch:
     async def _survey(self, host: Host, keepers: tuple[Keeper, ...], refs: Refs) -> None:
         targets = {branch_ref(keeper.key.branch) for keeper in keepers} & refs.keys()
         if targets:
-            heads = {ref for ref in refs if host.number_of(ref) is not None and _moves_a_commit(host, ref)}
+            numbered = ((host.number_of(ref), ref) for ref in refs)
+            heads = {number: refs[ref] for number, ref in numbered if number and ref == host.head_ref(number)}
             await self._sight.survey(await self._sites.of(keepers[0]), targets, heads)
 
 

@@ -101,7 +101,7 @@ async def test_a_ref_may_point_to_a_file(mirror: Mirror, origin: Origin):
     origin.set("refs/pull/1/head", origin.tip("main"))
     fetched = await mirror.fetch(["refs/pull/*"])
     assert fetched["refs/pull/1/meta"] == origin.tip("refs/pull/1/meta")
-    assert await mirror.contained(origin.tip("main"), "refs/pull/*") == {origin.tip("main")}
+    assert await mirror.contained(origin.tip("main"), ["refs/pull/*"]) == {origin.tip("main")}
 
 
 @asynchronous
@@ -155,9 +155,9 @@ async def test_what_somebody_brings_just_now_is_there(
 async def test_tags_are_brought_only_when_asked_for(mirror: Mirror, origin: Origin):
     origin.run("tag", "v1", "main")
     await mirror.fetch(["refs/heads/main"])
-    assert await mirror.contained(origin.tip("main"), "refs/tags/*") == frozenset()
+    assert await mirror.contained(origin.tip("main"), ["refs/tags/*"]) == frozenset()
     await mirror.fetch(["refs/tags/v1"])
-    assert await mirror.contained(origin.tip("main"), "refs/tags/*") == {origin.tip("main")}
+    assert await mirror.contained(origin.tip("main"), ["refs/tags/*"]) == {origin.tip("main")}
 
 
 @asynchronous
@@ -167,7 +167,11 @@ async def test_contained_heads_are_those_in_the_history_of_the_tip(mirror: Mirro
     origin.branch("refs/pull/2/head", upon="main", files={"z": "1"})
     origin.branch("inside-too", upon="main")
     fetched = await mirror.fetch(["refs/heads/*", "refs/pull/*/head"])
-    assert await mirror.contained(fetched["refs/heads/main"], "refs/pull/*/head") == {inside}
+    assert await mirror.contained(fetched["refs/heads/main"], ["refs/pull/*/head"]) == {inside}
+    named = ["refs/pull/2/head", "refs/pull/3/head"]
+    assert await mirror.contained(fetched["refs/heads/main"], named) == frozenset()
+    assert await mirror.contained(fetched["refs/heads/main"], [*named, "refs/pull/1/head"]) == {inside}
+    assert await mirror.contained(fetched["refs/heads/main"], []) == frozenset()
 
 
 @asynchronous

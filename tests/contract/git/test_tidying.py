@@ -2,16 +2,21 @@
 
 from pathlib import Path
 
-from mergeyard.ports.git import Git, Mirror
+from mergeyard.adapters.git_cli import Committer, GitCli
+from mergeyard.ports.git import Git, Mirror, Remote
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 
-MAIN = "refs/heads/main"
+MAIN, FEATURE = "refs/heads/main", "refs/heads/feature"
 MANY = 150
 
 
 def loose(tmp_path: Path) -> int:
     return len(list(tmp_path.glob("mirrors/**/objects/??/*")))
+
+
+def loose_refs(tmp_path: Path) -> list[Path]:
+    return [path for path in tmp_path.glob("mirrors/**/refs/**/*") if path.is_file()]
 
 
 @asynchronous
@@ -24,6 +29,30 @@ async def test_what_lies_loose_is_packed_and_stays(git: Git, mirror: Mirror, ori
     await git.tidy()
     assert loose(tmp_path) == 0
     assert [(await mirror.read(commit)).message for commit in commits] == [f"Number {n}" for n in range(MANY)]
+
+
+@asynchronous
+async def test_refs_are_put_together_and_go_on(git: Git, mirror: Mirror, origin: Origin, tmp_path: Path):
+    feature = origin.branch("feature", upon="main")
+    await mirror.fetch([MAIN, FEATURE])
+    assert len(loose_refs(tmp_path)) == 2
+    await git.tidy()
+    assert loose_refs(tmp_path) == []
+    tip = origin.commit("main", {"x": "1"})
+    assert await mirror.fetch([MAIN, FEATURE]) == {MAIN: tip, FEATURE: feature}
+
+
+@asynchronous
+async def test_what_a_killed_git_left_does_not_keep_refs_apart(mirror: Mirror, origin: Origin, tmp_path: Path):
+    await mirror.fetch([MAIN])
+    (head,) = tmp_path.glob("mirrors/**/HEAD")
+    for half_written in ("packed-refs.new", "packed-refs.lock"):
+        head.with_name(half_written).touch()
+    restarted = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
+    again = await restarted.mirror("git.local/owner/name", Remote(origin.url))
+    await restarted.tidy()
+    assert loose_refs(tmp_path) == []
+    assert await again.fetch([MAIN]) == {MAIN: origin.tip("main")}
 
 
 @asynchronous

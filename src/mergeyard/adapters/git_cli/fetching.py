@@ -88,8 +88,8 @@ async def _fetch(repository: Repository, remote: Remote, refspecs: str) -> None:
     )
 
 
-async def contained(repository: Repository, tip: Sha, pattern: str) -> frozenset[Sha]:
-    return frozenset((await kept_refs(repository, [pattern], f"--merged={checked_sha(tip)}")).values())
+async def contained(repository: Repository, tip: Sha, patterns: Collection[str]) -> frozenset[Sha]:
+    return frozenset((await kept_refs(repository, patterns, f"--merged={checked_sha(tip)}")).values())
 
 
 async def kept_refs(repository: Repository, patterns: Collection[str], *options: str) -> dict[str, Sha]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from mergeyard.adapters.git_cli.process import GRACE, SECONDS_OVER_THE_NETWORK
 
 PATTERNS = (
-    *("*.lock", "gc.pid", "refs/**/*.lock", "objects/*.lock", "objects/info/*.lock", "objects/pack/*.lock"),
+    *("*.lock", "refs/**/*.lock", "objects/*.lock", "objects/info/*.lock", "objects/pack/*.lock"),
+    *("gc.pid", "packed-refs.new"),
     *("objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*", "objects/tmp_obj*"),
 )
 BROKEN = ".broken-"

@@ -72,8 +72,8 @@ class CliMirror:
     async def holds(self, commit: Sha, ancestor: Sha) -> bool:
         return await history.holds(self.repository, commit, ancestor)
 
-    async def contained(self, tip: Sha, pattern: str) -> frozenset[Sha]:
-        return await fetching.contained(self.repository, tip, pattern)
+    async def contained(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
+        return await fetching.contained(self.repository, tip, refs)
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         return await contents.changed_paths(self.repository, before, after)
