@@ -43,11 +43,15 @@ class SimEvidence(Evidence):
 
     def conflicts(self, stay: Stay, tip: Sha) -> bool:
         """As git merges it upon this tip; where all are squashed or rebased, with the heads that it stands upon in the
-        history of that tip."""
-        head, landed = Sha(stay["prSha"]), [each for each in self.stays.values() if self._landed_beneath(each, tip)]
+        history of that tip. What was taken off and came back with somebody else's merge does not count as landed."""
+        head = Sha(stay["prSha"])
+        landed = [each for each in self.stays.values() if each["mergedSha"] and self._on_the_line(each, tip)]
         beneath = [Sha(each["prSha"]) for each in landed if self.holds(head, Sha(each["prSha"]))]
         ground = tip if MergeMethod.MERGE_COMMIT in self._methods else self._with_parents(tip, beneath)
         return not self._merged(ground, head)
+
+    def _on_the_line(self, stay: Stay, tip: Sha) -> bool:
+        return self._objects.first_parents(tip, Sha(stay["mergedSha"])) is not None
 
     def is_about_a_late_merge(self, broken: str) -> bool:
         late = [landing for landing in self.landings if landing.new in self._late]
