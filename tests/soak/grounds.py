@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,7 @@ class Grounds:
     def look_after(self) -> None:
         """Whoever has a host looks after its repositories. Where somebody is just writing, they come again."""
         for track in self.tracks:
-            with suppress(subprocess.CalledProcessError):
-                track.origin.run(*UPKEEP)
+            subprocess.run(["git", "--git-dir", track.origin.url, *UPKEEP], check=False, capture_output=True)
 
     def close(self) -> None:
         for track in self.tracks:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.host_log import TEST_BRANCHES
 from tests.support.repositories import Origin
 
-FOR_A_MOMENT = ("tmp_*", "*.lock", ".new-*", "incoming-*", "*.tmp")
+FOR_A_MOMENT = ("index-*", "tmp_*", "*.lock", ".new-*", "incoming-*", "*.tmp")
 
 
 def left_over(folder: Path, origins: list[Origin], temporary: Path) -> Iterator[str]:

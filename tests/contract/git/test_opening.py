@@ -114,6 +114,17 @@ async def test_a_lock_that_a_lost_machine_left_does_not_stop_fetches(git: Git, o
     assert await (await restarted.mirror("h/o/n", Remote(origin.url))).fetch([MAIN]) == {MAIN: tip}
 
 
+@asynchronous
+async def test_an_index_that_a_killed_server_left_is_cleared_away(git: Git, origin: Origin, tmp_path: Path):
+    await git.mirror("h/o/n", Remote(origin.url))
+    index = tmp_path / "mirrors/h/o/n.git/index-1/index"
+    index.parent.mkdir()
+    index.touch()
+    restarted = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
+    await (await restarted.mirror("h/o/n", Remote(origin.url))).fetch([MAIN])
+    assert not index.parent.exists()
+
+
 @pytest.mark.usefixtures("foreign_surroundings")
 @asynchronous
 async def test_the_surroundings_of_the_service_do_not_matter(mirror: Mirror, origin: Origin, tmp_path: Path):

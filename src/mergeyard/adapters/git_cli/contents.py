@@ -62,7 +62,7 @@ async def transplant(repository: Repository, onto: Sha, source: Sha, paths: Coll
 
 async def put_together(repository: Repository, onto: Sha, changes: Collection[Difference]) -> Sha | None:
     """None when there is a name already that git puts into no index."""
-    with passing_index() as environment:
+    with passing_index(repository) as environment:
         answer = await repository.call("read-tree", checked_sha(onto), environment=environment)
         if answer.code != 0 and NO_NAME_FOR_AN_INDEX in answer.words:
             return None
@@ -109,7 +109,7 @@ async def file(repository: Repository, commit: Sha, path: str) -> bytes | None:
 
 async def export(repository: Repository, commit: Sha, folder: str) -> None:
     """Byte for byte: the mirror's own attributes forbid every conversion (see `opening`)."""
-    with passing_index() as environment:
+    with passing_index(repository) as environment:
         Path(folder).mkdir(parents=True, exist_ok=True)
         await repository.ask("read-tree", checked_sha(commit), environment=environment)
         surroundings = {**environment, "GIT_WORK_TREE": folder}
@@ -117,10 +117,11 @@ async def export(repository: Repository, commit: Sha, folder: str) -> None:
 
 
 @contextmanager
-def passing_index() -> Generator[Mapping[str, str]]:
-    """The environment in which git uses an index of its own, for as long as the work takes."""
+def passing_index(repository: Repository) -> Generator[Mapping[str, str]]:
+    """The environment in which git uses an index of its own, for as long as the work takes. One that a killed server
+    left in the mirror is cleared away with the rest."""
     try:
-        with TemporaryDirectory(prefix="mergeyard-index-") as folder:
+        with TemporaryDirectory(prefix="index-", dir=repository.path) as folder:
             yield {"GIT_INDEX_FILE": str(Path(folder, "index"))}
     except OSError as error:
         raise GitTrouble(f"there is no place for an index: {error}") from error

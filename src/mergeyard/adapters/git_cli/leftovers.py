@@ -11,7 +11,7 @@ from mergeyard.adapters.git_cli.process import GRACE, SECONDS_OVER_THE_NETWORK
 
 PATTERNS = (
     *("*.lock", "refs/**/*.lock", "objects/*.lock", "objects/info/*.lock", "objects/pack/*.lock"),
-    *("gc.pid", "packed-refs.new"),
+    *("gc.pid", "packed-refs.new", "index-*"),
     *("objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*", "objects/tmp_obj*"),
 )
 BROKEN = ".broken-"
@@ -36,7 +36,7 @@ def remove(path: Path) -> None:
 
 def leftovers(mirror: Path) -> Iterator[Path]:
     for pattern in PATTERNS:
-        yield from (path for path in mirror.glob(pattern) if path.is_file())
+        yield from mirror.glob(pattern)
 
 
 def is_too_old(path: Path) -> bool:
