@@ -80,6 +80,17 @@ async def test_a_target_that_went_far_is_compared_with_every_head(tmp_path: Path
 
 
 @asynchronous
+async def test_many_new_heads_are_read_and_compared_in_one_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(surveying, "MOST_NEW_HEADS", 2)
+    async with a_scenario(tmp_path) as scenario:
+        await survey(scenario, sight := Sight())
+        scenario.open(1, 2, 3)
+        scenario.origin.commit("main", {"file2": "2\n"}, merging="feature2")
+        await survey(scenario, sight, 1, 2, 3)
+        assert contained(scenario, sight, 1, 2, 3) == [False, True, False]
+
+
+@asynchronous
 async def test_a_push_costs_the_same_however_many_others_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     told = tmp_path / "told"
     listen_to_git(tmp_path, told, monkeypatch)

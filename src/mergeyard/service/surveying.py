@@ -10,7 +10,8 @@ from mergeyard.service.landscape import Held, Landscape
 from mergeyard.service.site import Site
 
 MOST_NEW_COMMITS = 1000
-"""Of a target that moved: with more, every head is compared anew."""
+MOST_NEW_HEADS = 1000
+"""With more than either, every head is read or compared anew."""
 
 
 async def survey(site: Site, land: Landscape, targets: Collection[str], heads: Mapping[PrNumber, Sha]) -> None:
@@ -26,17 +27,16 @@ async def survey(site: Site, land: Landscape, targets: Collection[str], heads: M
 def _wanted(
     site: Site, land: Landscape, heads: Mapping[PrNumber, Sha], waiting: Collection[PrNumber]
 ) -> Collection[str]:
-    if land.surveyed:
-        return [site.host.head_ref(number) for number in land.unseen(heads)]
-    if site.host.forge is None:
+    new = land.unseen(heads) if land.surveyed else {*heads, *waiting}
+    if site.host.forge is None and (not land.surveyed or len(new) > MOST_NEW_HEADS):
         return [site.host.every_head_ref]
-    return {site.host.head_ref(number) for number in (*heads, *waiting)}
+    return [site.host.head_ref(number) for number in new]
 
 
 async def _held(site: Site, land: Landscape, target: str, tip: Sha, found: Mapping[PrNumber, Sha]) -> Held:
     before = land.held.get(target)
     came = None if before is None else await _came(site, before.tip, tip)
-    if before is None or came is None:
+    if before is None or came is None or len(found) > MOST_NEW_HEADS:
         return Held(tip, await site.mirror.contained(tip, [site.host.every_head_ref]))
     new = await site.mirror.contained(tip, [site.host.head_ref(number) for number in found])
     return Held(tip, before.heads | new | land.among(came))
