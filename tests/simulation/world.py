@@ -197,7 +197,9 @@ class World:
             self.loop.create_task(replica.start_again())
         for rounds in range(1, ROUNDS_OF_REST + 1):
             self.ci.test_anew(self._awaited_tips())
-            self._help()
+            self._resume()
+            if rounds > 1:
+                self._say_what_nobody_said()
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
             if self.at_rest() and (rounds >= ROUNDS_TO_SEE or not self.unseen()):
                 return
@@ -208,15 +210,18 @@ class World:
         queue = self.queue
         return [] if queue is None else [run.tip for run in queue.runs.values() if run.status is RunStatus.IN_PROGRESS]
 
-    def _help(self) -> None:
-        """Somebody resumes a queue that was paused, and says what nobody said."""
-        queue = self.queue
-        if queue is None:
-            return
-        if queue.state in (QueueState.PAUSED, QueueState.DRAINING):
+    def _resume(self) -> None:
+        if self.queue is not None and self.queue.state in (QueueState.PAUSED, QueueState.DRAINING):
             self.begin(self.people.perform(s.SetState(at=0, state=QueueState.RUNNING)))
-        for number in _unsaid(queue):
-            self.begin(self.people.perform(s.Upload(at=0, pr=number)))
+
+    def _say_what_nobody_said(self) -> None:
+        """What somebody did say, and got an answer to, the queue knows by now."""
+        uploads = [answer.told for answer in self.people.api.answers if answer.path == "setImpactedTargets"]
+        said = {(told["prNumber"], told["prSha"]) for told in uploads}
+        for stay in [] if self.queue is None else _unsaid(self.queue):
+            if (stay.number, stay.pull.head) in said:
+                self.errors.append(f"what #{stay.number} impacts was said, and is forgotten")
+            self.begin(self.people.perform(s.Upload(at=0, pr=stay.number)))
 
     def at_rest(self) -> bool:
         return not self.unrest()
@@ -231,7 +236,7 @@ class World:
         people = [str(task.get_coro()) for task in self._tasks]
         runs = [f"{run.id} {run.status}" for run in queue.runs.values() if run.active]
         waiting = [f"#{stay.number} waits" for stay in queue.submissions.values() if _waits_for_time(queue, stay)]
-        unsaid = [f"nobody said what #{number} impacts" for number in _unsaid(queue)]
+        unsaid = [f"nobody said what #{stay.number} impacts" for stay in _unsaid(queue)]
         state = [queue.state] if queue.state is not QueueState.RUNNING else []
         lost = ["the host is lost"] if queue.host_lost_at is not None else []
         stored = self.premises.records.queues[keeper.id].version
@@ -283,9 +288,9 @@ class World:
         return "waiting" if queue.submissions else "idle"
 
 
-def _unsaid(queue: Queue) -> list[PrNumber]:
+def _unsaid(queue: Queue) -> list[Submission]:
     """Those of which nobody said, for their present heads, what they impact."""
-    return [stay.number for stay in queue.submissions.values() if stay.targets is None]
+    return [stay for stay in queue.submissions.values() if stay.targets is None]
 
 
 def _waits_for_time(queue: Queue, stay: Submission) -> bool:

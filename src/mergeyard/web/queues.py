@@ -59,7 +59,7 @@ class QueuesPage:
             await service.yard.seen_by(visitor.token), key=lambda keeper: (str(keeper.key.repo), keeper.key.branch)
         )
         stranded = [keeper for keeper in keepers if keeper.key.repo.host not in service.sites.hosts]
-        keepers = [keeper for keeper in keepers if keeper not in stranded]
+        keepers = [keeper for keeper in keepers if keeper.key.repo.host in service.sites.hosts]
         queues = tuple(keeper.id for keeper in keepers)
         days = await self._days.answer(queues, lambda: self._sum_up_a_day(queues))
         glances = [glance(keeper, days[keeper.id]) for keeper in keepers]
