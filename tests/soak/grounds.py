@@ -20,7 +20,8 @@ QUEUES: dict[str, dict[str, Any]] = {
     "app": {"mergeMethod": "squash"},
     "library": {"mergeMethod": "merge_commit"},
 }
-UPKEEP = ("maintenance", "run", "--quiet", "--task=pack-refs", "--task=loose-objects", "--task=incremental-repack")
+TASKS = ("pack-refs", "loose-objects", "incremental-repack", "commit-graph")
+UPKEEP = ("maintenance", "run", "--quiet", *(f"--task={task}" for task in TASKS))
 ENDS = frozenset(f"pull_request.{state}" for state in ("merged", "failed", "cancelled"))
 
 

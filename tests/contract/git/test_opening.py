@@ -114,15 +114,16 @@ async def test_a_lock_that_a_lost_machine_left_does_not_stop_fetches(git: Git, o
     assert await (await restarted.mirror("h/o/n", Remote(origin.url))).fetch([MAIN]) == {MAIN: tip}
 
 
+@pytest.mark.parametrize("left", ["index-1/index", "objects/info/commit-graphs/commit-graph-chain.lock"])
 @asynchronous
-async def test_an_index_that_a_killed_server_left_is_cleared_away(git: Git, origin: Origin, tmp_path: Path):
+async def test_what_a_killed_server_left_is_cleared_away(git: Git, origin: Origin, tmp_path: Path, left: str):
     await git.mirror("h/o/n", Remote(origin.url))
-    index = tmp_path / "mirrors/h/o/n.git/index-1/index"
-    index.parent.mkdir()
-    index.touch()
+    path = tmp_path / "mirrors/h/o/n.git" / left
+    path.parent.mkdir(parents=True)
+    path.touch()
     restarted = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
     await (await restarted.mirror("h/o/n", Remote(origin.url))).fetch([MAIN])
-    assert not index.parent.exists()
+    assert not path.exists()
 
 
 @pytest.mark.usefixtures("foreign_surroundings")

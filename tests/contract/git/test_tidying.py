@@ -43,6 +43,18 @@ async def test_refs_are_put_together_and_go_on(git: Git, mirror: Mirror, origin:
 
 
 @asynchronous
+async def test_git_need_not_walk_through_a_long_history(git: Git, mirror: Mirror, origin: Origin, tmp_path: Path):
+    first = origin.tip("main")
+    for number in range(MANY):
+        origin.commit("main", {"n": f"{number}"})
+    await mirror.fetch([MAIN])
+    await git.tidy()
+    assert list(tmp_path.glob("mirrors/**/objects/info/commit-graphs/*.graph"))
+    assert await mirror.holds(origin.tip("main"), first)
+    assert len(await mirror.commits(origin.tip("main"), without=[first])) == MANY
+
+
+@asynchronous
 async def test_what_a_killed_git_left_does_not_keep_refs_apart(mirror: Mirror, origin: Origin, tmp_path: Path):
     await mirror.fetch([MAIN])
     (head,) = tmp_path.glob("mirrors/**/HEAD")

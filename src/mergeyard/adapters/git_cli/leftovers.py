@@ -13,6 +13,7 @@ PATTERNS = (
     *("*.lock", "refs/**/*.lock", "objects/*.lock", "objects/info/*.lock", "objects/pack/*.lock"),
     *("gc.pid", "packed-refs.new", "index-*"),
     *("objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*", "objects/tmp_obj*"),
+    *("objects/info/commit-graphs/*.lock", "objects/info/commit-graphs/tmp_graph_*"),
 )
 BROKEN = ".broken-"
 """How the names of mirrors begin that were given up; whoever gave one up may have been killed before it was removed."""

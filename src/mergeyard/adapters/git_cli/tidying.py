@@ -1,12 +1,14 @@
-"""Puts what lies loose in a mirror together: objects into packs, a fiftieth of their size, and refs into one file, for
-every fetch and push looks at all of them. Nothing is ever thrown away."""
+"""Puts what lies loose in a mirror together, and nothing is ever thrown away: refs into one file, for every fetch and
+push looks at all of them; objects into packs, a fiftieth of their size; and who descends from whom into a table, or git
+would walk through the history for every question."""
 
 from mergeyard.adapters.git_cli.process import SECONDS_OVER_THE_NETWORK
 from mergeyard.adapters.git_cli.repository import Repository
 
-OBJECTS = ("maintenance", "run", "--auto", "--quiet", "--task=loose-objects", "--task=incremental-repack")
-"""Only where there is enough of it. What is packed in one round is removed as loose in the next."""
 REFS = ("pack-refs", "--all")
+TASKS = ("loose-objects", "incremental-repack", "commit-graph")
+OBJECTS = ("maintenance", "run", "--auto", "--quiet", *(f"--task={task}" for task in TASKS))
+"""Only where there is enough of it. What is packed in one round is removed as loose in the next."""
 
 
 async def tidy(repository: Repository) -> None:
