@@ -122,6 +122,13 @@ class SimMirror:
         way = self._objects.first_parents(self._need(head), down_to)
         return None if way is None else self._read(way)
 
+    async def last_first_parents(self, head: Sha, *, limit: int) -> tuple[Commit, ...]:
+        way, at = list[Sha](), [self._need(head)]
+        while at and len(way) < limit:
+            way.append(at[0])
+            at = self._objects.commits[at[0]].parents[:1]
+        return self._read(way)
+
     async def tree(self, commit: Sha) -> Sha:
         return self._objects.commits[self._need(commit)].tree
 

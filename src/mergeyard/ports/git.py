@@ -118,6 +118,10 @@ class Mirror(Protocol):
         """From above `down_to` to `head`, along first parents, oldest first; None when that way does not lead there."""
         ...
 
+    async def last_first_parents(self, head: Sha, *, limit: int) -> tuple[Commit, ...]:
+        """`head` and what lies below it along first parents, newest first."""
+        ...
+
     async def tree(self, commit: Sha) -> Sha: ...
 
     async def holds(self, commit: Sha, ancestor: Sha) -> bool:

@@ -18,18 +18,10 @@ async def heads_beneath(mirror: Mirror, onto: Sha, commits: Sequence[Commit]) ->
     """Among the commits that a pull request brings, its head last."""
     if len(commits) < 2:
         return []
-    named = {wording.head_of(commit.message) for commit in await _landed(mirror, onto)}
+    # What others merged beside the first parents may claim anything.
+    landed = await mirror.last_first_parents(onto, limit=MOST_LANDED)
+    named = {wording.head_of(commit.message) for commit in landed}
     return [commit.sha for commit in commits if commit.sha in named]
-
-
-async def _landed(mirror: Mirror, tip: Sha) -> list[Commit]:
-    """Along first parents: what others merged beside them may claim anything."""
-    known = {commit.sha: commit for commit in await mirror.commits(tip, without=[], limit=MOST_LANDED)}
-    way = list[Commit]()
-    while (commit := known.get(tip)) is not None:
-        way.append(commit)
-        tip = commit.parents[0] if commit.parents else Sha("")
-    return way
 
 
 async def ground(mirror: Mirror, onto: Sha, commits: Sequence[Commit]) -> Sha:

@@ -100,6 +100,17 @@ async def test_first_parents_lead_down_to_where_the_branch_was(mirror: Mirror, o
 
 
 @asynchronous
+async def test_the_last_along_first_parents_leave_out_what_was_merged(mirror: Mirror, origin: Origin):
+    base = origin.tip("main")
+    origin.branch("side", upon="main", files={"s": "1"})
+    one = origin.commit("main", {"x": "1"})
+    two = origin.commit("main", {"s": "1"}, merging="side")
+    await mirror.fetch(["refs/heads/*"])
+    assert [commit.sha for commit in await mirror.last_first_parents(two, limit=9)] == [two, one, base]
+    assert [commit.sha for commit in await mirror.last_first_parents(two, limit=2)] == [two, one]
+
+
+@asynchronous
 async def test_a_commit_holds_itself_and_its_history(mirror: Mirror, origin: Origin):
     base = origin.tip("main")
     tip = origin.commit("main", {"x": "1"})

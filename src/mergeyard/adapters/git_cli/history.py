@@ -35,6 +35,11 @@ async def first_parents(repository: Repository, head: Sha, down_to: Sha) -> tupl
     return tuple(reversed(way))
 
 
+async def last_first_parents(repository: Repository, head: Sha, limit: int) -> tuple[Commit, ...]:
+    out = await repository.ask(*LOG, "--first-parent", f"--max-count={limit}", stdin=checked_sha(head).encode())
+    return tuple(parsed(out))
+
+
 async def tree(repository: Repository, commit: Sha) -> Sha:
     question = ("rev-parse", "--verify", "--quiet", f"{checked_sha(commit)}^{{tree}}")
     try:

@@ -59,6 +59,9 @@ class CliMirror:
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
         return await history.first_parents(self.repository, head, down_to)
 
+    async def last_first_parents(self, head: Sha, *, limit: int) -> tuple[Commit, ...]:
+        return await history.last_first_parents(self.repository, head, limit)
+
     async def tree(self, commit: Sha) -> Sha:
         return self._trees.get(commit) or self._remember(commit, await history.tree(self.repository, commit))
 
