@@ -51,6 +51,7 @@ class Watch:
         self._background = background
         self._duties = duties
         self._seen: dict[Repo, Refs] = {}
+        self._heads: dict[Repo, dict[PrNumber, Sha]] = {}
         self._due: dict[Repo, int] = {}
         """When each is to be looked at again, at the earliest."""
         self._failures: dict[Repo, int] = {}
@@ -76,7 +77,7 @@ class Watch:
 
     async def look_around(self) -> None:
         repos = {keeper.key.repo for keeper in self._yard if self._duties.covers(keeper.key.repo)}
-        for memory in (self._seen, self._due, self._failures):
+        for memory in (self._seen, self._heads, self._due, self._failures):
             for forgotten in memory.keys() - repos:
                 del memory[forgotten]
         now = self._yard.clock.now()
@@ -122,7 +123,7 @@ class Watch:
         for keeper in keepers:
             await self._tell_news(keeper, host, refs, changed)
         if changed is None or any(_moves_a_commit(host, ref) for ref in changed):
-            await self._survey(host, keepers, refs)
+            await self._survey(repo, keepers, refs, changed)
         if host.forge is not None:
             self._listen_where_something_changed(host, repo, refs, changed)
         self._seen[repo] = refs
@@ -173,12 +174,24 @@ class Watch:
         self._rules_due[keeper] = now + MINUTE
         yield TargetTouched()
 
-    async def _survey(self, host: Host, keepers: tuple[Keeper, ...], refs: Refs) -> None:
+    async def _survey(self, repo: Repo, keepers: tuple[Keeper, ...], refs: Refs, changed: set[str] | None) -> None:
+        heads = self._heads_in(repo, refs, changed)
         targets = {branch_ref(keeper.key.branch) for keeper in keepers} & refs.keys()
         if targets:
-            numbered = ((host.number_of(ref), ref) for ref in refs)
-            heads = {number: refs[ref] for number, ref in numbered if number and ref == host.head_ref(number)}
             await self._sight.survey(await self._sites.of(keepers[0]), targets, heads)
+
+    def _heads_in(self, repo: Repo, refs: Refs, changed: set[str] | None) -> Mapping[PrNumber, Sha]:
+        if changed is None:
+            self._heads[repo] = {}
+        host, heads = self._sites.host(repo.host), self._heads[repo]
+        for ref in refs if changed is None else changed:
+            number = host.number_of(ref)
+            if number is None or ref != host.head_ref(number):
+                continue
+            heads.pop(number, None)
+            if ref in refs:
+                heads[number] = refs[ref]
+        return heads
 
 
 async def _tell_all(keepers: tuple[Keeper, ...], event: Event) -> None:

@@ -159,6 +159,24 @@ async def test_refs_are_the_very_same_for_as_long_as_nothing_happened(plain: Pla
         assert await host.refs(REPO) is after
 
 
+@asynchronous
+async def test_whoever_followed_every_change_sees_what_a_newcomer_sees(plain: PlainStage):
+    plain.open(1)
+    async with plain.host() as host:
+        await host.refs(REPO)
+        plain.origin.commit("main", {"x": "1"})
+        plain.origin.set("refs/pull/1/head", plain.origin.tip("main"))
+        plain.origin.branch("new", upon="main")
+        await host.refs(REPO)
+        plain.origin.remove("new")
+        plain.origin.remove("refs/pull/1/meta")
+        followed = await host.refs(REPO)
+    async with plain.host() as newcomer:
+        assert followed == await newcomer.refs(REPO)
+    assert followed.keys() == {"refs/heads/main", "refs/heads/topic-1", "refs/pull/1/head"}
+    assert followed["refs/pull/1/head"] == followed["refs/heads/main"] == plain.origin.tip("main")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository away")
 @asynchronous
 async def test_a_repository_of_another_user_is_served(plain: PlainStage):

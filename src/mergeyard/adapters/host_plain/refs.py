@@ -1,7 +1,7 @@
 """The refs that a pull request is kept in, and all refs that tell when something happened."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,7 +31,7 @@ def number_of(ref: str) -> PrNumber | None:
 
 async def refs_below(folder: Path, *prefixes: str) -> Mapping[str, Sha]:
     """A prefix ends where a name does: `refs/pull/1` finds nothing of `refs/pull/12`."""
-    return _read(await _listed(folder, *prefixes))
+    return _read((await _listed(folder, *prefixes)).split(b"\n"))
 
 
 class Telling(Struct, frozen=True):
@@ -43,19 +43,24 @@ class Telling(Struct, frozen=True):
     async def again(self, folder: Path) -> "Telling":
         """As they are now; the very same as long as nothing happened, which is what most looks find."""
         listed = await _listed(folder, "refs/heads", "refs/pull")
-        if listed == self.listed:
-            return self
-        return Telling(listed, {ref: sha for ref, sha in _read(listed).items() if tells(ref)})
+        return self if listed == self.listed else Telling(listed, self._refs_in(listed))
+
+    def _refs_in(self, listed: bytes) -> Mapping[str, Sha]:
+        """Of the many that stayed as they were nothing is read again."""
+        before, now = set(self.listed.split(b"\n")), set(listed.split(b"\n"))
+        gone, come = _read(before - now), _read(now - before)
+        stayed = {ref: sha for ref, sha in self.refs.items() if ref not in gone} if gone else self.refs
+        return {**stayed, **{ref: sha for ref, sha in come.items() if tells(ref)}}
 
 
 async def _listed(folder: Path, *prefixes: str) -> bytes:
     return await git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
 
 
-def _read(listed: bytes) -> Mapping[str, Sha]:
+def _read(lines: Iterable[bytes]) -> Mapping[str, Sha]:
     # No ref has a backslash in its name, so names that are no UTF-8 stay apart from each other.
-    lines = (line.partition(" ") for line in listed.decode(errors="backslashreplace").split("\n"))
-    return {ref: Sha(sha) for sha, _, ref in lines if ref}
+    parts = (line.decode(errors="backslashreplace").partition(" ") for line in lines)
+    return {ref: Sha(sha) for sha, _, ref in parts if ref}
 
 
 def tells(ref: str) -> bool:
