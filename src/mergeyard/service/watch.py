@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary, WeakSet
 
 import structlog
+from msgspec import Struct
 
 from mergeyard.domain.events import Event, HostFound, HostLost, PullTouched, TargetTouched
 from mergeyard.domain.ids import PrNumber, Sha
@@ -38,6 +39,12 @@ MOST_VISITS = 8
 """At once: with many repositories a lap takes longer, and nothing else waits for it."""
 
 Refs = Mapping[str, Sha]
+Heads = Mapping[PrNumber, Sha]
+
+
+class Seen(Struct, frozen=True):
+    refs: Refs
+    heads: Heads
 
 
 class Watch:
@@ -50,8 +57,7 @@ class Watch:
         self._desk = desk
         self._background = background
         self._duties = duties
-        self._seen: dict[Repo, Refs] = {}
-        self._heads: dict[Repo, dict[PrNumber, Sha]] = {}
+        self._seen: dict[Repo, Seen] = {}
         self._due: dict[Repo, int] = {}
         """When each is to be looked at again, at the earliest."""
         self._failures: dict[Repo, int] = {}
@@ -77,7 +83,7 @@ class Watch:
 
     async def look_around(self) -> None:
         repos = {keeper.key.repo for keeper in self._yard if self._duties.covers(keeper.key.repo)}
-        for memory in (self._seen, self._heads, self._due, self._failures):
+        for memory in (self._seen, self._due, self._failures):
             for forgotten in memory.keys() - repos:
                 del memory[forgotten]
         now = self._yard.clock.now()
@@ -119,14 +125,15 @@ class Watch:
         host = self._sites.host(repo.host)
         refs = await host.refs(repo, {keeper.key.branch for keeper in keepers})
         before = self._seen.get(repo)
-        changed = None if before is None else _differing(refs, before)
+        changed = None if before is None else _differing(refs, before.refs)
         for keeper in keepers:
             await self._tell_news(keeper, host, refs, changed)
+        seen = Seen(refs, _heads(host, refs, changed, {} if before is None else before.heads))
         if changed is None or any(_moves_a_commit(host, ref) for ref in changed):
-            await self._survey(repo, keepers, refs, changed)
+            await self._survey(keepers, seen)
         if host.forge is not None:
             self._listen_where_something_changed(host, repo, refs, changed)
-        self._seen[repo] = refs
+        self._seen[repo] = seen
 
     def _listen_where_something_changed(self, host: Host, repo: Repo, refs: Refs, changed: set[str] | None) -> None:
         traces = dict[PrNumber, list[str]]()
@@ -174,24 +181,10 @@ class Watch:
         self._rules_due[keeper] = now + MINUTE
         yield TargetTouched()
 
-    async def _survey(self, repo: Repo, keepers: tuple[Keeper, ...], refs: Refs, changed: set[str] | None) -> None:
-        heads = self._heads_in(repo, refs, changed)
-        targets = {branch_ref(keeper.key.branch) for keeper in keepers} & refs.keys()
+    async def _survey(self, keepers: tuple[Keeper, ...], seen: Seen) -> None:
+        targets = {branch_ref(keeper.key.branch) for keeper in keepers} & seen.refs.keys()
         if targets:
-            await self._sight.survey(await self._sites.of(keepers[0]), targets, heads)
-
-    def _heads_in(self, repo: Repo, refs: Refs, changed: set[str] | None) -> Mapping[PrNumber, Sha]:
-        if changed is None:
-            self._heads[repo] = {}
-        host, heads = self._sites.host(repo.host), self._heads[repo]
-        for ref in refs if changed is None else changed:
-            number = host.number_of(ref)
-            if number is None or ref != host.head_ref(number):
-                continue
-            heads.pop(number, None)
-            if ref in refs:
-                heads[number] = refs[ref]
-        return heads
+            await self._sight.survey(await self._sites.of(keepers[0]), targets, seen.heads)
 
 
 async def _tell_all(keepers: tuple[Keeper, ...], event: Event) -> None:
@@ -212,6 +205,17 @@ def _differing(refs: Refs, before: Refs) -> set[str]:
     if refs is before:
         return set()
     return {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
+
+
+def _heads(host: Host, refs: Refs, changed: set[str] | None, before: Heads) -> Heads:
+    """Where nothing changed, nothing is read again."""
+    numbered = ((host.number_of(ref), ref) for ref in (refs if changed is None else changed))
+    moved = [(number, ref) for number, ref in numbered if number is not None and ref == host.head_ref(number)]
+    if not moved:
+        return before
+    gone = {number for number, ref in moved if ref not in refs}
+    heads = {**before, **{number: refs[ref] for number, ref in moved if ref in refs}}
+    return {number: head for number, head in heads.items() if number not in gone} if gone else heads
 
 
 def _moves_a_commit(host: Host, ref: str) -> bool:
