@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.domain.config import Config, MergeMethod
+from mergeyard.domain.config import Config, MergeMethod, Mode
 from mergeyard.domain.ids import PrNumber
+from mergeyard.domain.targets import named
 from mergeyard.ports.forge import PullNews
 from mergeyard.service.errors import Code, Refused
 from tests.support.asynchronous import asynchronous
@@ -41,6 +42,21 @@ async def test_news_of_one_that_is_on_its_way_into_the_queue_is_not_lost(tmp_pat
         scenario.store.meanwhile = a_push_that_somebody_tells_of
         await scenario.submit(1)
         assert await scenario.state(1) == "cancelled: pr_pushed"
+
+
+@asynchronous
+async def test_what_is_said_of_one_that_is_on_its_way_into_the_queue_is_not_lost(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+
+        async def somebody_says_what_it_impacts() -> None:
+            await scenario.set_targets(1, named("fe"))
+
+        scenario.store.afterwards = somebody_says_what_it_impacts
+        await scenario.submit(1)
+        assert (await scenario.stay(1)).targets == named("fe")
 
 
 @asynchronous

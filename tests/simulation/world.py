@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
+from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
@@ -215,11 +216,14 @@ class World:
             self.begin(self.people.perform(s.SetState(at=0, state=QueueState.RUNNING)))
 
     def _say_what_nobody_said(self) -> None:
-        """What somebody did say, and got an answer to, the queue knows by now."""
+        """What somebody did say, and got an answer to, a queue that needs it knows by now."""
+        queue = self.queue
+        if queue is None:
+            return
         uploads = [answer.told for answer in self.people.api.answers if answer.path == "setImpactedTargets"]
         said = {(told["prNumber"], told["prSha"]) for told in uploads}
-        for stay in [] if self.queue is None else _unsaid(self.queue):
-            if (stay.number, stay.pull.head) in said:
+        for stay in _unsaid(queue):
+            if queue.config.mode is Mode.PARALLEL and (stay.number, stay.pull.head) in said:
                 self.errors.append(f"what #{stay.number} impacts was said, and is forgotten")
             self.begin(self.people.perform(s.Upload(at=0, pr=stay.number)))
 

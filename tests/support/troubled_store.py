@@ -12,7 +12,9 @@ class TroubledStore(SqliteStore):
     failures = 0
     """How many of the next commits fail."""
     meanwhile: Callable[[], Awaitable[None]] | None = None
-    """What happens while targets are read for the next time."""
+    """What happens before targets are read for the next time,"""
+    afterwards: Callable[[], Awaitable[None]] | None = None
+    """and what happens when they were, before anybody hears of it."""
 
     async def commit(self, *writes: Write) -> None:
         if self.failures:
@@ -24,4 +26,8 @@ class TroubledStore(SqliteStore):
         if self.meanwhile is not None:
             happen, self.meanwhile = self.meanwhile, None
             await happen()
-        return await super().targets(queue, number, head)
+        found = await super().targets(queue, number, head)
+        if self.afterwards is not None:
+            happen, self.afterwards = self.afterwards, None
+            await happen()
+        return found
