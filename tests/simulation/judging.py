@@ -103,11 +103,12 @@ def _brings_nothing(world: World, stay: Stay, tip: Sha) -> bool:
 
 
 def _tips_since_submission(evidence: SimEvidence, stay: Stay) -> list[Sha]:
-    """What somebody takes off the target later was there when it was looked at."""
+    """What somebody takes off the target later was there when it was looked at. Whoever submitted it may never have
+    heard an answer."""
     submissions = evidence.answers_to("submitPullRequest")
-    asked_at = min(answer.asked_at for answer in submissions if answer.told["id"] == stay["id"])
+    asked_at = min((answer.asked_at for answer in submissions if answer.told["id"] == stay["id"]), default=0)
     moves = [(each.place, move.new) for each in evidence.transactions if (move := each.of(evidence.target))]
-    first = max(place for place, _ in moves if place < asked_at)
+    first = max((place for place, _ in moves if place < asked_at), default=0)
     return [tip for place, tip in moves if place >= first and tip is not None]
 
 
