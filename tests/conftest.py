@@ -1,12 +1,15 @@
 """Whoever takes longest begins first, so that nobody waits for a last one; and what did not run is told."""
 
 import gc
+import logging
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
 from structlog.dev import ConsoleRenderer, plain_traceback
+
+from mergeyard.logs import SERVER_LOGGERS
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
 """Not to be had. httpx would import it with every request, and search all folders for it every time."""
@@ -15,6 +18,20 @@ structlog.configure(
     processors=[*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]
 )
 """A logged error would otherwise be drawn in colour, with the values of all variables: dearer than most tests."""
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """For whoever configures it: later tests listen to what is logged."""
+    loggers = [logging.getLogger(name) for name in (None, *SERVER_LOGGERS)]
+    before = [(logger, logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    configured = structlog.get_config()
+    yield
+    for logger, handlers, level, propagate in before:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+    structlog.configure(**configured)
+
 
 SLOW = (
     *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/surroundings/"),

@@ -70,6 +70,7 @@ def test_metrics_are_read_as_they_were_meant_whatever_a_branch_is_called(target:
         assert target.ask("deleteQueue", QUEUE | {"targetBranch": branch}).status_code == 200
 
 
+@pytest.mark.usefixtures("logging_as_before")
 def test_what_was_raised_can_neither_colour_a_terminal_nor_forge_a_line():
     """An exception may quote what somebody wrote, and is written in lines of its own."""
     stream = StringIO()

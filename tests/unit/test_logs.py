@@ -3,14 +3,13 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import structlog
 
-from mergeyard.logs import SERVER_LOGGERS, Format, configure
+from mergeyard.logs import Format, configure
 from mergeyard.service.secrets import new_secret
 
 SECRET = new_secret()
@@ -23,16 +22,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in (None, *SERVER_LOGGERS)]
-    before = [(logger, logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    configured = structlog.get_config()
-    yield
-    for logger, handlers, level, propagate in before:
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
-    structlog.configure(**configured)
+pytestmark = pytest.mark.usefixtures("logging_as_before")
 
 
 def logger(name: str = "mergeyard.tests") -> Any:

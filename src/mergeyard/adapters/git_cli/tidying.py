@@ -1,6 +1,8 @@
-"""Puts what lies loose in a mirror together, and nothing is ever thrown away: refs into one file, for every fetch and
-push looks at all of them; objects into packs, a fiftieth of their size; and who descends from whom into a table, or git
-would walk through the history for every question."""
+"""Puts together what lies loose in a mirror. Nothing is ever thrown away.
+
+Refs go into one file, for every fetch and push looks at all of them; objects into packs, a fiftieth of their size; and
+who descends from whom into a table, or git would walk through the history for every question.
+"""
 
 from mergeyard.adapters.git_cli.process import SECONDS_OVER_THE_NETWORK
 from mergeyard.adapters.git_cli.repository import Repository
