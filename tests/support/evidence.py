@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
@@ -217,19 +217,25 @@ class Evidence(ABC):
 
     def brings_just(self, landing: Landing, stay: Stay) -> bool:
         own = [commit for commit, number, _ in self._told(landing) if number == stay["prNumber"]]
-        ground = self._ground(Sha(self._beneath(own[-1], 1)), Sha(stay["prSha"]))
-        return self._merged(ground, stay["prSha"]) == self.tree(own[0])
+        beneath, head = Sha(self._beneath(own[-1], 1)), Sha(stay["prSha"])
+        grounds = (self._ground(beneath, head, counts) for counts in (self._landed_beneath, self._partly_beneath))
+        return any(self._merged(ground, head) == self.tree(own[0]) for ground in grounds)
 
-    def _ground(self, beneath: Sha, head: Sha) -> str:
+    def _ground(self, beneath: Sha, head: Sha, counts: Callable[[Stay, Sha], bool]) -> str:
         """Squashed or rebased it does not hold the head that it came from: who has commits of that one brings only what
         came after."""
-        others = {other["prSha"] for other in self.stays.values() if self._landed_beneath(other, beneath)}
+        others = {other["prSha"] for other in self.stays.values() if counts(other, beneath)}
         common = {Sha(self._merge_base(head, other)) for other in others} - {head}
         held = [commit for commit in sorted(common) if not self.holds(beneath, commit)]
         return self._with_parents(beneath, held) if held else beneath
 
     def _landed_beneath(self, stay: Stay, commit: Sha) -> bool:
         return bool(stay["mergedSha"]) and self.holds(commit, Sha(stay["mergedSha"]))
+
+    def _partly_beneath(self, stay: Stay, commit: Sha) -> bool:
+        """Of several rebased commits somebody may have left the first ones."""
+        told = (each for landing in self.landings for each in self._told(landing))
+        return any(number == stay["prNumber"] and self.holds(commit, part) for part, number, _ in told)
 
     def changes_beyond(self, landing: Landing, stays: list[Stay]) -> set[str]:
         """Paths that it changed, and none of these pull requests did."""
