@@ -23,6 +23,8 @@ from tests.contract.api.desk import PUBLIC_URL, QUEUE, REPOSITORY, Desk, a_clien
 Provocation = Callable[[Desk], Awaitable[httpx.Response]]
 
 PROVOCATIONS: dict[Code, Provocation] = {}
+OTHER_THAN_USUAL = 10
+"""Who asks for what is there already writes nothing."""
 _numbers = count(1)
 
 
@@ -271,7 +273,7 @@ async def an_event_that_was_never_sent(desk: Desk) -> httpx.Response:
 async def a_full_disk(desk: Desk) -> httpx.Response:
     await desk.world.rest()
     desk.world.store.failures = 100  # somebody else may write meanwhile
-    response = await desk.call("updateQueue", QUEUE | {"concurrency": 1 + next(_numbers)})
+    response = await desk.call("updateQueue", QUEUE | {"concurrency": OTHER_THAN_USUAL + next(_numbers)})
     desk.world.store.failures = 0
     return response
 
