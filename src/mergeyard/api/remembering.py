@@ -3,12 +3,12 @@
 from weakref import WeakKeyDictionary
 
 from mergeyard.domain.ids import PrNumber
-from mergeyard.domain.instants import Instant
+from mergeyard.domain.instants import SECOND, Instant
 from mergeyard.domain.queue import Queue
 from mergeyard.ports.foretelling import Forecast
 from mergeyard.service.turn import Keeper
 
-SECOND = 1000
+FRESH = 5 * SECOND
 """Waiting makes urgent, so the order may change without any turn: after this time everything is asked anew."""
 MOST_ANSWERS = 1000
 
@@ -26,10 +26,10 @@ class Remembered:
             known is not None
             and known[0] is keeper.queue
             and known[1] is keeper.forecast
-            and known[2] == now // SECOND
+            and known[2] == now // FRESH
             and len(known[3]) < MOST_ANSWERS
         ):
             return known[3]
         answers = Answers()
-        self._known[keeper] = (keeper.queue, keeper.forecast, now // SECOND, answers)
+        self._known[keeper] = (keeper.queue, keeper.forecast, now // FRESH, answers)
         return answers

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.api.remembering import SECOND, Remembered
+from mergeyard.api.remembering import FRESH, Remembered
 from mergeyard.domain.expected import Expected
 from mergeyard.domain.ids import PrNumber, Ticket
 from mergeyard.domain.instants import Instant, later
@@ -21,8 +21,8 @@ def a_keeper(folder: Path) -> Keeper:
 def test_they_are_the_same_within_a_second(tmp_path: Path):
     keeper, remembered = a_keeper(tmp_path), Remembered()
     remembered.answers(keeper, START)[PrNumber(1)] = b"known"
-    assert remembered.answers(keeper, later(START, SECOND - 1)) == {PrNumber(1): b"known"}
-    assert remembered.answers(keeper, later(START, SECOND)) == {}
+    assert remembered.answers(keeper, later(START, FRESH - 1)) == {PrNumber(1): b"known"}
+    assert remembered.answers(keeper, later(START, FRESH)) == {}
 
 
 def test_none_outlives_the_queue_it_was_about(tmp_path: Path):
