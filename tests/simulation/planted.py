@@ -104,10 +104,7 @@ async def _wait_for_nothing(*_: object) -> None:
 
 
 async def _take_the_tree_for_the_tested_one(
-    self: merging_by_forge.MergingByForge,
-    member: Member,  # noqa: ARG001
-    commit: Sha,
-    onto: Sha,
+    self: merging_by_forge.MergingByForge, _: Member, commit: Sha, onto: Sha
 ) -> Step:
     return Step(commit, onto, self._task.steps[0].tree)
 

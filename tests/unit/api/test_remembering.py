@@ -18,7 +18,7 @@ def a_keeper(folder: Path) -> Keeper:
     return Keeper(key, a_plain_queue(), 1, SqliteStore(folder / "unused.db"), HandClock())
 
 
-def test_they_are_the_same_within_a_second(tmp_path: Path):
+def test_they_are_the_same_for_a_while(tmp_path: Path):
     keeper, remembered = a_keeper(tmp_path), Remembered()
     remembered.answers(keeper, START)[PrNumber(1)] = b"known"
     assert remembered.answers(keeper, later(START, FRESH - 1)) == {PrNumber(1): b"known"}
