@@ -21,7 +21,9 @@ QUEUES: dict[str, dict[str, Any]] = {
     "library": {"mergeMethod": "merge_commit"},
 }
 TASKS = ("pack-refs", "loose-objects", "incremental-repack", "commit-graph")
-UPKEEP = ("maintenance", "run", "--quiet", *(f"--task={task}" for task in TASKS))
+WITHOUT_HOOKS = ("-c", "core.hooksPath=/dev/null")
+"""Git tells the hook of a ref that it packs that the ref is gone, and nothing moved."""
+UPKEEP = (*WITHOUT_HOOKS, "maintenance", "run", "--quiet", *(f"--task={task}" for task in TASKS))
 ENDS = frozenset(f"pull_request.{state}" for state in ("merged", "failed", "cancelled"))
 
 
