@@ -30,6 +30,8 @@ class PrSubmitted(Happened, frozen=True):
 
     pull: PullRequest
     as_of: int
+    complete: bool = True
+    """Whether the pull request was looked at; after a glance that is still to be done."""
     priority: int | None = None
     no_batch: bool | None = None
     forced: bool | None = None

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from mergeyard.domain.config import Mode
 from mergeyard.domain.events import (
     CancelRequested,
     PriorityRequested,
@@ -118,7 +119,7 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
     queue = replace(queue, counters=replace(queue.counters, tickets=count))
     queue = naming.enter(queue, submission, now, event.actor)
     queue = places.to_not_ready(queue, submission.ticket, mark)
-    return readiness.admit(queue, submission.ticket, now)
+    return readiness.admit(_look_again(queue, event), submission.ticket, now)
 
 
 def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) -> Queue:
@@ -135,7 +136,13 @@ def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) ->
     queue = places.update(queue, amended)
     if event.priority is not None:
         queue = _change_priority(queue, amended, event.priority, now)
-    return readiness.admit(queue, known.ticket, now)
+    return readiness.admit(_look_again(queue, event), known.ticket, now)
+
+
+def _look_again(queue: Queue, event: PrSubmitted) -> Queue:
+    """Somebody may be saying just now what it impacts: whoever is served first, a look finds it."""
+    awaits_targets = event.targets is None and queue.config.mode is Mode.PARALLEL
+    return looking.ask_for_pull(queue, event.pull.number) if awaits_targets or not event.complete else queue
 
 
 def _change_priority(queue: Queue, submission: Submission, priority: int, now: Instant) -> Queue:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.config import Mode
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import (
     CancelRequested,
@@ -86,21 +85,18 @@ class Submissions:
         if wish.head is not None and wish.head != pull.head:
             words = f"The head of pull request {pull.number} is {pull.head}: submit the head that you mean."
             raise Refused(Code.SHA_MISMATCH, words)
-        targets = await self._targets(keeper, pull.number, pull.head)
         submitted = PrSubmitted(
             pull=pull,
             as_of=as_of,
+            complete=complete,
             priority=wish.priority,
             no_batch=wish.no_batch,
             forced=wish.forced,
             pinned=wish.head is not None,
-            targets=targets,
+            targets=await self._targets(keeper, pull.number, pull.head),
             actor=errand.actor,
         )
-        # Somebody may just be saying what it impacts: whoever is served first, a look finds it.
-        awaits_targets = targets is None and keeper.queue.config.mode is Mode.PARALLEL
-        look = (PullTouched(number=pull.number),) if awaits_targets or not complete else ()
-        return await self._carry_out(keeper, errand, (submitted, *look), _present_stay)
+        return await self._carry_out(keeper, errand, (submitted,), _present_stay)
 
     async def _see(self, keeper: Keeper, number: PrNumber, wish: Wish) -> tuple[PullRequest | None, bool]:
         """A glance will do, unless it is admitted at once or would replace what is known already."""

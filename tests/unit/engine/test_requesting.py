@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain import events as e
+from mergeyard.domain import tasks as t
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.journal import PrChanged
@@ -111,6 +112,35 @@ def test_submitting_with_a_new_head_begins_a_new_stay():
         (1, PrState.CANCELLED, Reason.PR_PUSHED)
     ]
     assert (yard.ticket(1), yard.state(1)) == (2, PrState.PENDING)
+
+
+def looks_at_the_first(yard: Yard) -> bool:
+    return yard.outstanding(t.LookAtPull) == (t.LookAtPull(number=PrNumber(1)),)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_whoever_was_only_glanced_at_is_looked_at(complete: bool):
+    yard = a_full_yard()
+    yard.open(1)
+    yard.tell(replace(yard.submission(1), complete=complete))
+    assert looks_at_the_first(yard) is not complete
+
+
+def test_whoever_was_only_glanced_at_when_submitted_again_is_looked_at():
+    yard = a_full_yard(1)
+    yard.tell(replace(yard.submission(1), complete=False))
+    assert looks_at_the_first(yard)
+
+
+def test_one_of_which_nobody_has_said_what_it_impacts_is_looked_at_where_there_are_lanes():
+    yard = a_parallel_yard()
+    yard.submit(1)
+    assert looks_at_the_first(yard)
+
+
+def test_one_of_which_somebody_has_said_what_it_impacts_is_not_looked_at():
+    yard = a_parallel_yard("x")
+    assert not looks_at_the_first(yard)
 
 
 CLOSED: list[tuple[dict[str, object], Refusal]] = [
