@@ -91,6 +91,10 @@ class SimMirror:
 
     # Here.
 
+    async def forget(self, pattern: str, *, but: Collection[str]) -> None:
+        for ref in [each for each in self._fetched if fnmatchcase(each, pattern) and each not in but]:
+            del self._fetched[ref]
+
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         return self._objects.merge(self._need(onto), self._need(head))
 

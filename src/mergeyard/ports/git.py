@@ -89,6 +89,10 @@ class Mirror(Protocol):
         """Bring a commit to which no ref leads any more, as long as the remote has it."""
         ...
 
+    async def forget(self, pattern: str, *, but: Collection[str]) -> None:
+        """Let go of the refs that were fetched and match a pattern, but not of these. Their commits stay."""
+        ...
+
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         """The tree of a three-way merge of two commits."""
         ...
@@ -168,5 +172,5 @@ class Git(Protocol):
         ...
 
     async def tidy(self) -> None:
-        """Lets the mirrors that are in use take less room. Nothing is lost by it."""
+        """Puts in order the mirrors to which something was brought. Nothing is lost by it."""
         ...

@@ -26,6 +26,10 @@ class Landscape:
         self._glimpsed = set[PrNumber]()
         """Seen since the last survey: nobody knows yet who holds them."""
 
+    @property
+    def numbers(self) -> Collection[PrNumber]:
+        return self._heads.keys()
+
     def numbers_of(self, head: Sha) -> Collection[PrNumber]:
         return self._numbers.get(head, ())
 

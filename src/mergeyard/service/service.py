@@ -60,7 +60,7 @@ from mergeyard.service.yard import Yard
 
 REFRESH_EVERY_LOOKS = 5
 """Webhooks change seldom; whoever changes them through this process need not wait."""
-TIDY_EVERY = 10 * MINUTE
+TIDY_EVERY = MINUTE
 
 
 class Service:
@@ -118,7 +118,7 @@ class Service:
         self.checking = Checking(runner, self.sites, self.statuses, clock, self.background, public_url)
         self.worker = Worker(self.sites, sight, store, self.forge_checks, clock, self.background, self.duties)
         self.watch = Watch(self.yard, self.sites, sight, self.desk, self.background, self.duties)
-        self.sweeper = Sweeper(self.yard, self.sites, self.duties)
+        self.sweeper = Sweeper(self.yard, self.sites, sight, self.duties)
         self.verifier = Verifier(self.yard, self.sites)
         self.replays = Replays(self.yard)
         self.calibration = Calibration(store)

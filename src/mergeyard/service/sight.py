@@ -15,7 +15,8 @@ from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.git import Commit, Conflict, MissingObject
+from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject
+from mergeyard.ports.host import Host
 from mergeyard.service.grounding import ground
 from mergeyard.service.landscape import Landscape
 from mergeyard.service.naming_branches import branch_ref
@@ -84,6 +85,13 @@ class Sight:
         async with land.surveying:
             if heads is not None or not land.surveyed:
                 await survey(site, land, targets, heads or {})
+
+    async def forget_others(self, repo: Repo, host: Host, mirror: Mirror) -> None:
+        """The mirror keeps the heads of pull requests that are known, and not of all that ever were."""
+        land = self._landscapes[repo]
+        async with land.surveying:
+            if land.surveyed:
+                await mirror.forget(host.every_head_ref, but=[host.head_ref(number) for number in land.numbers])
 
     def knows_contained(self, keeper: Keeper, number: PrNumber, head: Sha) -> bool:
         land, tip = self._landscapes[keeper.key.repo], keeper.queue.target.tip

@@ -1,4 +1,7 @@
-"""Sweeps up test branches whose runs nobody knows any more: what a crash between two effects may leave behind."""
+"""Sweeps up test branches whose runs nobody knows any more: what a crash between two effects may leave behind.
+
+The mirror lets go of what leads to branches and pull requests that are gone.
+"""
 
 import asyncio
 
@@ -11,7 +14,9 @@ from mergeyard.ports.host import HostTrouble
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
+from mergeyard.service.naming_branches import TEST_BRANCHES
 from mergeyard.service.performing import clearing, drafting
+from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
 from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
@@ -22,9 +27,10 @@ INTERVAL = 5 * 60_000
 
 
 class Sweeper:
-    def __init__(self, yard: Yard, sites: Sites, duties: Duties) -> None:
+    def __init__(self, yard: Yard, sites: Sites, sight: Sight, duties: Duties) -> None:
         self._yard = yard
         self._sites = sites
+        self._sight = sight
         self._duties = duties
         self._repos = set[Repo]()
         """Also those whose last queue is gone: its branches may outlive it for a moment."""
@@ -47,5 +53,7 @@ class Sweeper:
             known = {run for keeper in await self._yard.of_repo_now(repo) for run in keeper.queue.runs}
             for branch in await clearing.sweep(mirror, known, branches):
                 await drafting.close_draft_of(self._sites.host(repo.host), repo, branch)
+            await mirror.forget(TEST_BRANCHES, but=branches)
+            await self._sight.forget_others(repo, self._sites.host(repo.host), mirror)
         except (GitTrouble, HostTrouble, Refused, StoreTrouble) as trouble:
             log.warning("test branches cannot be swept", repo=str(repo), words=str(trouble))

@@ -161,6 +161,20 @@ async def test_tags_are_brought_only_when_asked_for(mirror: Mirror, origin: Orig
 
 
 @asynchronous
+async def test_refs_are_let_go_of_and_their_commits_stay(mirror: Mirror, origin: Origin):
+    tip, heads = origin.tip("main"), [f"refs/pull/{number}/head" for number in (1, 2)]
+    first, second = (origin.branch(head, upon="main", files={"x": head}) for head in heads)
+    origin.set("refs/pull/2/merge", tip)
+    await mirror.fetch(["refs/heads/main", "refs/pull/*"])
+    await mirror.forget("refs/pull/*/head", but=heads[1:])
+    kept = origin.commit("main", {"y": "1"}, merging=second)
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.contained(kept, ["refs/heads/main", "refs/pull/*"]) == {kept, second, tip}
+    assert [(await mirror.read(commit)).parents for commit in (first, second)] == [(tip,), (tip,)]
+    assert await mirror.fetch(["refs/pull/*/head"]) == dict(zip(heads, (first, second), strict=True))
+
+
+@asynchronous
 async def test_contained_heads_are_those_in_the_history_of_the_tip(mirror: Mirror, origin: Origin):
     inside = origin.branch("refs/pull/1/head", upon="main", files={"x": "1"})
     origin.commit("main", {"x": "1", "y": "1"}, merging="refs/pull/1/head")

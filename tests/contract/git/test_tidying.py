@@ -26,6 +26,7 @@ async def test_what_lies_loose_is_packed_and_stays(git: Git, mirror: Mirror, ori
     commits = [await mirror.commit(tree, [], f"Number {number}") for number in range(MANY)]
     assert loose(tmp_path) >= MANY
     await git.tidy()
+    await mirror.fetch([MAIN])
     await git.tidy()
     assert loose(tmp_path) == 0
     assert [(await mirror.read(commit)).message for commit in commits] == [f"Number {n}" for n in range(MANY)]
@@ -40,6 +41,19 @@ async def test_refs_are_put_together_and_go_on(git: Git, mirror: Mirror, origin:
     assert loose_refs(tmp_path) == []
     tip = origin.commit("main", {"x": "1"})
     assert await mirror.fetch([MAIN, FEATURE]) == {MAIN: tip, FEATURE: feature}
+
+
+@asynchronous
+async def test_a_mirror_to_which_nothing_was_brought_is_left_alone(git: Git, mirror: Mirror, tmp_path: Path):
+    await mirror.fetch([MAIN])
+    await git.tidy()
+    (packed,) = tmp_path.glob("mirrors/**/packed-refs")
+    packed.unlink()
+    await git.tidy()
+    assert not packed.exists()
+    await mirror.fetch([MAIN])
+    await git.tidy()
+    assert packed.exists()
 
 
 @asynchronous

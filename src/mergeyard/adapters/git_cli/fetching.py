@@ -1,7 +1,7 @@
 """Reads where the refs of the remote are, and brings them.
 
-Nothing that was brought is ever removed: kept refs are overwritten but not pruned, and objects that no ref leads to any
-more stay, because a mirror is never cleaned (see `opening`).
+No object that was brought is ever removed, also when no ref leads to it any more: a mirror is never cleaned (see
+`opening`). Refs are let go of when they are of no use, for every fetch and push looks at all of them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -76,6 +76,13 @@ async def bring(repository: Repository, remote: Remote, patterns: Collection[str
 async def fetch_commit(repository: Repository, remote: Remote, commit: Sha) -> None:
     """Newer servers give whatever they have, and the large hosts keep for weeks what no ref leads to."""
     await _fetch(repository, remote, f"{checked_sha(commit)}\n")
+
+
+async def forget(repository: Repository, pattern: str, but: Collection[str]) -> None:
+    gone = (await kept_refs(repository, [pattern])).keys() - set(but)
+    if gone:
+        deletions = "".join(f"delete {kept(ref)}\n" for ref in gone)
+        await repository.ask("update-ref", "--stdin", stdin=deletions.encode())
 
 
 async def _fetch(repository: Repository, remote: Remote, refspecs: str) -> None:

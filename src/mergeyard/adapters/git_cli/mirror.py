@@ -17,6 +17,8 @@ class CliMirror:
         self.remote = remote
         self.repository = repository
         self._committer = committer
+        self.untidy = True
+        """Something may have been brought since it was last put in order."""
         self._fetching = fetching
         self._trees: dict[Sha, Sha] = {}
 
@@ -24,12 +26,17 @@ class CliMirror:
         return await fetching.remote_refs(self.repository, self.remote, patterns)
 
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
+        self.untidy = True
         async with self._fetching:
             return await fetching.fetch(self.repository, self.remote, refs)
 
     async def fetch_commit(self, commit: Sha) -> None:
         async with self._fetching:
             await fetching.fetch_commit(self.repository, self.remote, commit)
+
+    async def forget(self, pattern: str, *, but: Collection[str]) -> None:
+        async with self._fetching:
+            await fetching.forget(self.repository, pattern, but)
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         return await merging.merge(self.repository, onto, head)

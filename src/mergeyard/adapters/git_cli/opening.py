@@ -100,7 +100,8 @@ class GitCli:
         return mirror
 
     async def tidy(self) -> None:
-        for mirror in tuple(self._mirrors.values()):
+        for mirror in [each for each in self._mirrors.values() if each.untidy]:
+            mirror.untidy = False
             try:
                 await tidying.tidy(mirror.repository)
             except GitTrouble as trouble:
