@@ -1,5 +1,6 @@
 """Looks at a process from outside every few seconds: what it holds, and how soon it answers a cheap question."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -102,9 +103,15 @@ def _state(process: str) -> str:
 def disk_used(server: Server) -> Disk:
     """In whole blocks, as the disk gives them; of the database without its log, which is emptied now and then."""
     data = server.folder / "data"
-    mirrors = [*_sizes((data / "mirrors").rglob("*"))]
+    mirrors = [*_sizes(_all_below(data / "mirrors"))]
     database, log = (sum(_sizes([path])) for path in (data / DATABASE, server.folder / "server.log"))
     return Disk(database, sum(mirrors), len(mirrors), log)
+
+
+def _all_below(folder: Path) -> Iterator[Path]:
+    """Folders, too, may vanish meanwhile."""
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
 
 
 def _sizes(paths: Iterable[Path]) -> Iterator[int]:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Event
 
 from mergeyard.service.sweeping import INTERVAL
@@ -81,19 +81,26 @@ class Soak:
         enough = Event()
         with ThreadPoolExecutor(len(self._tracks)) as threads:
             working = [threads.submit(track.go_on_until, enough) for track in self._tracks]
-            for _ in range(stretches):
-                self._keep_under_way(self._pacing.under_way)
-                before, begun = self._grounds.ended, time.monotonic()
-                if wait(working, timeout=seconds, return_when="FIRST_COMPLETED").done:
-                    break  # one of them failed
-                per_minute = 60 * (self._grounds.ended - before) / (time.monotonic() - begun)
-                stretch = self._stretch(sampler.samples[-1], per_minute)
-                progress(stretch)
-                yield stretch
-                self._pacing.consider(per_minute)
-            enough.set()
+            try:
+                yield from self._stretches(working, sampler, stretches, seconds, progress)
+            finally:
+                enough.set()
         for work in working:
             work.result()
+
+    def _stretches(
+        self, working: list[Future[None]], sampler: Sampler, stretches: int, seconds: float, progress: Progress
+    ) -> Iterator[Stretch]:
+        for _ in range(stretches):
+            self._keep_under_way(self._pacing.under_way)
+            before, begun = self._grounds.ended, time.monotonic()
+            if wait(working, timeout=seconds, return_when="FIRST_COMPLETED").done:
+                break  # one of them failed
+            per_minute = 60 * (self._grounds.ended - before) / (time.monotonic() - begun)
+            stretch = self._stretch(sampler.samples[-1], per_minute)
+            progress(stretch)
+            yield stretch
+            self._pacing.consider(per_minute)
 
     def _keep_under_way(self, pulls: int) -> None:
         for track in self._tracks:
