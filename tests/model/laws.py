@@ -22,7 +22,7 @@ from mergeyard.engine.decide import STEPS, decide
 from mergeyard.engine.explaining import explain
 from mergeyard.engine.requirements import required
 from mergeyard.engine.work import work
-from mergeyard.sim.host import Push
+from mergeyard.sim.place import Push
 from mergeyard.sim.repository import patched
 from mergeyard.sim.world import World
 from tests.model.people import People
