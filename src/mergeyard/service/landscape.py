@@ -22,7 +22,7 @@ class Landscape:
         self.held: dict[str, Held] = {}
         """By the ref of the target."""
         self._heads: dict[PrNumber, Sha] = {}
-        self._numbers: dict[Sha, set[PrNumber]] = {}
+        self._numbers: dict[Sha, tuple[PrNumber, ...]] = {}
         self._glimpsed = set[PrNumber]()
         """Seen since the last survey: nobody knows yet who holds them."""
 
@@ -71,10 +71,10 @@ class Landscape:
         if number in self._heads:
             self._leave(number)
         self._heads[number] = head
-        self._numbers.setdefault(head, set()).add(number)
+        self._numbers[head] = (*self._numbers.get(head, ()), number)
 
     def _leave(self, number: PrNumber) -> None:
         head = self._heads.pop(number)
-        self._numbers[head].discard(number)
-        if not self._numbers[head]:
-            del self._numbers[head]
+        others = tuple(other for other in self._numbers.pop(head) if other != number)
+        if others:
+            self._numbers[head] = others

@@ -9,7 +9,7 @@ from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Commit, Conflict, PushOutcome, RefUpdate, Remote, Signature
 
-MOST_TREES = 10_000
+MOST_TREES = 1000
 
 
 class CliMirror:

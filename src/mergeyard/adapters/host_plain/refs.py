@@ -6,11 +6,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from mergeyard.adapters.host_plain.differing import differing_lines
 from mergeyard.adapters.host_plain.process import git
 from mergeyard.domain.ids import PrNumber, Sha
 
 OUR_PREFIX = "refs/heads/mergeyard/"
 PULLS = "refs/pull/"
+SPACE_AND_PULLS = f" {PULLS}".encode()
 EVERY_HEAD = "refs/pull/*/head"
 NUMBER = re.compile(r"refs/pull/([1-9][0-9]{0,9})/(?:head|meta)")
 GREATEST = 2**31 - 1
@@ -47,14 +49,24 @@ class Telling(Struct, frozen=True):
 
     def _refs_in(self, listed: bytes) -> Mapping[str, Sha]:
         """Of the many that stayed as they were nothing is read again."""
-        before, now = set(self.listed.split(b"\n")), set(listed.split(b"\n"))
-        gone, come = _read(before - now), _read(now - before)
-        stayed = {ref: sha for ref, sha in self.refs.items() if ref not in gone} if gone else self.refs
-        return {**stayed, **{ref: sha for ref, sha in come.items() if tells(ref)}}
+        refs = dict(self.refs)
+        for before, now in zip(_branches_and_pulls(self.listed), _branches_and_pulls(listed), strict=True):
+            gone, come = map(_read, differing_lines(before, now))
+            for ref in gone.keys() - come.keys():
+                refs.pop(ref, None)
+            refs.update((ref, sha) for ref, sha in come.items() if tells(ref))
+        return refs
 
 
 async def _listed(folder: Path, *prefixes: str) -> bytes:
     return await git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
+
+
+def _branches_and_pulls(listed: bytes) -> tuple[bytes, bytes]:
+    """Each by itself: pull requests that change are mostly neighbours, but a branch is far away."""
+    first = listed.find(SPACE_AND_PULLS)
+    here = len(listed) if first < 0 else listed.rfind(b"\n", 0, first) + 1
+    return listed[:here], listed[here:]
 
 
 def _read(lines: Iterable[bytes]) -> Mapping[str, Sha]:
