@@ -223,7 +223,9 @@ class Evidence(ABC):
 
     def _ground(self, beneath: Sha, head: Sha, counts: Callable[[Stay, Sha], bool]) -> str:
         """Squashed or rebased it does not hold the head that it came from: who has commits of that one brings only what
-        came after."""
+        came after. Who has no other commit than its head, has none of theirs."""
+        if not self._beyond(head, beneath) - {head}:
+            return beneath
         others = {other["prSha"] for other in self.stays.values() if counts(other, beneath)}
         common = {Sha(self._merge_base(head, other)) for other in others} - {head}
         held = [commit for commit in sorted(common) if not self.holds(beneath, commit)]
