@@ -20,7 +20,7 @@ def many(beside: str = "x") -> Targets:
 
 async def upload(scenario: Scenario, targets: Targets) -> None:
     nameless = replace(written(targets), targets=None)
-    await scenario.service.submissions.set_targets(KEY, PrNumber(1), None, nameless, lambda _: b"", None)
+    await scenario.service.uploads.take(KEY, PrNumber(1), None, nameless, lambda _: b"", None)
 
 
 async def targets_of_the_first(scenario: Scenario) -> Targets | None:
@@ -55,7 +55,7 @@ async def test_in_the_queue_it_is_stored_as_it_was_written(tmp_path: Path):
         scenario.open(1)
         await scenario.submit(1)
         spaced = WrittenTargets(b' {"names": ["a"]} ', 1)
-        await scenario.service.submissions.set_targets(KEY, PrNumber(1), None, spaced, lambda _: b"", None)
+        await scenario.service.uploads.take(KEY, PrNumber(1), None, spaced, lambda _: b"", None)
         loaded = await scenario.service.store.load(scenario.keeper.id)
         assert [fact.body for fact in loaded.facts if fact.shelf == "targets"] == [spaced.body]
 

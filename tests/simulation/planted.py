@@ -18,7 +18,7 @@ from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import GitTrouble, RefUpdate
-from mergeyard.service import restoring, watch
+from mergeyard.service import readings, restoring
 from mergeyard.service.asked import Asked
 from mergeyard.service.duties import Duties
 from mergeyard.service.performing import building, landing, merging_by_forge, merging_by_git, removed
@@ -249,5 +249,5 @@ BUGS = (
         _show_what_the_branch_had,
         GREEN_HEAD_OF_A_BAD_STACK,
     ),
-    Planted("deaf to foreign pushes", watch, "_news", _hear_nothing, CLOSED_BEFORE_IT_WAS_READY),
+    Planted("deaf to foreign pushes", readings, "news", _hear_nothing, CLOSED_BEFORE_IT_WAS_READY),
 )

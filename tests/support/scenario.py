@@ -167,8 +167,7 @@ class Scenario:
         await self.rest()
 
     async def set_targets(self, number: int, targets: Targets) -> None:
-        submissions = self.service.submissions
-        await submissions.set_targets(KEY, PrNumber(number), None, written(targets), lambda _: b"", None)
+        await self.service.uploads.take(KEY, PrNumber(number), None, written(targets), lambda _: b"", None)
         await self.rest()
 
     def errand(self, number: int, key: QueueKey = KEY) -> Errand:
@@ -262,7 +261,7 @@ class Scenario:
         return (await self.view(number)).stay
 
     async def view(self, number: int) -> PullView:
-        return await self.service.submissions.show(KEY, PrNumber(number))
+        return await self.service.stays.show(KEY, PrNumber(number))
 
     async def state(self, number: int) -> str:
         """With its reason, e.g. `failed: test_run_failed`."""

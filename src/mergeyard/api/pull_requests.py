@@ -65,16 +65,16 @@ class PullRequests:
         known = self._remembered.answers(keeper, self._service.clock.now())
         if number in known:
             return known[number]
-        answer = _shown(await self._service.submissions.show(key, number))
+        answer = _shown(await self._service.stays.show(key, number))
         if keeper.queue.submission_of(number) is not None:
             known[number] = answer
         return answer
 
     async def _view(self, key: QueueKey, meant: r.NumberOrBranch) -> PullView:
         if not isinstance(meant.number, UnsetType):
-            return await self._service.submissions.show(key, PrNumber(meant.number))
+            return await self._service.stays.show(key, PrNumber(meant.number))
         if not isinstance(meant.branch, UnsetType):
-            return await self._service.submissions.show_branch(key, meant.branch)
+            return await self._service.stays.show_branch(key, meant.branch)
         raise misfit("/pr/number", "expected an integer")
 
     async def set_targets(self, call: Call) -> bytes:
@@ -86,8 +86,7 @@ class PullRequests:
         def answer(head: Sha) -> bytes:
             return encode(answers.TargetsKept(pr_number=number, pr_sha=head, impacted_targets=extent))
 
-        submissions = self._service.submissions
-        return await submissions.set_targets(key, number, _sha(asked.pr.sha), uploaded, answer, call.repeat)
+        return await self._service.uploads.take(key, number, _sha(asked.pr.sha), uploaded, answer, call.repeat)
 
     async def list(self, call: Call) -> bytes:
         asked: r.ListPullRequests = call.request

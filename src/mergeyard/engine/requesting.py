@@ -87,10 +87,11 @@ def prioritise(queue: Queue, event: PriorityRequested, now: Instant) -> Queue | 
 
 
 def upload_targets(queue: Queue, event: TargetsUploaded, now: Instant) -> Queue:
+    """Whoever began to look before may have found what was said before."""
     submission = queue.submission_of(event.number)
-    if submission is None or submission.pull.head != event.head:
+    if submission is None or submission.pull.head != event.head or event.targets == submission.targets:
         return queue
-    queue = places.update(queue, replace(submission, targets=event.targets))
+    queue = places.update(queue, replace(submission, targets=event.targets, seen=queue.counters.turns))
     return readiness.admit(queue, submission.ticket, now)
 
 
@@ -119,7 +120,7 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
     queue = replace(queue, counters=replace(queue.counters, tickets=count))
     queue = naming.enter(queue, submission, now, event.actor)
     queue = places.to_not_ready(queue, submission.ticket, mark)
-    return readiness.admit(_look_again(queue, event), submission.ticket, now)
+    return readiness.admit(_look_again(queue, submission, event), submission.ticket, now)
 
 
 def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) -> Queue:
@@ -136,13 +137,13 @@ def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) ->
     queue = places.update(queue, amended)
     if event.priority is not None:
         queue = _change_priority(queue, amended, event.priority, now)
-    return readiness.admit(_look_again(queue, event), known.ticket, now)
+    return readiness.admit(_look_again(queue, amended, event), known.ticket, now)
 
 
-def _look_again(queue: Queue, event: PrSubmitted) -> Queue:
+def _look_again(queue: Queue, submission: Submission, event: PrSubmitted) -> Queue:
     """Somebody may be saying just now what it impacts: whoever is served first, a look finds it."""
-    awaits_targets = event.targets is None and queue.config.mode is Mode.PARALLEL
-    return looking.ask_for_pull(queue, event.pull.number) if awaits_targets or not event.complete else queue
+    awaits_targets = submission.targets is None and queue.config.mode is Mode.PARALLEL
+    return looking.ask_for_pull(queue, submission.number) if awaits_targets or not event.complete else queue
 
 
 def _change_priority(queue: Queue, submission: Submission, priority: int, now: Instant) -> Queue:

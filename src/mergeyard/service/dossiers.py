@@ -20,7 +20,7 @@ from mergeyard.service.errors import Code, Refused
 from mergeyard.service.listing import Listing
 from mergeyard.service.runs import ReportedRun, Runs
 from mergeyard.service.site import Sites
-from mergeyard.service.submissions import Submissions
+from mergeyard.service.stays import Stays
 from mergeyard.service.turn import Keeper
 from mergeyard.service.views import PullView, view
 from mergeyard.service.yard import Yard
@@ -57,10 +57,10 @@ class Dossier(Struct, frozen=True, kw_only=True):
 
 
 class Dossiers:
-    def __init__(self, yard: Yard, sites: Sites, submissions: Submissions, listing: Listing, runs: Runs) -> None:
+    def __init__(self, yard: Yard, sites: Sites, stays: Stays, listing: Listing, runs: Runs) -> None:
         self._yard = yard
         self._sites = sites
-        self._submissions = submissions
+        self._stays = stays
         self._listing = listing
         self._runs = runs
 
@@ -88,7 +88,7 @@ class Dossiers:
             words = f"Pull request {number} was never submitted to the queue for {key}: submit it first."
             raise Refused(Code.PR_NOT_SUBMITTED, words)
         meant = next((stay for stay in stays if stay.ticket == ticket), stays[0])
-        stay = await self._submissions.with_targets(keeper, meant)
+        stay = await self._stays.with_targets(keeper, meant)
         seen = view(keeper.queue, stay, now, keeper.forecast)
         timeline = await self._listing.timeline(key, stay.ticket)
         runs = _runs_of(seen, timeline)

@@ -9,7 +9,7 @@ from mergeyard.domain.journal import PrChanged
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.ports.store import Page
 from mergeyard.service.errors import Code, Refused
-from mergeyard.service.submissions import Submissions
+from mergeyard.service.stays import Stays
 from mergeyard.service.views import PullView, Viewpoint
 from mergeyard.service.yard import Yard
 
@@ -17,9 +17,9 @@ decode_entry = msgspec.json.Decoder(PrChanged).decode
 
 
 class Listing:
-    def __init__(self, yard: Yard, submissions: Submissions) -> None:
+    def __init__(self, yard: Yard, stays: Stays) -> None:
         self._yard = yard
-        self._submissions = submissions
+        self._stays = stays
 
     async def page(self, key: QueueKey, page: Page) -> tuple[list[PullView], Ticket | None]:
         """Newest submission first, and where the next page begins, if there is one."""
@@ -27,7 +27,7 @@ class Listing:
         one_more = msgspec.structs.replace(page, take=page.take + 1)
         bodies = await self._yard.store.stays(keeper.id, one_more)
         viewpoint = Viewpoint(keeper.queue, now, keeper.forecast)
-        views = [await self._submissions.seen_from(keeper, viewpoint, body) for body in bodies]
+        views = [await self._stays.seen_from(keeper, viewpoint, body) for body in bodies]
         more = len(views) > page.take
         return views[: page.take], views[page.take - 1].stay.ticket if more else None
 
@@ -35,7 +35,7 @@ class Listing:
         found, missing = list[PullView](), list[PrNumber]()
         for number in dict.fromkeys(numbers):
             try:
-                found.append(await self._submissions.show(key, number))
+                found.append(await self._stays.show(key, number))
             except Refused as refused:
                 if refused.code is not Code.PR_NOT_SUBMITTED:
                     raise

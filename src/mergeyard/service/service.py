@@ -40,6 +40,7 @@ from mergeyard.service.sessions import FORGET_EVERY, Sessions
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
 from mergeyard.service.statuses import Statuses
+from mergeyard.service.stays import Stays
 from mergeyard.service.submissions import Submissions
 from mergeyard.service.sweeping import Sweeper
 from mergeyard.service.talking.commenting import Commenting
@@ -51,6 +52,7 @@ from mergeyard.service.telling.retelling import Retelling
 from mergeyard.service.telling.subscribing import Subscriptions
 from mergeyard.service.telling.tellers import Tellers
 from mergeyard.service.tokens import Tokens
+from mergeyard.service.uploads import Uploads
 from mergeyard.service.verifying import rounds
 from mergeyard.service.verifying.rounds import Rounds
 from mergeyard.service.verifying.verifier import Verifier
@@ -101,17 +103,26 @@ class Service:
         self.sessions = Sessions(store, self.wall, self.tokens, grants)
         self.live = Live(clock)
         self.repeating = Repeating(store, clock)
-        self.submissions = Submissions(self.yard, self.sites, sight)
-        self.listing = Listing(self.yard, self.submissions)
+        self.stays = Stays(self.yard)
+        self.submissions = Submissions(self.yard, self.sites, sight, self.stays)
+        self.uploads = Uploads(self.yard, self.sites)
+        self.listing = Listing(self.yard, self.stays)
         self.queues = Queues(self.yard, self.sites, self.others)
         self.runs = Runs(self.yard, self.sites)
-        self.dossiers = Dossiers(self.yard, self.sites, self.submissions, self.listing, self.runs)
+        self.dossiers = Dossiers(self.yard, self.sites, self.stays, self.listing, self.runs)
         self.counting = Counting(self.yard)
         self.statuses = Statuses(store, clock, self.background, self.duties, self.others)
         self.forge_checks = ForgeChecks(self.sites, self.statuses, self.duties, self.others, clock, self.background)
         conversations = Conversations(self.yard, self.duties)
         self.desk = Desk(
-            self.yard, self.sites, self.submissions, conversations, self.duties, self.others, self.background
+            self.yard,
+            self.sites,
+            self.submissions,
+            self.stays,
+            conversations,
+            self.duties,
+            self.others,
+            self.background,
         )
         self.commenting = Commenting(self.yard, self.sites, conversations, public_url)
         self.news = NewsRoom(self.yard, self.sites, self.desk, self.forge_checks, self.background)

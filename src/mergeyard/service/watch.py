@@ -1,14 +1,13 @@
 """Watches repositories: whatever differs from the last reading is news, and news is only a reason to look."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary, WeakSet
 
 import structlog
-from msgspec import Struct
 
 from mergeyard.domain.events import Event, HostFound, HostLost, PullTouched, TargetTouched
-from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.ids import Sha
 from mergeyard.domain.instants import MINUTE
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
@@ -16,10 +15,12 @@ from mergeyard.domain.states import Mergeability, PrState
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import Host, HostTrouble
 from mergeyard.ports.store import Relieved, StoreTrouble
+from mergeyard.service import readings
 from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
 from mergeyard.service.naming_branches import branch_ref
+from mergeyard.service.readings import Reading, Refs
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Sites
 from mergeyard.service.talking.desk import Desk
@@ -38,14 +39,6 @@ IDLE = 3
 MOST_VISITS = 8
 """At once: with many repositories a lap takes longer, and nothing else waits for it."""
 
-Refs = Mapping[str, Sha]
-Heads = Mapping[PrNumber, Sha]
-
-
-class Seen(Struct, frozen=True):
-    refs: Refs
-    heads: Heads
-
 
 class Watch:
     def __init__(
@@ -57,7 +50,7 @@ class Watch:
         self._desk = desk
         self._background = background
         self._duties = duties
-        self._seen: dict[Repo, Seen] = {}
+        self._seen: dict[Repo, Reading] = {}
         self._due: dict[Repo, int] = {}
         """When each is to be looked at again, at the earliest."""
         self._failures: dict[Repo, int] = {}
@@ -125,32 +118,22 @@ class Watch:
         host = self._sites.host(repo.host)
         refs = await host.refs(repo, {keeper.key.branch for keeper in keepers})
         before = self._seen.get(repo)
-        changed = None if before is None else _differing(refs, before.refs)
+        changed = None if before is None else readings.differing(refs, before.refs)
         for keeper in keepers:
             await self._tell_news(keeper, host, refs, changed)
-        seen = Seen(refs, _heads(host, refs, changed, {} if before is None else before.heads))
-        if changed is None or any(_moves_a_commit(host, ref) for ref in changed):
+        seen = Reading(refs, readings.heads(host, refs, changed, {} if before is None else before.heads))
+        if changed is None or any(readings.moves_a_commit(host, ref) for ref in changed):
             await self._survey(keepers, seen)
         if host.forge is not None:
-            self._listen_where_something_changed(host, repo, refs, changed)
+            for number, trace in readings.traces(host, refs, changed).items():
+                self._desk.attend(repo, number, trace)
         self._seen[repo] = seen
-
-    def _listen_where_something_changed(self, host: Host, repo: Repo, refs: Refs, changed: set[str] | None) -> None:
-        traces = dict[PrNumber, list[str]]()
-        for ref, sha in sorted(refs.items()):
-            number = host.number_of(ref)
-            if number is not None:
-                traces.setdefault(number, []).append(sha)
-        touched = {host.number_of(ref) for ref in refs if changed is None or ref in changed}
-        for number, trace in traces.items():
-            if number in touched:
-                self._desk.attend(repo, number, " ".join(trace))
 
     async def _tell_news(self, keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> None:
         tip, everything = keeper.queue.target.tip, keeper in self._anew or keeper not in self._tips
         self._anew.discard(keeper)
         try:
-            news = _news(keeper, host, refs, None if everything else changed)
+            news = readings.news(keeper, host, refs, None if everything else changed)
             await _tell(keeper, (*news, *self._second_chances(keeper, host), *self._other_rules(keeper, host)))
         except BaseException:
             self._tips.pop(keeper, None)
@@ -181,7 +164,7 @@ class Watch:
         self._rules_due[keeper] = now + MINUTE
         yield TargetTouched()
 
-    async def _survey(self, keepers: tuple[Keeper, ...], seen: Seen) -> None:
+    async def _survey(self, keepers: tuple[Keeper, ...], seen: Reading) -> None:
         targets = {branch_ref(keeper.key.branch) for keeper in keepers} & seen.refs.keys()
         if targets:
             await self._sight.survey(await self._sites.of(keepers[0]), targets, seen.heads)
@@ -199,36 +182,3 @@ async def _tell(keeper: Keeper, news: tuple[Event, ...]) -> None:
     found = (HostFound(),) if keeper.queue.host_lost_at is not None else ()
     if not keeper.closed and (found or news):
         await keeper.tell(*found, *news)
-
-
-def _differing(refs: Refs, before: Refs) -> set[str]:
-    if refs is before:
-        return set()
-    return {ref for ref in {*refs, *before} if refs.get(ref) != before.get(ref)}
-
-
-def _heads(host: Host, refs: Refs, changed: set[str] | None, before: Heads) -> Heads:
-    """Where nothing changed, nothing is read again."""
-    numbered = ((host.number_of(ref), ref) for ref in (refs if changed is None else changed))
-    moved = [(number, ref) for number, ref in numbered if number is not None and ref == host.head_ref(number)]
-    if not moved:
-        return before
-    gone = {number for number, ref in moved if ref not in refs}
-    heads = {**before, **{number: refs[ref] for number, ref in moved if ref in refs}}
-    return {number: head for number, head in heads.items() if number not in gone} if gone else heads
-
-
-def _moves_a_commit(host: Host, ref: str) -> bool:
-    number = host.number_of(ref)
-    return number is None or ref == host.head_ref(number)
-
-
-def _news(keeper: Keeper, host: Host, refs: Refs, changed: set[str] | None) -> Iterator[Event]:
-    """At the first reading anything may have happened since we last looked."""
-    if changed is None or refs.get(branch_ref(keeper.key.branch)) != keeper.queue.target.tip:
-        yield TargetTouched()
-    every = {stay.number for stay in keeper.queue.submissions.values()} if changed is None else set[PrNumber]()
-    touched = {host.number_of(ref) for ref in changed or ()}
-    for number in every | {number for number in touched if number is not None}:
-        if keeper.is_concerned(number):
-            yield PullTouched(number=number)

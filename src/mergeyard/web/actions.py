@@ -53,7 +53,7 @@ class Actions:
         """What can be done with one pull request."""
         visitor = await self._hall.visitor(request, Scope.SUBMIT)
         key = self._hall.queue(visitor, request.query_params.get("queue", ""))
-        seen = await self._service.submissions.show(key, _number(request.query_params.get("number", "")))
+        seen = await self._service.stays.show(key, _number(request.query_params.get("number", "")))
         return self._hall.page(request, "act.html", visitor, key=key, seen=seen, priorities=PRIORITIES)
 
     async def act(self, request: Request) -> Response:

@@ -466,6 +466,22 @@ def test_targets_of_another_head_or_another_pr_are_not_for_us(number: int, head:
     assert yard.queue is before
 
 
+def test_whoever_began_to_look_before_targets_were_uploaded_looks_again():
+    yard = a_parallel_yard("x")
+    begun_before = replace(yard.pull_seen(1), targets=named("x"))
+    yard.tell(e.TargetsUploaded(number=PrNumber(1), head=yard.head(1), targets=named("y")))
+    yard.tell(begun_before)
+    assert yard.stay(1).targets == named("y")
+    assert looks_at_the_first(yard)
+
+
+def test_the_same_targets_once_more_change_nothing():
+    yard = a_parallel_yard("x")
+    before = yard.queue
+    yard.tell(e.TargetsUploaded(number=PrNumber(1), head=yard.head(1), targets=named("x")))
+    assert yard.queue is before
+
+
 def test_targets_uploaded_during_a_run_count_at_the_next_start():
     yard = a_parallel_yard("x", "y")
     yard.tell(e.TargetsUploaded(number=PrNumber(2), head=yard.head(2), targets=named("x")))

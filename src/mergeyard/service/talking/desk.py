@@ -19,6 +19,7 @@ from mergeyard.service.errors import Refused
 from mergeyard.service.naming_branches import PREFIX
 from mergeyard.service.others import Others, PullHeard
 from mergeyard.service.site import Sites
+from mergeyard.service.stays import Stays
 from mergeyard.service.submissions import Submissions
 from mergeyard.service.talking import words
 from mergeyard.service.talking.conversation import Conversations, Kept
@@ -42,6 +43,7 @@ class Desk:
         yard: Yard,
         sites: Sites,
         submissions: Submissions,
+        stays: Stays,
         conversations: Conversations,
         duties: Duties,
         others: Others,
@@ -50,7 +52,7 @@ class Desk:
         self._yard = yard
         self._sites = sites
         self._conversations = conversations
-        self._obeying = Obeying(submissions)
+        self._obeying = Obeying(submissions, stays)
         self._labelling = Labelling(self._obeying)
         self._duties = duties
         self._others = others

@@ -12,6 +12,7 @@ from mergeyard.ports.host import HostRefused
 from mergeyard.ports.store import Answered
 from mergeyard.service.errors import Refused
 from mergeyard.service.repeating import Repeat
+from mergeyard.service.stays import Stays
 from mergeyard.service.submissions import Errand, Submissions, Wish
 from mergeyard.service.talking import commands, words
 from mergeyard.service.talking.commands import Command, Misunderstood, Verb
@@ -44,8 +45,9 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class Obeying:
-    def __init__(self, submissions: Submissions) -> None:
+    def __init__(self, submissions: Submissions, stays: Stays) -> None:
         self._submissions = submissions
+        self._stays = stays
 
     async def outcome(self, forge: Forge, order: Order, comment: Comment, conversation: Conversation) -> Outcome | None:
         """None when nothing is asked of us."""
@@ -85,11 +87,11 @@ class Obeying:
                     pass
                 case _:
                     assert_never(asked.verb)
-        return await self._submissions.show(errand.key, errand.number)
+        return await self._stays.show(errand.key, errand.number)
 
     async def submit(self, order: Order) -> Ticket:
         await self._submissions.submit(order.errand(), Wish())
-        return (await self._submissions.show(order.keeper.key, order.pull.number)).stay.ticket
+        return (await self._stays.show(order.keeper.key, order.pull.number)).stay.ticket
 
     async def cancel(self, order: Order) -> None:
         await self._submissions.cancel(order.errand())
