@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mergeyard.domain.events import PullTouched, TargetsUploaded
+from mergeyard.domain.events import TargetsUploaded
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.targets import Targets
@@ -47,7 +47,8 @@ class Uploads:
         keeper = await self._yard.keeper(key)
         if _awaits(keeper, number, head, uploaded):
             # Whoever submitted it meanwhile had looked for targets before these were kept.
-            await keeper.tell(PullTouched(number=number))
+            uploaded = await uploaded.read(*_targets_known(keeper, number))
+            await keeper.tell(*_news(number, head, uploaded), at_hand=uploaded)
         return body
 
 
