@@ -91,8 +91,9 @@ def test_what_follows_the_body_opens_no_door(target: Target):
     """A proxy in front may look at the headers alone."""
     late = f"0\r\nx-api-token: {target.token}\r\ncontent-type: application/json\r\n\r\n".encode()
     with target.wire() as wire:
-        (heard,) = wire.say(POST + CHUNKED + b"\r\n2\r\n{}\r\n" + late).hear_out()
+        heard, goodbye = wire.say(POST + CHUNKED + b"\r\n2\r\n{}\r\n" + late + GOODBYE).hear_out()
     assert heard.verdict == (401, "missing_token")
+    assert goodbye.status == 200
 
 
 @pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])

@@ -20,6 +20,10 @@ class Hasty(Protocol):
     head_seconds = rest_seconds = taking_seconds = 0.1
 
 
+class Silenced(Protocol):
+    silent_seconds = 0
+
+
 class Narrow(Protocol):
     most_connections = 3
 
@@ -100,6 +104,20 @@ def test_the_second_head_has_no_more_time_than_the_first():
             assert (await one_answer(reader))[0] == 408
 
     served(talk)
+
+
+def test_a_connection_is_kept_for_the_next_request_only_so_long():
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEALTHY)
+        assert (await one_answer(reader))[0] == 200
+        async with asyncio.timeout(3):
+            assert await ended(reader) == b""
+
+    served(talk, Silenced)
+
+
+def test_a_proxy_that_keeps_a_connection_for_a_minute_closes_it_first():
+    assert Protocol.silent_seconds > 60
 
 
 # Sending what nobody wants

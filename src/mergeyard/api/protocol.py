@@ -27,6 +27,9 @@ class Protocol(HttpToolsProtocol):
     """And to the end of a body that nobody wanted."""
     taking_seconds: float = 20.0
     """So often it is looked whether a client takes the answer."""
+    silent_seconds: int = 75
+    """So long a connection is kept between two requests: a proxy keeps its own for a minute, and what it sends over one
+    that we are just closing would be lost."""
     most_connections: int = 2048
 
     in_head = in_body = False
@@ -47,6 +50,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        self.timeout_keep_alive = self.silent_seconds
         self.head_due = Deadline(self.loop, self.head_seconds, self._head_did_not_come)
         self.rest_due = Deadline(self.loop, self.rest_seconds, self._close)
         self.taking = Taking(self.loop, self.taking_seconds, transport)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mergeyard.adapters.git_cli import Committer, GitCli
+from mergeyard.adapters.git_cli.mirror import ROUNDS_OF_TIDYING
 from mergeyard.ports.git import Git, Mirror, Remote
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
@@ -26,7 +27,6 @@ async def test_what_lies_loose_is_packed_and_stays(git: Git, mirror: Mirror, ori
     commits = [await mirror.commit(tree, [], f"Number {number}") for number in range(MANY)]
     assert loose(tmp_path) >= MANY
     await git.tidy()
-    await mirror.fetch([MAIN])
     await git.tidy()
     assert loose(tmp_path) == 0
     assert [(await mirror.read(commit)).message for commit in commits] == [f"Number {n}" for n in range(MANY)]
@@ -46,6 +46,7 @@ async def test_refs_are_put_together_and_go_on(git: Git, mirror: Mirror, origin:
 @asynchronous
 async def test_a_mirror_to_which_nothing_was_brought_is_left_alone(git: Git, mirror: Mirror, tmp_path: Path):
     await mirror.fetch([MAIN])
+    await git.tidy()
     await git.tidy()
     (packed,) = tmp_path.glob("mirrors/**/packed-refs")
     packed.unlink()
@@ -95,3 +96,15 @@ async def test_a_mirror_that_is_gone_keeps_nobody_from_the_others(git: Git, mirr
     for head in tmp_path.glob("mirrors/**/HEAD"):
         head.unlink()
     await git.tidy()
+
+
+@asynchronous
+async def test_where_tidying_failed_it_is_tried_again(git: Git, mirror: Mirror, tmp_path: Path):
+    await mirror.fetch([MAIN])
+    (head,) = tmp_path.glob("mirrors/**/HEAD")
+    hidden = head.rename(head.with_name("hidden"))
+    for _ in range(ROUNDS_OF_TIDYING):
+        await git.tidy()
+    hidden.rename(head)
+    await git.tidy()
+    assert loose_refs(tmp_path) == []

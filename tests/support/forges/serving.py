@@ -16,6 +16,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SECONDS_FOR_LAST_WORDS = 1
+SECONDS_OF_SILENCE = 3600
+"""Whoever calls hangs up first: a call upon a line that is just being cut would be lost."""
 
 
 class Serving:
@@ -30,6 +32,7 @@ class Serving:
             ws="none",
             log_config=None,
             access_log=False,
+            timeout_keep_alive=SECONDS_OF_SILENCE,
             timeout_graceful_shutdown=SECONDS_FOR_LAST_WORDS,
         )
         self._server = uvicorn.Server(config)

@@ -10,6 +10,8 @@ from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Commit, Conflict, PushOutcome, RefUpdate, Remote, Signature
 
 MOST_TREES = 1000
+ROUNDS_OF_TIDYING = 2
+"""What is packed in one is removed as loose in the next."""
 
 
 class CliMirror:
@@ -17,8 +19,8 @@ class CliMirror:
         self.remote = remote
         self.repository = repository
         self._committer = committer
-        self.untidy = True
-        """Something may have been brought since it was last put in order."""
+        self.untidy = ROUNDS_OF_TIDYING
+        """So many rounds until it is in order."""
         self._fetching = fetching
         self._trees: dict[Sha, Sha] = {}
 
@@ -26,7 +28,7 @@ class CliMirror:
         return await fetching.remote_refs(self.repository, self.remote, patterns)
 
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
-        self.untidy = True
+        self.untidy = ROUNDS_OF_TIDYING
         async with self._fetching:
             return await fetching.fetch(self.repository, self.remote, refs)
 

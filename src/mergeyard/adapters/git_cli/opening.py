@@ -19,7 +19,7 @@ from mergeyard.adapters.git_cli import tidying
 from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.healing import Healer
 from mergeyard.adapters.git_cli.leftovers import clear_away
-from mergeyard.adapters.git_cli.mirror import CliMirror
+from mergeyard.adapters.git_cli.mirror import ROUNDS_OF_TIDYING, CliMirror
 from mergeyard.adapters.git_cli.process import Processes
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.adapters.git_cli.version import ADVICE, complaint
@@ -101,10 +101,11 @@ class GitCli:
 
     async def tidy(self) -> None:
         for mirror in [each for each in self._mirrors.values() if each.untidy]:
-            mirror.untidy = False
+            mirror.untidy -= 1
             try:
                 await tidying.tidy(mirror.repository)
             except GitTrouble as trouble:
+                mirror.untidy = ROUNDS_OF_TIDYING
                 log.warning("a mirror cannot be tidied", mirror=mirror.repository.path.name, words=str(trouble))
 
     async def _open(self, path: Path, known: CliMirror | None) -> None:

@@ -10,7 +10,7 @@ from mergeyard.adapters.git_cli.repository import Repository
 REFS = ("pack-refs", "--all")
 TASKS = ("loose-objects", "incremental-repack", "commit-graph")
 OBJECTS = ("maintenance", "run", "--auto", "--quiet", *(f"--task={task}" for task in TASKS))
-"""Only where there is enough of it. What is packed in one round is removed as loose in the next."""
+"""Only where there is enough of it."""
 
 
 async def tidy(repository: Repository) -> None:
