@@ -73,6 +73,18 @@ async def test_the_same_once_more_changes_nothing(tmp_path: Path):
         assert scenario.keeper.version == version
 
 
+@asynchronous
+async def test_of_two_at_once_the_queue_knows_the_one_that_is_kept(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await asyncio.gather(upload(scenario, many("x")), upload(scenario, many("y")))
+        known = await scenario.stay(1)
+        kept = await scenario.service.stays.targets(scenario.keeper, known.number, known.pull.head)
+        assert kept is not None
+        assert await targets_of_the_first(scenario) == kept
+
+
 @pytest.mark.parametrize("moments", range(0, 40, 4))
 @asynchronous
 async def test_whoever_is_submitted_meanwhile_has_it_too(tmp_path: Path, moments: int):

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import TargetsUploaded
 from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.targets import Targets
 from mergeyard.ports.writes import KeepTargets
@@ -41,11 +43,17 @@ class Uploads:
         if _awaits(keeper, number, head, uploaded):
             uploaded = await uploaded.read(*_targets_known(keeper, number))
         replaced = [known for known in _targets_known(keeper, number) if known is not uploaded.targets]
-        events = _news(number, head, uploaded)
-        await keeper.tell(*events, writes=(kept,), render=lambda _: body, repeat=repeat, at_hand=uploaded)
+        events, heard = _news(number, head, uploaded), False
+
+        def render(decision: Decision) -> bytes:
+            nonlocal heard
+            heard = bool(events) and _holds(decision.queue, number, head)
+            return body
+
+        await keeper.tell(*events, writes=(kept,), render=render, repeat=repeat, at_hand=uploaded)
         await long_targets.free_aside(replaced)
         keeper = await self._yard.keeper(key)
-        if _awaits(keeper, number, head, uploaded):
+        if not heard and _awaits(keeper, number, head, uploaded):
             # Whoever submitted it meanwhile had looked for targets before these were kept.
             uploaded = await uploaded.read(*_targets_known(keeper, number))
             await keeper.tell(*_news(number, head, uploaded), at_hand=uploaded)
@@ -54,10 +62,13 @@ class Uploads:
 
 def _awaits(keeper: Keeper, number: PrNumber, head: Sha, uploaded: WrittenTargets) -> bool:
     """Whether it is in the queue with other targets, or with such of which nobody knows yet whether they are others."""
-    stay = keeper.queue.submission_of(number)
-    if stay is None or stay.pull.head != head:
-        return False
-    return uploaded.targets is None or stay.targets != uploaded.targets
+    known = _targets_known(keeper, number)
+    return _holds(keeper.queue, number, head) and (uploaded.targets is None or known != [uploaded.targets])
+
+
+def _holds(queue: Queue, number: PrNumber, head: Sha) -> bool:
+    stay = queue.submission_of(number)
+    return stay is not None and stay.pull.head == head
 
 
 def _news(number: PrNumber, head: Sha, uploaded: WrittenTargets) -> tuple[TargetsUploaded, ...]:
