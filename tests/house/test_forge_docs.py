@@ -18,6 +18,7 @@ from mergeyard.adapters.forges.gitlab.host import GitlabHost
 from mergeyard.api.hooks import PATH
 from mergeyard.api.routes import TABLE
 from mergeyard.cli import app
+from mergeyard.domain import ours
 from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.states import PrState
@@ -160,7 +161,7 @@ def test_every_option_of_a_command_stands_on_the_page():
 def test_every_state_of_our_status_stands_on_the_page():
     shown = {words.STATES.get(state, StatusState.PENDING) for state in PrState}
     assert {cells[0] for cells in rows(TALKING, "status")} == shown
-    assert f"**One status**, `{words.CONTEXT}`" in TALKING
+    assert f"**One status**, `{ours.STATUS}`" in TALKING
 
 
 def test_the_label_on_the_page_is_the_usual_one():

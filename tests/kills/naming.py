@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from mergeyard.domain import ours
 from mergeyard.domain.landing import Landing, Phase
 from mergeyard.ports import writes as w
 from mergeyard.ports.git import RefUpdate
 from mergeyard.ports.writes import Fact, SaveTurn, Write
-from mergeyard.service.naming_branches import PREFIX, branch_ref
+from mergeyard.service.naming_branches import branch_ref
 from mergeyard.service.shelving import decoders
 
 OF_WRITE: dict[type[Write], str] = {
@@ -81,4 +82,4 @@ def push_kind(updates: Sequence[RefUpdate]) -> str:
 
 
 def is_test_branch(ref: str) -> bool:
-    return ref.startswith(branch_ref(PREFIX))
+    return ref.startswith(branch_ref(ours.BRANCHES))

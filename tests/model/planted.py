@@ -34,8 +34,8 @@ from mergeyard.engine import (
     lanes,
     looking,
     merging,
+    operating,
     order,
-    ordering,
     places,
     proving,
     retaining,
@@ -331,5 +331,5 @@ BUGS = (
     Planted("merged directly without statuses", directing.qualifies, anybody_may_merge_directly),
     Planted("noBatch ignored", batching._may_join, join_any_batch),
     Planted("no batch is ever ripe", batching._ripe_at, never_full),
-    Planted("red while paused is held against it", ordering._forget_what_went_red, forgive_what_went_red),
+    Planted("red while paused is held against it", operating._forget_what_went_red, forgive_what_went_red),
 )

@@ -10,6 +10,7 @@ from mergeyard.api.errors import KINDS, ApiError
 from mergeyard.api.head import Head
 from mergeyard.api.receiving import Body, Disconnected, Receive
 from mergeyard.api.reply import Reply, Send, answer, begin, refusal
+from mergeyard.api.routes import PREFIX
 from mergeyard.api.serving import Route
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import HostTrouble, Unreadable
@@ -37,21 +38,18 @@ def either(first: Find, second: Find) -> Find:
 
 
 class Application:
-    def __init__(
-        self, routes: Routes, *, find: Find = nowhere, elsewhere: Asgi | None = None, prefix: str = "/v1/"
-    ) -> None:
+    def __init__(self, routes: Routes, *, find: Find = nowhere, elsewhere: Asgi | None = None) -> None:
         """`find` knows the paths that have names in them; `elsewhere` answers all others outside of the API."""
         self._routes = routes
         self._find = find
         self._elsewhere = elsewhere
-        self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await _unlike_http(scope, receive, send)
             return
         methods = self._routes.get(scope["path"]) or self._find(scope["path"])
-        if methods is None and self._elsewhere is not None and not f"{scope['path']}/".startswith(self._prefix):
+        if methods is None and self._elsewhere is not None and not f"{scope['path']}/".startswith(PREFIX):
             await self._elsewhere(scope, receive, send)
             return
         above = head.read(scope["headers"], scope["query_string"])

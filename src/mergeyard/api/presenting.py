@@ -7,10 +7,10 @@ from msgspec import UNSET, Struct, UnsetType, json
 from mergeyard.api import answers
 from mergeyard.api.times import written
 from mergeyard.api.wire import RepoReference
+from mergeyard.domain import priorities
 from mergeyard.domain.ids import stay_id
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.journal import PrChanged
-from mergeyard.domain.priorities import PRIORITIES
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL, PrState
@@ -21,8 +21,6 @@ from mergeyard.service.runs import DecidedRun, Impact, RunView
 from mergeyard.service.views import PullView, QueueView, Why, sentence
 
 encode = json.Encoder().encode
-
-PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
 
 
 class Presenter:
@@ -176,7 +174,7 @@ def result(decided: DecidedRun) -> answers.TestingResult:
 
 
 def priority_name(priority: int) -> str:
-    return PRIORITY_NAMES.get(priority, str(priority))
+    return priorities.shown(priority)
 
 
 def _queue(view: QueueView, pulls: tuple[answers.EnqueuedPullRequest, ...] | UnsetType) -> Struct:

@@ -13,7 +13,7 @@ from mergeyard.api.errors import misfit
 from mergeyard.api.presenting import encode
 from mergeyard.api.remembering import Remembered
 from mergeyard.domain.ids import PrNumber, Sha, Ticket
-from mergeyard.domain.pulls import URGENT
+from mergeyard.domain.priorities import URGENT
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.tokens import Scope
 from mergeyard.ports.store import Page

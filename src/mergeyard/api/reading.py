@@ -7,6 +7,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from mergeyard.api import times
+from mergeyard.domain import ours
 from mergeyard.domain.priorities import LOWEST, PRIORITIES
 from mergeyard.domain.targets import ALL, Targets
 from mergeyard.service import names
@@ -96,7 +97,7 @@ def owner_of_a_repository(value: Any) -> Any:
 def target_branch(value: Any) -> Any:
     if isinstance(value, str) and not names.is_target_branch(value):
         raise Unreadable(
-            f"expected a branch name that git takes, of at most {names.BRANCH_BYTES} bytes, not below {names.PREFIX}",
+            f"expected a branch name that git takes, of at most {names.BRANCH_BYTES} bytes, not below {ours.BRANCHES}",
             code=Code.INVALID_BRANCH,
         )
     return value

@@ -12,7 +12,7 @@ from mergeyard.api.presenting import encode
 from mergeyard.api.requests import OfQueue
 from mergeyard.api.times import written
 from mergeyard.api.wire import says
-from mergeyard.domain.instants import HOUR, MINUTE, SECOND, later
+from mergeyard.domain.instants import DAY, MINUTE, SECOND, later
 from mergeyard.service.replaying.replays import Replay
 from mergeyard.service.service import Service
 from mergeyard.sim.replaying.figures import Figures
@@ -20,7 +20,7 @@ from mergeyard.sim.replaying.guesses import About
 from mergeyard.sim.replaying.replayable import REPLAYABLE
 from mergeyard.sim.replaying.sureness import Sureness
 
-USUAL = 14 * 24 * HOUR
+USUAL = 14 * DAY
 
 
 class Replaying(OfQueue, frozen=True, kw_only=True):

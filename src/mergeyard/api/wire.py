@@ -67,7 +67,7 @@ Priority = Annotated[
     Meta(
         ge=0,
         le=LOWEST,
-        description="0 is the highest, and needs the scope `priority`. `urgent` is 0, `high` 10, `medium` 100, `low` 200.",
+        description="0 is first, and needs the scope `priority`. `urgent` is 0, `high` 10, `medium` 100, `low` 200.",
         extra_json_schema={
             SHOWN: {
                 "anyOf": [

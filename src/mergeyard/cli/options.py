@@ -1,4 +1,4 @@
-"""Options of the commands that open the store, and how they become settings or a clear end."""
+"""Options of the commands that read the settings, and how they become these or a clear end."""
 
 import os
 from collections.abc import Mapping
@@ -24,8 +24,7 @@ def load_settings(config: Path | None, options: Mapping[str, object]) -> Setting
 
 
 def repo_named(text: str) -> Repo:
-    host, _, rest = text.partition("/")
-    owner, _, name = rest.rpartition("/")
-    if not (host and owner and name):
+    repo = Repo.parse(text)
+    if repo is None:
         stop_with(f"{text} names no repository: write --repo host/owner/name.", Ends.WRONG_USE)
-    return Repo(host.lower(), owner, name)
+    return repo

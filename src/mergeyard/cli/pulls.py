@@ -12,10 +12,10 @@ from mergeyard.cli.session import Session, asking
 from mergeyard.cli.showing import moment_line, show_pull
 from mergeyard.cli.terminal import busy, put
 from mergeyard.client import Moment, SubmittedPullRequest
+from mergeyard.domain.priorities import LOWEST, PRIORITIES
 
 LARGEST = 2**31 - 1
-PRIORITIES = ("urgent", "high", "medium", "low")
-LOWEST = 255
+NAMES = ", ".join(PRIORITIES)
 WAITING = "Wait for the end: 0 when merged, 1 when failed, 2 when cancelled."
 
 Number = Annotated[int, typer.Argument(metavar="N", min=1, max=LARGEST, help="The pull request's number.")]
@@ -27,12 +27,12 @@ def read_priority(text: str) -> str | int:
         return int(text)
     if text.lower() in PRIORITIES:
         return text.lower()
-    raise typer.BadParameter(f"{text} is none: write {', '.join(PRIORITIES)}, or a number from 0 (first) to {LOWEST}.")
+    raise typer.BadParameter(f"{text} is none: write {NAMES}, or a number from 0 (first) to {LOWEST}.")
 
 
 Priority = Annotated[
     str | None,
-    typer.Option("--priority", metavar="NAME", parser=read_priority, help="urgent, high, medium, low, or 0 to 255."),
+    typer.Option("--priority", metavar="NAME", parser=read_priority, help=f"{NAMES}, or 0 to {LOWEST}."),
 ]
 
 

@@ -1,32 +1,25 @@
 """Commands around API tokens; they work beside a running server."""
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from mergeyard import wiring
 from mergeyard.adapters.clock import WallClock
 from mergeyard.cli.exits import stop_with
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named
+from mergeyard.cli.opening import store_settings, with_store
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, repo_named
 from mergeyard.cli.plainly import in_json, plain, say
 from mergeyard.cli.terminal import put
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import DAY, HOUR, Instant
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
-from mergeyard.ports.store import StoreTrouble
-from mergeyard.service.errors import Refused
-from mergeyard.service.tokens import Tokens
-from mergeyard.settings import Settings
+from mergeyard.wiring import open_tokens
 
 app = typer.Typer(name="token", no_args_is_help=True, help="API tokens.")
 
-UNITS = {"h": HOUR, "d": 24 * HOUR, "w": 7 * 24 * HOUR}
-
-Outcome = TypeVar("Outcome")
+UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY}
 
 
 @app.command()
@@ -40,9 +33,11 @@ def create(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Make a token and print it, this once."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     repos, lifetime = [repo_named(each) for each in repo or ()], _lifetime(expires)
-    made = _with_tokens(settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
+    made = with_store(
+        open_tokens, settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime)
+    )
     typer.echo(made[1])
 
 
@@ -54,8 +49,8 @@ def show(
     database_url: DatabaseUrl = None,
 ) -> None:
     """List all tokens, without their secrets."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    tokens = _with_tokens(settings, lambda tokens: tokens.all())
+    settings = store_settings(config, data_dir, database_url)
+    tokens = with_store(open_tokens, settings, lambda tokens: tokens.all())
     if as_json:
         typer.echo(in_json([_described(token) for token in tokens]))
         return
@@ -73,26 +68,11 @@ def revoke(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Take a token back, at once."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    revoked = _with_tokens(settings, lambda tokens: tokens.revoke(token_id))
+    settings = store_settings(config, data_dir, database_url)
+    revoked = with_store(open_tokens, settings, lambda tokens: tokens.revoke(token_id))
     if revoked is None:
         stop_with(f"There is no token {token_id}: `mergeyard token list` shows those there are.")
     say(f"Revoked {revoked.name} ({revoked.id}).")
-
-
-def _with_tokens(settings: Settings, use: Callable[[Tokens], Awaitable[Outcome]]) -> Outcome:
-    async def run() -> Outcome:
-        store, tokens = wiring.open_tokens(settings)
-        await store.open()
-        try:
-            return await use(tokens)
-        finally:
-            await store.close()
-
-    try:
-        return asyncio.run(run())
-    except (StoreTrouble, Refused) as trouble:
-        stop_with(str(trouble))
 
 
 def _lifetime(text: str | None) -> int | None:

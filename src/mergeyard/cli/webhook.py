@@ -1,7 +1,5 @@
 """Commands around webhooks; they work beside a running server, which follows within seconds."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -9,22 +7,19 @@ import typer
 from msgspec import UNSET, UnsetType
 from rich.table import Column, Table
 
-from mergeyard import wiring
 from mergeyard.api.webhooks import delivery_shown, webhook_shown
 from mergeyard.cli.exits import stop_with
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, repo_named
+from mergeyard.cli.opening import store_settings, with_store
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, repo_named
 from mergeyard.cli.plainly import in_json, plain, say
 from mergeyard.cli.terminal import put
 from mergeyard.domain.webhooks import Delivery, EventType, Topic, Webhook, WebhookKind
-from mergeyard.ports.store import StoreTrouble
-from mergeyard.service.errors import Refused
-from mergeyard.service.telling.office import Office
 from mergeyard.service.telling.webhooks import OPERATOR, Wishes
-from mergeyard.settings import Settings
+from mergeyard.wiring import open_office
 
 app = typer.Typer(name="webhook", no_args_is_help=True, help="Events sent to other programs, and to Slack.")
 
-Outcome = TypeVar("Outcome")
+Value = TypeVar("Value")
 encode = msgspec.json.Encoder().encode
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard webhook list` shows it.")]
@@ -49,10 +44,10 @@ def create(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Make a webhook, and print the secret that its events are signed with, this once."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     kind, wishes = WebhookKind.SLACK if slack else WebhookKind.WEBHOOK, _wishes(event, queue, description)
-    made, secret = _with_office(
-        settings, lambda office: office.webhooks.create(OPERATOR, kind, url, wishes, lambda _: b"")
+    made, secret = with_store(
+        open_office, settings, lambda office: office.webhooks.create(OPERATOR, kind, url, wishes, lambda _: b"")
     )
     say(f"Made webhook {made.id}.")
     if secret is not None:
@@ -67,8 +62,8 @@ def show(
     database_url: DatabaseUrl = None,
 ) -> None:
     """List all webhooks, without their secrets."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    webhooks = _with_office(settings, lambda office: office.webhooks.seen_by(OPERATOR))
+    settings = store_settings(config, data_dir, database_url)
+    webhooks = with_store(open_office, settings, lambda office: office.webhooks.seen_by(OPERATOR))
     if as_json:
         typer.echo(in_json([webhook_shown(webhook) for webhook in webhooks]))
         return
@@ -93,25 +88,25 @@ def update(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Change a webhook; what is not given stays as it is."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     wishes = msgspec.structs.replace(_wishes(event, queue, description), url=_given(url), enabled=_given(enabled))
-    _with_office(settings, lambda office: office.webhooks.update(OPERATOR, webhook, wishes, lambda _: b""))
+    with_store(open_office, settings, lambda office: office.webhooks.update(OPERATOR, webhook, wishes, lambda _: b""))
     say(f"Changed webhook {webhook}.")
 
 
 @app.command()
 def delete(webhook: Id, config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
     """Send nothing there any more, and forget it."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    _with_office(settings, lambda office: office.webhooks.delete(OPERATOR, webhook, b""))
+    settings = store_settings(config, data_dir, database_url)
+    with_store(open_office, settings, lambda office: office.webhooks.delete(OPERATOR, webhook, b""))
     say(f"Deleted webhook {webhook}.")
 
 
 @app.command("test")
 def try_out(webhook: Id, config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
     """Send a test event now, and tell how it went."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    _tell(_with_office(settings, lambda office: office.trying.test(OPERATOR, webhook, encode)))
+    settings = store_settings(config, data_dir, database_url)
+    _tell(with_store(open_office, settings, lambda office: office.trying.test(OPERATOR, webhook, encode)))
 
 
 @app.command()
@@ -123,8 +118,8 @@ def resend(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Send an event once more, now, and tell how it went."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    _tell(_with_office(settings, lambda office: office.trying.resend(OPERATOR, webhook, event, encode)))
+    settings = store_settings(config, data_dir, database_url)
+    _tell(with_store(open_office, settings, lambda office: office.trying.resend(OPERATOR, webhook, event, encode)))
 
 
 @app.command()
@@ -137,8 +132,8 @@ def deliveries(
     database_url: DatabaseUrl = None,
 ) -> None:
     """List the last attempts to send something there, newest first."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
-    found = _with_office(settings, lambda office: office.webhooks.deliveries(OPERATOR, webhook, take))
+    settings = store_settings(config, data_dir, database_url)
+    found = with_store(open_office, settings, lambda office: office.webhooks.deliveries(OPERATOR, webhook, take))
     if as_json:
         typer.echo(in_json([delivery_shown(delivery) for delivery in found]))
         return
@@ -150,21 +145,6 @@ def deliveries(
     put(table)
 
 
-def _with_office(settings: Settings, use: Callable[[Office], Awaitable[Outcome]]) -> Outcome:
-    async def run() -> Outcome:
-        store, office = wiring.open_office(settings)
-        await store.open()
-        try:
-            return await use(office)
-        finally:
-            await store.close()
-
-    try:
-        return asyncio.run(run())
-    except (StoreTrouble, Refused) as trouble:
-        stop_with(str(trouble))
-
-
 def _wishes(events: list[EventType] | None, queues: list[str] | None, description: str | None) -> Wishes:
     return Wishes(
         events=UNSET if events is None else tuple(events),
@@ -173,7 +153,7 @@ def _wishes(events: list[EventType] | None, queues: list[str] | None, descriptio
     )
 
 
-def _given(value: Outcome | None) -> Outcome | UnsetType:
+def _given(value: Value | None) -> Value | UnsetType:
     return UNSET if value is None else value
 
 

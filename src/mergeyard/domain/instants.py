@@ -7,6 +7,7 @@ Instant = NewType("Instant", int)
 SECOND = 1000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
+DAY = 24 * HOUR
 
 
 def later(instant: Instant, milliseconds: int) -> Instant:

@@ -6,11 +6,10 @@ from msgspec import Struct, field
 
 from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
 from mergeyard.domain.instants import Instant
+from mergeyard.domain.priorities import URGENT
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import Mergeability, PrState
 from mergeyard.domain.targets import Targets
-
-URGENT = 0
 
 
 class PullRequest(Struct, frozen=True, kw_only=True):

@@ -11,11 +11,11 @@ from mergeyard.domain.ids import PrNumber, QueueId, RunId, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.journal import Entry
 from mergeyard.domain.landing import Landing
-from mergeyard.domain.line import Bisection, Line
+from mergeyard.domain.line import Batch, Bisection, Line
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.runs import Run
 from mergeyard.domain.sorted_map import SortedMap
-from mergeyard.domain.states import QueueState
+from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.target_branch import TargetBranch
 
 
@@ -98,6 +98,23 @@ class Queue(Struct, frozen=True, kw_only=True):
     @property
     def paused(self) -> bool:
         return self.ordered_state is QueueState.PAUSED
+
+    @property
+    def bisected(self) -> tuple[Ticket, ...]:
+        """Those beside the line, among whom a guilty one is sought."""
+        return tuple(ticket for bisection in self.bisections for ticket in bisection.members)
+
+    @property
+    def placed(self) -> tuple[Ticket, ...]:
+        """In the line or beside it."""
+        return (*self.line.tickets, *self.bisected)
+
+    @property
+    def runs_in_progress(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs.values() if run.status is RunStatus.IN_PROGRESS)
+
+    def runs_of(self, tested: Batch | Bisection) -> tuple[Run, ...]:
+        return tuple(self.runs[run] for run in tested.runs)
 
     def submission_of(self, number: PrNumber) -> Submission | None:
         ticket = self.tickets.get(number)

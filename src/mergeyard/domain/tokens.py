@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import HOUR, Instant, later
+from mergeyard.domain.instants import DAY, Instant, later
 from mergeyard.domain.repositories import Repo
 
 
@@ -19,7 +19,7 @@ class Scope(StrEnum):
 
 
 DEFAULT_SCOPES = frozenset({Scope.READ, Scope.SUBMIT, Scope.TARGETS})
-LONGEST_GIFT = 90 * 24 * HOUR
+LONGEST_GIFT = 90 * DAY
 """Of somebody who has no token of their own: nobody is told when they leave."""
 
 

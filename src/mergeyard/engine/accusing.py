@@ -61,6 +61,6 @@ def accusations(queue: Queue) -> Iterator[Accusation]:
     for bisection in queue.bisections:
         if bisection.red == 1:
             yield Accusation(bisection.red_run, (bisection.suspect,))
-        for run in (queue.runs[run] for run in bisection.runs if bisection.confirming):
+        for run in queue.runs_of(bisection) if bisection.confirming else ():
             if holding.failed_for_good(queue, run):
                 yield Accusation(run, (bisection.suspect,))

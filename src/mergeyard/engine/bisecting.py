@@ -43,7 +43,7 @@ def _give_up(queue: Queue, now: Instant) -> Queue:
 
 
 def _search(queue: Queue, before: Bisection, now: Instant) -> Queue:
-    runs = tuple(queue.runs[run] for run in before.runs)
+    runs = queue.runs_of(before)
     after = _read_results(queue, before, runs)
     queue = update_bisection(queue, after)
     queue = _hand_back_the_good(queue, before, after, runs, now)
@@ -90,7 +90,7 @@ def _adopt(queue: Queue, tickets: tuple[Ticket, ...], verified: RunId) -> Queue:
 def _probe(queue: Queue, bisection: Bisection) -> Queue:
     """Test prefixes evenly spaced over the unknown part, as many at once as the budget allows."""
     runs = dict[int, RunId]()
-    for run in (queue.runs[run] for run in bisection.runs):
+    for run in queue.runs_of(bisection):
         runs[run.tests] = run.id
         if not run.active and running.bisection_room(queue):
             queue, runs[run.tests] = running.repeat(queue, run)

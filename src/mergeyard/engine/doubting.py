@@ -10,7 +10,7 @@ from mergeyard.domain.mismatches import Mismatch
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import QueueState
-from mergeyard.engine import ordering
+from mergeyard.engine import operating
 
 MOST_TOLD = 3
 MOST_REMEMBERED = 500
@@ -26,7 +26,7 @@ def doubt(queue: Queue, event: LandingsDoubted, now: Instant) -> Queue:
     doubted = (*queue.target.doubted, *fresh)[-MOST_REMEMBERED:]
     queue = replace(queue, target=replace(queue.target, doubted=doubted))
     words = _told(tuple(fresh.values()))
-    return ordering.order_state(queue, QueueState.PAUSED, Reason.AUDIT_MISMATCH, now, words=words)
+    return operating.set_state(queue, QueueState.PAUSED, Reason.AUDIT_MISMATCH, now, words=words)
 
 
 def _told(fresh: Sequence[Mismatch]) -> str:

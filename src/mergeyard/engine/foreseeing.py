@@ -89,7 +89,7 @@ def _chance(queue: Queue, ticket: Ticket, green: frozenset[Ticket]) -> float:
 
 
 def _runs(queue: Queue) -> Iterator[Run]:
-    return (queue.runs[run] for batch in queue.line.batches for run in batch.runs)
+    return (run for batch in queue.line.batches for run in queue.runs_of(batch))
 
 
 def _stack(queue: Queue, chances: dict[BatchId, float], run: Run) -> Batches:

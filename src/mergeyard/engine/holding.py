@@ -142,13 +142,13 @@ def holds(queue: Queue, batch: Batch, run: Run) -> bool:
 
 def current_run(queue: Queue, batch: Batch) -> Run | None:
     """The run that it is named and judged by: the latest that holds, else the latest that may come to hold."""
-    runs = [queue.runs[run] for run in batch.runs]
+    runs = queue.runs_of(batch)
     holding = [run for run in runs if holds(queue, batch, run)] if len(runs) > 1 else ()
     return (holding or runs or (None,))[-1]
 
 
 def passed_run(queue: Queue, batch: Batch) -> Run | None:
-    for run in (queue.runs[run_id] for run_id in batch.runs):
+    for run in queue.runs_of(batch):
         if run.status is RunStatus.SUCCEEDED and holds(queue, batch, run):
             return run
     return None
@@ -161,6 +161,11 @@ def passed(queue: Queue, batch: Batch) -> bool:
 def cleared(queue: Queue, batch: Batch) -> bool:
     """A run behind it, which holds its changes too, passed: with optimistic merging that speaks for it."""
     return queue.config.can_optimistically_merge and batch.id in _ahead_of_those_that_passed(queue)
+
+
+def found_good(queue: Queue, batch: Batch) -> bool:
+    """By a run of its own, or by one that speaks for it."""
+    return passed(queue, batch) or cleared(queue, batch)
 
 
 @once_for_the_same("line", "runs")

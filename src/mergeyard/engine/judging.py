@@ -30,7 +30,7 @@ def withdraw_clearances(queue: Queue, now: Instant) -> Queue:
     """Those that passed only by a run behind them are tested again when that run no longer speaks for them."""
     for batch in holding.free_batches(queue):
         named_passed = queue.submissions[batch.tickets[0]].state is PrState.TESTS_PASSED
-        if not named_passed or holding.passed(queue, batch) or holding.cleared(queue, batch):
+        if not named_passed or holding.found_good(queue, batch):
             continue
         run = holding.current_run(queue, batch)
         if run is not None and not run.active:

@@ -21,7 +21,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Step
 from mergeyard.domain.states import Mergeability, PrState, QueueState
 from mergeyard.domain.targets import Targets
-from mergeyard.engine import lanes, leaving, looking, merging, ordering, places, proving, readiness, running
+from mergeyard.engine import lanes, leaving, looking, merging, operating, places, proving, readiness, running
 from mergeyard.engine.proving import BY_ITSELF
 
 
@@ -78,7 +78,7 @@ def record_refused(queue: Queue, landing: Landing, event: LandingRefused, now: I
         queue = _land(queue, landing, event.steps, now)
     queue = replace(queue, landing=None)
     if event.ticket is None:
-        return ordering.order_state(queue, QueueState.PAUSED, Reason.LANDING_REFUSED, now, words=event.words)
+        return operating.set_state(queue, QueueState.PAUSED, Reason.LANDING_REFUSED, now, words=event.words)
     if landing.run is None:
         return _never_directly(queue, event.ticket)
     return leaving.leave(queue, event.ticket, PrState.FAILED, Reason.MERGE_REFUSED, now, words=event.words)
@@ -118,7 +118,7 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
         queue = places.update(queue, stay)
         queue = leaving.leave(queue, ticket, PrState.MERGED, _merge_reason(landing, as_tested), now)
     if not as_tested:
-        return ordering.order_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
+        return operating.set_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
     if landing.composed or len(steps) < len(landing.members):
         return queue
     return proving.prove(queue, steps[-1].commit, BY_ITSELF)

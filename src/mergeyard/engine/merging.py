@@ -93,7 +93,7 @@ def _of_batch(queue: Queue, batch: Batch) -> Landing | None:
 def prefer_what_others_stand_on(queue: Queue, members: tuple[Member, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Of commits with the same parent and tree, land the one that the runs behind were built upon."""
     for batch in queue.line.batches:
-        for run in (queue.runs[run] for run in batch.runs):
+        for run in queue.runs_of(batch):
             for member, step in zip(run.beneath, run.chain, strict=False):
                 if member == members[-1] and step.interchangeable_with(steps[-1]):
                     return (*steps[:-1], step)

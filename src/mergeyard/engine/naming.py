@@ -135,8 +135,7 @@ def _step_to(queue: Queue, ticket: Ticket, to: PrState, reason: Reason, now: Ins
     if state is to:
         return queue
     if to is PrState.TESTING and state is PrState.PENDING_FAILURE:
-        bisected = any(ticket in bisection.members for bisection in queue.bisections)
-        again = Reason.BISECTION if bisected else Reason.TESTS_RESTARTED
+        again = Reason.BISECTION if ticket in queue.bisected else Reason.TESTS_RESTARTED
         queue = rename(queue, ticket, PrState.PENDING, again, now)
     if to is PrState.PENDING_FAILURE and state is PrState.PENDING:
         queue = rename(queue, ticket, PrState.TESTING, Reason.TEST_RUN_STARTED, now)

@@ -5,7 +5,8 @@ from heapq import merge
 
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import HOUR, Instant
-from mergeyard.domain.pulls import URGENT, Submission
+from mergeyard.domain.priorities import URGENT
+from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 
 POINTS_PER_HOUR = 10

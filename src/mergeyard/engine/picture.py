@@ -41,7 +41,7 @@ def _batch(queue: Queue, batch: Batch) -> str:
 
 def _mark(queue: Queue, batch: Batch) -> str:
     run = holding.current_run(queue, batch)
-    if holding.passed(queue, batch) or holding.cleared(queue, batch):
+    if holding.found_good(queue, batch):
         return "✓"
     if run is None or run.restarted:
         return ""
@@ -49,7 +49,7 @@ def _mark(queue: Queue, batch: Batch) -> str:
 
 
 def _bisection(queue: Queue, bisection: Bisection) -> str:
-    runs = [queue.runs[run] for run in bisection.runs]
+    runs = queue.runs_of(bisection)
     prefixes = [
         _names(queue, (member.ticket for member in run.tested)) + "…"
         for run in sorted(runs, key=lambda run: run.tests)

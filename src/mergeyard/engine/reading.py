@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from mergeyard.domain.ids import RunId, Ticket
+from mergeyard.domain.ids import RunId
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
@@ -13,7 +13,7 @@ from mergeyard.engine import accusing, order, proving
 
 def enqueued(queue: Queue, now: Instant) -> Iterator[Submission]:
     """Everybody: the line, the bisections, the waiting, the held, the not ready."""
-    for ticket in _placed(queue):
+    for ticket in queue.placed:
         yield queue.submissions[ticket]
     yield from order.in_order(queue, now)
     for ticket in queue.held:
@@ -26,7 +26,7 @@ def position(queue: Queue, submission: Submission, now: Instant) -> int | None:
     """Its place among all that are admitted, from 1, without walking through those who wait."""
     if submission.state is PrState.NOT_READY:
         return None
-    placed = _placed(queue)
+    placed = queue.placed
     if submission.ticket in placed:
         return placed.index(submission.ticket) + 1
     if submission.ticket in queue.held:
@@ -44,11 +44,6 @@ def shown_run(queue: Queue, submission: Submission) -> RunId | None:
             bare = proving.bare_runs(queue).get(accusation.run.base)
             return bare.id if bare is not None and bare.pushed else submission.run
     return submission.run
-
-
-def _placed(queue: Queue) -> tuple[Ticket, ...]:
-    bisecting = (ticket for bisection in queue.bisections for ticket in bisection.members)
-    return (*queue.line.tickets, *bisecting)
 
 
 def _waiting_before(queue: Queue, submission: Submission, now: Instant) -> int:

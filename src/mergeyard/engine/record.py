@@ -9,7 +9,7 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.landing import Landing
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason, Refusal
-from mergeyard.engine import building, clock, doubting, landing, looking, ordering, places, requesting
+from mergeyard.engine import building, clock, doubting, landing, looking, operating, places, requesting
 
 LandingEvent = (
     e.LandingComposed
@@ -35,9 +35,9 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
         case e.TargetsUploaded():
             return requesting.upload_targets(queue, event, now)
         case e.SettingsSaved():
-            return ordering.save_settings(queue, event.config, now, event.actor)
+            return operating.save_settings(queue, event.config, now, event.actor)
         case e.StateRequested():
-            return ordering.order_state(queue, event.state, Reason.STATE_REQUESTED, now, actor=event.actor)
+            return operating.set_state(queue, event.state, Reason.STATE_REQUESTED, now, actor=event.actor)
         case e.PullTouched():
             return looking.ask_for_pull(queue, event.number)
         case e.TargetTouched():

@@ -13,7 +13,8 @@ from mergeyard.domain.events import (
 )
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.pulls import URGENT, PullRequest, Submission
+from mergeyard.domain.priorities import URGENT, USUAL
+from mergeyard.domain.pulls import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason, Refusal
 from mergeyard.domain.states import PrState, RunStatus
@@ -29,8 +30,6 @@ from mergeyard.engine import (
     running,
     urgency,
 )
-
-DEFAULT_PRIORITY = 100
 
 
 def submit(queue: Queue, event: PrSubmitted, now: Instant) -> Queue | Refusal:
@@ -68,7 +67,7 @@ def restart(queue: Queue, event: RestartRequested, now: Instant) -> Queue | Refu
             queue = naming.set_back(queue, ticket, Reason.TESTS_RESTARTED, now, actor=event.actor)
         return dissolving.dissolve(queue, bisection, bisection.members, Reason.TESTS_RESTARTED, now)
     batch = next(batch for batch in queue.line.batches if submission.ticket in batch.tickets)
-    for run in (queue.runs[run] for run in batch.runs):
+    for run in queue.runs_of(batch):
         if run.active:
             queue = running.decide(queue, run, RunStatus.CANCELLED, now)
         queue = running.put(queue, replace(queue.runs[run.id], restarted=True))
@@ -106,7 +105,7 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
     submission = Submission(
         ticket=Ticket(count),
         pull=event.pull,
-        priority=DEFAULT_PRIORITY if event.priority is None else event.priority,
+        priority=USUAL if event.priority is None else event.priority,
         priority_is_default=event.priority is None,
         no_batch=bool(event.no_batch),
         forced=bool(event.forced),

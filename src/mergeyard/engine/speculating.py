@@ -53,10 +53,10 @@ def drop_futile(queue: Queue, _: Instant) -> Queue:
 
 
 def _of_batch(queue: Queue, batch: Batch, foreseen: Foresight) -> Iterator[Bet]:
-    if holding.passed(queue, batch) or holding.cleared(queue, batch):
+    if holding.found_good(queue, batch):
         return
     ahead = holding.batches_ahead(queue, batch)
-    tested = {foreseeing.left_out_by(queue.runs[run], ahead) for run in batch.runs}
+    tested = {foreseeing.left_out_by(run, ahead) for run in queue.runs_of(batch)}
     for leaving, likelihood in _futures(tuple(foreseeing.prospects(ahead, foreseen)), frozenset(), 1.0):
         left = tuple(other for other in ahead if other.id in leaving)
         if leaving not in tested and _can_be_left_out(left, (*ahead, batch)):

@@ -52,4 +52,4 @@ def _upon_the_runs_ahead(queue: Queue, batch: Batch, stack: Stack) -> Stack:
 
 
 def _latest_first(queue: Queue, batches: tuple[Batch, ...]) -> Iterator[Run]:
-    return (queue.runs[run] for batch in reversed(batches) for run in reversed(batch.runs))
+    return (run for batch in reversed(batches) for run in reversed(queue.runs_of(batch)))

@@ -102,12 +102,12 @@ def _repeat_the_line(queue: Queue) -> Queue:
 
 
 def _repeat_runs(queue: Queue, batch: Batch) -> Queue:
-    again = [run for run in batch.runs if holding.to_be_repeated(queue, queue.runs[run])]
-    if not again or holding.passed(queue, batch) or holding.cleared(queue, batch):
+    again = [run for run in queue.runs_of(batch) if holding.to_be_repeated(queue, run)]
+    if not again or holding.found_good(queue, batch):
         return queue
     for run in again[: running.free_slots(queue)]:
-        queue, repeated = running.repeat(queue, queue.runs[run])
-        runs = tuple(repeated if other == run else other for other in batch.runs)
+        queue, repeated = running.repeat(queue, run)
+        runs = tuple(repeated if other == run.id else other for other in batch.runs)
         batch = replace(batch, runs=runs)
     return places.replace_batch(queue, batch)
 

@@ -6,7 +6,7 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.line import Line
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
-from mergeyard.engine import dissolving, merging, ordering, places
+from mergeyard.engine import dissolving, merging, operating, places
 
 
 def settle(queue: Queue, now: Instant) -> Queue:
@@ -17,7 +17,7 @@ def settle(queue: Queue, now: Instant) -> Queue:
     for bisection in queue.bisections:
         queue = dissolving.dissolve(queue, bisection, bisection.members, Reason.MODE_SWITCHED, now)
     after = replace(queue, mode=queue.config.mode)
-    return ordering.announce(queue.state, after, Reason.MODE_SWITCHED, now)
+    return operating.announce(queue.state, after, Reason.MODE_SWITCHED, now)
 
 
 def _anything_left_to_finish(queue: Queue) -> bool:

@@ -29,7 +29,7 @@ def runs_to_check(queue: Queue) -> Iterator[tuple[Batch, Run]]:
     """Those of the line that may fit no more."""
     for batch in holding.free_batches(queue):
         fitted = _fitted(queue, batch)
-        for run in (queue.runs[run] for run in batch.runs):
+        for run in queue.runs_of(batch):
             if run.extends is not None or fitted.get(run.id) is not run:
                 yield batch, run
 

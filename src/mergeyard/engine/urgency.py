@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from mergeyard.domain.ids import BatchId, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.line import Batch, Line
-from mergeyard.domain.pulls import URGENT
+from mergeyard.domain.priorities import URGENT
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.engine import holding, lanes, places, retaining
@@ -83,7 +83,7 @@ def _not_to_be_passed(queue: Queue) -> frozenset[BatchId]:
 
 
 def _done(queue: Queue, batches: Iterable[Batch]) -> bool:
-    return all(holding.passed(queue, batch) or holding.cleared(queue, batch) for batch in batches)
+    return all(holding.found_good(queue, batch) for batch in batches)
 
 
 def _interrupted(batch: Batch) -> Batch:

@@ -1,16 +1,17 @@
 """What somebody tells a queue: with what is to be written along, how it is answered, and who waits for that."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import Event
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Refusal
 from mergeyard.ports.writes import Write
-from mergeyard.service.repeating import Repeat
+from mergeyard.service.repeating import Repeat, kept
 from mergeyard.service.written_targets import WrittenTargets
 
 Render = Callable[[Decision], bytes]
@@ -53,6 +54,18 @@ def sorted_out(
     return carried, rejected
 
 
+def asked_for(carried: Sequence[Asked], answers: Sequence[bytes], now: Instant) -> Iterator[Write]:
+    """What is to be written along."""
+    for one, answer in zip(carried, answers, strict=True):
+        yield from one.writes
+        yield from kept(one.repeat, answer, now)
+
+
 def fail(asked: Asked, error: Exception) -> None:
     if not asked.outcome.done():
         asked.outcome.set_exception(error)
+
+
+def succeed(asked: Asked, answer: bytes) -> None:
+    if not asked.outcome.done():
+        asked.outcome.set_result(answer)

@@ -39,12 +39,11 @@ class Checking:
         """Whose run is whose, of those that were given to the runner."""
 
     def follow(self, keeper: Keeper, before: Queue | None) -> None:
-        if before is not None and before.runs is keeper.queue.runs:
+        if not keeper.has_other_runs_than(before):
             return
         if self._sites.host(keeper.key.repo.host).checks_from is not ChecksFrom.RUN:
             return
-        under_test = {run.id: run for run in keeper.queue.runs.values() if run.status is RunStatus.IN_PROGRESS}
-        for run in under_test.values():
+        for run in keeper.queue.runs_in_progress:
             if run.id not in self._keepers:
                 self._keepers[run.id] = keeper
                 self._background.start(self._begin(keeper, run))

@@ -15,13 +15,12 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import TERMINAL, PrState
 from mergeyard.domain.targets import Targets
 from mergeyard.engine import reading
-from mergeyard.service import shelving
+from mergeyard.service import recalling, shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.listing import Listing
 from mergeyard.service.runs import ReportedRun, Runs
 from mergeyard.service.site import Sites
 from mergeyard.service.stays import Stays
-from mergeyard.service.turn import Keeper
 from mergeyard.service.views import PullView, view
 from mergeyard.service.yard import Yard
 
@@ -73,7 +72,7 @@ class Dossiers:
         for keeper in await self._yard.of_repo_now(repo):
             if keeper.queue.submission_of(number) is not None:
                 return keeper.key
-            stay = await self._last_stay(keeper, number)
+            stay = await recalling.last_stay(self._yard.store, keeper.id, number)
             if stay is not None and (latest is None or stay.submitted_at > latest[0]):
                 latest = (stay.submitted_at, keeper.key)
         return None if latest is None else latest[1]
@@ -103,10 +102,6 @@ class Dossiers:
             older_runs=max(0, len(runs) - MOST_RUNS),
             overlaps=tuple(islice(_overlaps(keeper.queue, stay, now), MOST_OVERLAPS)),
         )
-
-    async def _last_stay(self, keeper: Keeper, number: PrNumber) -> Submission | None:
-        body = await self._yard.store.last_stay(keeper.id, number)
-        return None if body is None else shelving.decode_stay(body)
 
 
 def _runs_of(seen: PullView, timeline: Sequence[PrChanged]) -> list[RunId]:

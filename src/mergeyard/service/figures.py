@@ -50,7 +50,7 @@ class Counting:
 
 def _standing(keeper: Keeper) -> QueueFigures:
     figures = QueueFigures(keeper.key)
-    beside = {ticket for bisection in keeper.queue.bisections for ticket in bisection.members}
+    beside = set(keeper.queue.bisected)
     for stay in keeper.queue.submissions.values():
         track = figures.bisection if stay.ticket in beside else figures.main
         track.awaiting += stay.state is PrState.NOT_READY

@@ -10,7 +10,6 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.states import RunStatus
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.forge import Forge
@@ -55,12 +54,11 @@ class ForgeChecks:
         self._places = asyncio.Semaphore(AT_ONCE)
 
     def follow(self, keeper: Keeper, before: Queue | None) -> None:
-        if before is not None and before.runs is keeper.queue.runs:
+        if not keeper.has_other_runs_than(before):
             return
         if self._asked_for(keeper.key.repo) is None:
             return
-        runs = keeper.queue.runs.values()
-        under_test = [(keeper.key.repo, run.tip) for run in runs if run.status is RunStatus.IN_PROGRESS]
+        under_test = [(keeper.key.repo, run.tip) for run in keeper.queue.runs_in_progress]
         self._drop(keeper, except_for=under_test)
         for place in under_test:
             self._readings.setdefault(place, Reading(keeper, self._clock.now()))

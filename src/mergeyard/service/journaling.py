@@ -64,7 +64,7 @@ def noted(deed: Administered) -> AppendEntries:
 
 
 def _entries(before: Queue, decision: Decision) -> Iterator[EntryRow]:
-    bisected = {ticket for bisection in before.bisections for ticket in bisection.members}
+    bisected = set(before.bisected)
     clocks = dict[Ticket, StayClock]()
     for entry in decision.journal:
         if isinstance(entry, QueueChanged):

@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-PREFIX = "mergeyard/"
-"""Below it the service makes its test branches; no queue may stand there, nor on a branch of that very name."""
+from mergeyard.domain import ours
+
 BRANCH_BYTES = 255
 MOST_GROUPS = 21
 """A group, and the twenty levels below it that GitLab allows."""
@@ -35,7 +35,8 @@ def is_branch(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_target_branch(name: str) -> bool:
-    return is_branch(name) and len(name.encode()) <= BRANCH_BYTES and not f"{name}/".startswith(PREFIX)
+    """No queue may stand where the service makes its test branches, nor on a branch of that very name."""
+    return is_branch(name) and len(name.encode()) <= BRANCH_BYTES and not f"{name}/".startswith(ours.BRANCHES)
 
 
 def _is_group(name: str) -> bool:

@@ -2,28 +2,27 @@
 
 import re
 
+from mergeyard.domain import ours
 from mergeyard.domain.ids import RunId
 from mergeyard.domain.runs import Run, RunKind
 
-PREFIX = "mergeyard/"
 BISECTION = "-bisection"
-
-_NAME = re.compile(rf"refs/heads/{PREFIX}.+/([0-9a-f-]{{36}})(?:{BISECTION})?")
+_NAME = re.compile(rf"refs/heads/{ours.BRANCHES}.+/([0-9a-f-]{{36}})(?:{BISECTION})?")
 
 
 def branch_ref(branch: str) -> str:
     return f"refs/heads/{branch}"
 
 
-TEST_BRANCHES = branch_ref(f"{PREFIX}*")
+TEST_BRANCHES = branch_ref(f"{ours.BRANCHES}*")
 
 
 def test_branch(run: Run) -> str:
     """A bare run tests no pull request, and its branch names none."""
     if run.kind is RunKind.BARE:
-        return f"{PREFIX}bare/{run.id}"
+        return f"{ours.BRANCHES}bare/{run.id}"
     ending = BISECTION if run.kind is RunKind.BISECTION else ""
-    return f"{PREFIX}pr-{run.tested[0].number}/{run.id}{ending}"
+    return f"{ours.BRANCHES}pr-{run.tested[0].number}/{run.id}{ending}"
 
 
 def run_of(ref: str) -> RunId | None:

@@ -26,7 +26,7 @@ from mergeyard.service import journaling, shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.others import DutiesFree, Others, QueueSaved
 from mergeyard.service.performing.looking import required_statuses
-from mergeyard.service.repeating import Repeat
+from mergeyard.service.repeating import Repeat, kept
 from mergeyard.service.site import Site, Sites
 from mergeyard.service.turn import Keeper, Rejected
 from mergeyard.service.views import QueueView, view_queue
@@ -63,7 +63,7 @@ class Queues:
             AppendEntries((created, *journaling.entries(begun, decision))),
         )
         try:
-            await self._yard.store.commit(*writes, *(() if repeat is None else (repeat.kept(body, now),)))
+            await self._yard.store.commit(*writes, *kept(repeat, body, now))
         except Taken:
             raise _already_exists(key) from None
         self._yard.welcome(Keeper(key, decision.queue, 1, self._yard.store, self._yard.clock))
@@ -124,8 +124,7 @@ class Queues:
             await _empty(keeper, actor)
         now = self._yard.clock.now()
         deleted = journaling.entry_about_queue(keeper.id, QueueDeleted(at=now, actor=actor))
-        kept = () if repeat is None else (repeat.kept(answer, now),)
-        await keeper.retire(now, AppendEntries((deleted,)), *kept)
+        await keeper.retire(now, AppendEntries((deleted,)), *kept(repeat, answer, now))
         self._yard.let_go(keeper)
         return answer
 

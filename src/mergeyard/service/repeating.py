@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import DAY, Instant
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.store import Store
 from mergeyard.ports.writes import Answer, ForgetAnswers, KeepAnswer
 from mergeyard.service.errors import Code, Refused
 
-KEPT = 24 * HOUR
+KEPT = DAY
 
 
 class Repeat(Struct, frozen=True):
@@ -24,6 +24,11 @@ class Repeat(Struct, frozen=True):
 
     def kept(self, body: bytes, now: Instant) -> KeepAnswer:
         return KeepAnswer(Answer(self.token, self.key, self.digest, body, now), unless_since=Instant(now - KEPT + 1))
+
+
+def kept(repeat: Repeat | None, body: bytes, now: Instant) -> tuple[KeepAnswer, ...]:
+    """To be written along, where the request may come again."""
+    return () if repeat is None else (repeat.kept(body, now),)
 
 
 class Twins:

@@ -105,7 +105,8 @@ class Replica:
         if len(roster.duties) == share:
             return roster.duties
         if len(roster.duties) < share:
-            at_hand = [repo_named(name) for name in await asyncio.to_thread(self._git.at_hand)]
+            names = await asyncio.to_thread(self._git.at_hand)
+            at_hand = [repo for repo in map(Repo.parse, names) if repo is not None]
             claimed = await self._shared.claim(self._name, share - len(roster.duties), at_hand, HEAD_START)
             return (*roster.duties, *claimed)
         idle_last = sorted(roster.duties, key=lambda duty: self._is_idle(duty.repo))
@@ -133,10 +134,3 @@ class Replica:
         """As after a restart."""
         keeper = await self._yard.bring(queue)
         await keeper.wake()
-
-
-def repo_named(name: str) -> Repo:
-    """The owner may be groups within groups."""
-    host, _, path = name.partition("/")
-    owner, _, repo = path.rpartition("/")
-    return Repo(host, owner, repo)

@@ -67,13 +67,16 @@ def _caught_up(queue: Queue, changes: Changes) -> Queue:
     shelves = _read(changes.facts)
     caught = _with_facts(queue, shelves, changes.runs)
     changed = {stay.ticket: stay if live else None for stay, live in _read_stays(queue, shelves["targets"], changes)}
-    moved = _placed(queue) ^ _placed(caught)
-    for ticket in sorted(moved | changed.keys()):
+    placed = set(caught.placed)
+    for ticket in sorted(placed.symmetric_difference(queue.placed) | changed.keys()):
         known = queue.submissions.get(ticket)
         if known is not None:
             caught = _take_away(caught, known)
         stay = changed.get(ticket, known)
-        caught = replace(caught, looks=caught.looks.drop(ticket)) if stay is None else _put_stay(caught, stay)
+        if stay is None:
+            caught = replace(caught, looks=caught.looks.drop(ticket))
+        else:
+            caught = _put_stay(caught, stay, in_its_place=ticket in placed)
     return caught
 
 
@@ -114,11 +117,6 @@ def _read_stays(queue: Queue, targets: Shelf, changes: Changes) -> Iterator[tupl
         yield replace(stay, targets=targets.get(str(stay.ticket), known and known.targets)), changed.live
 
 
-def _placed(queue: Queue) -> set[Ticket]:
-    beside = (ticket for bisection in queue.bisections for ticket in bisection.members)
-    return {*queue.line.tickets, *beside}
-
-
 def _take_away(queue: Queue, stay: Submission) -> Queue:
     """Out of every list that says where it stands."""
     waiting = dict(queue.waiting)
@@ -133,7 +131,7 @@ def _take_away(queue: Queue, stay: Submission) -> Queue:
     )
 
 
-def _put_stay(queue: Queue, stay: Submission) -> Queue:
+def _put_stay(queue: Queue, stay: Submission, *, in_its_place: bool) -> Queue:
     queue = replace(
         queue,
         submissions=queue.submissions.put(stay.ticket, stay),
@@ -143,11 +141,7 @@ def _put_stay(queue: Queue, stay: Submission) -> Queue:
         return replace(queue, not_ready=queue.not_ready.put((stay.not_ready_mark, stay.ticket), None))
     if stay.hold is not None:
         return replace(queue, held=queue.held.put(stay.ticket, None))
-    if _is_placed(queue, stay.ticket):
+    if in_its_place:
         return queue
     bucket = queue.waiting.get(stay.priority, SortedMap[Ticket, None]())
     return replace(queue, waiting={**queue.waiting, stay.priority: bucket.put(stay.ticket, None)})
-
-
-def _is_placed(queue: Queue, ticket: Ticket) -> bool:
-    return ticket in queue.line.tickets or any(ticket in bisection.members for bisection in queue.bisections)

@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from mergeyard.domain.ids import PrNumber, RunId, Sha
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.pulls import Submission
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.runs import Member, Run
 from mergeyard.domain.states import RunStatus
@@ -14,7 +13,7 @@ from mergeyard.domain.statuses import Status
 from mergeyard.domain.targets import Targets, union
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.store import Store
-from mergeyard.service import long_targets, shelving
+from mergeyard.service import recalling, shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.naming_branches import BISECTION, test_branch
 from mergeyard.service.site import Sites
@@ -115,18 +114,14 @@ class Runs:
         known = keeper.queue.runs.get(name)
         if known is not None:
             return None if known.status is RunStatus.PREPARING else known
-        body = await self._store.run(keeper.id, name)
-        return None if body is None else shelving.decode_run(body)
+        return await recalling.run(self._store, keeper.id, name)
 
     async def _tested(self, keeper: Keeper, member: Member) -> TestedPull:
-        stay = keeper.queue.submissions.get(member.ticket) or await self._ended_stay(keeper, member)
+        live = keeper.queue.submissions.get(member.ticket)
+        stay = live or await recalling.stay(self._store, keeper.id, member.ticket)
         repo = keeper.key.repo
         page = self._sites.host(repo.host).pull_page(repo, member.number)
         return TestedPull(member.number, "" if stay is None else stay.pull.title, page)
-
-    async def _ended_stay(self, keeper: Keeper, member: Member) -> Submission | None:
-        body = await self._store.stay(keeper.id, member.ticket)
-        return None if body is None else shelving.decode_stay(body)
 
     async def _impact(self, keeper: Keeper, run: Run) -> Impact | None:
         if not await self._store.any_targets(keeper.key.repo):
@@ -135,5 +130,5 @@ class Runs:
 
     async def _union(self, keeper: Keeper, members: Iterable[Member]) -> Targets:
         """Of those whose targets are known."""
-        bodies = [await self._store.targets(keeper.id, member.number, member.head) for member in members]
-        return union([await long_targets.decoded_aside(body) for body in bodies if body is not None])
+        stated = [await recalling.targets(self._store, keeper.id, member.number, member.head) for member in members]
+        return union([targets for targets in stated if targets is not None])

@@ -149,13 +149,21 @@ class Service:
             else Replica(shared, self.yard, self.duties, self.others, git, clock, self.background)
         )
 
-    @property
-    def _knows_a_forge(self) -> bool:
-        return any(host.forge for host in self.sites.hosts.values())
-
     async def start(self) -> None:
         await self.git.check()
         await self.store.open()
+        self._let_all_follow()
+        if self._works:
+            await self._begin_telling()
+        self._begin_foretelling()
+        if self._shared is None:
+            await self._take_up_everything()
+        else:
+            await self._join(self._shared)
+        if self._works:
+            self._go_on_working()
+
+    def _let_all_follow(self) -> None:
         self.duties.followers += (
             self._alarms,
             self.statuses,
@@ -169,28 +177,31 @@ class Service:
         )
         self.yard.listeners += (self.others.follow, self.duties.follow)
         self.yard.farewells.append(self.duties.leave)
-        if self._works:
-            await self.rounds.begin()
-        if self._works and self._knows_a_forge:
+
+    async def _begin_telling(self) -> None:
+        await self.rounds.begin()
+        if any(host.forge for host in self.sites.hosts.values()):
             await self.tellers.begin(self.commenting)
             self.background.go_on("reading checks", self.forge_checks.look_around, forge_checks.INTERVAL)
+
+    def _begin_foretelling(self) -> None:
         if self._foretelling is not None:
             self.yard.listeners.append(self._foretelling.follow)
             self.background.go_on("foretelling", self._foretelling.look_around, foretelling.INTERVAL)
-        if self._shared is None:
-            await self._take_up_everything()
-        else:
-            await self._join(self._shared)
-        if self._works:
-            self.background.go_on("watch", self.watch.look_around, self._look_every)
-            self.background.go_on("webhooks", self.subscriptions.refresh, REFRESH_EVERY_LOOKS * self._look_every)
-            self.background.go_on("telling", self.tellers.remind, tellers.REMIND_EVERY)
-            self.background.go_on("sweeping", self.sweeper.sweep_all, sweeping.INTERVAL)
-            self.background.go_on("verifying", self.rounds.look_around, rounds.INTERVAL)
-            self.background.go_on("checking", self.checking.pass_a_result_on, 0)
-            self.background.go_on("forgetting", self.repeating.forget_old_answers, HOUR)
-            self.background.go_on("tidying", self.git.tidy, TIDY_EVERY)
-            self.background.go_on("signing out", self.sessions.forget_ended, FORGET_EVERY)
+
+    def _go_on_working(self) -> None:
+        for name, step, pause in (
+            ("watch", self.watch.look_around, self._look_every),
+            ("webhooks", self.subscriptions.refresh, REFRESH_EVERY_LOOKS * self._look_every),
+            ("telling", self.tellers.remind, tellers.REMIND_EVERY),
+            ("sweeping", self.sweeper.sweep_all, sweeping.INTERVAL),
+            ("verifying", self.rounds.look_around, rounds.INTERVAL),
+            ("checking", self.checking.pass_a_result_on, 0),
+            ("forgetting", self.repeating.forget_old_answers, HOUR),
+            ("tidying", self.git.tidy, TIDY_EVERY),
+            ("signing out", self.sessions.forget_ended, FORGET_EVERY),
+        ):
+            self.background.go_on(name, step, pause)
 
     async def ready(self) -> None:
         """Raises what is in the way of working."""

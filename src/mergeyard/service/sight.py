@@ -73,8 +73,9 @@ class Sight:
             await self.survey(site, {site.target_ref})
         known = self._upon(site.keeper, tip).facts
         if pull.head not in known:
-            await bring(site, tip, site.target_ref)
-            await bring(site, pull.head, site.host.head_ref(number))
+            if not await site.has(tip):
+                await site.tip()
+            await site.bring(number, pull.head)
             known[pull.head] = await self._learn(site, tip, pull.head)
         return self._complete(site, pull, known[pull.head])
 
@@ -134,9 +135,3 @@ class Sight:
         contains.pop(pull.number, None)
         opinion = pull.mergeability if site.host.judges_mergeability else facts.mergeability
         return replace(pull, contained=facts.contained, mergeability=opinion, contains=contains)
-
-
-async def bring(site: Site, commit: Sha, ref: str) -> None:
-    """Makes sure that the mirror holds a commit that this ref led to a moment ago."""
-    if not await site.has(commit):
-        await site.mirror.fetch([ref])

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import PrNumber, RunId, Sha
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.runs import Member
 from mergeyard.ports.git import Git, Mirror, MissingObject
 from mergeyard.ports.host import Host
 from mergeyard.service.errors import Code, Refused
@@ -25,6 +27,16 @@ class Site(Struct, frozen=True, eq=False):
     @property
     def target_ref(self) -> str:
         return branch_ref(self.keeper.key.branch)
+
+    def title_of(self, member: Member) -> str:
+        stay = self.keeper.queue.submissions.get(member.ticket)
+        return "" if stay is None else stay.pull.title
+
+    def method_of(self, run: RunId | None) -> MergeMethod:
+        """The one that it was tested by; without a run, the present one."""
+        queue = self.keeper.queue
+        tested = None if run is None else queue.runs.get(run)
+        return queue.config.merge_method if tested is None else tested.method
 
     async def tip(self) -> Sha | None:
         """Of the target, as its host shows it now, with all that it holds."""

@@ -12,8 +12,7 @@ from mergeyard.domain.events import ChecksSeen
 from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.runs import Run
-from mergeyard.domain.states import CheckState, RunStatus
+from mergeyard.domain.states import CheckState
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.store import Relieved, Store, StoreTrouble
@@ -21,7 +20,7 @@ from mergeyard.ports.writes import KeepStatus, Write
 from mergeyard.service.background import Background, insist
 from mergeyard.service.duties import Duties
 from mergeyard.service.others import Others, StatusKept
-from mergeyard.service.repeating import Repeat
+from mergeyard.service.repeating import Repeat, kept
 from mergeyard.service.turn import Keeper
 
 AS_FRESH_AS_CAN_BE = 2**63
@@ -53,7 +52,7 @@ class Statuses:
         self, repo: Repo, sha: Sha, status: Status, repeat: Repeat | None = None, answer: bytes = b""
     ) -> None:
         """Kept is kept: if the engine cannot be told at once, it is told later."""
-        await self._keep(repo, sha, [status], *(() if repeat is None else (repeat.kept(answer, status.at),)))
+        await self._keep(repo, sha, [status], *kept(repeat, answer, status.at))
 
     async def report_on_duty(self, repo: Repo, sha: Sha, *statuses: Status) -> None:
         """What we found out ourselves: of what is somebody else's duty now, nobody wants to hear."""
@@ -89,9 +88,9 @@ class Statuses:
 
         CI may have been quicker than we: what was reported before there was a board is in the store.
         """
-        if before is not None and before.runs is keeper.queue.runs:
+        if not keeper.has_other_runs_than(before):
             return
-        under_test = {(keeper.key.repo, run.tip): run for run in _in_progress(keeper)}
+        under_test = {(keeper.key.repo, run.tip): run for run in keeper.queue.runs_in_progress}
         self._take_down(keeper, except_for=under_test.keys())
         for place, run in under_test.items():
             known = self._boards.get(place)
@@ -121,7 +120,3 @@ class Statuses:
 
 def checks(statuses: Iterable[Status]) -> dict[str, CheckState]:
     return {status.context: status.check for status in statuses}
-
-
-def _in_progress(keeper: Keeper) -> list[Run]:
-    return [run for run in keeper.queue.runs.values() if run.status is RunStatus.IN_PROGRESS]

@@ -7,7 +7,7 @@ from mergeyard.domain.pulls import Submission
 from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.targets import Targets
-from mergeyard.service import long_targets, refusing, shelving
+from mergeyard.service import recalling, refusing, shelving
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.turn import Keeper
 from mergeyard.service.views import PullView, Viewpoint, view
@@ -57,5 +57,4 @@ class Stays:
         return None if body is None else await self.seen_from(keeper, viewpoint, body)
 
     async def targets(self, keeper: Keeper, number: PrNumber, head: Sha) -> Targets | None:
-        body = await self._yard.store.targets(keeper.id, number, head)
-        return None if body is None else await long_targets.decoded_aside(body)
+        return await recalling.targets(self._yard.store, keeper.id, number, head)

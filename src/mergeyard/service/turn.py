@@ -25,7 +25,17 @@ from mergeyard.ports.store import Outrun, Store, StoreTrouble
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
 from mergeyard.service import journaling, restoring, shelving
 from mergeyard.service.arrivals import Arrivals
-from mergeyard.service.asked import Asked, Consider, Render, fail, how_many_may_share, new_outcome, sorted_out
+from mergeyard.service.asked import (
+    Asked,
+    Consider,
+    Render,
+    asked_for,
+    fail,
+    how_many_may_share,
+    new_outcome,
+    sorted_out,
+    succeed,
+)
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.measuring import EVENTS, OUTRUN, TURNS
 from mergeyard.service.repeating import Repeat
@@ -81,6 +91,9 @@ class Keeper:
         """Whether anybody waits for something to happen to this queue."""
         return bool(self._waiters)
 
+    def has_other_runs_than(self, before: Queue | None) -> bool:
+        return before is None or before.runs is not self.queue.runs
+
     def is_concerned(self, number: PrNumber) -> bool:
         """Whether news of a pull request is news for this queue. Of one on its way here it is noted, for when it is."""
         if self.queue.submission_of(number) is not None:
@@ -133,22 +146,18 @@ class Keeper:
 
     async def retire(self, at: Instant, *writes: Write) -> None:
         """Ends an empty queue: no turn is taken after this one."""
-        await self.rest()
-        if self._closed:
-            self._refuse_as_gone()
-        if len(self.queue.submissions):
-            count = len(self.queue.submissions)
-            words = f"The queue for {self.key} holds {count} pull request{'s' if count > 1 else ''}"
-            raise Refused(Code.QUEUE_NOT_EMPTY, f"{words}: cancel them or let them merge first.")
-        self._closed = True
-        try:
-            await self._store.commit(DeleteQueue(self.id, self.version, at), *writes)
-        except BaseException as trouble:
-            self._closed = False
-            if not isinstance(trouble, Outrun):
+        while True:
+            await self.rest()
+            self._refuse_unless_empty()
+            self._closed = True
+            try:
+                return await self._store.commit(DeleteQueue(self.id, self.version, at), *writes)
+            except Outrun:
+                self._closed = False
+                await self.catch_up(self.version + 1)
+            except BaseException:
+                self._closed = False
                 raise
-            await self.catch_up(self.version + 1)
-            await self.retire(at, *writes)
 
     async def rest(self) -> None:
         """Until no turn is being taken."""
@@ -169,6 +178,13 @@ class Keeper:
         if self._turning is None:
             self._turning = asyncio.create_task(self._take_turns())
         return await asked.outcome
+
+    def _refuse_unless_empty(self) -> None:
+        if self._closed:
+            self._refuse_as_gone()
+        if count := len(self.queue.submissions):
+            words = f"The queue for {self.key} holds {count} pull request{'s' if count > 1 else ''}"
+            raise Refused(Code.QUEUE_NOT_EMPTY, f"{words}: cancel them or let them merge first.")
 
     def _refuse_as_gone(self) -> NoReturn:
         raise Refused(Code.QUEUE_NOT_FOUND, f"There is no queue for {self.key}.")
@@ -211,12 +227,7 @@ class Keeper:
         decision = decide(before, [event for events in told for event in events], now)
         carried, rejected = sorted_out(asked, told, decision)
         answers = [one.render(decision) for one in carried]
-        writes = [write for one in carried for write in one.writes]
-        for one, answer in zip(carried, answers, strict=True):
-            if one.repeat is not None:
-                writes.append(one.repeat.kept(answer, now))
-        if decision.queue is not before:
-            writes += self._changes(before, decision, [one.at_hand for one in carried if one.at_hand is not None])
+        writes = [*asked_for(carried, answers, now), *self._changes(before, decision, carried)]
         if writes:
             await self._store.commit(*{proof: None for one in carried for proof in one.proof}, *writes)
         if decision.queue is not before:
@@ -226,13 +237,14 @@ class Keeper:
         for one, refusal in rejected:
             fail(one, Rejected(refusal))
         for one, answer in zip(carried, answers, strict=True):
-            if not one.outcome.done():
-                one.outcome.set_result(answer)
+            succeed(one, answer)
         EVENTS.inc(sum(map(len, told)))
         TURNS.observe(perf_counter() - begun)
 
-    def _changes(self, before: Queue, decision: Decision, at_hand: Sequence[WrittenTargets]) -> list[Write]:
-        version = self.version + 1
+    def _changes(self, before: Queue, decision: Decision, carried: Sequence[Asked]) -> list[Write]:
+        if decision.queue is before:
+            return []
+        version, at_hand = self.version + 1, [one.at_hand for one in carried if one.at_hand is not None]
         turn = shelving.changes(before, decision.queue, version, decision.concluded, decision.finished, at_hand)
         journal = journaling.entries(before, decision)
         return [turn, AppendEntries(journal)] if journal else [turn]

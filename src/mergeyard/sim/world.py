@@ -13,7 +13,7 @@ from mergeyard.domain.pulls import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.required import Required
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import Mergeability, RunStatus
+from mergeyard.domain.states import Mergeability
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
 from mergeyard.engine.decide import decide
@@ -117,7 +117,7 @@ class World:
         raise AssertionError("the work never ends")
 
     def runs_in_progress(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.queue.runs.values() if run.status is RunStatus.IN_PROGRESS)
+        return self.queue.runs_in_progress
 
     def report(self, runs: Iterable[Run]) -> Decision:
         """The CI finishes these runs, each as the truth has it."""

@@ -7,8 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mergeyard.domain.ids import PrNumber
-from mergeyard.domain.priorities import LOWEST, PRIORITIES
-from mergeyard.domain.pulls import URGENT
+from mergeyard.domain.priorities import LOWEST, PRIORITIES, URGENT, named
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.tokens import Scope
@@ -54,7 +53,7 @@ class Actions:
         visitor = await self._hall.visitor(request, Scope.SUBMIT)
         key = self._hall.queue(visitor, request.query_params.get("queue", ""))
         seen = await self._service.stays.show(key, _number(request.query_params.get("number", "")))
-        return self._hall.page(request, "act.html", visitor, key=key, seen=seen, priorities=PRIORITIES)
+        return self._hall.page(request, "act.html", visitor, key=key, seen=seen)
 
     async def act(self, request: Request) -> Response:
         scope, act = self._acts.get(request.path_params["action"], (None, None))
@@ -127,8 +126,7 @@ def _number(text: str) -> PrNumber:
 
 def _priority(text: str) -> int | None:
     """None when nothing was chosen."""
-    if not text or text in PRIORITIES:
-        return PRIORITIES.get(text)
-    if text.isascii() and text.isdecimal() and len(text) <= 3 and int(text) <= LOWEST:
-        return int(text)
-    raise Refused(Code.INVALID_REQUEST, PRIORITY_NEEDED)
+    priority = named(text)
+    if text and priority is None:
+        raise Refused(Code.INVALID_REQUEST, PRIORITY_NEEDED)
+    return priority

@@ -11,8 +11,6 @@ from mergeyard.domain.ids import PrNumber, RunId, Ticket
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.service.errors import Code, Refused
 
-QUEUE_PAGES = ("queues", "health", "whatif", "settings", "live")
-
 
 def here(scope: Scope) -> str:
     """The address as it was asked for: once decoded, nobody knows any more what had been quoted in it."""
@@ -61,11 +59,10 @@ def outside(url: str) -> str | None:
 
 
 def repo_named(text: str) -> Repo:
-    host, _, rest = text.partition("/")
-    owner, _, name = rest.rpartition("/")
-    if not (host and owner and name):
+    repo = Repo.parse(text)
+    if repo is None:
         raise nothing_here()
-    return Repo(host.lower(), owner, name)
+    return repo
 
 
 def queue_named(text: str) -> QueueKey:

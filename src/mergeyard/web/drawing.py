@@ -5,6 +5,7 @@ from typing import cast
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from mergeyard import __version__
+from mergeyard.domain import priorities
 from mergeyard.web import addresses, words
 from mergeyard.web.shipped import FINGERPRINTS, TEMPLATES
 
@@ -23,7 +24,13 @@ def static(name: str) -> str:
     return f"/static/{name}?{FINGERPRINTS[name]}"
 
 
-GLOBALS: dict[str, object] = {"address": addresses, "static": static, "words": words, "version": __version__}
+GLOBALS: dict[str, object] = {
+    "address": addresses,
+    "priorities": priorities,
+    "static": static,
+    "version": __version__,
+    "words": words,
+}
 templates = Environment(
     loader=DictLoader(TEMPLATES),
     auto_reload=False,

@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mergeyard.domain.config import Config
+from mergeyard.domain.ours import BRANCHES
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.service import names
@@ -18,7 +19,6 @@ from mergeyard.web.forms import Form, filled_in_by
 from mergeyard.web.hall import Hall
 from mergeyard.web.visiting import Visitor
 
-UNPROCESSABLE = 422
 BLAMED = {
     Code.HOST_NOT_ALLOWED: "host",
     Code.INVALID_REPO: "repo",
@@ -71,7 +71,7 @@ class Founding:
         if not (names.is_owner(owner) and names.is_part_of_a_repository(name)):
             raise Refused(Code.INVALID_REPO, "Give the owner and the name, such as acme/app.")
         if not names.is_target_branch(form.get("branch")):
-            raise Refused(Code.INVALID_BRANCH, f"Give a branch that git takes, not below {names.PREFIX}, such as main.")
+            raise Refused(Code.INVALID_BRANCH, f"Give a branch that git takes, not below {BRANCHES}, such as main.")
         repo = self._hall.service.sites.repo(Repo(form.get("host"), owner, name))
         if not visitor.token.sees(repo):
             raise Refused(Code.REPOSITORY_NOT_FOUND, f"{repo} is not there: check its owner and name.")
@@ -80,11 +80,11 @@ class Founding:
     def _page(
         self, request: Request, visitor: Visitor, typed: Mapping[str, str], troubles: Mapping[str, str]
     ) -> Response:
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "founding.html",
-            UNPROCESSABLE if troubles else 200,
-            visitor=visitor,
+            visitor,
+            troubles,
             hosts=hosts_for(visitor.token, self._hall.service.sites.hosts),
             typed=typed,
             troubles=troubles,

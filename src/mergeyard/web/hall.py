@@ -1,5 +1,7 @@
 """The hall that every page is reached through: who visits, what they may see, and how a page is drawn."""
 
+from collections.abc import Sized
+
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -9,6 +11,8 @@ from mergeyard.service.service import Service
 from mergeyard.service.yard import queue_not_found
 from mergeyard.web import addresses, drawing, visiting
 from mergeyard.web.visiting import Visitor
+
+UNPROCESSABLE = 422
 
 
 class Hall:
@@ -34,6 +38,12 @@ class Hall:
 
     def page(self, request: Request, template: str, visitor: Visitor | None = None, **context: object) -> HTMLResponse:
         return self.answer(request, template, 200, visitor=visitor, **context)
+
+    def form(
+        self, request: Request, template: str, visitor: Visitor, troubles: Sized, /, **context: object
+    ) -> HTMLResponse:
+        """To be filled in, and once more as long as there is trouble with it."""
+        return self.answer(request, template, UNPROCESSABLE if troubles else 200, visitor=visitor, **context)
 
     def answer(self, request: Request, template: str, status: int, **context: object) -> HTMLResponse:
         here, now = addresses.here(request.scope), self.service.clock.now()

@@ -53,7 +53,7 @@ class Ended(Struct, frozen=True):
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """All that the page shows of a queue that is not in the line."""
+    """All that the page shows of a queue."""
 
     key: QueueKey
     queue: Queue

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mergeyard.domain.ids import PrNumber, QueueId
-from mergeyard.domain.instants import HOUR, SECOND, later
+from mergeyard.domain.instants import DAY, SECOND, later
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.ports.store import Figure
@@ -21,7 +21,6 @@ from mergeyard.web.hall import Hall
 from mergeyard.web.remembering import Remembered
 from mergeyard.web.track import Mark, mark
 
-DAY = 24 * HOUR
 SUMMED_UP_EVERY = 10 * SECOND
 """Every open page looks more often than that, and a day hardly changes meanwhile."""
 MOST_WAGONS = 10

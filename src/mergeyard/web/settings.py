@@ -18,7 +18,6 @@ from mergeyard.web.hall import Hall
 from mergeyard.web.setting_fields import GROUPS, Field
 from mergeyard.web.visiting import Visitor
 
-UNPROCESSABLE = 422
 BLAMED = {Code.INVALID_REQUEST: "landing", Code.MODE_SWITCH_IN_PROGRESS: "mode"}
 """Which setting a refusal of the service is about."""
 
@@ -69,11 +68,11 @@ class SettingsPage:
     def _page(self, request: Request, visitor: Visitor, key: QueueKey, queue: Queue, fields: list[Field]) -> Response:
         named = {field.setting.name: field for field in fields}
         troubles = [field for field in fields if field.trouble]
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "settings.html",
-            UNPROCESSABLE if troubles else 200,
-            visitor=visitor,
+            visitor,
+            troubles,
             key=key,
             queue=queue,
             groups={title: [named[name] for name in names] for title, names in GROUPS.items()},

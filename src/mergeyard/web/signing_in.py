@@ -35,9 +35,9 @@ class SigningIn:
         try:
             secret = await self._hall.service.sessions.sign_in(form.get("token").encode())
         except Refused as refused:
-            return self._not_in(request, 403, there, refused.detail)
+            return not_in(self._hall, request, 403, refused.detail, there)
         if secret is None:
-            return self._not_in(request, 401, there, UNKNOWN)
+            return not_in(self._hall, request, 401, UNKNOWN, there)
         response = RedirectResponse(there, 303)
         visiting.welcome(response, secret, over_tls=self._hall.over_tls)
         return response
@@ -50,9 +50,10 @@ class SigningIn:
         visiting.farewell(response)
         return response
 
-    def _not_in(self, request: Request, status: int, there: str, trouble: str) -> Response:
-        context = {"visitor": None, "there": there, "elsewhere": self._hall.elsewhere, "trouble": trouble}
-        return self._hall.answer(request, "sign_in.html", status, **context)
+
+def not_in(hall: Hall, request: Request, status: int, trouble: str, there: str = "/") -> Response:
+    context = {"visitor": None, "there": there, "elsewhere": hall.elsewhere, "trouble": trouble}
+    return hall.answer(request, "sign_in.html", status, **context)
 
 
 def local(address: str) -> str:

@@ -11,7 +11,7 @@ from mergeyard.ports.identity import IdentityTrouble, NotVouchedFor
 from mergeyard.service.vouching import Vouching
 from mergeyard.web import visiting
 from mergeyard.web.hall import Hall
-from mergeyard.web.signing_in import local
+from mergeyard.web.signing_in import local, not_in
 
 AWAY = "/sign-in/elsewhere"
 BACK = "/sign-in/back"
@@ -63,9 +63,7 @@ class SigningInElsewhere:
         return response
 
     def _not_in(self, request: Request, trouble: IdentityTrouble | NotVouchedFor) -> Response:
-        status = 403
-        if isinstance(trouble, IdentityTrouble):
-            log.warning("sign_in_failed", by=self._vouching.label, detail=trouble.detail)
-            status = 503
-        context = {"visitor": None, "there": "/", "elsewhere": self._vouching.label, "trouble": str(trouble)}
-        return self._hall.answer(request, "sign_in.html", status, **context)
+        if isinstance(trouble, NotVouchedFor):
+            return not_in(self._hall, request, 403, str(trouble))
+        log.warning("sign_in_failed", by=self._vouching.label, detail=trouble.detail)
+        return not_in(self._hall, request, 503, str(trouble))

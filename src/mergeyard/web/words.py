@@ -2,10 +2,7 @@
 
 from datetime import UTC, datetime
 
-from mergeyard.domain.instants import HOUR, MINUTE, SECOND, Instant
-from mergeyard.domain.priorities import PRIORITIES
-
-DAY = 24 * HOUR
+from mergeyard.domain.instants import DAY, HOUR, MINUTE, SECOND, Instant
 
 PR_STATES = {
     "not_ready": "not ready",
@@ -39,7 +36,6 @@ CHECK_STATES = {
     "missing": "not reported yet",
     "never": "never reported",
 }
-PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
 
 
 def lasting(milliseconds: float | None) -> str:
@@ -80,10 +76,6 @@ def moment(instant: Instant | None) -> str:
 
 def time_of_day(instant: Instant | None) -> str:
     return "–" if instant is None else f"{datetime.fromtimestamp(instant / 1000, UTC):%H:%M} UTC"
-
-
-def priority(number: int) -> str:
-    return PRIORITY_NAMES.get(number, str(number))
 
 
 def short(sha: str | None) -> str:

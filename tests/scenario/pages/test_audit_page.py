@@ -58,7 +58,7 @@ async def test_entries_are_found_by_what_is_asked_for(tmp_path: Path):
             assert not_there not in found, query
         assert "Nothing found" in (await visitor.get(f"{PAGE}?actor=nobody")).text
         wrong = await visitor.get(f"{PAGE}?since=yesterday&actor=ada")
-        assert (wrong.status, wrong.one("#actor")["value"]) == (400, "ada")
+        assert (wrong.status, wrong.one("#actor")["value"]) == (422, "ada")
         assert "Write it as 2026-11-15" in wrong.one("[role=alert]").text
 
 

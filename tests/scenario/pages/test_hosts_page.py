@@ -30,7 +30,7 @@ async def test_what_cannot_be_checked_is_said(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
         for host, repo, words in (("git.local", "app", "write owner/name"), ("x.example", "", "not configured")):
             page = await visitor.post(PAGE, host=host, repo=repo)
-            assert page.status == 400
+            assert page.status == 422
             assert words in page.one("[role=alert]").text
         assert (await visitor.post(PAGE, host="git.local", csrf="forged")).status == 400
 

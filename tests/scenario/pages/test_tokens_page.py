@@ -63,7 +63,7 @@ async def test_what_cannot_be_made_is_said_and_nothing_typed_is_lost(tmp_path: P
             ({"name": "ci", "scope": "read", "lifetime": "never", "repos": "git.local/a/b:main"}, "not branches"),
         ):
             page = await visitor.post(PAGE, **fields)
-            assert page.status == 400
+            assert page.status == 422
             assert words in page.one("[role=alert]").text
             assert page.one("#name")["value"] == fields["name"]
             assert page.one("#repos").text == fields.get("repos", "")

@@ -59,7 +59,7 @@ async def test_what_cannot_be_made_is_said_and_nothing_typed_is_lost(tmp_path: P
             ({"description": "x" * 201}, "shorten it"),
         ):
             page = await make(scenario, visitor, event=["queue.created"], **fields)
-            assert page.status == 400
+            assert page.status == 422
             assert words in page.one("[role=alert]").text
             assert page.one("#url")["value"] == fields.get("url", URL)
             assert "checked" in page.one("input[value=queue.created]").attributes
@@ -80,7 +80,7 @@ async def test_a_webhook_is_changed_disabled_enabled_and_deleted(tmp_path: Path)
             before.sealed,
         )
         refused = await visitor.post(there, url="https://private.example", description="typed")
-        assert (refused.status, refused.one("#description")["value"]) == (400, "typed")
+        assert (refused.status, refused.one("#description")["value"]) == (422, "typed")
         assert (await visitor.post(f"{there}/disable")).location == there
         assert "Somebody disabled it." in (await visitor.get(there)).text
         assert (await visitor.post(f"{there}/enable")).location == there

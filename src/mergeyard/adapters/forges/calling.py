@@ -2,9 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import httpx
 import msgspec
@@ -46,6 +46,12 @@ class Reply(Struct, frozen=True):
     def fine(self) -> bool:
         return 200 <= self.status < 300
 
+    def well_received(self, *, also: Collection[int] = ()) -> Self:
+        """Itself; raises what is wrong, unless its status is as good as done."""
+        if not self.fine and self.status not in also:
+            raise self.trouble()
+        return self
+
     def read(self, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(self.body, type=kind)
@@ -86,13 +92,12 @@ class Caller:
     async def get(self, path: str, kind: type[T], query: Query | None = None) -> T | None:
         """What is there now, or None where nothing is. The last of the budget is kept for those that must land."""
         self._limits.spare()
-        reply = await self._ask(path, query)
-        return None if reply.status in (404, 410) else _fine(reply).read(kind)
+        return await self.get_now(path, kind, query)
 
     async def get_now(self, path: str, kind: type[T], query: Query | None = None) -> T | None:
         """Like `get`, for a landing: as long as anything is left."""
         reply = await self._ask(path, query)
-        return None if reply.status in (404, 410) else _fine(reply).read(kind)
+        return None if reply.status in (404, 410) else reply.well_received().read(kind)
 
     async def every(self, path: str, kind: type[list[T]], query: Query | None = None) -> list[T]:
         """All pages of a list; nothing where there is none."""
@@ -106,7 +111,7 @@ class Caller:
             reply = await self._ask(cast(str, at), query)
             if reply.status in (404, 410):
                 return found
-            found += _fine(reply).read(kind)
+            found += reply.well_received().read(kind)
             at, query = self._next(reply), None
             if at is None:
                 return found
@@ -185,12 +190,6 @@ def words_of(body: bytes) -> str:
         told = body.decode(errors="replace")
     words = cast(dict[str, Any], told).get("message", told) if isinstance(told, dict) else told
     return " ".join(str(words).split())[:WORDS]
-
-
-def _fine(reply: Reply) -> Reply:
-    if not reply.fine:
-        raise reply.trouble()
-    return reply
 
 
 async def _answered(client: httpx.AsyncClient, request: httpx.Request) -> Reply:

@@ -43,22 +43,31 @@ class Limits:
 
     def note(self, status: int, headers: Mapping[str, str]) -> None:
         """What the forge answered; of what is silent or in trouble, more is asked only after a while."""
-        now, left = self._clock.now(), _number(headers, "x-ratelimit-remaining", "ratelimit-remaining")
+        self._count_failures(status)
+        left = _number(headers, "x-ratelimit-remaining", "ratelimit-remaining")
+        if left is not None:
+            self._learn_budget(left, headers)
+        wait = _number(headers, "retry-after")
+        if status == 429 or (status == 403 and (wait is not None or left == 0)):
+            self._fall_silent(wait, self._renewed_at if left == 0 else Instant(0))
+
+    def _count_failures(self, status: int) -> None:
+        now = self._clock.now()
         if status < 500 and status != LOCKED_OUT:
             self._failures = 0
         elif now >= self._silent_until:  # of several calls at once, whose trouble is the same, one counts
             self._failures += 1
             pause = min(2 ** min(self._failures - 1, 10) // 2, PAUSE)
             self._silent_until = Instant(now + pause * SECOND)
-        if left is not None:
-            self._left, self._of = left, _number(headers, "x-ratelimit-limit", "ratelimit-limit") or 0
-            renewed = _number(headers, "x-ratelimit-reset", "ratelimit-reset")
-            self._renewed_at = Instant(0 if renewed is None else renewed * SECOND)
-        wait = _number(headers, "retry-after")
-        if status == 429 or (status == 403 and (wait is not None or left == 0)):
-            renewed = self._renewed_at if wait is None and left == 0 else 0
-            until = max(now + (PAUSE if wait is None else wait) * SECOND, renewed)
-            self._silent_until = Instant(min(until, now + LONGEST_PAUSE * SECOND))
+
+    def _learn_budget(self, left: int, headers: Mapping[str, str]) -> None:
+        self._left, self._of = left, _number(headers, "x-ratelimit-limit", "ratelimit-limit") or 0
+        self._renewed_at = Instant((_number(headers, "x-ratelimit-reset", "ratelimit-reset") or 0) * SECOND)
+
+    def _fall_silent(self, seconds: int | None, renewed_at: Instant) -> None:
+        now = self._clock.now()
+        until = max(now + PAUSE * SECOND, renewed_at) if seconds is None else now + seconds * SECOND
+        self._silent_until = Instant(min(until, now + LONGEST_PAUSE * SECOND))
 
 
 def _number(headers: Mapping[str, str], *names: str) -> int | None:

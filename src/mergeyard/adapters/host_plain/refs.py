@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from mergeyard.adapters.host_plain.differing import differing_lines
 from mergeyard.adapters.host_plain.process import git
+from mergeyard.domain import ours
 from mergeyard.domain.ids import PrNumber, Sha
 
-OUR_PREFIX = "refs/heads/mergeyard/"
 PULLS = "refs/pull/"
 SPACE_AND_PULLS = f" {PULLS}".encode()
 EVERY_HEAD = "refs/pull/*/head"
@@ -78,4 +78,4 @@ def _read(lines: Iterable[bytes]) -> Mapping[str, Sha]:
 def tells(ref: str) -> bool:
     if ref.startswith(PULLS):
         return number_of(ref) is not None
-    return not ref.startswith(OUR_PREFIX)
+    return not ref.startswith(f"refs/heads/{ours.BRANCHES}")

@@ -17,7 +17,9 @@ from mergeyard.cli.db.importing import import_from
 from mergeyard.cli.db.refusing import Refused
 from mergeyard.cli.db.showing import show_counts, show_findings
 from mergeyard.cli.db.solitude import no_server_in
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings, stop_with
+from mergeyard.cli.exits import stop_with
+from mergeyard.cli.opening import store_settings
+from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir
 from mergeyard.cli.plainly import in_json
 from mergeyard.ports.archive import FORM
 from mergeyard.ports.store import StoreTrouble
@@ -37,7 +39,7 @@ def migrate(config: ConfigFile = None, data_dir: DataDir = None, database_url: D
 
     A server does the same when it starts. With PostgreSQL, replicas may go on working meanwhile.
     """
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     with refusals_told():
         archive = open_archive(settings)
         before = asyncio.run(archive.form())
@@ -61,7 +63,7 @@ def check(
 
     Writes nothing, and may run beside a server. The exit status is 1 when something is wrong.
     """
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     with refusals_told():
         found = asyncio.run(findings(open_archive(settings)))
     if as_json:
@@ -85,7 +87,7 @@ def export_all(
 
     What is written after that moment is not in it: to move to another database, stop all servers first.
     """
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     with refusals_told():
         if not force:
             refuse_existing(file)
@@ -102,7 +104,7 @@ def import_all(
 
     Everything is read back and compared before it is kept; if anything differs, the database stays empty.
     """
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     with refusals_told(), no_server_on(settings):
         archive = open_archive(settings)
         counts = asyncio.run(import_from(file, archive))
@@ -119,7 +121,7 @@ def backup(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Copy the embedded database into one file, also while the server works, and check the copy."""
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     with refusals_told():
         if not force:
             refuse_existing(file)
@@ -139,7 +141,7 @@ def restore(
 
     The file is checked before anything is changed, and stays as it is.
     """
-    settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+    settings = store_settings(config, data_dir, database_url)
     with refusals_told():
         if not force:
             refuse_present(settings)

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from mergeyard.cli.db.checking import Findings
 from mergeyard.cli.db.tally import Count
+from mergeyard.cli.plainly import clean
 
 DIGITS = 16
 """Of a checksum: enough to compare by eye."""
@@ -25,13 +26,8 @@ def show_findings(found: Findings) -> None:
     console.print(f"{found.database}: form {found.form}")
     show_counts(found.tables)
     for fault in found.faults:
-        console.print(printable(fault))
+        console.print(clean(fault))
     if found.faults:
         console.print("Not sound: keep a copy of the database, then restore a backup.")
     else:
         console.print("Sound: references hold, and every queue can be loaded.")
-
-
-def printable(text: str) -> str:
-    """Somebody else's text: it may not steer the terminal."""
-    return "".join(character if character.isprintable() else "�" for character in text)

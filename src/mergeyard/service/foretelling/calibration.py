@@ -11,8 +11,8 @@ from mergeyard.domain.pulls import Submission
 from mergeyard.domain.states import PrState
 from mergeyard.ports.foretelling import Forecast
 from mergeyard.ports.store import Store
+from mergeyard.service import recalling
 from mergeyard.service.measuring import ESTIMATES, ESTIMATES_HELD
-from mergeyard.service.shelving import decode_stay
 from mergeyard.service.turn import Keeper
 
 MOST = 1000
@@ -54,10 +54,10 @@ class Calibration:
         """Whoever is not here any more has merged, or was promised a time for nothing."""
         promises = self._promises.get(keeper, {})
         for ticket in [ticket for ticket in promises if ticket not in keeper.queue.submissions]:
-            body = await self._store.stay(keeper.id, ticket)
+            stay = await recalling.stay(self._store, keeper.id, ticket)
             promised = promises.pop(ticket)
-            if body is not None:
-                self._count(keeper, decode_stay(body), promised)
+            if stay is not None:
+                self._count(keeper, stay, promised)
 
     def _count(self, keeper: Keeper, stay: Submission, promised: Expected) -> None:
         """Whom somebody else merged, no queue could foretell."""

@@ -8,14 +8,14 @@ import msgspec
 from msgspec import Struct, field
 
 from mergeyard.domain.ids import BatchId, QueueId, RunId, Sha
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import DAY, HOUR, Instant
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import CheckState, RunStatus
 from mergeyard.ports.store import Figure, Store
 from mergeyard.service.history.past import Past, PastRun, is_counted
 
 WATCH = 3 * HOUR
-FORTNIGHT = 14 * 24 * HOUR
+FORTNIGHT = 14 * DAY
 
 
 class _Stored(Struct):

@@ -56,7 +56,7 @@ async def _chain(site: Site, task: BuildRun) -> tuple[Step, ...] | RunRefused:
     for member in task.members:
         if await holds_removed_commit(site, member.head, task.forbidden):
             return _refuse(task, member, BuildRefusal.CONTAINS_REMOVED_COMMIT)
-        step = await stepper.step(member, _title(site, member), onto)
+        step = await stepper.step(member, site.title_of(member), onto)
         refusal = await _refusal(site, task, member, onto, step)
         if isinstance(step, Conflict) or refusal is not None:
             return refusal or _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
@@ -161,11 +161,6 @@ def _ask_about_members(task: BuildRun, error: MissingObject) -> tuple[Event, ...
     if not task.members:
         raise error
     return tuple(PullTouched(number=member.number) for member in task.members)
-
-
-def _title(site: Site, member: Member) -> str:
-    stay = site.keeper.queue.submissions.get(member.ticket)
-    return "" if stay is None else stay.pull.title
 
 
 def _refuse(task: BuildRun, member: Member, refusal: BuildRefusal) -> RunRefused:

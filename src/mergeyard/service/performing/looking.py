@@ -17,7 +17,7 @@ from mergeyard.domain.tasks import ExamineHead, LookAtPull, LookAtTarget, ReadPu
 from mergeyard.ports.git import MissingObject
 from mergeyard.ports.host import ChecksFrom, Unreadable
 from mergeyard.ports.store import Store
-from mergeyard.service import long_targets, wording
+from mergeyard.service import recalling, wording
 from mergeyard.service.performing.removed import holds_removed_commit, removed_since
 from mergeyard.service.repository_config import FILE, Broken, parse
 from mergeyard.service.sight import Sight
@@ -70,8 +70,7 @@ async def look_at_pull(site: Site, sight: Sight, store: Store, task: LookAtPull)
     pull = await _seen(site, sight, task.number)
     if pull is None:
         return ()
-    body = await store.targets(site.keeper.id, pull.number, pull.head)
-    targets = None if body is None else await long_targets.decoded_aside(body)
+    targets = await recalling.targets(store, site.keeper.id, pull.number, pull.head)
     return (PullSeen(pull=pull, as_of=as_of, targets=targets),)
 
 

@@ -102,14 +102,12 @@ class MergingByForge:
         return MergingRefused(said)
 
     def _wanted(self, member: Member) -> Merge:
-        queue, run_id = self._site.keeper.queue, self._task.run or RunId("")
-        run, stay = queue.runs.get(run_id), queue.submissions.get(member.ticket)
-        method = queue.config.merge_method if run is None else run.method
-        title = "" if stay is None else stay.pull.title
+        run, title = self._task.run or RunId(""), self._site.title_of(member)
+        method = self._site.method_of(self._task.run)
         if method is MergeMethod.SQUASH:
-            words = wording.squash_message(member.number, title, run_id, member.head)
+            words = wording.squash_message(member.number, title, run, member.head)
         else:
-            words = wording.merge_message(member.number, title, run_id)
+            words = wording.merge_message(member.number, title, run)
         subject, _, message = words.partition("\n\n")
         return Merge(
             number=member.number,

@@ -40,13 +40,11 @@ class MergingByGit:
 
     async def merge(self, member: Member, onto: Sha) -> Step | MergingRefused | None:
         """None when it cannot be merged upon this."""
-        site, task, queue = self._site, self._task, self._site.keeper.queue
-        run, stay = queue.runs.get(task.run or RunId("")), queue.submissions.get(member.ticket)
-        method = queue.config.merge_method if run is None else run.method
-        stepper = Stepper(site.mirror, method, task.run or RunId(""), task.expected)
+        site, task = self._site, self._task
+        stepper = Stepper(site.mirror, site.method_of(task.run), task.run or RunId(""), task.expected)
         await site.bring(member.number, member.head)
         try:
-            step = await stepper.step(member, "" if stay is None else stay.pull.title, onto)
+            step = await stepper.step(member, site.title_of(member), onto)
         except MissingObject:  # its head is gone from the host
             return None
         if isinstance(step, Conflict):
@@ -54,6 +52,6 @@ class MergingByGit:
         outcome = await site.mirror.push(RefUpdate(site.target_ref, onto, step.commit))
         if isinstance(outcome, PushRefused):
             return MergingRefused(outcome.words)
-        if isinstance(outcome, Stale) and await self._site.tip() == onto:
+        if isinstance(outcome, Stale) and await site.tip() == onto:
             raise HostTrouble("the target is where we expect it, and yet it cannot be moved")
         return None if isinstance(outcome, Stale) else step

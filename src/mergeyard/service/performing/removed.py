@@ -6,8 +6,7 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.landing import Landed
 from mergeyard.ports.git import MissingObject
 from mergeyard.ports.store import Store
-from mergeyard.service import shelving
-from mergeyard.service.sight import bring
+from mergeyard.service import recalling
 from mergeyard.service.site import Site
 
 
@@ -48,13 +47,12 @@ async def _removed_of_ours(site: Site, store: Store, tip: Sha) -> AsyncIterator[
 
 
 async def _brought_by(site: Site, store: Store, landed: Landed, tip: Sha) -> frozenset[Sha]:
-    body = None if landed.ticket is None else await store.stay(site.keeper.id, landed.ticket)
-    if body is None:
+    stay = None if landed.ticket is None else await recalling.stay(store, site.keeper.id, landed.ticket)
+    if stay is None:
         return frozenset()
-    pull = shelving.decode_stay(body).pull
-    await bring(site, pull.head, site.host.head_ref(pull.number))
+    await site.bring(stay.number, stay.pull.head)
     try:
-        return await _beyond(site, pull.head, tip)
+        return await _beyond(site, stay.pull.head, tip)
     except MissingObject:
         return frozenset()
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import QueueId
-from mergeyard.domain.instants import HOUR, Instant, later
+from mergeyard.domain.instants import DAY, Instant, later
 from mergeyard.domain.journal import QueueChanged, QueueCreated
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.reasons import Reason
@@ -15,7 +15,7 @@ from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.targets import ALL, Targets
 from mergeyard.ports.store import AuditPage, Page, Store
-from mergeyard.service import long_targets, shelving
+from mergeyard.service import recalling, shelving
 from mergeyard.service.replaying.past_settings import read_back
 from mergeyard.service.turn import Keeper
 from mergeyard.sim.replaying.history import History, Order
@@ -23,7 +23,7 @@ from mergeyard.sim.replaying.reading import Period, read
 
 MOST = 500
 """Pull requests that are counted, the latest: more would make whoever asks wait for minutes."""
-LEAD, MOST_IN_LEAD = 24 * HOUR, 100
+LEAD, MOST_IN_LEAD = DAY, 100
 """Those who came before the period fill the queue, and are not counted."""
 MOST_CHANGES = 500
 MOST_TARGETS = 1000
@@ -70,8 +70,7 @@ async def _with_targets(store: Store, keeper: Keeper, stays: Sequence[Submission
 
 
 async def _targets(store: Store, queue: QueueId, stay: Submission) -> Targets | None:
-    body = await store.targets(queue, stay.number, stay.pull.head)
-    found = None if body is None else await long_targets.decoded_aside(body)
+    found = await recalling.targets(store, queue, stay.number, stay.pull.head)
     return ALL if found is not None and len(found.names) > MOST_TARGETS else found
 
 

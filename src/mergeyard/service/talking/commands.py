@@ -10,8 +10,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mergeyard.domain import priorities
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.priorities import LOWEST, PRIORITIES
 
 WORDS = ("/merge", "!merge")
 A_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -74,11 +74,8 @@ def _submission(words: Sequence[str]) -> Command | Misunderstood:
 
 def _priority(command: Command, rest: Iterator[str]) -> Command | Misunderstood:
     word = next(rest, "")
-    if word in PRIORITIES:
-        return replace(command, priority=PRIORITIES[word])
-    if len(word) <= 3 and word.isascii() and word.isdecimal() and int(word) <= LOWEST:
-        return replace(command, priority=int(word))
-    return Misunderstood(word or "--priority")
+    priority = priorities.named(word)
+    return Misunderstood(word or "--priority") if priority is None else replace(command, priority=priority)
 
 
 OPTIONS: dict[str, Option] = {

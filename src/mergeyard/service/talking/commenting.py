@@ -7,7 +7,6 @@ import structlog
 
 from mergeyard.domain.ids import PrNumber, QueueId
 from mergeyard.domain.journal import PrChanged
-from mergeyard.domain.pulls import Submission
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import TERMINAL, CheckState
@@ -15,7 +14,7 @@ from mergeyard.domain.statuses import Status
 from mergeyard.ports.forge import Forge
 from mergeyard.ports.host import HostRefused
 from mergeyard.ports.store import Store, StoredEntry
-from mergeyard.service import shelving
+from mergeyard.service import recalling, shelving
 from mergeyard.service.site import Sites
 from mergeyard.service.talking import words
 from mergeyard.service.talking.conversation import Conversation, Conversations
@@ -47,7 +46,7 @@ class Commenting:
             await self._tell_of(keeper, forge, number)
 
     async def _tell_of(self, keeper: Keeper, forge: Forge, number: PrNumber) -> None:
-        stay = keeper.queue.submission_of(number) or await self._last_stay(keeper, number)
+        stay = keeper.queue.submission_of(number) or await recalling.last_stay(self._store, keeper.id, number)
         if stay is None:
             return
         shown, config = view(keeper.queue, stay, self._yard.clock.now()), keeper.queue.config
@@ -99,13 +98,7 @@ class Commenting:
     async def _run(self, keeper: Keeper, shown: PullView) -> Run | None:
         if shown.run is None:
             return None
-        live = keeper.queue.runs.get(shown.run)
-        body = None if live is not None else await self._store.run(keeper.id, shown.run)
-        return live if body is None else shelving.decode_run(body)
-
-    async def _last_stay(self, keeper: Keeper, number: PrNumber) -> Submission | None:
-        body = await self._store.last_stay(keeper.id, number)
-        return None if body is None else shelving.decode_stay(body)
+        return keeper.queue.runs.get(shown.run) or await recalling.run(self._store, keeper.id, shown.run)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import asyncio
 
 import structlog
 
+from mergeyard.domain import ours
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.instants import MINUTE, SECOND, Instant
 from mergeyard.domain.pulls import PullRequest
@@ -16,7 +17,6 @@ from mergeyard.service import shelving
 from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
-from mergeyard.service.naming_branches import PREFIX
 from mergeyard.service.others import Others, PullHeard
 from mergeyard.service.site import Sites
 from mergeyard.service.stays import Stays
@@ -100,7 +100,7 @@ class Desk:
             return
         host = self._sites.host(repo.host)
         pull = None if host.forge is None else await host.pull(repo, number)
-        if host.forge is None or pull is None or pull.branch.startswith(PREFIX):
+        if host.forge is None or pull is None or pull.branch.startswith(ours.BRANCHES):
             return
         keeper = await self._yard.find(QueueKey(repo, pull.base))
         if keeper is None:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from mergeyard.domain import ours
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.states import PrState
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.service.views import PullView
 
-CONTEXT = "mergeyard"
 OURS = "<!-- mergeyard"
 """How everything begins that we say."""
 MARK = f"{OURS} -->"
@@ -89,7 +89,7 @@ def status(view: PullView, page: str) -> Status:
     stay = view.stay
     waits = stay.state in ON_THEIR_WAY
     return Status(
-        context=CONTEXT,
+        context=ours.STATUS,
         state=STATES.get(stay.state, StatusState.PENDING),
         at=stay.state_changed_at,
         url=page,
@@ -103,12 +103,12 @@ def _plain(state: PrState) -> str:
 
 def about_to_merge() -> Status:
     return Status(
-        context=CONTEXT, state=StatusState.SUCCESS, at=Instant(0), description="Tested, and about to be merged."
+        context=ours.STATUS, state=StatusState.SUCCESS, at=Instant(0), description="Tested, and about to be merged."
     )
 
 
 def not_merged() -> Status:
-    return Status(context=CONTEXT, state=StatusState.PENDING, at=Instant(0), description="Not merged yet.")
+    return Status(context=ours.STATUS, state=StatusState.PENDING, at=Instant(0), description="Not merged yet.")
 
 
 # Answers to commands: each begins with a line of its own, by which it is found again.

@@ -15,8 +15,8 @@ from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import PrState, QueueState
 from mergeyard.domain.webhooks import TEST, EventType
 from mergeyard.ports.store import Store
+from mergeyard.service import recalling
 from mergeyard.service.naming_branches import test_branch
-from mergeyard.service.shelving import decode_run, decode_stay
 from mergeyard.service.views import sentence
 
 OF_STATE = {
@@ -104,12 +104,11 @@ class Stories:
         return Story(event, "This is a test: events will arrive here.")
 
     async def _pull(self, queue: QueueId, ticket: Ticket) -> PullRequest | None:
-        body = await self._store.stay(queue, ticket)
-        return None if body is None else decode_stay(body).pull
+        stay = await recalling.stay(self._store, queue, ticket)
+        return None if stay is None else stay.pull
 
     async def _run(self, queue: QueueId, run: RunId | None) -> Run | None:
-        body = None if run is None else await self._store.run(queue, run)
-        return None if body is None else decode_run(body)
+        return None if run is None else await recalling.run(self._store, queue, run)
 
 
 def type_of(record: Record) -> EventType:

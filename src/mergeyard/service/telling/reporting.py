@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from mergeyard.domain.ids import QueueId
-from mergeyard.domain.instants import HOUR
+from mergeyard.domain.instants import DAY, HOUR
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.webhooks import Delivery, Place, Webhook, WhyDisabled
 from mergeyard.ports.store import Relieved, StoredEntry
@@ -15,7 +15,7 @@ from mergeyard.service.telling.events import type_of
 from mergeyard.service.telling.following import Halfway, Pace
 from mergeyard.service.telling.office import Office
 
-PATIENCE = 3 * 24 * HOUR
+PATIENCE = 3 * DAY
 PACE = Pace(at_a_time=10, longest_wait=HOUR)
 GONE = 410
 AT_ONCE = 4

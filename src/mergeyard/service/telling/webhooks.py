@@ -28,7 +28,7 @@ from mergeyard.ports.writes import (
 )
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.journaling import actor_of, noted
-from mergeyard.service.repeating import Repeat
+from mergeyard.service.repeating import Repeat, kept
 from mergeyard.service.telling.courier import Courier, Letterbox, decode_delivery
 from mergeyard.service.telling.signing import new_secret
 
@@ -63,7 +63,7 @@ class Asker(Struct, frozen=True):
         return bool(webhook.topics) and all(self.token.sees(topic.repo) for topic in webhook.topics)
 
     def kept(self, answer: bytes, now: Instant) -> tuple[Write, ...]:
-        return () if self.repeat is None else (self.repeat.kept(answer, now),)
+        return kept(self.repeat, answer, now)
 
 
 OPERATOR = Asker()

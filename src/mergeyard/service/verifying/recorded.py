@@ -14,7 +14,7 @@ from mergeyard.domain.runs import Run, Step
 from mergeyard.domain.states import CheckState
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.store import Store
-from mergeyard.service import shelving
+from mergeyard.service import recalling, shelving
 
 LANDED = frozenset({Reason.MERGED_BY_QUEUE, Reason.MERGED_DIRECTLY, Reason.TREE_MISMATCH})
 """How a pull request ends that we put on the target."""
@@ -111,9 +111,8 @@ async def _last_landed(store: Store, queue: QueueId, last: int) -> list[Submissi
 
 
 async def _tested_by(store: Store, queue: QueueId, repo: Repo, stay: Submission, run_id: RunId) -> Recorded:
-    body = await store.run(queue, run_id)
-    if body is None:
+    run = await recalling.run(store, queue, run_id)
+    if run is None:
         return Recorded(stay=stay)
-    run = shelving.decode_run(body)
     statuses = await store.statuses(repo, run.tip) if run.chain else ()
     return Recorded(stay=stay, run=run, reported={status.context: status for status in statuses})

@@ -26,8 +26,7 @@ def to_foretell(queue: Queue) -> Queue | None:
 
 
 def _admitted(queue: Queue) -> Iterator[Ticket]:
-    beside = (ticket for bisection in queue.bisections for ticket in bisection.members)
-    return chain(queue.line.tickets, beside, *queue.waiting.values(), queue.held)
+    return chain(queue.placed, *queue.waiting.values(), queue.held)
 
 
 def _only(queue: Queue, stays: dict[Ticket, Submission]) -> Queue:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import Instant
+from mergeyard.domain.priorities import USUAL
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.targets import Targets
 
@@ -33,7 +34,7 @@ class Arrival(Struct, frozen=True, kw_only=True):
     head: Sha
     at: Instant
     author: str = ""
-    priority: int = 100
+    priority: int = USUAL
     no_batch: bool = False
     targets: Targets | None = None
     stands_upon: tuple[Place, ...] = ()

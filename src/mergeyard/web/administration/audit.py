@@ -46,11 +46,11 @@ class AuditLog:
     ) -> Response:
         entries, more = found
         keepers = await self._hall.service.yard.seen_by(visitor.token)
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "administration/audit.html",
-            400 if trouble else 200,
-            visitor=visitor,
+            visitor,
+            trouble,
             asked=asked,
             lines=[line_of(entry) for entry in entries],
             older=None if more is None else f"{PAGE}?{asked.address(before=str(more))}",

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from mergeyard.domain.ids import PrNumber
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import DAY, Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.store import AuditPage
 from mergeyard.service.errors import Code, Refused
@@ -15,7 +15,6 @@ from mergeyard.service.site import Sites
 from mergeyard.web.administration.audit_words import KINDS
 from mergeyard.web.administration.naming import topic_typed
 
-DAY = 24 * HOUR
 LARGEST = 2**63 - 1
 
 

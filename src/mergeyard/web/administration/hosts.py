@@ -77,11 +77,11 @@ class HostsPage:
     async def _page(self, request: Request, visitor: Visitor, examination: Examination | None) -> Response:
         service = self._hall.service
         repos = {keeper.key.repo for keeper in await service.yard.seen_by(visitor.token)}
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "administration/hosts.html",
-            400 if examination is not None and examination.trouble else 200,
-            visitor=visitor,
+            visitor,
+            "" if examination is None else examination.trouble,
             hosts=host_lines(service.sites.hosts.values(), repos | visitor.token.repos, visitor.token),
             examination=examination,
         )

@@ -28,10 +28,10 @@ def topic_typed(text: str) -> Topic:
     """As it was typed. The host may have a port, so the branch stands behind the colon after the first slash."""
     host, _, path = text.partition("/")
     path, _, branch = path.partition(":")
-    owner, _, name = path.rpartition("/")
-    if not (host and owner and name):
+    repo = Repo.parse(f"{host}/{path}")
+    if repo is None:
         raise Refused(Code.INVALID_REQUEST, f"“{text[:100]}” names no repository: write host/owner/name.")
-    return Topic(Repo(host.lower(), owner, name), branch or None)
+    return Topic(repo, branch or None)
 
 
 def typed(topic: Topic) -> str:

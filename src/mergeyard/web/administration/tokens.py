@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import DAY, Instant
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token, VouchedFor
 from mergeyard.service.errors import Code, Refused
 from mergeyard.web.administration.naming import repos_typed
@@ -16,7 +16,6 @@ from mergeyard.web.hall import Hall
 from mergeyard.web.visiting import Visitor
 
 PAGE = "/administration/tokens"
-DAY = 24 * HOUR
 LIFETIMES: Mapping[str, int | None] = {
     "7 days": 7 * DAY,
     "30 days": 30 * DAY,
@@ -121,11 +120,11 @@ class TokensPage:
     async def _list(self, request: Request, visitor: Visitor, wishes: TokenWishes, trouble: str = "") -> Response:
         now = self._hall.service.clock.now()
         tokens = sorted(await self._tokens.all(), key=lambda token: (not token.valid(now), -token.created_at))
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "administration/tokens.html",
-            400 if trouble else 200,
-            visitor=visitor,
+            visitor,
+            trouble,
             tokens=[(token, state_of(token, now)) for token in tokens],
             wishes=wishes,
             trouble=trouble,

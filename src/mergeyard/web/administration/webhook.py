@@ -116,11 +116,11 @@ class WebhookPage:
     async def _page(
         self, request: Request, visitor: Visitor, webhook: Webhook, wishes: WebhookWishes, trouble: str = ""
     ) -> Response:
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "administration/webhook.html",
-            400 if trouble else 200,
-            visitor=visitor,
+            visitor,
+            trouble,
             webhook=webhook,
             why=WHY[webhook.disabled.why] if webhook.disabled else "",
             deliveries=await self._webhooks.deliveries(Asker(visitor.token), webhook.id, DELIVERIES_SHOWN),

@@ -56,11 +56,11 @@ class WebhooksPage:
         return await self._webhooks.create(Asker(visitor.token), kind, address, understood, lambda _: b"")
 
     def _form(self, request: Request, visitor: Visitor, wishes: WebhookWishes, trouble: str = "") -> Response:
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "administration/webhook_new.html",
-            400 if trouble else 200,
-            visitor=visitor,
+            visitor,
+            trouble,
             wishes=wishes,
             trouble=trouble,
             kinds=KINDS,

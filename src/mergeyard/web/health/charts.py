@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import HOUR, MINUTE, SECOND
+from mergeyard.domain.instants import DAY, HOUR, MINUTE, SECOND
 from mergeyard.service.history.past import Past
 from mergeyard.service.history.summing import Summary, sum_up
 from mergeyard.web.health import numbers
 from mergeyard.web.health.numbers import Writing
-from mergeyard.web.health.periods import DAY, Period, name_of
+from mergeyard.web.health.periods import Period, name_of
 from mergeyard.web.words import count
 
 UNITS = (("days", DAY), ("hours", HOUR), ("minutes", MINUTE), ("seconds", SECOND))

@@ -5,9 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import HOUR, Instant, later
-
-DAY = 24 * HOUR
+from mergeyard.domain.instants import DAY, HOUR, Instant, later
 
 
 class By(StrEnum):

@@ -18,8 +18,6 @@ from mergeyard.web.whatif import fields
 from mergeyard.web.whatif.fields import asked
 from mergeyard.web.whatif.shown import shown
 
-UNPROCESSABLE = 422
-
 Question = tuple[QueueId, str, tuple[tuple[str, Any], ...]]
 """Of which queue, over what, with which wishes. The time is not asked for: a minute ago is good enough."""
 
@@ -44,11 +42,11 @@ class WhatIfPage:
                 replay = await self._replayed(request, key, keeper.id, length, questions.wishes)
             except ClientDisconnect:
                 return Response(status_code=204)  # for nobody
-        return self._hall.answer(
+        return self._hall.form(
             request,
             "whatif.html",
-            UNPROCESSABLE if questions.troubles else 200,
-            visitor=visitor,
+            visitor,
+            questions.troubles,
             key=key,
             length=length,
             lengths=LENGTHS,

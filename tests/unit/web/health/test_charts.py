@@ -1,12 +1,12 @@
 """What the charts show, and say."""
 
-from mergeyard.domain.instants import HOUR, Instant
+from mergeyard.domain.instants import DAY, HOUR, Instant
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.service.history.past import Past
 from mergeyard.service.history.summing import sum_up
 from mergeyard.web.health.charts import Chart, Drawn, draw
-from mergeyard.web.health.periods import DAY, chosen
+from mergeyard.web.health.periods import chosen
 from tests.support.pasts import a_past_run, a_restart, an_end
 
 NOW = Instant(1000 * DAY + 10 * HOUR)

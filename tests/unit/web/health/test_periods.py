@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mergeyard.domain.instants import HOUR, Instant
-from mergeyard.web.health.periods import DAY, LENGTHS, By, chosen, name_of
+from mergeyard.domain.instants import DAY, HOUR, Instant
+from mergeyard.web.health.periods import LENGTHS, By, chosen, name_of
 
 
 def at(text: str) -> Instant:

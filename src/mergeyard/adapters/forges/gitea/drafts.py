@@ -14,8 +14,7 @@ THERE_ALREADY = 409
 async def open_draft(caller: Caller, repo: Repo, draft: Draft) -> None:
     told = {"head": draft.branch, "base": draft.base, "title": MARK + draft.title, "body": draft.text}
     reply = await caller.send("POST", f"{place_of(repo)}/pulls", told)
-    if not reply.fine and reply.status != THERE_ALREADY:
-        raise reply.trouble()
+    reply.well_received(also=(THERE_ALREADY,))
 
 
 async def close_draft(caller: Caller, repo: Repo, branch: str) -> None:
@@ -24,5 +23,4 @@ async def close_draft(caller: Caller, repo: Repo, branch: str) -> None:
     for pull in newest_first:
         if pull.head.label == branch and pull.head.repo_id == pull.base.repo_id:
             reply = await caller.send("PATCH", place_of_pull(repo, pull.number), {"state": "closed"})
-            if not reply.fine:
-                raise reply.trouble()
+            reply.well_received()

@@ -1,12 +1,12 @@
 """Gitea as a host, and as a forge: every room of this folder behind one door."""
 
-from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.access import Access
 from mergeyard.adapters.forges.calling import Caller
+from mergeyard.adapters.forges.git_login import signed_in
 from mergeyard.adapters.forges.gitea import drafts, hooks, refs, statuses
 from mergeyard.adapters.forges.gitea.doubts import Doubts
 from mergeyard.adapters.forges.gitea.examining import Examining
@@ -26,7 +26,7 @@ from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.forge import Draft, Finding, Forge, Merge, MergeOutcome, News, Thread
+from mergeyard.ports.forge import Draft, Finding, Merge, MergeOutcome, News, Thread
 from mergeyard.ports.git import Remote
 from mergeyard.ports.host import HostTrouble
 
@@ -39,6 +39,7 @@ class GiteaHost:
         self.provider = "gitea"
         self.has_groups = False
         self.checks_from = access.checks_from
+        self.forge = self
         self.look_every = access.look_every
         self.judges_mergeability = True
         self.every_head_ref = refs.EVERY_HEAD
@@ -49,10 +50,6 @@ class GiteaHost:
         self._talking = Talking(self._caller)
         self._examining = Examining(access, self._caller)
 
-    @property
-    def forge(self) -> Forge:
-        return self
-
     def same_name(self, repo: Repo) -> Repo:
         return replace(repo, owner=repo.owner.lower(), name=repo.name.lower())
 
@@ -60,10 +57,7 @@ class GiteaHost:
         """It merges in all these ways, and can be told of whatever was pushed that it was a merge."""
 
     async def remote(self, repo: Repo) -> Remote:
-        url = f"{self._access.pages}/{path_of(repo)}.git"
-        proof = b64encode(f"{self._token()}:x-oauth-basic".encode()).decode()
-        header = {"KEY_0": f"http.{url}.extraHeader", "VALUE_0": f"Authorization: Basic {proof}"}
-        return Remote(url, {"GIT_CONFIG_COUNT": "1"} | {f"GIT_CONFIG_{name}": of for name, of in header.items()})
+        return signed_in(f"{self._access.pages}/{path_of(repo)}.git", self._token(), "x-oauth-basic")
 
     def head_ref(self, number: PrNumber) -> str:
         return refs.head_ref(number)

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitea.places import place_of, place_of_branch, place_of_pull, segment
 from mergeyard.adapters.forges.gitea.wire import Branch, Pull, Review, Rule
+from mergeyard.domain import ours
 from mergeyard.domain.repositories import Repo
 
-OURS = "mergeyard"
-"""The context of our own status: we never wait for ourselves."""
 UNKNOWN_RULE = Rule()
 
 
@@ -17,10 +16,10 @@ async def branch_of(caller: Caller, repo: Repo, name: str) -> Branch | None:
 
 
 def required(branch: Branch | None) -> tuple[str, ...]:
-    """A pattern stands among them as it is: nobody reports it, so nothing merges until names are given instead."""
+    """We never wait for ourselves. A pattern stays: nobody reports it, so nothing merges until names take its place."""
     if branch is None or not branch.enable_status_check:
         return ()
-    return tuple(context for context in branch.status_check_contexts or () if context != OURS)
+    return tuple(context for context in branch.status_check_contexts or () if context != ours.STATUS)
 
 
 async def lacks_reviews(caller: Caller, repo: Repo, pull: Pull) -> bool:

@@ -11,12 +11,12 @@ from mergeyard.adapters.forges.gitea.places import place_of
 from mergeyard.adapters.forges.gitea.protection import branch_of
 from mergeyard.adapters.forges.gitea.repositories import must_be_there
 from mergeyard.adapters.forges.gitea.wire import Pull
+from mergeyard.domain import ours
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 
 EVERY_HEAD = "refs/pull/*/head"
 OF_A_PULL = re.compile(r"refs/pull/([1-9][0-9]*)/(?:head|meta)")
-OUR_BRANCHES = "mergeyard/"
 LATEST = {"state": "all", "sort": "recentupdate", "limit": 50}
 """More than this it gives nobody at once, if it is not told to."""
 
@@ -49,7 +49,7 @@ async def _latest(caller: Caller, repo: Repo) -> list[Pull]:
 
 def _signs(doubts: Doubts, repo: Repo, pulls: Iterable[Pull]) -> Iterator[tuple[str, Sha]]:
     for pull in pulls:
-        if not pull.head.label.startswith(OUR_BRANCHES):
+        if not pull.head.label.startswith(ours.BRANCHES):
             yield head_ref(pull.number), Sha(pull.head.sha)
             yield f"refs/pull/{pull.number}/meta", _sign(pull, doubts.judge_again(repo, pull))
 

@@ -2,8 +2,9 @@
 
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitea.places import place_of, segment
-from mergeyard.adapters.forges.gitea.protection import OURS
-from mergeyard.adapters.forges.gitea.wire import CommitStatus, instant
+from mergeyard.adapters.forges.gitea.wire import CommitStatus
+from mergeyard.adapters.forges.times import instant
+from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import Status, StatusState
@@ -22,7 +23,7 @@ STATES = {
 async def statuses_of(caller: Caller, repo: Repo, sha: Sha, pages: str) -> list[Status]:
     said = await caller.every(f"{place_of(repo)}/commits/{segment(sha)}/statuses", list[CommitStatus], {"limit": 50})
     latest = {each.context: each for each in sorted(said, key=lambda each: each.id)}
-    return [_status(each, pages) for each in latest.values() if each.context != OURS]
+    return [_status(each, pages) for each in latest.values() if each.context != ours.STATUS]
 
 
 async def show_status(caller: Caller, repo: Repo, sha: Sha, status: Status) -> None:
@@ -33,8 +34,7 @@ async def show_status(caller: Caller, repo: Repo, sha: Sha, status: Status) -> N
         "description": status.description,
     }
     reply = await caller.send("POST", f"{place_of(repo)}/statuses/{segment(sha)}", told)
-    if not reply.fine:
-        raise reply.trouble()
+    reply.well_received()
 
 
 def _status(said: CommitStatus, pages: str) -> Status:

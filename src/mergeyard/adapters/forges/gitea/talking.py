@@ -1,11 +1,10 @@
 """Hears what people put on a pull request, and answers them there."""
 
-from datetime import UTC, datetime
-
-from mergeyard.adapters.forges.calling import Caller, Reply
+from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitea.places import place_of, place_of_talk, segment
 from mergeyard.adapters.forges.gitea.repositories import must_be_there
-from mergeyard.adapters.forges.gitea.wire import Comment, Label, Made, Role, User, instant
+from mergeyard.adapters.forges.gitea.wire import Comment, Label, Made, Role, User
+from mergeyard.adapters.forges.times import instant, written
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
@@ -25,8 +24,7 @@ class Talking:
 
     async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
         labels = await self._labels(repo, number)
-        moment = datetime.fromtimestamp(since // 1000, UTC).isoformat().replace("+00:00", "Z")
-        said = await self._comments(repo, number, {"since": moment})
+        said = await self._comments(repo, number, {"since": written(since)})
         return Thread(frozenset(label.name for label in labels), tuple(map(_as_heard, said)))
 
     async def may_write(self, repo: Repo, person: str) -> bool:
@@ -40,21 +38,19 @@ class Talking:
         if known is not None:
             reply = await self._caller.send("PATCH", _place_of_comment(repo, known), {"body": text})
             if reply.status != MISSING:
-                return str(_well_received(reply).read(Made).id)
+                return str(reply.well_received().read(Made).id)
         reply = await self._caller.send("POST", f"{place_of_talk(repo, number)}/comments", {"body": text})
-        return str(_well_received(reply).read(Made).id)
+        return str(reply.well_received().read(Made).id)
 
     async def react(self, repo: Repo, comment: str, reaction: str) -> None:
         reply = await self._caller.send("POST", f"{_place_of_comment(repo, comment)}/reactions", {"content": reaction})
-        if reply.status != MISSING:
-            _well_received(reply)
+        reply.well_received(also=(MISSING,))
 
     async def unlabel(self, repo: Repo, number: PrNumber, name: str) -> None:
         for label in await self._labels(repo, number):
             if label.name == name:
                 reply = await self._caller.send("DELETE", f"{place_of_talk(repo, number)}/labels/{label.id}")
-                if reply.status != MISSING:
-                    _well_received(reply)
+                reply.well_received(also=(MISSING,))
 
     async def our_name(self) -> str:
         if self._name is None:
@@ -100,9 +96,3 @@ def _as_heard(said: Comment) -> forge.Comment:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0].strip()
-
-
-def _well_received(reply: Reply) -> Reply:
-    if not reply.fine:
-        raise reply.trouble()
-    return reply

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.instants import Instant
 
 
 class User(Struct, frozen=True):
@@ -146,7 +145,3 @@ class Hook(Struct, frozen=True):
     config: HookConfig
     events: list[str]
     active: bool
-
-
-def instant(time: datetime) -> Instant:
-    return Instant(int(time.timestamp() * 1000))

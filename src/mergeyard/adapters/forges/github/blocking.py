@@ -3,8 +3,9 @@
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.github import people, protection, wire
 from mergeyard.adapters.forges.github.checks import statuses
-from mergeyard.adapters.forges.github.names import OURS, place
+from mergeyard.adapters.forges.github.names import place
 from mergeyard.adapters.forges.github.ties import tied
+from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import StatusState
@@ -17,7 +18,7 @@ OPINIONS = frozenset({APPROVED, CHANGES_REQUESTED, "DISMISSED"})
 async def is_blocked_by_us_alone(caller: Caller, repo: Repo, pull: wire.Pull, clock: Clock) -> bool:
     """In doubt it is not: GitHub says only that something is missing, and not what."""
     required = await protection.required_checks(caller, repo, pull.base.ref)
-    if not any(check.context == OURS for check in required):
+    if not any(check.context == ours.STATUS for check in required):
         return False
     reported = await statuses(caller, repo, Sha(pull.head.sha), clock, tied(required))
     passed = {status.context for status in reported if status.state is StatusState.SUCCESS}

@@ -1,11 +1,11 @@
 """Gives whoever asks about a repository the one that may call there: with a token, or for an app's installation."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 
 from mergeyard.adapters.forges.access import Access, App
 from mergeyard.adapters.forges.calling import Caller, LockedOut, unmoved
 from mergeyard.adapters.forges.calling import Credentials as Headers
+from mergeyard.adapters.forges.git_login import signed_in
 from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.github.installations import Installations
 from mergeyard.adapters.forges.github.names import place, same_name
@@ -54,13 +54,7 @@ class Callers:
 
     async def remote(self, repo: Repo) -> Remote:
         url = self._access.pages + place(repo).removeprefix("/repos") + ".git"
-        proof = b64encode(f"{GIT_USER}:{await self._git_password(repo)}".encode()).decode()
-        environment = {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {proof}",
-        }
-        return Remote(url, environment)
+        return signed_in(url, GIT_USER, await self._git_password(repo))
 
     async def close(self) -> None:
         for caller in (self.own, *self._callers.values()):

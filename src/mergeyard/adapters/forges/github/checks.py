@@ -1,14 +1,18 @@
 """Reads what is reported about a commit, statuses and check runs alike, and reports our own word."""
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
 from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.github import sight, wire
-from mergeyard.adapters.forges.github.names import OURS, place, segment
+from mergeyard.adapters.forges.github import wire
+from mergeyard.adapters.forges.github.names import place, segment
+from mergeyard.adapters.forges.github.repositories import must_be_there
 from mergeyard.adapters.forges.github.ties import Tied
-from mergeyard.adapters.forges.github.times import instant
+from mergeyard.adapters.forges.times import instant
+from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import CheckState
@@ -24,6 +28,9 @@ FACE_OF_AN_APP = re.compile(r"/in/([0-9]{1,12})\b")
 """Of a commit status GitHub shows the picture of whoever reported it, and not the name."""
 LONGEST_DESCRIPTION = 140
 
+Page = TypeVar("Page")
+Entry = TypeVar("Entry")
+
 
 class Report(Struct, frozen=True):
     status: Status
@@ -33,14 +40,15 @@ class Report(Struct, frozen=True):
     def counts(self, tied: Tied) -> bool:
         """That it passed is believed only of those who may say so."""
         by_right = self.app in tied.get(self.status.context, (self.app,))
-        return self.status.context != OURS and (by_right or self.status.check is not CheckState.PASSED)
+        return self.status.context != ours.STATUS and (by_right or self.status.check is not CheckState.PASSED)
 
 
 async def statuses(caller: Caller, repo: Repo, sha: Sha, clock: Clock, tied: Tied) -> tuple[Status, ...]:
     """The worst of each name: like GitHub itself we want all of them to pass, wherever they come from."""
     commit = f"{place(repo)}/commits/{segment(sha)}"
-    reports = [_status(status) for status in await _commit_statuses(caller, repo, commit)]
-    reports += [_check(run, clock) for run in _latest(await _check_runs(caller, repo, commit))]
+    said = await _every(caller, repo, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses)
+    runs = await _every(caller, repo, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs)
+    reports = [*map(_status, said), *(_check(run, clock) for run in _latest(runs))]
     counting = [report.status for report in reports if report.counts(tied)]
     by_weight = sorted(counting, key=lambda status: (WEIGHT[status.check], status.at))
     return tuple({status.context: status for status in by_weight}.values())
@@ -54,36 +62,23 @@ async def show(caller: Caller, repo: Repo, sha: Sha, status: Status) -> None:
         "target_url": status.url or None,
     }
     reply = await caller.send("POST", f"{place(repo)}/statuses/{segment(sha)}", body)
-    if not reply.fine:
-        raise reply.trouble()
+    reply.well_received()
 
 
-async def _commit_statuses(caller: Caller, repo: Repo, commit: str) -> list[wire.CommitStatus]:
-    found = list[wire.CommitStatus]()
-    for page in range(1, MOST_PAGES + 1):
-        query = {"per_page": PER_PAGE, "page": page}
-        answer = await caller.get(f"{commit}/status", wire.CombinedStatus, query)
-        if answer is None:
-            await sight.demand(caller, repo)
+async def _every(
+    caller: Caller, repo: Repo, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
+) -> list[Entry]:
+    found = list[Entry]()
+    for number in range(1, MOST_PAGES + 1):
+        page = await caller.get(path, kind, {"per_page": PER_PAGE, "page": number})
+        if page is None:
+            await must_be_there(caller, repo)
             return found
-        found += answer.statuses
-        if len(answer.statuses) < PER_PAGE:
+        entries = entries_of(page)
+        found += entries
+        if len(entries) < PER_PAGE:
             return found
-    raise HostTrouble(f"{commit} has more than {PER_PAGE * MOST_PAGES} statuses")
-
-
-async def _check_runs(caller: Caller, repo: Repo, commit: str) -> list[wire.CheckRun]:
-    found = list[wire.CheckRun]()
-    for page in range(1, MOST_PAGES + 1):
-        query = {"filter": "latest", "per_page": PER_PAGE, "page": page}
-        answer = await caller.get(f"{commit}/check-runs", wire.CheckRuns, query)
-        if answer is None:
-            await sight.demand(caller, repo)
-            return found
-        found += answer.check_runs
-        if len(answer.check_runs) < PER_PAGE:
-            return found
-    raise HostTrouble(f"{commit} has more than {PER_PAGE * MOST_PAGES} check runs")
+    raise HostTrouble(f"{path} goes on for more than {MOST_PAGES} pages")
 
 
 def _latest(runs: list[wire.CheckRun]) -> list[wire.CheckRun]:

@@ -5,7 +5,7 @@ from urllib.parse import quote
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.github.names import place, segment
-from mergeyard.adapters.forges.github.times import instant, written
+from mergeyard.adapters.forges.times import instant, written
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
@@ -28,18 +28,12 @@ async def thread(caller: Caller, repo: Repo, number: PrNumber, since: Instant) -
 async def say_again(caller: Caller, repo: Repo, comment: str, text: str) -> str | None:
     """Changes our comment; None where it is gone."""
     reply = await caller.send("PATCH", f"{place(repo)}/issues/comments/{segment(comment)}", {"body": text})
-    if reply.status in GONE:
-        return None
-    if not reply.fine:
-        raise reply.trouble()
-    return comment
+    return comment if reply.well_received(also=GONE).fine else None
 
 
 async def say_first(caller: Caller, repo: Repo, number: PrNumber, text: str) -> str:
     reply = await caller.send("POST", f"{place(repo)}/issues/{number}/comments", {"body": text})
-    if not reply.fine:
-        raise reply.trouble()
-    return str(reply.read(wire.Comment).id)
+    return str(reply.well_received().read(wire.Comment).id)
 
 
 async def said_already(caller: Caller, repo: Repo, number: PrNumber, text: str, name: str) -> str | None:
@@ -55,14 +49,12 @@ async def said_already(caller: Caller, repo: Repo, number: PrNumber, text: str, 
 async def react(caller: Caller, repo: Repo, comment: str, content: str) -> None:
     path = f"{place(repo)}/issues/comments/{segment(comment)}/reactions"
     reply = await caller.send("POST", path, {"content": content})
-    if not reply.fine and reply.status not in GONE:
-        raise reply.trouble()
+    reply.well_received(also=GONE)
 
 
 async def unlabel(caller: Caller, repo: Repo, number: PrNumber, label: str) -> None:
     reply = await caller.send("DELETE", f"{place(repo)}/issues/{number}/labels/{quote(label, safe='')}")
-    if not reply.fine and reply.status not in GONE:
-        raise reply.trouble()
+    reply.well_received(also=GONE)
 
 
 def _comment(comment: wire.Comment) -> Comment:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from mergeyard.adapters.forges.calling import Caller, words_of
 from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.github.names import place
-from mergeyard.adapters.forges.github.times import instant
+from mergeyard.adapters.forges.times import instant
 from mergeyard.domain.instants import MINUTE, Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.clock import Clock
@@ -60,7 +60,5 @@ class Installations:
         if reply.status in (403, 404):
             self.forget(installation)
             raise HostTrouble(f"installation {installation} of the app gives no token: {words_of(reply.body)}")
-        if not reply.fine:
-            raise reply.trouble()
-        given = reply.read(wire.InstallationToken)
+        given = reply.well_received().read(wire.InstallationToken)
         return Token(given.token, instant(given.expires_at))

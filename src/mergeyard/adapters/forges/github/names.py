@@ -7,8 +7,6 @@ from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostTrouble
 
-OURS = "mergeyard"
-"""The context of our own statuses, and what the names of our branches begin with."""
 OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 NAME = re.compile(r"(?!\.{1,2}\Z)(?!.*\.git\Z)[A-Za-z0-9._-]{1,100}")
 PULL_REF = re.compile(r"refs/pull/([1-9][0-9]{0,17})/(?:head|meta)")
@@ -35,10 +33,6 @@ def segment(word: str) -> str:
 
 def same_name(repo: Repo) -> Repo:
     return Repo(repo.host, repo.owner.lower(), repo.name.lower())
-
-
-def is_ours(branch: str) -> bool:
-    return branch.startswith(f"{OURS}/")
 
 
 def head_ref(number: PrNumber) -> str:

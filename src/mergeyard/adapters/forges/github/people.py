@@ -1,8 +1,9 @@
 """Tells what a person may do in a repository."""
 
 from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.github import sight, wire
+from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.github.names import place, segment
+from mergeyard.adapters.forges.github.repositories import must_be_there
 from mergeyard.domain.repositories import Repo
 
 ADMIN, MAINTAIN, WRITE = "admin", "maintain", "write"
@@ -24,5 +25,5 @@ async def _role(caller: Caller, repo: Repo, person: str) -> wire.Role | None:
         return None
     role = await caller.get(f"{place(repo)}/collaborators/{segment(person)}/permission", wire.Role)
     if role is None:
-        await sight.demand(caller, repo)
+        await must_be_there(caller, repo)
     return role

@@ -1,9 +1,10 @@
 """Reads what protects a branch: classic protection, and every ruleset that applies to it."""
 
 from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.github import sight
 from mergeyard.adapters.forges.github.guards import Branch, Protection, RequiredCheck, Rule, Summary
-from mergeyard.adapters.forges.github.names import OURS, place, segment
+from mergeyard.adapters.forges.github.names import place, segment
+from mergeyard.adapters.forges.github.repositories import must_be_there
+from mergeyard.domain import ours
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostRefused
 
@@ -13,7 +14,7 @@ NOT_IN_THIS_PLAN = "Upgrade to GitHub"
 
 def contexts(checks: frozenset[RequiredCheck]) -> tuple[str, ...]:
     """What others must report: our own status is no test."""
-    return tuple(sorted({check.context for check in checks} - {OURS}))
+    return tuple(sorted({check.context for check in checks} - {ours.STATUS}))
 
 
 async def required_checks(caller: Caller, repo: Repo, branch: str) -> frozenset[RequiredCheck]:
@@ -34,7 +35,7 @@ async def approvals(caller: Caller, repo: Repo, branch: str) -> int | None:
 async def _summary(caller: Caller, repo: Repo, branch: str) -> Summary:
     page = await caller.get(f"{place(repo)}/branches/{segment(branch)}", Branch)
     if page is None:
-        await sight.demand(caller, repo)
+        await must_be_there(caller, repo)
         return Summary(enabled=False)
     return page.protection
 

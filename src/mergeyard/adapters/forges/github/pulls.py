@@ -1,9 +1,10 @@
 """Reads pull requests, and what GitHub thinks of merging them."""
 
 from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.github import sight, wire
+from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.github.blocking import is_blocked_by_us_alone
 from mergeyard.adapters.forges.github.names import place
+from mergeyard.adapters.forges.github.repositories import must_be_there
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.repositories import Repo
@@ -18,7 +19,7 @@ async def read(caller: Caller, repo: Repo, number: PrNumber) -> wire.Pull | None
     """Also with the last of the budget: nothing lands unread. Only where there really is none is it None."""
     pull = await caller.get_now(f"{place(repo)}/pulls/{number}", wire.Pull)
     if pull is None:
-        await sight.demand(caller, repo)
+        await must_be_there(caller, repo)
     return pull
 
 

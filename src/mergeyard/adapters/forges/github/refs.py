@@ -8,9 +8,11 @@ from urllib.parse import quote
 import msgspec
 
 from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.github import sight, wire
-from mergeyard.adapters.forges.github.names import head_ref, is_ours, meta_ref, place
-from mergeyard.adapters.forges.github.times import instant
+from mergeyard.adapters.forges.github import wire
+from mergeyard.adapters.forges.github.names import head_ref, meta_ref, place
+from mergeyard.adapters.forges.github.repositories import lost
+from mergeyard.adapters.forges.times import instant
+from mergeyard.domain import ours
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import SECOND, Instant
 from mergeyard.domain.repositories import Repo
@@ -23,10 +25,10 @@ YOUNG = 2 * SECOND
 async def refs(caller: Caller, repo: Repo, branches: Collection[str], now: Instant) -> Mapping[str, Sha]:
     pulls = await caller.get(f"{place(repo)}/pulls", list[wire.Pull], LATEST)
     if pulls is None:
-        raise sight.lost(repo)
+        raise lost(repo)
     found = dict[str, Sha]()
     for pull in pulls:
-        if pull.fork or not is_ours(pull.head.ref):
+        if pull.fork or not pull.head.ref.startswith(ours.BRANCHES):
             found[head_ref(PrNumber(pull.number))] = Sha(pull.head.sha)
             found[meta_ref(PrNumber(pull.number))] = _digest(pull, now)
     ordered = sorted(branches)

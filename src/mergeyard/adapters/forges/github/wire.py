@@ -81,7 +81,6 @@ class CommitStatus(Struct, frozen=True):
 
 
 class CombinedStatus(Struct, frozen=True):
-    total_count: int
     statuses: tuple[CommitStatus, ...]
 
 
@@ -113,7 +112,6 @@ class CheckRun(Struct, frozen=True, kw_only=True):
 
 
 class CheckRuns(Struct, frozen=True):
-    total_count: int
     check_runs: tuple[CheckRun, ...]
 
 

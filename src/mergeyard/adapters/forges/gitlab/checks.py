@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import project_of, segment
 from mergeyard.adapters.forges.gitlab.pipelines import (
-    OURS,
     PIPELINE,
     SKIPPED,
     WORST_FIRST,
@@ -15,7 +14,9 @@ from mergeyard.adapters.forges.gitlab.pipelines import (
     state_of,
 )
 from mergeyard.adapters.forges.gitlab.projects import settings_now, settings_of
-from mergeyard.adapters.forges.gitlab.wire import CommitStatus, instant
+from mergeyard.adapters.forges.gitlab.wire import CommitStatus
+from mergeyard.adapters.forges.times import instant
+from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import Status, StatusState
@@ -41,7 +42,7 @@ async def read_statuses(caller: Caller, repo: Repo, sha: Sha) -> Sequence[Status
     pipelines = await judged_pipelines(caller, repo, sha, reported)
     if not reported and not pipelines:
         await settings_of(caller, repo)
-    others = [status for status in reported if status.name not in (OURS, PIPELINE)]
+    others = [status for status in reported if status.name not in (ours.STATUS, PIPELINE)]
     return [*_worst_of_each_name(_status(status, pipelines) for status in _latest(others)), *of_all(pipelines)]
 
 
@@ -61,8 +62,8 @@ async def show_status(caller: Caller, repo: Repo, sha: Sha, status: Status) -> N
     # Where no branch of the project holds the commit, as with that of a fork, GitLab takes no status: 404.
     if reply.status == 404:
         await settings_now(caller, repo)
-    elif not (reply.fine or said_already):
-        raise reply.trouble()
+    elif not said_already:
+        reply.well_received()
 
 
 def _latest(reported: Iterable[CommitStatus]) -> Iterable[CommitStatus]:

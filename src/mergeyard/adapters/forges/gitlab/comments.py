@@ -5,7 +5,8 @@ import re
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import merge_request_of, segment
 from mergeyard.adapters.forges.gitlab.projects import lack_of, settings_of, trouble_with
-from mergeyard.adapters.forges.gitlab.wire import MergeRequest, Note, User, instant, name_of
+from mergeyard.adapters.forges.gitlab.wire import MergeRequest, Note, User, name_of
+from mergeyard.adapters.forges.times import instant
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
@@ -45,16 +46,15 @@ async def react(caller: Caller, repo: Repo, number: PrNumber, comment: str, *, f
     place = f"{merge_request_of(repo, number)}/notes/{segment(comment)}/award_emoji"
     reply = await caller.send("POST", place, {"name": REACTIONS[fine]})
     # GitLab says 404 when the note is gone, and also when the reaction is there already.
-    if not reply.fine and reply.status != 404:
-        raise reply.trouble()
+    reply.well_received(also=(404,))
 
 
 async def unlabel(caller: Caller, repo: Repo, number: PrNumber, label: str) -> None:
     reply = await caller.send("PUT", merge_request_of(repo, number), {"remove_labels": label})
     if reply.status == 404:
         await settings_of(caller, repo)
-    elif not reply.fine:
-        raise reply.trouble()
+    else:
+        reply.well_received()
 
 
 def harmless(text: str) -> str:
@@ -65,9 +65,7 @@ def harmless(text: str) -> str:
 async def _rewritten(caller: Caller, place: str, comment: str, text: str) -> bool:
     """False: it is gone."""
     reply = await caller.send("PUT", f"{place}/notes/{segment(comment)}", {"body": harmless(text)})
-    if not reply.fine and reply.status != 404:
-        raise reply.trouble()
-    return reply.fine
+    return reply.well_received(also=(404,)).fine
 
 
 async def _said_before(caller: Caller, place: str, text: str, us: User) -> str | None:

@@ -9,6 +9,7 @@ from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import project_of, segment
 from mergeyard.adapters.forges.gitlab.people import DEVELOPER
 from mergeyard.adapters.forges.gitlab.wire import Branch, Hook, Project, ProtectedBranch, Token
+from mergeyard.domain import ours
 from mergeyard.domain.instants import SECOND
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.clock import Clock
@@ -18,7 +19,7 @@ from mergeyard.ports.host import HostTrouble
 SCOPE = "api"
 SOON = 14
 """Days in which somebody should renew a token that expires."""
-A_TEST_BRANCH = "mergeyard/pr-1/0"
+A_TEST_BRANCH = f"{ours.BRANCHES}pr-1/0"
 EVENTS = {
     "push_events": "Push events",
     "note_events": "Comments",
@@ -99,12 +100,12 @@ class Examiner:
         return [Finding(fine=False, words=f"{words} (Settings > Repository > Protected branches).")]
 
     async def _webhook(self, repo: Repo) -> list[Finding]:
-        ours = f"/hooks/gitlab/{self._access.name}"
+        address = f"/hooks/gitlab/{self._access.name}"
         hooks = await self._caller.every(f"{project_of(repo)}/hooks", list[Hook], {"per_page": 100})
-        hook = next((hook for hook in hooks if hook.url.endswith(ours)), None)
+        hook = next((hook for hook in hooks if hook.url.endswith(address)), None)
         if hook is None:
             seconds = self._access.look_every // SECOND
-            words = f"There is no webhook to {ours}, so changes are seen only every {seconds} seconds: add one"
+            words = f"There is no webhook to {address}, so changes are seen only every {seconds} seconds: add one"
             return [Finding(fine=False, words=f"{words} (Settings > Webhooks) with {', '.join(EVENTS.values())}.")]
         missing = [words for event, words in EVENTS.items() if not getattr(hook, event)]
         if missing:

@@ -1,10 +1,10 @@
 """Shows the projects of a GitLab and their merge requests as a host."""
 
-from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 
 from mergeyard.adapters.forges.access import Access
 from mergeyard.adapters.forges.calling import Caller
+from mergeyard.adapters.forges.git_login import signed_in
 from mergeyard.adapters.forges.gitlab import (
     checks,
     comments,
@@ -58,16 +58,7 @@ class GitlabHost:
         return naming.same_name(repo)
 
     async def remote(self, repo: Repo) -> Remote:
-        url = f"{self._access.pages}/{naming.path_of(repo)}.git"
-        login = b64encode(f"oauth2:{self._access.token or ''}".encode()).decode()
-        return Remote(
-            url,
-            {
-                "GIT_CONFIG_COUNT": "1",
-                "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
-                "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
-            },
-        )
+        return signed_in(f"{self._access.pages}/{naming.path_of(repo)}.git", "oauth2", self._access.token or "")
 
     def head_ref(self, number: PrNumber) -> str:
         return naming.head_ref(number)

@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from mergeyard.adapters.forges.calling import Caller, Reply, words_of
 from mergeyard.adapters.forges.gitlab.checks import read_statuses, reported_on, show_status
 from mergeyard.adapters.forges.gitlab.naming import merge_request_of
-from mergeyard.adapters.forges.gitlab.pipelines import OURS, PIPELINE, state_of
+from mergeyard.adapters.forges.gitlab.pipelines import PIPELINE, state_of
 from mergeyard.adapters.forges.gitlab.projects import settings_now
 from mergeyard.adapters.forges.gitlab.pulls import CI, UNDECIDED
-from mergeyard.adapters.forges.gitlab.wire import CommitStatus, MergeRequest, Project, instant
+from mergeyard.adapters.forges.gitlab.wire import CommitStatus, MergeRequest, Project
+from mergeyard.adapters.forges.times import instant
+from mergeyard.domain import ours
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
@@ -148,21 +150,21 @@ async def _why_not(caller: Caller, repo: Repo, order: Merge, reply: Reply) -> Me
 async def _for_its_pipeline(caller: Caller, repo: Repo, order: Merge, shown: MergeRequest) -> MergeOutcome:
     statuses = await read_statuses(caller, repo, order.head)
     whole = next((status.state for status in statuses if status.context == PIPELINE), None)
-    ours = [status for status in await reported_on(caller, repo, order.head) if status.name == OURS]
-    if ours and whole in (StatusState.SUCCESS, None):
-        await _step_aside(caller, repo, order.head, ours)
+    our_words = [status for status in await reported_on(caller, repo, order.head) if status.name == ours.STATUS]
+    if our_words and whole in (StatusState.SUCCESS, None):
+        await _step_aside(caller, repo, order.head, our_words)
         raise HostTrouble(f"merge request {order.number} of {repo} cannot be merged yet: its pipeline waits for us")
     if shown.detailed_merge_status == "ci_must_pass" and whole in (StatusState.FAILURE, None):
         return MergeRefused(NO_PIPELINE)
     return NotMerged("A pipeline of its head has not come to its end.")
 
 
-async def _step_aside(caller: Caller, repo: Repo, head: Sha, ours: Iterable[CommitStatus]) -> None:
+async def _step_aside(caller: Caller, repo: Repo, head: Sha, our_words: Iterable[CommitStatus]) -> None:
     """A pipeline that must succeed counts our own word too, and needs a moment to see that it is a good one now."""
-    for said in ours:
+    for said in our_words:
         if state_of(said) is not StatusState.SUCCESS:
             at, url = instant(said.created_at), said.target_url or ""
-            good = Status(context=OURS, state=StatusState.SUCCESS, at=at, url=url, description="Merging.")
+            good = Status(context=ours.STATUS, state=StatusState.SUCCESS, at=at, url=url, description="Merging.")
             await show_status(caller, repo, head, good)
 
 

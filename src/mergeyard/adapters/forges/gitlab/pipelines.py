@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import project_of
 from mergeyard.adapters.forges.gitlab.projects import settings_of
-from mergeyard.adapters.forges.gitlab.wire import CommitStatus, Pipeline, instant
+from mergeyard.adapters.forges.gitlab.wire import CommitStatus, Pipeline
+from mergeyard.adapters.forges.times import instant
+from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import Status, StatusState
 
-OURS = "mergeyard"
 PIPELINE = "pipeline"
 """The name under which pipelines as a whole are shown, and the suite of their jobs."""
 SKIPPED = "skipped"
@@ -62,7 +63,7 @@ def _judged(pipeline: Pipeline, reported: Sequence[CommitStatus]) -> Judged | No
     Old versions of GitLab do not say to which pipeline a status belongs: it may be this one.
     """
     inside = [status for status in reported if status.pipeline_id in (pipeline.id, None)]
-    others = [status for status in inside if status.name != OURS]
+    others = [status for status in inside if status.name != ours.STATUS]
     if len(others) == len(inside):
         return Judged(pipeline, _state_named(pipeline.status), skipped=pipeline.status == SKIPPED)
     state = min(

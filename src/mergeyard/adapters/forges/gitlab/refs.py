@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import head_ref, meta_ref, project_of, segment
 from mergeyard.adapters.forges.gitlab.wire import Branch, MergeRequest, Rights
+from mergeyard.domain import ours
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostTrouble
 
-OURS = "mergeyard/"
 LATEST = {"state": "all", "scope": "all", "order_by": "updated_at", "sort": "desc", "per_page": 100}
 
 
@@ -27,7 +27,7 @@ async def read_refs(caller: Caller, repo: Repo, branches: Collection[str]) -> di
     if requests is None:
         raise HostTrouble(f"the merge requests of {repo} are not there, or no longer for us")
     for shown in requests:
-        if not shown.source_branch.startswith(OURS):
+        if not shown.source_branch.startswith(ours.BRANCHES):
             found |= _refs_of(shown)
     return found
 

@@ -4,8 +4,6 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import SECOND, Instant
-
 
 class User(Struct, frozen=True):
     id: int
@@ -146,7 +144,3 @@ class Hook(Struct, frozen=True, kw_only=True):
 def name_of(person: User | None) -> str:
     """Of one whose account was deleted there may be nothing left."""
     return "" if person is None else person.username
-
-
-def instant(moment: datetime) -> Instant:
-    return Instant(round(moment.timestamp() * SECOND))

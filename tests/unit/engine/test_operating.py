@@ -9,7 +9,7 @@ from mergeyard.domain.journal import QueueChanged
 from mergeyard.domain.reasons import Reason, Refusal
 from mergeyard.domain.states import PrState, QueueState
 from mergeyard.domain.transitions import IllegalTransition
-from mergeyard.engine import ordering
+from mergeyard.engine import operating
 from mergeyard.sim.world import START
 from tests.support.builders import Yard, a_config, a_queue, a_yard
 
@@ -66,7 +66,7 @@ def test_a_resumed_queue_is_paused_no_longer():
 
 def test_nobody_can_ask_a_queue_to_switch_modes():
     with pytest.raises(IllegalTransition):
-        ordering.order_state(a_queue(), QueueState.SWITCHING_MODES, Reason.STATE_REQUESTED, START)
+        operating.set_state(a_queue(), QueueState.SWITCHING_MODES, Reason.STATE_REQUESTED, START)
 
 
 def test_what_went_red_while_the_queue_was_paused_is_tested_again():

@@ -12,7 +12,7 @@ from mergeyard.domain.transitions import check_queue
 from mergeyard.engine import holding, naming, running, urgency
 
 
-def order_state(
+def set_state(
     queue: Queue, state: QueueState, reason: Reason, now: Instant, *, actor: str = OURSELVES, words: str = ""
 ) -> Queue:
     if queue.ordered_state is state:

@@ -1,4 +1,4 @@
-"""Time as GitHub writes it, from and to the instants of the domain."""
+"""Time as forges write it, from and to the instants of the domain."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,5 +12,5 @@ def instant(time: datetime) -> Instant:
 
 
 def written(instant: Instant) -> str:
-    """To the second before: GitHub knows no smaller ones."""
+    """To the second before: not every forge knows smaller ones."""
     return (EPOCH + timedelta(seconds=instant // SECOND)).strftime("%Y-%m-%dT%H:%M:%SZ")

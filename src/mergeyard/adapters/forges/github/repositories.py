@@ -7,7 +7,7 @@ from mergeyard.domain.repositories import Repo
 from mergeyard.ports.host import HostTrouble
 
 
-async def demand(caller: Caller, repo: Repo) -> None:
+async def must_be_there(caller: Caller, repo: Repo) -> None:
     """Asked where something in the repository was not found: raises when the repository is not found either."""
     if await caller.get_now(place(repo), wire.Repository) is None:
         raise lost(repo)

@@ -1,0 +1,38 @@
+"""Opens the store for one command: which settings lead to it, and what is told when it cannot be used."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from mergeyard.cli.exits import stop_with
+from mergeyard.cli.options import load_settings
+from mergeyard.ports.store import Store, StoreTrouble
+from mergeyard.service.errors import Refused
+from mergeyard.settings import Settings
+
+Room = TypeVar("Room")
+Outcome = TypeVar("Outcome")
+
+
+def store_settings(config: Path | None, data_dir: str | None, database_url: str | None) -> Settings:
+    return load_settings(config, {"data_dir": data_dir, "database_url": database_url})
+
+
+def with_store(
+    make: Callable[[Settings], tuple[Store, Room]], settings: Settings, use: Callable[[Room], Awaitable[Outcome]]
+) -> Outcome:
+    """What comes of using a room that stands upon the store, which is open meanwhile."""
+
+    async def run() -> Outcome:
+        store, room = make(settings)
+        await store.open()
+        try:
+            return await use(room)
+        finally:
+            await store.close()
+
+    try:
+        return asyncio.run(run())
+    except (StoreTrouble, Refused) as trouble:
+        stop_with(str(trouble))
