@@ -112,6 +112,20 @@ async def test_a_push_that_comes_too_late_lands_nothing_even_when_the_target_is_
 
 
 @asynchronous
+async def test_one_whose_landing_was_withdrawn_is_tested_again_also_when_the_target_is_back(tmp_path: Path):
+    """While its branch is there, nothing can have landed."""
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = scenario.run_of(1)
+        scenario.origin.set(scenario.branch_of(1), scenario.origin.tip("feature1"))
+        await scenario.passes(1)
+        assert scenario.run_of(1).id != before.id
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
 async def test_a_test_branch_that_somebody_deleted_makes_the_landing_unknown(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         before = scenario.origin.tip("main")

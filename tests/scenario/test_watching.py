@@ -224,6 +224,42 @@ async def test_what_was_taken_off_the_target_does_not_come_back(tmp_path: Path, 
         assert "secret" not in scenario.origin.files("main")
 
 
+@pytest.mark.parametrize("method", list(MergeMethod))
+@asynchronous
+async def test_a_pull_request_that_was_taken_off_does_not_come_back_with_another(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        clean = scenario.origin.tip("main")
+        scenario.open(1, files={"secret": "leaked"})
+        scenario.open(2, 3, upon="feature1")
+        await scenario.submit(1)
+        await scenario.passes(1)
+        landed = scenario.origin.tip("main")
+        scenario.origin.set("main", clean)
+        await scenario.time_passes(TWO_SECONDS)
+        await scenario.submit(2)
+        assert await scenario.state(2) == "failed: contains_removed_commit"
+        assert "secret" not in scenario.origin.files("main")
+        scenario.origin.set("main", landed)
+        await scenario.time_passes(TWO_SECONDS)
+        await scenario.submit(3)
+        assert scenario.picture == "main ← 3…"
+
+
+@asynchronous
+async def test_what_was_taken_off_with_the_whole_target_does_not_come_back(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        clean = scenario.origin.tip("main")
+        scenario.origin.commit("main", {"secret": "leaked"})
+        await scenario.time_passes(TWO_SECONDS)
+        scenario.open(1)
+        scenario.origin.remove("main")
+        await scenario.time_passes(TWO_SECONDS)
+        scenario.origin.set("main", clean)
+        await scenario.time_passes(TWO_SECONDS)
+        await scenario.submit(1)
+        assert await scenario.state(1) == "failed: contains_removed_commit"
+
+
 @asynchronous
 async def test_a_rewind_while_it_is_tested_takes_out_the_one_that_holds_what_was_removed(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:

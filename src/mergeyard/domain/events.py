@@ -104,6 +104,8 @@ class ChecksSeen(Happened, frozen=True):
     run: RunId
     checks: Mapping[str, CheckState]
     as_of: int
+    told: bool = False
+    """By others, so far: nobody asked for the latest."""
 
 
 class HostLost(Happened, frozen=True):
@@ -155,6 +157,8 @@ class BranchDeleted(Happened, frozen=True):
 class HeadExamined(Happened, frozen=True):
     ticket: Ticket
     exam: HeadExam
+    forbidden: frozenset[Sha]
+    """What it was held against: commits that must not come back."""
 
 
 class LandingComposed(Happened, frozen=True):
@@ -188,6 +192,8 @@ class LandingMissed(Happened, frozen=True):
     landing: int
     steps: tuple[Step, ...] = ()
     """What had landed before that, when the provider merges one by one."""
+    withdrawn: bool = False
+    """Its test branch was moved away: with that run nothing can land any more."""
 
 
 class LandingRefused(Happened, frozen=True):

@@ -17,6 +17,8 @@ class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     tip: Sha | None = None
     """None: the branch does not exist."""
+    lost: Sha | None = None
+    """The last tip that there was, while there is none."""
     history: tuple[Landed, ...] = ()
     """From the oldest base that still matters to the tip, unbroken by anybody else's push."""
     required: Required = Required()
@@ -31,6 +33,10 @@ class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     """The turn in which its tip was last recorded."""
     look: bool = False
     """It must be read again."""
+
+    @property
+    def last_tip(self) -> Sha | None:
+        return self.tip or self.lost
 
     @cached_property
     def places(self) -> Mapping[Sha, int]:

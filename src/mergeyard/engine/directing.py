@@ -4,10 +4,10 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import DirectMergeMode
 from mergeyard.domain.instants import Instant
-from mergeyard.domain.pulls import Submission
+from mergeyard.domain.pulls import HeadExam, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import QueueState
-from mergeyard.engine import holding, lanes, order, requirements
+from mergeyard.engine import holding, lanes, order, places, requirements
 
 
 def nominate(queue: Queue, now: Instant) -> Queue:
@@ -16,7 +16,15 @@ def nominate(queue: Queue, now: Instant) -> Queue:
         return queue
     nominee = _candidate(queue, now)
     ticket = None if nominee is None else nominee.ticket
-    return queue if ticket == queue.direct else replace(queue, direct=ticket)
+    return queue if ticket == queue.direct else replace(forget_exam(queue), direct=ticket)
+
+
+def forget_exam(queue: Queue) -> Queue:
+    """What was found good may not be so any more when its turn comes again. Who was not takes the way of all others."""
+    former = None if queue.direct is None else queue.submissions.get(queue.direct)
+    if former is None or former.exam is None or not _fit_to_land(queue, former.exam):
+        return queue
+    return places.update(queue, replace(former, exam=None))
 
 
 def _candidate(queue: Queue, now: Instant) -> Submission | None:
@@ -34,9 +42,11 @@ def to_be_examined(queue: Queue, submission: Submission) -> bool:
 
 def qualifies(queue: Queue, submission: Submission) -> bool:
     exam = submission.exam
-    if exam is None or exam.tip != queue.target.tip or not exam.contains_tip:
-        return False
-    if exam.holds_removed_commit or not exam.changes_something:
+    return exam is not None and exam.tip == queue.target.tip and _fit_to_land(queue, exam)
+
+
+def _fit_to_land(queue: Queue, exam: HeadExam) -> bool:
+    if not exam.contains_tip or exam.holds_removed_commit or not exam.changes_something:
         return False
     wanted = requirements.required(queue).statuses
     return bool(wanted) and exam.passed.issuperset(wanted)

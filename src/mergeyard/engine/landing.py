@@ -21,7 +21,18 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Step
 from mergeyard.domain.states import Mergeability, PrState, QueueState
 from mergeyard.domain.targets import Targets
-from mergeyard.engine import lanes, leaving, looking, merging, operating, places, proving, readiness, running
+from mergeyard.engine import (
+    lanes,
+    leaving,
+    looking,
+    merging,
+    operating,
+    places,
+    proving,
+    readiness,
+    requirements,
+    running,
+)
 from mergeyard.engine.proving import BY_ITSELF
 
 
@@ -68,6 +79,9 @@ def record_missed(queue: Queue, landing: Landing, event: LandingMissed, now: Ins
         return queue
     if event.steps:
         queue = _land(queue, landing, event.steps, now)
+    run = queue.runs.get(landing.run) if landing.run is not None else None
+    if event.withdrawn and run is not None:
+        queue = running.put(queue, replace(run, void=Reason.TARGET_BRANCH_MOVED))
     return replace(looking.ask_for_target(queue), landing=None)
 
 
@@ -119,7 +133,9 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
         queue = leaving.leave(queue, ticket, PrState.MERGED, _merge_reason(landing, as_tested), now)
     if not as_tested:
         return operating.set_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
-    if landing.composed or len(steps) < len(landing.members):
+    run = None if landing.run is None else queue.runs.get(landing.run)
+    outgrown = run is not None and requirements.outgrown(queue, run) is not None
+    if landing.composed or outgrown or len(steps) < len(landing.members):
         return queue
     return proving.prove(queue, steps[-1].commit, BY_ITSELF)
 

@@ -12,7 +12,7 @@ from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import CheckState, PrState, RunStatus
 from mergeyard.domain.targets import Targets
-from mergeyard.engine import clock, holding, leaving, places, proving, readiness, running
+from mergeyard.engine import clock, directing, holding, leaving, places, proving, readiness, reconsidering, running
 
 
 def ask_for_pull(queue: Queue, number: PrNumber) -> Queue:
@@ -64,14 +64,14 @@ def see_target(queue: Queue, event: TargetSeen) -> Queue:
     )
     if event.tip != target.tip:
         history = () if event.tip is None else (Landed(event.tip, None),)
-        target = replace(target, tip=event.tip, history=history)
+        target = replace(target, tip=event.tip, lost=None if event.tip else target.last_tip, history=history)
     if target != queue.target:
         target = replace(target, seen=queue.counters.turns)
     if not queue.target.look and target == queue.target:
         return queue
     if event.removed:
-        queue = _distrust_runs(queue)
-    return replace(queue, target=replace(target, look=False))
+        queue = directing.forget_exam(_distrust_runs(queue))
+    return reconsidering.reconsider(queue, replace(queue, target=replace(target, look=False)))
 
 
 def _distrust_runs(queue: Queue) -> Queue:
@@ -95,7 +95,7 @@ def see_checks(queue: Queue, event: ChecksSeen, now: Instant) -> Queue:
         return _fail(queue, run, now)
     if states and CheckState.PENDING not in states:
         return running.decide(queue, run, RunStatus.SUCCEEDED, now)
-    if run.overdue_since is None or event.as_of < run.overdue_since:
+    if run.overdue_since is None or event.told or event.as_of < run.overdue_since:
         return queue
     if clock.is_overdue(run, now):
         return _fail(queue, replace(run, timed_out=True), now)

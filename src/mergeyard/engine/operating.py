@@ -9,7 +9,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason, Refusal
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.transitions import check_queue
-from mergeyard.engine import holding, naming, running, urgency
+from mergeyard.engine import holding, naming, reconsidering, running, urgency
 
 
 def set_state(
@@ -37,7 +37,7 @@ def save_settings(queue: Queue, config: Config, now: Instant, actor: str) -> Que
         return queue
     if queue.switching and config.mode is not queue.config.mode:
         return Refusal.MODE_SWITCH_IN_PROGRESS
-    after = replace(queue, config=config)
+    after = reconsidering.reconsider(queue, replace(queue, config=config))
     entry = QueueChanged(
         at=now,
         source=queue.state,

@@ -9,6 +9,7 @@ from mergeyard.domain.ids import Sha, Ticket
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.target_branch import Proof
+from mergeyard.engine import requirements
 
 
 class BaseVerdict(StrEnum):
@@ -33,6 +34,9 @@ def base_verdict(queue: Queue, run: Run, accused: Iterable[Ticket]) -> BaseVerdi
 
 
 def record_green(queue: Queue, run: Run) -> Queue:
+    """For all that is required by now, or it proves nothing."""
+    if requirements.outgrown(queue, run) is not None:
+        return queue
     return prove(queue, run.base, frozenset(member.ticket for member in run.stack))
 
 

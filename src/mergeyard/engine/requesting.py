@@ -119,7 +119,8 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
     queue = replace(queue, counters=replace(queue.counters, tickets=count))
     queue = naming.enter(queue, submission, now, event.actor)
     queue = places.to_not_ready(queue, submission.ticket, mark)
-    return readiness.admit(_look_again(queue, submission, event), submission.ticket, now)
+    queue = _look_again(queue, submission, event)
+    return readiness.admit(queue, submission.ticket, now) if event.complete else queue
 
 
 def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) -> Queue:
@@ -131,12 +132,17 @@ def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) ->
         no_batch=known.no_batch if event.no_batch is None else event.no_batch,
         forced=known.forced if event.forced is None else event.forced,
         pinned=known.pinned or event.pinned,
-        targets=event.targets if event.targets and event.pull.head == known.pull.head else known.targets,
+        targets=event.targets if event.targets and _are_news(event, known) else known.targets,
     )
     queue = places.update(queue, amended)
     if event.priority is not None:
         queue = _change_priority(queue, amended, event.priority, now)
     return readiness.admit(_look_again(queue, amended, event), known.ticket, now)
+
+
+def _are_news(event: PrSubmitted, known: Submission) -> bool:
+    """Whoever began to look before may have found what was said before."""
+    return event.pull.head == known.pull.head and (known.targets is None or event.as_of >= known.seen)
 
 
 def _look_again(queue: Queue, submission: Submission, event: PrSubmitted) -> Queue:

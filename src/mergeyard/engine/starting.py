@@ -38,7 +38,7 @@ def start(queue: Queue, now: Instant) -> Queue:
     missing = requirements.missing(queue)
     if missing is not None:
         return _turn_away(queue, missing, now)
-    queue = _start_bare_runs(queue)
+    queue = _renew_lanes(_start_bare_runs(queue))
     match queue.config.speculation:
         case Speculation.CHAIN:
             return _start_the_waiting(_start_the_line(queue, tip), tip, now)
@@ -79,14 +79,20 @@ def _start_bare_run(queue: Queue, base: Sha) -> Queue:
     return running.repeat(queue, run)[0]
 
 
+def _renew_lanes(queue: Queue) -> Queue:
+    """Of those without a run, before any of them starts: what they impact may have been said anew meanwhile."""
+    for batch in holding.free_batches(queue):
+        if not batch.runs and batch.targets != lanes.targets_of_all(queue, batch.tickets):
+            queue = places.renew_lane(queue, batch)
+    return queue
+
+
 def _start_the_line(queue: Queue, tip: Sha) -> Queue:
     for batch in holding.free_batches(queue):
         if batch.runs:
             queue = _repeat_runs(queue, batch)
         elif not running.free_slots(queue):
             return queue
-        elif batch.targets != lanes.targets_of_all(queue, batch.tickets):
-            return places.renew_lane(queue, batch)
         else:
             queue = _start_run(queue, batch, tip)
     return queue
@@ -94,10 +100,7 @@ def _start_the_line(queue: Queue, tip: Sha) -> Queue:
 
 def _repeat_the_line(queue: Queue) -> Queue:
     for batch in holding.free_batches(queue):
-        if batch.runs:
-            queue = _repeat_runs(queue, batch)
-        elif batch.targets != lanes.targets_of_all(queue, batch.tickets):
-            return places.renew_lane(queue, batch)
+        queue = _repeat_runs(queue, batch)
     return queue
 
 

@@ -52,7 +52,7 @@ def _landing(queue: Queue) -> Iterator[t.Task]:
 def _looks(queue: Queue) -> Iterator[t.Task]:
     intended = queue.landing is not None and queue.landing.intended
     if queue.target.look and not intended:
-        yield t.LookAtTarget(known_tip=queue.target.tip, removed=queue.target.removed)
+        yield t.LookAtTarget(known_tip=queue.target.last_tip, removed=queue.target.removed)
     for ticket in islice(queue.looks, MOST_LOOKS):
         if not holding.bound_by_landing(queue, ticket):
             yield t.LookAtPull(number=queue.submissions[ticket].number)

@@ -113,7 +113,7 @@ class Statuses:
         async with board.showing:
             now = checks(await self._store.statuses(*board.place))
             if now != board.shown and self._boards.get(board.place) is board:
-                seen = ChecksSeen(run=board.run, checks=now, as_of=AS_FRESH_AS_CAN_BE)
+                seen = ChecksSeen(run=board.run, checks=now, as_of=AS_FRESH_AS_CAN_BE, told=True)
                 await board.keeper.tell_on_duty(seen, proof=self._duties.proof(board.keeper.key.repo))
                 board.shown = now
 

@@ -51,6 +51,7 @@ class Uploads:
             return body
 
         await keeper.tell(*events, writes=(kept,), render=render, repeat=repeat, at_hand=uploaded)
+        keeper.arrivals.touch(number)
         await long_targets.free_aside(replaced)
         keeper = await self._yard.keeper(key)
         if not heard and _awaits(keeper, number, head, uploaded):

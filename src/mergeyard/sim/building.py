@@ -76,4 +76,4 @@ def examine(place: Place, task: t.ExamineHead) -> e.HeadExamined:
         commit=commit,
         tree=place.repository.commits[commit].tree,
     )
-    return e.HeadExamined(ticket=task.ticket, exam=exam)
+    return e.HeadExamined(ticket=task.ticket, exam=exam, forbidden=task.forbidden)

@@ -91,6 +91,7 @@ async def test_commands_are_obeyed_in_the_order_in_which_they_were_said(story: S
         scenario.open(1)
         await scenario.say(1, "/merge --priority low", "/merge cancel", "/merge --priority urgent")
         assert (await scenario.stay(1)).priority == 0
+        await scenario.a_moment_passes()
         assert scenario.picture == "main ← 1…"
         assert scenario.signs(1) == [(FINE,)] * 3
 

@@ -110,6 +110,7 @@ async def test_news_in_the_wrong_order_is_obeyed_in_the_right_one(story: Stories
         scenario.place.deliveries.release()
         await scenario.rest()
         assert (await scenario.stay(1)).priority == 10
+        await scenario.a_moment_passes()
         assert scenario.picture == "main ← 1…"
 
 

@@ -7,7 +7,7 @@ from mergeyard.domain.states import QueueState
 from mergeyard.service.errors import Code, Refused
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
-from tests.support.forges.faults import LosesReply
+from tests.support.forges.faults import Answers, LosesReply
 from tests.support.meanwhile import Meanwhile
 from tests.support.scenario import MINUTE
 
@@ -119,6 +119,20 @@ async def test_a_push_to_the_target_before_the_merge_has_it_tested_again(story: 
         assert scenario.run_of(1).base == foreign
         await scenario.passes(1)
         assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_one_that_was_about_to_be_merged_and_was_not_is_no_longer_called_good(story: Stories):
+    """Where our status is required, anybody could merge it past the queue."""
+    async with story(by_forge()) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        down = Meanwhile(lambda: scenario.place.push_to_main({"foreign": "f"}), Answers(502))
+        scenario.place.faults.plan(down, scenario.place.paths.merge)
+        await scenario.passes(1)
+        await scenario.a_minute_passes()
+        assert scenario.run_of(1).base == scenario.origin.tip("main")
+        assert scenario.shown(1).state == "pending"
 
 
 @asynchronous

@@ -68,6 +68,16 @@ async def test_taking_the_label_away_takes_the_pull_request_out(story: Stories):
 
 
 @asynchronous
+async def test_another_label_takes_nobody_out_who_was_submitted_with_the_one_before(story: Stories):
+    async with story() as scenario:
+        scenario.open(1)
+        await scenario.label(1)
+        await scenario.update(enqueueing_label="another")
+        await scenario.say(1, "Nice.")
+        assert scenario.picture == "main ← 1…"
+
+
+@asynchronous
 async def test_taking_the_label_away_takes_nobody_out_who_was_submitted_otherwise(story: Stories):
     async with story() as scenario:
         scenario.open(1)

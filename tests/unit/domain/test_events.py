@@ -32,7 +32,7 @@ ONE_OF_EACH: list[e.Event] = [
     e.GroundLost(run=RUN),
     e.RunRefused(run=RUN, ticket=Ticket(1), refusal=e.BuildRefusal.REFUSED, blockers=(Ticket(2),), words="no"),
     e.BranchDeleted(run=RUN),
-    e.HeadExamined(ticket=Ticket(1), exam=an_exam(holds_removed_commit=True)),
+    e.HeadExamined(ticket=Ticket(1), exam=an_exam(holds_removed_commit=True), forbidden=frozenset({Sha("x")})),
     e.LandingComposed(landing=1, steps=(a_step("1"),)),
     e.CompositionRefused(landing=1),
     e.LandingRead(landing=1, pulls=(a_pull(),), as_of=3),

@@ -10,7 +10,7 @@ from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.pulls import HeadExam
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.required import Required
-from mergeyard.domain.states import PrState, QueueState
+from mergeyard.domain.states import CheckState, PrState, QueueState
 from mergeyard.domain.targets import named
 from mergeyard.engine import directing
 from tests.support.builders import Yard, a_config, a_plain_queue, a_submission, a_yard, an_exam
@@ -246,3 +246,45 @@ def test_from_intent_to_outcome_the_one_that_merges_directly_stays_the_one():
     yard.intend()
     yard.submit(2, priority=50)
     assert (examined(yard), yard.queue.direct) == ([], yard.queue.tickets[PrNumber(1)])
+
+
+def pause(yard: Yard) -> None:
+    yard.tell(e.StateRequested(state=QueueState.PAUSED))
+
+
+def resume(yard: Yard) -> None:
+    yard.tell(e.StateRequested(state=QueueState.RUNNING))
+
+
+def test_one_that_waited_meanwhile_is_examined_again():
+    """A status that it needs was run once more, and failed."""
+    yard = a_direct_yard()
+    passed_on_its_head(yard, 1)
+    yard.submit(1)
+    yard.perform(t.ExamineHead)
+    pause(yard)
+    yard.checks.results[yard.head(1)] = {"unit": CheckState.FAILED}
+    resume(yard)
+    yard.perform(t.ExamineHead)
+    assert (yard.queue.landing, yard.picture) == (None, "main ← 1…")
+
+
+def test_one_that_was_not_fit_is_not_examined_again():
+    yard = a_direct_yard()
+    yard.submit(1)
+    yard.perform(t.ExamineHead)
+    pause(yard)
+    resume(yard)
+    assert (examined(yard), yard.picture) == ([], "main ← 1…")
+
+
+def test_one_is_examined_again_when_something_was_taken_off_the_target():
+    yard = a_direct_yard()
+    passed_on_its_head(yard, 1)
+    yard.submit(1)
+    yard.perform(t.ExamineHead)
+    gone = frozenset({yard.head(1)})
+    seen = e.TargetSeen(tip=yard.host.tip, as_of=yard.queue.counters.turns, required=yard.host.required, removed=gone)
+    yard.tell(seen)
+    yard.perform_all()
+    assert (yard.state(1), yard.reason(1)) == (PrState.FAILED, Reason.CONTAINS_REMOVED_COMMIT)

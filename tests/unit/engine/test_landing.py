@@ -248,6 +248,13 @@ def test_what_landed_as_tested_is_a_proven_base():
     assert yard.queue.target.proofs[yard.host.tip] == (BY_ITSELF,)
 
 
+def test_a_landing_that_was_withdrawn_has_its_run_repeated():
+    yard = an_intended_yard()
+    before = yard.run_of(1).id
+    yard.tell(e.LandingMissed(landing=landing_of(yard).number, withdrawn=True))
+    assert yard.run_of(1).id != before
+
+
 @pytest.mark.parametrize("kind", [e.LandingSucceeded, e.LandingMissed, e.LandingRefused, e.LandingLost])
 def test_without_an_intent_nothing_can_have_landed(kind: type[e.Event]):
     yard = a_reading_yard()

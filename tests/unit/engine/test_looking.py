@@ -488,3 +488,23 @@ def test_when_something_was_taken_off_the_target_a_bisection_goes_on():
     )
     yard.tell(seen)
     assert yard.queue.runs[probe].status is RunStatus.IN_PROGRESS
+
+
+def test_what_was_taken_off_is_found_from_the_last_tip_that_there_was():
+    yard = a_yard()
+    before = yard.host.tip
+    for _ in range(2):
+        yard.tell(e.TargetSeen(tip=None, as_of=yard.queue.counters.turns))
+    yard.tell(e.TargetTouched())
+    assert t.LookAtTarget(known_tip=before, removed=frozenset()) in work(yard.queue)
+    yard.tell(e.TargetSeen(tip=Sha("new"), as_of=yard.queue.counters.turns))
+    assert (yard.queue.target.lost, yard.queue.target.last_tip) == (None, "new")
+
+
+def test_only_who_asked_for_the_latest_may_call_a_run_overdue():
+    yard = a_yard(prs=1, testing_timeout_minutes=10)
+    yard.pass_time(10 * MINUTE)
+    yard.tell(replace(yard.checks_seen(yard.run_of(1), {"lint": PENDING}), told=True))
+    assert yard.state(1) is PrState.TESTING
+    yard.perform(t.LookAtChecks)
+    assert (yard.state(1), yard.reason(1)) == (PrState.FAILED, Reason.TEST_RUN_TIMEOUT)

@@ -1,11 +1,13 @@
 """Events become facts; those about something else than what is known change nothing."""
 
 import pytest
+from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode
-from mergeyard.domain.ids import RunId, Ticket
+from mergeyard.domain.ids import RunId, Sha, Ticket
+from mergeyard.domain.pulls import HeadExam
 from mergeyard.engine.record import record
 from mergeyard.sim.world import START
 from tests.support.builders import Yard, a_pull, a_queue, a_step, a_yard, an_exam
@@ -74,6 +76,10 @@ def test_a_host_that_answers_is_lost_no_longer():
     assert yard.queue.host_lost_at is None
 
 
+def examined(exam: HeadExam, *forbidden: Sha) -> e.HeadExamined:
+    return e.HeadExamined(ticket=Ticket(1), exam=exam, forbidden=frozenset(forbidden))
+
+
 def test_an_examined_head_is_remembered():
     yard = a_yard(direct_merge_mode=DirectMergeMode.ALWAYS)
     yard.submit(1)
@@ -85,10 +91,29 @@ def test_an_examined_head_is_remembered():
 
 def test_an_exam_upon_another_tip_is_not_believed():
     queue = a_queue(prs=1)
-    assert record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam("another tip")), START) is queue
+    assert (
+        record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam("another tip"), forbidden=frozenset()), START)
+        is queue
+    )
 
 
 def test_an_exam_of_one_that_left_is_not_believed():
     queue = a_queue()
     assert queue.target.tip is not None
-    assert record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam(queue.target.tip)), START) is queue
+    assert (
+        record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam(queue.target.tip), forbidden=frozenset()), START)
+        is queue
+    )
+
+
+def test_an_exam_of_one_whose_turn_has_passed_is_not_believed():
+    queue = a_queue(prs=1)
+    assert queue.target.tip is not None
+    assert record(queue, examined(an_exam(queue.target.tip)), START) is queue
+
+
+def test_an_exam_against_less_than_must_not_come_back_is_not_believed():
+    queue = replace(a_queue(prs=1), direct=Ticket(1))
+    assert queue.target.tip is not None
+    assert record(queue, examined(an_exam(queue.target.tip), Sha("x")), START) is queue
+    assert record(queue, examined(an_exam(queue.target.tip)), START) is not queue

@@ -4,7 +4,7 @@ import pytest
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode
+from mergeyard.domain.config import DirectMergeMode, Speculation
 from mergeyard.domain.ids import PrNumber
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.required import Required
@@ -216,3 +216,16 @@ def test_without_depth_nobody_waits_for_those_behind():
 def test_while_a_head_is_examined_nobody_starts():
     yard = a_yard(prs=2, direct_merge_mode=DirectMergeMode.ALWAYS)
     assert yard.picture == "main"
+
+
+@pytest.mark.parametrize("speculation", Speculation)
+def test_all_that_stand_without_a_run_are_in_their_new_lanes_before_any_starts(speculation: Speculation):
+    yard = a_parallel_yard("x", "y", speculation=speculation)
+    yard.tell(e.StateRequested(state=QueueState.PAUSED))
+    yard.push_to_target({"other": "other"})
+    yard.tell(e.TargetTouched())
+    yard.perform(t.LookAtTarget)
+    for number in 1, 2:
+        yard.tell(e.TargetsUploaded(number=PrNumber(number), head=yard.head(number), targets=named("z")))
+    yard.tell(e.StateRequested(state=QueueState.RUNNING))
+    assert yard.picture == "main ← 1… ∥ 1 ← 2…"

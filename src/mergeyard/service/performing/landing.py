@@ -41,9 +41,10 @@ async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, .
     landed = await _landed(site, tip, task)
     if landed is not None:
         return await _succeed(site, landed)
-    if branch is not None and permission != task.tested_tip:
-        withdrawn = permission is not None and tip != task.expected
-        return await _give_up(site, task, None) if withdrawn else await _succeed_or_lose(site, task)
+    if branch is not None and permission is None:
+        return await _succeed_or_lose(site, task)
+    if permission != task.tested_tip:
+        return _withdrawn(task)
     if tip != task.expected:
         return await _give_up(site, task, branch)
     task = await with_what_is_left(site, task)
@@ -119,7 +120,12 @@ async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, .
         if permission == task.tested_tip:
             raise GitTrouble("the test branch could not be moved")
     landed = await _landed(site, tip, task)
-    return (LandingMissed(landing=task.landing),) if landed is None else await _succeed(site, landed)
+    return _withdrawn(task) if landed is None else await _succeed(site, landed)
+
+
+def _withdrawn(task: Land) -> tuple[Event, ...]:
+    """A push of ours would have deleted the branch: while it is there, nothing has landed."""
+    return (LandingMissed(landing=task.landing, withdrawn=task.run is not None),)
 
 
 async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:

@@ -18,7 +18,7 @@ from mergeyard.ports.git import MissingObject
 from mergeyard.ports.host import ChecksFrom, Unreadable
 from mergeyard.ports.store import Store
 from mergeyard.service import recalling, wording
-from mergeyard.service.performing.removed import holds_removed_commit, removed_since
+from mergeyard.service.performing.removed import brought, holds_removed_commit, removed_since
 from mergeyard.service.repository_config import FILE, Broken, parse
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Site
@@ -46,10 +46,9 @@ async def _restored(site: Site, task: LookAtTarget, tip: Sha) -> frozenset[Sha]:
     if not task.removed or task.known_tip is None:
         return frozenset()
     try:
-        came = await site.mirror.commits(tip, without=[task.known_tip])
+        return task.removed & await brought(site, tip, task.known_tip)
     except MissingObject:
         return frozenset([sha for sha in task.removed if await site.mirror.holds(tip, sha)])
-    return task.removed.intersection(commit.sha for commit in came)
 
 
 async def required_statuses(site: Site, tip: Sha) -> Required:
@@ -108,7 +107,7 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
         commit=await direct_commit(site, task.ticket, task.head, task.tip),
         tree=tree,
     )
-    return (HeadExamined(ticket=task.ticket, exam=exam),)
+    return (HeadExamined(ticket=task.ticket, exam=exam, forbidden=task.forbidden),)
 
 
 async def _statuses(site: Site, store: Store, commit: Sha) -> Sequence[Status]:

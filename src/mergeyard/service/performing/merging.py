@@ -30,6 +30,8 @@ async def merge_one_by_one(site: Site, task: Land, look: int) -> tuple[Event, ..
         if len(more) <= len(steps):
             break
         outcome, steps = again, more
+    if isinstance(merging, MergingByForge) and not isinstance(outcome, LandingSucceeded):
+        await merging.call_off(task.members[len(steps) :])
     await mark_merged(site, task.members, steps)
     return outcome, TargetTouched()
 

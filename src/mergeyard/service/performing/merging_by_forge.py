@@ -76,12 +76,9 @@ class MergingByForge:
     async def merge(self, member: Member, onto: Sha) -> Step | MergingRefused | None:
         """None when it cannot be merged now, or somebody else has pushed."""
         if await self._site.tip() != onto:
-            await self._say(member, words.not_merged())
             return None
         await self._say(member, words.about_to_merge())
         outcome = await self._forge.merge(self._site.repo, self._wanted(member))
-        if not isinstance(outcome, Merged):
-            await self._say(member, words.not_merged())
         match outcome:
             case Merged():
                 return await self._step_or_stray(member, outcome.commit, onto)
@@ -93,6 +90,11 @@ class MergingByForge:
                 return MergingRefused(outcome.words, blames=False)
             case _:
                 assert_never(outcome)
+
+    async def call_off(self, left: Sequence[Member]) -> None:
+        """The next one may have been called good just now, or before a crash: nobody else shall merge it for that."""
+        for member in left[:1]:
+            await self._say(member, words.not_merged())
 
     async def _refused_at_last(self, member: Member, said: str) -> MergingRefused | None:
         """What was forced is not sent back for the forge's opinion: it would be tried for ever, and all others wait."""

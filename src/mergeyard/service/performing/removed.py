@@ -1,12 +1,13 @@
 """Finds commits that somebody took off the target and that must not come back."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.landing import Landed
 from mergeyard.ports.git import MissingObject
 from mergeyard.ports.store import Store
-from mergeyard.service import recalling
+from mergeyard.service import recalling, wording
 from mergeyard.service.site import Site
 
 
@@ -23,9 +24,20 @@ async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sh
     if known_tip is None or known_tip == tip:
         return frozenset()
     try:
-        return await _beyond(site, known_tip, tip)
+        return await brought(site, known_tip, tip)
     except MissingObject:
         return await _removed_from_the_unknown(site, store, known_tip, tip)
+
+
+async def brought(site: Site, tip: Sha, before: Sha) -> frozenset[Sha]:
+    """The commits with which one tip goes beyond another; where they were made of a pull request, its own as well: with
+    these it would come again."""
+    commits = await site.mirror.commits(tip, without=[before])
+    found = {commit.sha for commit in commits}
+    for head in {head for commit in commits if (head := wording.head_of(commit.message))}:
+        with suppress(MissingObject):
+            found |= await _beyond(site, head, before)
+    return frozenset(found)
 
 
 async def _removed_from_the_unknown(site: Site, store: Store, known_tip: Sha, tip: Sha) -> frozenset[Sha]:
@@ -33,7 +45,7 @@ async def _removed_from_the_unknown(site: Site, store: Store, known_tip: Sha, ti
     is all that can be known of."""
     try:
         await site.mirror.fetch_commit(known_tip)
-        return await _beyond(site, known_tip, tip)
+        return await brought(site, known_tip, tip)
     except MissingObject:
         return frozenset([commit async for commit in _removed_of_ours(site, store, tip)])
 

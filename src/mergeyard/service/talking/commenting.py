@@ -58,9 +58,9 @@ class Commenting:
             if config.status_check_enabled:
                 with _as_far_as_allowed(keeper, number):
                     await self._show_status(keeper, forge, shown, conversation)
-            if stay.state in TERMINAL and conversation.labelled:
+            if stay.state in TERMINAL and conversation.label:
                 with _as_far_as_allowed(keeper, number):
-                    await forge.unlabel(keeper.key.repo, number, config.enqueueing_label)
+                    await forge.unlabel(keeper.key.repo, number, conversation.label)
 
     async def _comment(self, keeper: Keeper, forge: Forge, shown: PullView, conversation: Conversation) -> None:
         run = await self._run(keeper, shown)

@@ -32,7 +32,8 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     """Those of that very moment."""
     head: Sha = Sha("")
     """Its head when we last listened."""
-    labelled: bool = False
+    label: str = ""
+    """The one that it bore then, if that meant something at the time."""
     submitted_by_label: Ticket | None = None
     trace: str = ""
     """How the host showed it when we last listened."""
@@ -48,7 +49,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     def take_over(self, other: "Conversation") -> None:
         """What was said to another queue, when it was pointed at another branch, was not said to this one."""
         self.heard, self.dealt_with = other.heard, other.dealt_with
-        self.head, self.labelled, self.trace = other.head, other.labelled, ""
+        self.head, self.label, self.trace = other.head, other.label, ""
 
 
 class Kept:

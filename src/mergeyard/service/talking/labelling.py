@@ -24,8 +24,8 @@ class Labelling:
         self, keeper: Keeper, forge: Forge, pull: PullRequest, thread: Thread, conversation: Conversation
     ) -> None:
         label = keeper.queue.config.enqueueing_label
-        before, now = conversation.labelled, label in thread.labels
-        conversation.labelled = now
+        before, now = conversation.label == label, label in thread.labels
+        conversation.label = label if now else ""
         if now and not before and pull.is_open:
             await self._submit(keeper, forge, pull, conversation)
         elif before and not now:
