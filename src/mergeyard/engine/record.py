@@ -72,9 +72,10 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
 
 def _record_exam(queue: Queue, event: e.HeadExamined) -> Queue:
     """Of the one who is to be examined, as long as nothing moved and nothing else was taken off meanwhile."""
-    if (event.ticket, event.exam.tip, event.forbidden) != (queue.direct, queue.target.tip, queue.target.removed):
+    submission, asked = queue.submissions.get(event.ticket), (queue.direct, queue.target.tip, queue.target.removed)
+    if submission is None or asked != (event.ticket, event.exam.tip, event.forbidden):
         return queue
-    return places.update(queue, replace(queue.submissions[event.ticket], exam=event.exam))
+    return places.update(queue, replace(submission, exam=event.exam))
 
 
 def _record_of_landing(queue: Queue, current: Landing | None, event: LandingEvent, now: Instant) -> Queue:

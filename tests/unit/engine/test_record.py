@@ -98,7 +98,8 @@ def test_an_exam_upon_another_tip_is_not_believed():
 
 
 def test_an_exam_of_one_that_left_is_not_believed():
-    queue = a_queue()
+    """In this very turn: it is still called the one to be examined."""
+    queue = replace(a_queue(), direct=Ticket(1))
     assert queue.target.tip is not None
     assert (
         record(queue, e.HeadExamined(ticket=Ticket(1), exam=an_exam(queue.target.tip), forbidden=frozenset()), START)
