@@ -119,8 +119,7 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
     queue = replace(queue, counters=replace(queue.counters, tickets=count))
     queue = naming.enter(queue, submission, now, event.actor)
     queue = places.to_not_ready(queue, submission.ticket, mark)
-    queue = _look_again(queue, submission, event)
-    return readiness.admit(queue, submission.ticket, now) if event.complete else queue
+    return readiness.admit(_look_again(queue, submission, event), submission.ticket, now)
 
 
 def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) -> Queue:

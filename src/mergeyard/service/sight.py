@@ -60,8 +60,8 @@ class Sight:
         facts = self._upon(site.keeper, tip).facts.get(pull.head)
         if facts is not None:
             return self._complete(site, pull, facts), True
-        opinion = pull.mergeability if site.host.judges_mergeability else Mergeability.CHECKING
-        return replace(pull, contained=await self._seems_contained(site, tip, pull), mergeability=opinion), False
+        contained = await self._seems_contained(site, tip, pull)
+        return replace(pull, contained=contained, mergeability=Mergeability.CHECKING), False
 
     async def look(self, site: Site, number: PrNumber) -> PullRequest | None:
         """As thoroughly as a decision needs it."""

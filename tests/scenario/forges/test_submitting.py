@@ -58,6 +58,19 @@ async def test_whoever_fails_loses_the_label_and_is_submitted_again_by_putting_i
 
 
 @asynchronous
+async def test_one_that_stands_upon_another_waits_for_it(story: Stories):
+    async with story() as scenario:
+        scenario.open(1)
+        scenario.open(2, upon="feature1")
+        scenario.place.make_draft(1)
+        await scenario.submit(1, 2)
+        assert await scenario.state(2) == "pending: waiting_for_prs_ahead"
+        scenario.place.make_ready(1)
+        await scenario.a_moment_passes()
+        assert scenario.picture == "main ← 1… ← 2…"
+
+
+@asynchronous
 async def test_taking_the_label_away_takes_the_pull_request_out(story: Stories):
     async with story() as scenario:
         scenario.open(1)

@@ -494,13 +494,3 @@ def test_what_was_read_before_targets_were_uploaded_does_not_replace_them():
     yard.tell(e.TargetsUploaded(number=PrNumber(1), head=yard.head(1), targets=named("y")))
     yard.tell(outdated)
     assert yard.stay(1).targets == named("y")
-
-
-def test_one_that_was_only_glanced_at_is_not_admitted_before_it_is_looked_at():
-    """What it contains is not known yet."""
-    yard = a_yard()
-    yard.open(1)
-    yard.tell(replace(yard.submission(1), complete=False))
-    assert yard.state(1) is PrState.NOT_READY
-    yard.perform(t.LookAtPull)
-    assert yard.picture == "main ← 1…"
