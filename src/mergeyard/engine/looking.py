@@ -10,7 +10,7 @@ from mergeyard.domain.pulls import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run, RunKind
-from mergeyard.domain.states import CheckState, PrState, RunStatus
+from mergeyard.domain.states import CheckState, Mergeability, PrState, RunStatus
 from mergeyard.domain.targets import Targets
 from mergeyard.engine import clock, directing, holding, leaving, places, proving, readiness, reconsidering, running
 
@@ -20,6 +20,15 @@ def ask_for_pull(queue: Queue, number: PrNumber) -> Queue:
     if submission is None or queue.looks.get(submission.ticket) == queue.counters.turns:
         return queue
     return replace(queue, looks=queue.looks.put(submission.ticket, queue.counters.turns))
+
+
+def ask_for_the_unknown(queue: Queue) -> Queue:
+    """Somebody was to look at them, and may have forgotten."""
+    for _, ticket in queue.not_ready:
+        pull = queue.submissions[ticket].pull
+        if pull.mergeability is Mergeability.CHECKING:
+            queue = ask_for_pull(queue, pull.number)
+    return queue
 
 
 def ask_for_target(queue: Queue) -> Queue:

@@ -53,7 +53,7 @@ def record(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
         case e.HostFound():
             return clock.note_outage(queue, now)
         case e.WatchBegan():
-            return clock.note_absence(queue, now)
+            return looking.ask_for_the_unknown(clock.note_absence(queue, now))
         case e.RunBuilt():
             return building.record_built(queue, event, now)
         case e.RunRefused():

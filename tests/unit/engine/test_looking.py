@@ -9,6 +9,7 @@ from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.instants import MINUTE
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.required import Required
+from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.states import CheckState, Mergeability, PrState, QueueState, RunStatus
 from mergeyard.domain.targets import named
 from mergeyard.engine import looking, running
@@ -508,3 +509,14 @@ def test_only_who_asked_for_the_latest_may_call_a_run_overdue():
     assert yard.state(1) is PrState.TESTING
     yard.perform(t.LookAtChecks)
     assert (yard.state(1), yard.reason(1)) == (PrState.FAILED, Reason.TEST_RUN_TIMEOUT)
+
+
+def test_who_begins_to_work_for_a_queue_looks_at_those_of_whom_it_is_not_known_whether_they_can_be_merged():
+    yard = a_yard()
+    for number, known in enumerate((Mergeability.CHECKING, Mergeability.UNKNOWN), 1):
+        yard.open(number)
+        yard.change(number, mergeability=known)
+        yard.submit(number)
+    yard.queue = replace(yard.queue, looks=SortedMap())
+    yard.tell(e.WatchBegan())
+    assert yard.outstanding(t.LookAtPull) == (t.LookAtPull(number=PrNumber(1)),)
