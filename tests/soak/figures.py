@@ -52,6 +52,11 @@ class Figures(Struct, frozen=True, kw_only=True):
         return self.samples[int(len(self.samples) * WARM_UP) :]
 
     @property
+    def threads_when_warm(self) -> int:
+        """At most: pools make their threads when they need them, and keep them."""
+        return max(sample.threads for sample in self.samples[: 1 + int(len(self.samples) * WARM_UP)])
+
+    @property
     def per_minute(self) -> float:
         return fmean(stretch.per_minute for stretch in self.stretches[int(len(self.stretches) * WARM_UP) :])
 
@@ -88,8 +93,8 @@ def wrong_with(figures: Figures) -> Iterator[str]:
         yield f"memory grows by {figures.memory.each / MIB:.1f} MiB with every 1,000 pull requests that ended"
     if after.descriptors > before.descriptors + DESCRIPTORS_MORE:
         yield f"{before.descriptors} descriptors were open before, and {after.descriptors} afterwards"
-    if after.threads > before.threads + THREADS_MORE:
-        yield f"there were {before.threads} threads before, and {after.threads} afterwards"
+    if after.threads > figures.threads_when_warm + THREADS_MORE:
+        yield f"there were {figures.threads_when_warm} threads when it was warm, and {after.threads} afterwards"
     if after.zombies or after.children > before.children:
         left = f"{before.children} other processes were there before, and {after.children} afterwards"
         yield f"{left}, {after.zombies} of them dead and not buried"
