@@ -211,6 +211,19 @@ async def test_what_another_queue_landed_may_be_picked(tmp_path: Path):
         assert report.mismatches == ()
 
 
+@asynchronous
+async def test_what_a_queue_landed_that_is_deleted_by_now_may_be_picked(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        await landed(scenario, 1)
+        picked = message(scenario)
+        await scenario.service.queues.delete(KEY, "ada", b"", None)
+        await scenario.create_queue()
+        await scenario.rest()
+        await landed(scenario, 2)
+        scenario.origin.commit("main", {"picked": "1\n"}, message=picked)
+        assert await found(scenario) == []
+
+
 # When
 
 

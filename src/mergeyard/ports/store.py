@@ -166,6 +166,10 @@ class Store(Protocol):
 
     async def any_targets(self, repo: Repo) -> bool: ...
 
+    async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
+        """All that it ever had, deleted ones among them."""
+        ...
+
     async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
         """One per context, the latest, in the order of their contexts."""
         ...

@@ -143,6 +143,15 @@ async def test_a_branch_may_get_a_queue_again_that_starts_with_nothing(store: St
 
 
 @asynchronous
+async def test_of_a_repository_all_queues_are_known_that_it_ever_had(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(DeleteQueue(QUEUE, 0, Instant(9)), a_queue(OTHER))
+        assert sorted(await store.queues_ever(REPO)) == sorted([QUEUE, OTHER])
+        assert not await store.queues_ever(Repo("git.local", "acme", "lib"))
+
+
+@asynchronous
 async def test_there_is_nothing_to_load_of_a_queue_that_never_was(store: Store):
     async with opened(store):
         with pytest.raises(LookupError):

@@ -106,6 +106,9 @@ class MemoryStore:
     async def any_targets(self, repo: Repo) -> bool:
         return any(record.targets for key, record in self._records.live.items() if key.repo == repo)
 
+    async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
+        return sorted(queue for queue, record in self._records.queues.items() if record.key.repo == repo)
+
     # Stays and runs
 
     async def last_stay(self, queue: QueueId, number: PrNumber) -> bytes | None:

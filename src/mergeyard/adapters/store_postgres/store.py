@@ -127,6 +127,9 @@ class PostgresStore:
     async def any_targets(self, repo: Repo) -> bool:
         return await self._reader.value("any_targets", **asdict(repo))
 
+    async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
+        return tuple(QueueId(queue) for (queue,) in await self._reader.rows("queues_ever", **asdict(repo)))
+
     async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
         return tuple(map(rows.status_of, await self._reader.rows("statuses", **asdict(repo), sha=sha)))
 

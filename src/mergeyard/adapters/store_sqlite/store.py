@@ -123,6 +123,10 @@ class SqliteStore:
     async def any_targets(self, repo: Repo) -> bool:
         return bool(self._open.points.value("any_targets", host=repo.host, owner=repo.owner, name=repo.name))
 
+    async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
+        found = self._open.points.rows("queues_ever", host=repo.host, owner=repo.owner, name=repo.name)
+        return tuple(QueueId(queue) for (queue,) in found)
+
     async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
         found = self._open.points.rows("statuses", host=repo.host, owner=repo.owner, name=repo.name, sha=sha)
         return tuple(map(rows.status_of, found))

@@ -30,7 +30,8 @@ from mergeyard.service.yard import Yard
 
 log = structlog.get_logger()
 
-ATTEMPTS = 10
+ATTEMPTS = 1500
+"""With the pauses between them about a day."""
 FIRST_PAUSE = 2 * SECOND
 AT_ONCE = 4
 

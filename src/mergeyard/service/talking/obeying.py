@@ -37,9 +37,9 @@ class Order(Struct, frozen=True, kw_only=True):
     word: str
 
     def errand(self) -> Errand:
-        """Under a key of its own, so that the same word is obeyed once."""
+        """Under a key of its own, so that the same word is obeyed once. What tells it from others stands at the end."""
         repo = self.keeper.key.repo
-        repeat = Repeat(token="forge", key=f"{repo}#{self.pull.number}:{self.word}"[:255], digest=b"")
+        repeat = Repeat(token="forge", key=f"{repo}#{self.pull.number}:{self.word}"[-255:], digest=b"")
         actor = f"{self.person}@{repo.host}"
         return Errand(key=self.keeper.key, number=self.pull.number, actor=actor, present=lambda _: b"", repeat=repeat)
 

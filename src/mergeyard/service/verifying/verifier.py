@@ -71,7 +71,7 @@ class Verifier:
         queue = (await self._yard.keeper(keeper.key)).queue
         on_their_way = () if queue.landing is None else queue.landing.members
         claims = strangers(shown.history, commits_of_all(landings, shown.history))
-        others = [other.id for other in await self._yard.of_repo_now(repo) if other.id != keeper.id] if claims else ()
+        others = [other for other in await store.queues_ever(repo) if other != keeper.id] if claims else ()
         beside = Circumstances(
             removed=queue.target.removed,
             landing_now=frozenset(member.number for member in on_their_way),

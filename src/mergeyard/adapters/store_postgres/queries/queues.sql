@@ -35,6 +35,10 @@ no_targets AS (
 )
 SELECT true FROM deleted;
 
+-- name: queues_ever
+-- All queues that a repository ever had.
+SELECT id FROM queues WHERE host = :host AND owner = :owner AND name = :name ORDER BY id;
+
 -- name: queues
 -- All live queues; there are about as many as branches that people merge to.
 SELECT id, host, owner, name, branch, version FROM queues

@@ -30,6 +30,10 @@ ON CONFLICT DO UPDATE SET body = excluded.body;
 -- It is there no more.
 DELETE FROM facts WHERE queue = :queue AND shelf = :shelf AND key = :key;
 
+-- name: queues_ever
+-- All queues that a repository ever had.
+SELECT id FROM queues WHERE host = :host AND owner = :owner AND name = :name ORDER BY id;
+
 -- name: queues
 -- All live queues; there are about as many as branches that people merge to.
 SELECT id, host, owner, name, branch, version FROM queues
