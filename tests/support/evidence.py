@@ -260,6 +260,13 @@ class Evidence(ABC):
     def brought_by(self, landing: Landing) -> set[Sha]:
         return self._beyond(landing.new, landing.old)
 
+    def brings_head_of(self, landing: Landing, stay: Stay) -> bool:
+        """With another that stands upon it, though the target held neither it nor what had been made of it."""
+        head, made = Sha(stay["prSha"]), Sha(stay["mergedSha"])
+        if self.holds(landing.old, head) or self.holds(landing.old, made):
+            return False
+        return any(self.holds(Sha(other["prSha"]), head) for other in self.stays_in(landing))
+
     def place_of(self, landing: Landing, stay: Stay) -> tuple[int, int]:
         """Where a pull request landed; those of one landing have places of their own."""
         numbers = [number for _, number, _ in reversed(self._told(landing))]

@@ -68,6 +68,13 @@ def s3_nothing_is_undone_and_what_was_removed_stays_away(evidence: Evidence) -> 
             brought_back = landing.place > transaction.place and removed & evidence.brought_by(landing)
             if brought_back and not _merged_in_that_moment(evidence, landing, transaction):
                 yield f"{landing} brought back what was taken off the target"
+            for stay in _taken_off(evidence, removed) if landing.place > transaction.place else ():
+                if evidence.brings_head_of(landing, stay):
+                    yield f"{landing} brought back {evidence.name(stay['id'])}, which was taken off the target"
+
+
+def _taken_off(evidence: Evidence, removed: set[Sha]) -> list[Stay]:
+    return [stay for stay in evidence.stays.values() if stay.get("mergedSha") in removed]
 
 
 def _merged_in_that_moment(evidence: Evidence, landing: Landing, removal: Transaction) -> bool:

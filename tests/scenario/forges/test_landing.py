@@ -7,6 +7,7 @@ from mergeyard.domain.states import QueueState
 from mergeyard.service.errors import Code, Refused
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
+from tests.support.forge_scenario import USUAL
 from tests.support.forges.faults import Answers, LosesReply
 from tests.support.meanwhile import Meanwhile
 from tests.support.scenario import MINUTE
@@ -105,6 +106,23 @@ async def test_what_was_taken_off_in_the_moment_of_the_merge_and_came_back_with_
         await scenario.passes(1)
         assert await scenario.state(1) == "merged: tree_mismatch"
         assert scenario.keeper.queue.state is QueueState.PAUSED
+
+
+@pytest.mark.parametrize("method", list(MergeMethod))
+@asynchronous
+async def test_what_the_forge_merged_and_somebody_took_off_does_not_come_back(
+    github_story: Stories, method: MergeMethod
+):
+    async with github_story(by_forge(method), poll_seconds=USUAL) as scenario:
+        clean = scenario.origin.tip("main")
+        scenario.open(1, files={"secret": "leaked"})
+        scenario.open(2, upon="feature1")
+        await scenario.submit(1)
+        await scenario.passes(1)
+        scenario.origin.set("main", clean)
+        await scenario.a_minute_passes()
+        await scenario.submit(2)
+        assert await scenario.state(2) == "failed: contains_removed_commit"
 
 
 @asynchronous

@@ -36,17 +36,17 @@ async def look_at_target(site: Site, store: Store, task: LookAtTarget) -> tuple[
         as_of=as_of,
         required=await required_statuses(site, tip),
         removed=await removed_since(site, store, task.known_tip, tip),
-        restored=await _restored(site, task, tip),
+        restored=await _restored(site, store, task, tip),
     )
     return (seen,)
 
 
-async def _restored(site: Site, task: LookAtTarget, tip: Sha) -> frozenset[Sha]:
+async def _restored(site: Site, store: Store, task: LookAtTarget, tip: Sha) -> frozenset[Sha]:
     """What was taken off was not in the tip that we knew: if it is there again, it is among what came since."""
     if not task.removed or task.known_tip is None:
         return frozenset()
     try:
-        return task.removed & await brought(site, tip, task.known_tip)
+        return task.removed & await brought(site, store, tip, task.known_tip)
     except MissingObject:
         return frozenset([sha for sha in task.removed if await site.mirror.holds(tip, sha)])
 

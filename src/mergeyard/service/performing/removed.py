@@ -24,19 +24,23 @@ async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sh
     if known_tip is None or known_tip == tip:
         return frozenset()
     try:
-        return await brought(site, known_tip, tip)
+        return await brought(site, store, known_tip, tip)
     except MissingObject:
         return await _removed_from_the_unknown(site, store, known_tip, tip)
 
 
-async def brought(site: Site, tip: Sha, before: Sha) -> frozenset[Sha]:
+async def brought(site: Site, store: Store, tip: Sha, before: Sha) -> frozenset[Sha]:
     """The commits with which one tip goes beyond another; where they were made of a pull request, its own as well: with
-    these it would come again."""
+    these it would come again. A forge that rebases does not write down which head it was."""
     commits = await site.mirror.commits(tip, without=[before])
-    found = {commit.sha for commit in commits}
+    shas = frozenset(commit.sha for commit in commits)
+    found = set(shas)
     for head in {head for commit in commits if (head := wording.head_of(commit.message))}:
         with suppress(MissingObject):
             found |= await _beyond(site, head, before)
+    for landed in site.keeper.queue.target.history:
+        if landed.commit in shas:
+            found |= await _brought_by(site, store, landed, before)
     return frozenset(found)
 
 
@@ -45,7 +49,7 @@ async def _removed_from_the_unknown(site: Site, store: Store, known_tip: Sha, ti
     is all that can be known of."""
     try:
         await site.mirror.fetch_commit(known_tip)
-        return await brought(site, known_tip, tip)
+        return await brought(site, store, known_tip, tip)
     except MissingObject:
         return frozenset([commit async for commit in _removed_of_ours(site, store, tip)])
 
