@@ -10,7 +10,7 @@ from tests.support.api import Api
 from tests.support.ci import Ci
 from tests.support.evidence import Landing, Stay
 from tests.support.git_evidence import GitEvidence
-from tests.support.host_log import HostLog
+from tests.support.host_log import HostLog, Move
 from tests.support.repositories import Origin
 
 
@@ -59,8 +59,14 @@ class DetailedEvidence(GitEvidence):
         return list(dict.fromkeys(sha for move in moves for sha in (move.old, move.new) if sha)) or [self.tip]
 
     def removed_by_others(self) -> set[Sha]:
+        """With the pull requests of which it was made."""
         moves = [each.of(self.target) for each in self.transactions if not each.by_service]
-        return set[Sha]().union(*(self.removed_by(move) for move in moves if move))
+        return set[Sha]().union(*(self._removed_with_heads(move) for move in moves if move))
+
+    def _removed_with_heads(self, move: Move) -> set[Sha]:
+        removed = self.removed_by(move)
+        heads = [Sha(stay["prSha"]) for stay in self.stays.values() if stay["mergedSha"] in removed]
+        return removed.union(*(self._beyond(head, move.new) for head in heads if move.new))
 
     def heads_beneath(self, head: Sha, onto: Sha) -> list[Sha]:
         """Those that it holds, and that the target holds only in another form."""
