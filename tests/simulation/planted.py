@@ -202,7 +202,7 @@ PUSHES = Script(
     seed=0,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
-    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=260)),
+    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=350)),
 )
 PAUSED_THROUGH_ANOTHER = Script(
     seed=11,
