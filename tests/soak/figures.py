@@ -17,7 +17,8 @@ MEMORY_PER_THOUSAND = 2 * MIB
 CACHE = CACHE_IN_KIB * 1024
 """So much of the database every connection keeps in memory: until the database is larger, the memory grows with it."""
 ENOUGH = 1000
-"""Of fewer pull requests the slope says nothing."""
+"""Of fewer pull requests neither the slope says anything, nor are all pools full."""
+MOST_THREADS = 64
 DESCRIPTORS_MORE = 8
 THREADS_MORE = 4
 """What may differ between two moments of rest: connections that are kept open, and threads for them."""
@@ -93,7 +94,9 @@ def wrong_with(figures: Figures) -> Iterator[str]:
         yield f"memory grows by {figures.memory.each / MIB:.1f} MiB with every 1,000 pull requests that ended"
     if after.descriptors > before.descriptors + DESCRIPTORS_MORE:
         yield f"{before.descriptors} descriptors were open before, and {after.descriptors} afterwards"
-    if after.threads > figures.threads_when_warm + THREADS_MORE:
+    if (most := max(sample.threads for sample in figures.samples)) > MOST_THREADS:
+        yield f"there were {most} threads at once"
+    if figures.samples[-1].ended >= ENOUGH and after.threads > figures.threads_when_warm + THREADS_MORE:
         yield f"there were {figures.threads_when_warm} threads when it was warm, and {after.threads} afterwards"
     if after.zombies or after.children > before.children:
         left = f"{before.children} other processes were there before, and {after.children} afterwards"

@@ -53,7 +53,6 @@ def test_there_is_an_end_to_what_caches_may_take():
     ("after", "words"),
     [
         (a_sample(descriptors=39), "30 descriptors were open before, and 39 afterwards"),
-        (a_sample(threads=17), "there were 12 threads when it was warm, and 17 afterwards"),
         (a_sample(children=3), "2 other processes were there before, and 3 afterwards, 0 of them dead and not buried"),
         (a_sample(zombies=1), "2 other processes were there before, and 2 afterwards, 1 of them dead and not buried"),
     ],
@@ -62,13 +61,24 @@ def test_whatever_is_held_in_the_end_and_was_not_in_the_beginning_is_told(after:
     assert list(wrong_with(figures(a_sample(), after=after))) == [words]
 
 
+def with_threads(*threads: int, ended: int = 5000) -> Figures:
+    """The last of them at rest."""
+    *busy, rest = threads
+    return figures(*(a_sample(ended, threads=count) for count in busy), after=a_sample(threads=rest))
+
+
 def test_threads_that_were_there_when_it_was_warm_may_stay():
-    warm = [a_sample(threads=threads) for threads in (12, 20, 24, 24, 24)]
-    assert list(wrong_with(figures(*warm, after=a_sample(threads=24)))) == []
+    assert list(wrong_with(with_threads(12, 20, 24, 24, 24, 24))) == []
 
 
 def test_threads_that_came_later_are_told():
-    growing = [a_sample(threads=12 + at) for at in range(20)]
-    assert list(wrong_with(figures(*growing, after=a_sample(threads=31)))) == [
-        "there were 17 threads when it was warm, and 31 afterwards"
-    ]
+    growing = with_threads(*range(12, 32), 31)
+    assert list(wrong_with(growing)) == ["there were 17 threads when it was warm, and 31 afterwards"]
+
+
+def test_as_long_as_pools_fill_nothing_is_said_of_threads():
+    assert list(wrong_with(with_threads(*range(12, 32), 31, ended=500))) == []
+
+
+def test_there_is_an_end_to_what_pools_may_take():
+    assert list(wrong_with(with_threads(12, 65, 12, ended=500))) == ["there were 65 threads at once"]
