@@ -193,7 +193,7 @@ class LandingMissed(Happened, frozen=True):
     steps: tuple[Step, ...] = ()
     """What had landed before that, when the provider merges one by one."""
     withdrawn: bool = False
-    """Its test branch was moved away: with that run nothing can land any more."""
+    """The target is as we expected it, but the test branch was moved away: with that run nothing can land any more."""
 
 
 class LandingRefused(Happened, frozen=True):

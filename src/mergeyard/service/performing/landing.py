@@ -36,15 +36,16 @@ async def land(site: Site, task: Land) -> tuple[Event, ...]:
 
 
 async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, ...] | None:
-    """What the host shows is the answer; only when it shows that nothing has happened yet, something is pushed."""
+    """What the host shows is the answer; only when it shows that nothing has happened yet, something is pushed. A push of
+    ours deletes the branch: while that is there, wherever it leads, nothing has landed."""
     tip, permission = await _read(site, branch)
     landed = await _landed(site, tip, task)
     if landed is not None:
         return await _succeed(site, landed)
     if branch is not None and permission is None:
         return await _succeed_or_lose(site, task)
-    if permission != task.tested_tip:
-        return _withdrawn(task)
+    if branch is not None and permission != task.tested_tip:
+        return (LandingMissed(landing=task.landing, withdrawn=tip == task.expected),)
     if tip != task.expected:
         return await _give_up(site, task, branch)
     task = await with_what_is_left(site, task)
@@ -120,12 +121,7 @@ async def _give_up(site: Site, task: Land, branch: str | None) -> tuple[Event, .
         if permission == task.tested_tip:
             raise GitTrouble("the test branch could not be moved")
     landed = await _landed(site, tip, task)
-    return _withdrawn(task) if landed is None else await _succeed(site, landed)
-
-
-def _withdrawn(task: Land) -> tuple[Event, ...]:
-    """A push of ours would have deleted the branch: while it is there, nothing has landed."""
-    return (LandingMissed(landing=task.landing, withdrawn=task.run is not None),)
+    return (LandingMissed(landing=task.landing),) if landed is None else await _succeed(site, landed)
 
 
 async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:
