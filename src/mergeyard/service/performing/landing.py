@@ -36,8 +36,8 @@ async def land(site: Site, task: Land) -> tuple[Event, ...]:
 
 
 async def _attempt(site: Site, task: Land, branch: str | None) -> tuple[Event, ...] | None:
-    """What the host shows is the answer; only when it shows that nothing has happened yet, something is pushed. A push of
-    ours deletes the branch: while that is there, wherever it leads, nothing has landed."""
+    """What the host shows is the answer; only when it shows that nothing has happened yet, something is pushed.
+    A push of ours deletes the branch: while that is there, wherever it leads, nothing has landed."""
     tip, permission = await _read(site, branch)
     landed = await _landed(site, tip, task)
     if landed is not None:
