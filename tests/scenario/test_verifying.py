@@ -9,7 +9,9 @@ from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Merg
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import QueueState
+from mergeyard.domain.statuses import StatusState
 from mergeyard.domain.targets import named
+from mergeyard.service.submissions import Wish
 from mergeyard.service.verifying.verdicts import Report
 from tests.scenario.test_webhooks import listen
 from tests.support.asynchronous import asynchronous
@@ -205,10 +207,16 @@ async def test_what_another_queue_landed_may_be_picked(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         scenario.origin.branch("stable", upon="main")
         await scenario.create_queue(key=STABLE)
-        await landed(scenario, 1)
-        scenario.origin.commit("stable", {"file1": "1\n"}, message=message(scenario))
-        report = await scenario.service.verifier.verify(STABLE, 20)
-        assert report.mismatches == ()
+        scenario.open(1)
+        scenario.set_pull(1, base="stable")
+        await scenario.service.submissions.submit(scenario.errand(1, STABLE), Wish())
+        await scenario.rest()
+        (run,) = (await scenario.service.yard.keeper(STABLE)).queue.runs_in_progress
+        await scenario.report(run.tip, StatusState.SUCCESS)
+        picked = scenario.origin.log("stable", "%B")[-1]
+        await landed(scenario, 2)
+        scenario.origin.commit("main", {"picked": "1\n"}, message=picked)
+        assert await found(scenario) == []
 
 
 @asynchronous

@@ -18,7 +18,7 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.landing import Landed, Landing, Phase
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
-from mergeyard.domain.runs import Step
+from mergeyard.domain.runs import Run, Step
 from mergeyard.domain.states import Mergeability, PrState, QueueState
 from mergeyard.domain.targets import Targets
 from mergeyard.engine import (
@@ -45,10 +45,9 @@ def record_composed(queue: Queue, landing: Landing, event: LandingComposed) -> Q
 
 def record_composition_refused(queue: Queue, landing: Landing, _: CompositionRefused) -> Queue:
     """Somebody changed the same paths: it is tested again on the new tip."""
-    run = queue.runs.get(landing.run) if landing.run is not None else None
-    if landing.phase is not Phase.COMPOSING or run is None:
+    if landing.phase is not Phase.COMPOSING or _run_of(queue, landing) is None:
         return queue
-    return replace(running.put(queue, replace(run, void=Reason.TARGET_BRANCH_MOVED)), landing=None)
+    return replace(_void_run(queue, landing), landing=None)
 
 
 def record_read(queue: Queue, landing: Landing, event: LandingRead, now: Instant) -> Queue:
@@ -79,9 +78,8 @@ def record_missed(queue: Queue, landing: Landing, event: LandingMissed, now: Ins
         return queue
     if event.steps:
         queue = _land(queue, landing, event.steps, now)
-    run = queue.runs.get(landing.run) if landing.run is not None else None
-    if event.withdrawn and run is not None:
-        queue = running.put(queue, replace(run, void=Reason.TARGET_BRANCH_MOVED))
+    if event.withdrawn:
+        queue = _void_run(queue, landing)
     return replace(looking.ask_for_target(queue), landing=None)
 
 
@@ -105,6 +103,15 @@ def record_lost(queue: Queue, landing: Landing, _: LandingLost, now: Instant) ->
     for ticket in landing.tickets:
         queue = leaving.leave(queue, ticket, PrState.CANCELLED, Reason.LANDING_UNKNOWN, now)
     return queue
+
+
+def _run_of(queue: Queue, landing: Landing) -> Run | None:
+    return None if landing.run is None else queue.runs.get(landing.run)
+
+
+def _void_run(queue: Queue, landing: Landing) -> Queue:
+    run = _run_of(queue, landing)
+    return queue if run is None else running.put(queue, replace(run, void=Reason.TARGET_BRANCH_MOVED))
 
 
 def _numbers(landing: Landing) -> set[int]:
@@ -133,7 +140,7 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
         queue = leaving.leave(queue, ticket, PrState.MERGED, _merge_reason(landing, as_tested), now)
     if not as_tested:
         return operating.set_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
-    run = None if landing.run is None else queue.runs.get(landing.run)
+    run = _run_of(queue, landing)
     outgrown = run is not None and requirements.outgrown(queue, run) is not None
     if landing.composed or outgrown or len(steps) < len(landing.members):
         return queue
