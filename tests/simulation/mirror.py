@@ -91,8 +91,8 @@ class SimMirror:
 
     # Here.
 
-    async def forget(self, pattern: str, *, but: Collection[str]) -> None:
-        for ref in [each for each in self._fetched if fnmatchcase(each, pattern) and each not in but]:
+    async def forget(self, pattern: str, *, unless: Callable[[str], bool]) -> None:
+        for ref in [each for each in self._fetched if fnmatchcase(each, pattern) and not unless(each)]:
             del self._fetched[ref]
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:

@@ -16,7 +16,7 @@ import uvloop
 
 from mergeyard import logs, wiring
 from mergeyard.api.protocol import Protocol
-from mergeyard.cli import descriptors
+from mergeyard.cli import descriptors, memory
 from mergeyard.cli.exits import stop_with
 from mergeyard.cli.occupying import Occupied, alone_in
 from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings
@@ -57,6 +57,7 @@ def serve(
     logs.configure(settings.log_format, settings.log_level, sys.stderr)
     if not settings.hosts:
         log.warning("no host is configured: add one to the file, see docs/configuration.md")
+    memory.give_large_blocks_back()
     try:
         with alone_in(settings.data_dir), _listening(settings) as listener:
             _run(settings, listener)

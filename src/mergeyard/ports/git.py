@@ -3,7 +3,7 @@
 Nothing of a pull request is ever checked out here. Trouble that may pass raises `GitTrouble`; a conflict is a value.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -89,8 +89,8 @@ class Mirror(Protocol):
         """Bring a commit to which no ref leads any more, as long as the remote has it."""
         ...
 
-    async def forget(self, pattern: str, *, but: Collection[str]) -> None:
-        """Let go of the refs that were fetched and match a pattern, but not of these. Their commits stay."""
+    async def forget(self, pattern: str, *, unless: Callable[[str], bool]) -> None:
+        """Let go of the refs that were fetched and match a pattern, unless they are wanted. Their commits stay."""
         ...
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:

@@ -92,7 +92,7 @@ class Sight:
         land = self._landscapes[repo]
         async with land.surveying:
             if land.surveyed:
-                await mirror.forget(host.every_head_ref, but=[host.head_ref(number) for number in land.numbers])
+                await mirror.forget(host.every_head_ref, unless=lambda ref: host.number_of(ref) in land.numbers)
 
     def knows_contained(self, keeper: Keeper, number: PrNumber, head: Sha) -> bool:
         land, tip = self._landscapes[keeper.key.repo], keeper.queue.target.tip

@@ -53,7 +53,7 @@ class Sweeper:
             known = {run for keeper in await self._yard.of_repo_now(repo) for run in keeper.queue.runs}
             for branch in await clearing.sweep(mirror, known, branches):
                 await drafting.close_draft_of(self._sites.host(repo.host), repo, branch)
-            await mirror.forget(TEST_BRANCHES, but=branches)
+            await mirror.forget(TEST_BRANCHES, unless=branches.__contains__)
             await self._sight.forget_others(repo, self._sites.host(repo.host), mirror)
         except (GitTrouble, HostTrouble, Refused, StoreTrouble) as trouble:
             log.warning("test branches cannot be swept", repo=str(repo), words=str(trouble))

@@ -4,7 +4,7 @@ No object that was brought is ever removed, also when no ref leads to it any mor
 `opening`). Refs are let go of when they are of no use, for every fetch and push looks at all of them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from mergeyard.adapters.git_cli.names import (
     checked_pattern,
@@ -78,8 +78,9 @@ async def fetch_commit(repository: Repository, remote: Remote, commit: Sha) -> N
     await _fetch(repository, remote, f"{checked_sha(commit)}\n")
 
 
-async def forget(repository: Repository, pattern: str, but: Collection[str]) -> None:
-    gone = (await kept_refs(repository, [pattern])).keys() - set(but)
+async def forget(repository: Repository, pattern: str, unless: Callable[[str], bool]) -> None:
+    there = await _kept(repository, [checked_pattern(pattern)])
+    gone = [ref for _, ref in there if matches(pattern, ref) and not unless(ref)]
     if gone:
         deletions = "".join(f"delete {kept(ref)}\n" for ref in gone)
         await repository.ask("update-ref", "--stdin", stdin=deletions.encode())
@@ -103,8 +104,12 @@ async def kept_refs(repository: Repository, patterns: Collection[str], *options:
     wanted = [checked_pattern(pattern) for pattern in patterns]
     if not wanted:
         return {}
-    out = await repository.ask(*KEPT_REFS, *options, "--end-of-options", *map(kept_glob, wanted))
-    return chosen(((sha, original(ref)) for sha, ref in refs_in(out)), wanted)
+    return chosen(await _kept(repository, wanted, *options), wanted)
+
+
+async def _kept(repository: Repository, patterns: Collection[str], *options: str) -> Iterator[tuple[Sha, str]]:
+    out = await repository.ask(*KEPT_REFS, *options, "--end-of-options", *map(kept_glob, patterns))
+    return ((sha, original(ref)) for sha, ref in refs_in(out))
 
 
 def chosen(pairs: Iterable[tuple[Sha, str]], patterns: Collection[str]) -> dict[str, Sha]:

@@ -1,7 +1,7 @@
 """One repository as the service sees it: each method is told in a room of its own."""
 
 from asyncio import Lock
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from mergeyard.adapters.git_cli import commits, contents, fetching, history, merging, pushing
 from mergeyard.adapters.git_cli.commits import Committer
@@ -36,9 +36,9 @@ class CliMirror:
         async with self._fetching:
             await fetching.fetch_commit(self.repository, self.remote, commit)
 
-    async def forget(self, pattern: str, *, but: Collection[str]) -> None:
+    async def forget(self, pattern: str, *, unless: Callable[[str], bool]) -> None:
         async with self._fetching:
-            await fetching.forget(self.repository, pattern, but)
+            await fetching.forget(self.repository, pattern, unless)
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         return await merging.merge(self.repository, onto, head)

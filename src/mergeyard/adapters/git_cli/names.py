@@ -7,6 +7,7 @@ gave way to a branch `a/b` would else stand in its way for ever, for what was se
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BytesIO
 
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import GitTrouble
@@ -63,7 +64,7 @@ def original(kept_ref: str) -> str:
 def refs_in(out: bytes) -> Iterator[tuple[Sha, str]]:
     """Every ref that git lists, last in a line that its object begins. As text, a name may hold what Python takes for
     the end of a line; one that is no text cannot be named by us and is left out."""
-    for line in filter(None, out.split(b"\n")):
+    for line in BytesIO(out):  # one after the other: there may be many
         sha, *_, ref = line.split()
         with suppress(UnicodeDecodeError):
             yield Sha(sha.decode()), ref.decode()
