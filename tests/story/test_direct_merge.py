@@ -4,6 +4,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode, Mode
 from mergeyard.domain.ids import Ticket
+from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
 
@@ -139,3 +140,18 @@ def test_a_push_found_just_before_landing_cancels_it():
     story.push_unheard(1)
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
+
+
+def test_a_direct_merge_does_not_prove_its_tip_for_statuses_that_were_not_required_of_it():
+    story = Story.on_an_unseen_base(direct_merge_mode=DirectMergeMode.ALWAYS)
+    story.open(1)
+    story.checks_pass_on_head(1)
+    story.withhold(t.Land)
+    story.submit(1)
+    story.settings(required_statuses=("unit", "lint"))
+    story.stop_withholding()
+    story.submit(2)
+    story.check("unit", CheckState.PASSED, 2)
+    story.check("lint", CheckState.FAILED, 2)
+    assert story.state(2) == "pending_failure"
+    assert story.bare_runs() == 1

@@ -1,5 +1,6 @@
 """Parallel mode: whoever shares a target stands in one lane, whoever shares none is tested and lands by itself."""
 
+from mergeyard.domain import tasks as t
 from mergeyard.domain.config import Mode
 from tests.support.story import Story
 
@@ -124,3 +125,18 @@ def test_concurrency_counts_the_runs_of_all_lanes():
     story.submit(1, 2, 3)
     assert story.runs() == ((1,), (2,))
     assert story.waiting(3) == "waiting_for_slot"
+
+
+def test_one_that_comes_into_the_lane_of_a_landing_is_not_overtaken_by_those_after_it():
+    story = Story(mode=Mode.PARALLEL, batch=2, batching_max_wait_time_minutes=0, concurrency=9)
+    for number, target in ((1, "a"), (2, "a"), (3, "b"), (4, "b")):
+        story.impacts(number, target)
+    story.submit(1, 2)
+    story.submit(3)
+    story.withhold(t.Land)
+    story.tests_pass(3)
+    story.upload_targets(2, "b")
+    story.cancel(1)
+    story.stop_withholding()
+    story.submit(4)
+    assert story.picture() == "main ← 2… ∥ 2 ← 4…"

@@ -1,6 +1,7 @@
 """Optimistic merging: a green run speaks for everything beneath it, for as long as it holds."""
 
-from mergeyard.domain.config import Mode
+from mergeyard.domain import tasks as t
+from mergeyard.domain.config import DirectMergeMode, Mode
 from tests.support.story import Story
 
 
@@ -193,3 +194,21 @@ def test_what_was_cleared_and_landed_is_a_proven_base_for_those_behind():
     story.tests_pass(2)
     story.tests_fail(3)
     assert (story.state(3), story.failed_upon(3), story.bare_runs()) == ("failed", (1, 2), 0)
+
+
+def test_those_beneath_do_not_land_by_a_run_behind_them_next_to_a_stranger_of_their_lane():
+    story = Story(
+        mode=Mode.PARALLEL, direct_merge_mode=DirectMergeMode.ALWAYS, can_optimistically_merge=True, concurrency=9
+    )
+    for number, targets in ((1, "a"), (2, "ab"), (3, "b")):
+        story.impacts(number, *targets)
+    story.open(1)
+    story.checks_pass_on_head(1)
+    story.submit(3)
+    story.withhold(t.Land)
+    story.submit(1)
+    story.submit(2, priority=0)
+    story.stop_withholding()
+    assert [run.base for run in story.queue.runs_in_progress] == [story.queue.target.tip] * 2
+    story.tests_pass(3)
+    assert story.landings() == ((1,), (2, 3))

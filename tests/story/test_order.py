@@ -219,3 +219,32 @@ def test_while_no_test_may_start_nobody_is_passed():
     assert story.picture() == "main ← 1… ← 2…"
     story.resume()
     assert story.picture() == "main ← 3… ← 1… ← 2"
+
+
+def test_while_no_status_is_required_an_urgent_one_passes_nobody_and_those_under_test_go_on():
+    story = Story()
+    story.submit(1, 2)
+    story.repository_requires()
+    story.submit(3, priority=0)
+    assert story.states(1, 2, 3) == ("testing", "testing", "failed")
+    story.tests_pass(1)
+    story.tests_pass(2)
+    assert story.merged() == (1, 2)
+
+
+def test_without_any_required_status_nobody_waits_to_be_tested_once_more():
+    story = Story(test_retries=1)
+    story.submit(1, 2)
+    story.repository_requires()
+    story.tests_fail(2)
+    assert (story.states(1, 2), story.reason(2)) == (("testing", "failed"), "no_required_statuses")
+    story.restart(1)
+    assert (story.state(1), story.reason(1)) == ("failed", "no_required_statuses")
+
+
+def test_without_any_required_status_nobody_waits_for_a_test_of_the_base():
+    story = Story.on_an_unseen_base()
+    story.submit(1)
+    story.repository_requires()
+    story.tests_fail(1)
+    assert (story.state(1), story.reason(1)) == ("failed", "no_required_statuses")

@@ -1,5 +1,7 @@
 """Best-first speculation: what is likely to be needed is tested early, also without those who are probably bad."""
 
+from typing import Any
+
 from mergeyard.domain.config import Mode, Speculation
 from tests.support.story import Story
 
@@ -107,3 +109,40 @@ def test_a_queue_that_stops_speculating_goes_on_with_what_it_has():
     story.tests_pass(upon=(1, 3))
     story.tests_pass(1)
     assert story.states(1, 2, 3) == ("merged", "failed", "merged")
+
+
+def test_a_bet_is_lost_when_the_one_that_it_left_out_lands_in_another_lane():
+    story = best_first_in_lanes(can_optimistically_merge=True, pending_failure_depth=1)
+    story.tests_fail(upon=(1, 2))
+    story.tests_pass(upon=(2, 3))
+    story.tests_pass(upon=(1,))
+    assert story.landings() == ((1,),)
+    assert story.state(2) == "pending_failure"
+
+
+def test_what_was_red_together_does_not_land_by_a_bet_against_one_that_landed():
+    story = best_first_in_lanes()
+    story.tests_fail(upon=(1, 2, 3))
+    story.tests_pass(upon=(2, 3))
+    story.tests_pass(upon=(1, 2))
+    story.tests_pass(upon=(1,))
+    assert story.merged() == (1, 2)
+    assert story.state(3) == "failed"
+
+
+def best_first_in_lanes(**settings: Any) -> Story:
+    story = Story(mode=Mode.PARALLEL, speculation=Speculation.BEST_FIRST, concurrency=20, **settings)
+    story.impacts(1, "a")
+    story.impacts(2, "a", "b")
+    story.impacts(3, "b")
+    story.submit(1, 2, 3)
+    return story
+
+
+def test_a_bet_convicts_nobody_whom_it_left_out():
+    story = Story.on_an_unseen_base(speculation=Speculation.BEST_FIRST, concurrency=9)
+    story.submit(1, 2)
+    story.tests_fail(upon=(1,))
+    story.tests_pass(upon=(2,))
+    assert story.state(1) == "pending_failure"
+    assert story.bare_runs() == 1

@@ -28,7 +28,7 @@ def misfit(queue: Queue, batch: Batch, run: Run) -> Reason | None:
     if _lost_what_it_extends(queue, run):
         return Reason.PREREQUISITE_REMOVED
     landed = landed_since(queue.target, run.base)
-    if landed is None:
+    if landed is None or not run.left_out.isdisjoint(queue.target.landed):
         return Reason.TARGET_BRANCH_MOVED
     if tuple(member.ticket for member in run.tested if member.ticket not in queue.target.landed) != batch.tickets:
         return Reason.BATCHMATE_REMOVED
@@ -79,13 +79,18 @@ def _last_landed(target: TargetBranch, run: Run) -> Step | None:
 
 
 def _can_still_land(queue: Queue, batch: Batch, run: Run) -> bool:
-    """In single mode only the very chain lands; in parallel mode it can be composed with strangers of other lanes."""
+    """In single mode only the very chain lands; in parallel mode it can be composed with strangers of other lanes: of
+    others than its own, and than those of the batches ahead, which may land by it."""
     if queue.mode is Mode.SINGLE:
         return may_land_as_it_is(queue.target, run)
     if any(member.ticket in queue.target.landed for member in run.stack[len(run.chain) :]):
         return False
     built = {member.ticket for member in run.stack[: len(run.chain)]}
-    return all(commit.ticket in built for commit in _landed_of_lane(queue.target, run.base, batch.targets))
+    return all(
+        commit.ticket in built
+        for of_its_lane in (batch, *batches_ahead(queue, batch))
+        for commit in _landed_of_lane(queue.target, run.base, of_its_lane.targets)
+    )
 
 
 def _landed_of_lane(target: TargetBranch, base: Sha, targets: Targets) -> Iterator[Landed]:

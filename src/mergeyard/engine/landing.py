@@ -126,6 +126,7 @@ def _never_directly(queue: Queue, ticket: Ticket) -> Queue:
 
 
 def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant) -> Queue:
+    proves_its_tip = len(steps) == len(landing.members) and _proves_its_tip(queue, landing)
     standing = _standing(queue.target.tip, steps)
     same_trees = all(step.tree == tested.tree for step, tested in zip(steps, landing.steps, strict=False))
     as_tested = same_trees and standing == steps
@@ -140,11 +141,16 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
         queue = leaving.leave(queue, ticket, PrState.MERGED, _merge_reason(landing, as_tested), now)
     if not as_tested:
         return operating.set_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
+    return proving.prove(queue, steps[-1].commit, BY_ITSELF) if proves_its_tip else queue
+
+
+def _proves_its_tip(queue: Queue, landing: Landing) -> bool:
+    """Whether all that is required by now was seen to pass on the very commit that it puts there."""
+    if landing.run is None:
+        exam = queue.submissions[landing.tickets[0]].exam
+        return exam is not None and exam.passed.issuperset(requirements.required(queue).statuses)
     run = _run_of(queue, landing)
-    outgrown = run is not None and requirements.outgrown(queue, run) is not None
-    if landing.composed or outgrown or len(steps) < len(landing.members):
-        return queue
-    return proving.prove(queue, steps[-1].commit, BY_ITSELF)
+    return run is not None and not landing.composed and requirements.outgrown(queue, run) is None
 
 
 def _merge_reason(landing: Landing, as_tested: bool) -> Reason:

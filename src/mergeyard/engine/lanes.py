@@ -62,9 +62,11 @@ def arrange(batches: Iterable[Batch]) -> Line:
 
 
 def without_landed(line: Line, landed: frozenset[BatchId]) -> Line:
-    """Whoever lands depends on nobody left in the line, so those behind only lose a predecessor."""
+    """Whoever lands mostly depends on nobody left in the line, so those behind only lose a predecessor. One whose lane
+    was changed while it landed may: then those behind find whom it hid from them."""
     remaining = tuple(batch for batch in line.batches if batch.id not in landed)
-    if _mostly_forgotten(line.index, remaining):
+    hid_somebody = any(not landed.issuperset(line.ahead[batch]) for batch in landed)
+    if hid_somebody or _mostly_forgotten(line.index, remaining):
         return arrange(remaining)
     return replace(
         line,

@@ -37,7 +37,7 @@ def record_green(queue: Queue, run: Run) -> Queue:
     """For all that is required by now, or it proves nothing."""
     if requirements.outgrown(queue, run) is not None:
         return queue
-    return prove(queue, run.base, frozenset(member.ticket for member in run.stack))
+    return prove(queue, run.base, _concerned(run))
 
 
 def prove(queue: Queue, base: Sha, proof: Proof) -> Queue:
@@ -60,7 +60,9 @@ def bare_runs(queue: Queue) -> dict[Sha, Run]:
 def being_proven(queue: Queue, base: Sha, accused: Iterable[Ticket]) -> bool:
     """Whether a run is under way whose success would prove the base."""
     tickets = frozenset(accused)
-    return any(
-        run.active and run.base == base and tickets.isdisjoint(member.ticket for member in run.stack)
-        for run in queue.runs.values()
-    )
+    return any(run.active and run.base == base and tickets.isdisjoint(_concerned(run)) for run in queue.runs.values())
+
+
+def _concerned(run: Run) -> Proof:
+    """Whom it convicts of nothing: its own, and those that it left out, for a bet against somebody blames nobody."""
+    return frozenset(member.ticket for member in run.stack) | run.left_out

@@ -19,6 +19,7 @@ from mergeyard.engine import (
     holding,
     lanes,
     leaving,
+    naming,
     places,
     proving,
     requirements,
@@ -55,14 +56,20 @@ def start_those_who_may_clear(queue: Queue, now: Instant) -> Queue:
 
 
 def _turn_away(queue: Queue, reason: Reason, now: Instant) -> Queue:
-    idle = [ticket for batch in queue.line.batches if not batch.runs for ticket in batch.tickets]
+    idle = [ticket for batch in queue.line.batches if _waits_for_a_test(queue, batch) for ticket in batch.tickets]
     waiting = [ticket for bucket in queue.waiting.values() for ticket in bucket]
     words = requirements.required(queue).config_error or ""
     for ticket in (*idle, *waiting):
-        if holding.bound_by_landing(queue, ticket) or queue.submissions[ticket].state is not PrState.PENDING:
+        if holding.bound_by_landing(queue, ticket):
             continue
+        if queue.submissions[ticket].state is not PrState.PENDING:  # it was to be tested once more, or its base
+            queue = naming.set_back(queue, ticket, Reason.REQUIRED_STATUSES_CHANGED, now)
         queue = leaving.leave(queue, ticket, PrState.FAILED, reason, now, words=words)
     return queue
+
+
+def _waits_for_a_test(queue: Queue, batch: Batch) -> bool:
+    return not holding.active_runs(queue, batch.runs) and not holding.found_good(queue, batch)
 
 
 def _start_bare_runs(queue: Queue) -> Queue:

@@ -10,15 +10,14 @@ from mergeyard.domain.line import Batch, Line
 from mergeyard.domain.priorities import URGENT
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
-from mergeyard.engine import holding, lanes, places, retaining
+from mergeyard.engine import holding, lanes, places, requirements, retaining
 
 PATIENCE = 3
 """How often a batch lets itself be interrupted."""
 
 
 def place_urgent(queue: Queue, _: Instant) -> Queue:
-    """While no test may start, nobody is passed."""
-    if not queue.may_start:
+    if not _may_pass(queue):
         return queue
     for ticket in queue.waiting.get(URGENT, ()):
         queue = _pass_the_line(queue, ticket)
@@ -36,7 +35,7 @@ def raise_all(queue: Queue, now: Instant) -> Queue:
 def raise_in_line(queue: Queue, ticket: Ticket, now: Instant) -> Queue:
     """One that became urgent leaves its batch, unless nobody whom it could pass stands ahead of it."""
     batch = places.batch_of(queue, ticket)
-    if batch is None or not queue.may_start:
+    if batch is None or not _may_pass(queue):
         return queue
     fixed = _not_to_be_passed(queue)
     if batch.id in fixed:
@@ -45,6 +44,11 @@ def raise_in_line(queue: Queue, ticket: Ticket, now: Instant) -> Queue:
         return places.replace_batch(queue, replace(batch, urgent=True))
     queue = places.take_out(queue, ticket)
     return places.send_back(queue, (ticket,), Reason.SKIP_THE_LINE_INTERRUPTED, now)
+
+
+def _may_pass(queue: Queue) -> bool:
+    """While no test may start, or none is named that could, nobody is passed."""
+    return queue.may_start and requirements.missing(queue) is None
 
 
 def _pass_the_line(queue: Queue, ticket: Ticket) -> Queue:
