@@ -104,6 +104,24 @@ async def test_commands_are_started_again_by_the_next_process(tmp_path: Path):
 
 
 @asynchronous
+async def test_a_check_that_was_dropped_on_the_target_meanwhile_fails_nobody(tmp_path: Path):
+    gated = f"test ! -e file2 || {{ {until_opened(tmp_path)}; }}"
+    async with a_scenario(tmp_path, stage=checked_by(unit=gated, lint="true")) as scenario:
+        scenario.open(1, files={".mergeyard.toml": checked_by(unit=gated).rules, "file1": "1"})
+        scenario.open(2)
+        before = scenario.origin.tip("main")
+        await scenario.hand_in(1)
+        await scenario.keeper.until(lambda queue: bool(queue.runs))
+        await scenario.hand_in(2)
+        await scenario.keeper.until(lambda queue: queue.target.tip != before)
+        await come_true((tmp_path / "begun").exists)
+        await scenario.service.stop()
+        (tmp_path / "opened").touch()
+        await scenario.starts()
+        assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
 async def test_a_result_that_cannot_be_stored_is_told_again(tmp_path: Path):
     async with a_scenario(tmp_path, stage=checked_by(unit=until_opened(tmp_path))) as scenario:
         scenario.open(1, 2)

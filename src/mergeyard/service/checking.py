@@ -75,7 +75,7 @@ class Checking:
 
     async def _give_to_runner(self, keeper: Keeper, run: Run) -> None:
         repo, tip = keeper.key.repo, keeper.queue.target.tip
-        commands = {} if tip is None else await self._commands(repo, tip)
+        commands = {} if tip is None else await self._commands(repo, run.base) | await self._commands(repo, tip)
         for name in run.required:
             if name not in commands:
                 words = f"[checks] of {FILE} on the target branch has no command for it"
@@ -86,7 +86,8 @@ class Checking:
             await self._runner.start(job)
 
     async def _commands(self, repo: Repo, tip: Sha) -> dict[str, str]:
-        """As the target's head has them, so that no pull request chooses how it is checked."""
+        """As a commit of the target has them, so that no pull request chooses how it is checked: its head, and for what
+        was required when the run was planned and is gone since, the one that it stands upon."""
         mirror = await self._sites.mirror(repo)
         config = parse(await mirror.file(tip, FILE))
         return {} if isinstance(config, Broken) else config.checks

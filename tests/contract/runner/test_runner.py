@@ -42,6 +42,18 @@ async def test_a_command_is_pending_when_it_starts_and_then_tells_how_it_ended(s
 
 
 @asynchronous
+async def test_a_job_that_is_asked_for_again_while_it_is_being_stopped_is_begun_anew(stage: Stage):
+    async with stage.runner() as runner:
+        await runner.start(stage.job(unit="sleep 1000"))
+        assert await told(runner) == ("unit", *RUNNING)
+        stopping = asyncio.create_task(runner.stop(ONE))
+        await asyncio.sleep(0)
+        await runner.start(stage.job(unit="true"))
+        await stopping
+        assert await ends(runner) == {"unit": PASSED}
+
+
+@asynchronous
 async def test_a_result_names_the_run_and_the_commit(stage: Stage):
     async with stage.runner() as runner:
         await runner.start(stage.job(unit="true"))

@@ -61,8 +61,10 @@ class LocalRunner:
         self._results = Queue[tuple[Work, Result]]()
 
     async def start(self, job: Job) -> None:
-        if job.run in self._works:
-            return
+        while (known := self._works.get(job.run)) is not None:
+            if not known.stopped:
+                return
+            await self.stop(job.run)  # altogether, and then it is begun anew
         self._forget_oldest()
         work = self._works[job.run] = Work(job)
         work.tasks = [asyncio.create_task(self._perform(work, check)) for check in job.commands]
@@ -70,7 +72,8 @@ class LocalRunner:
     async def stop(self, run: RunId) -> None:
         if work := self._works.get(run):
             await work.stop()
-            self._works.pop(run, None)
+            if self._works.get(run) is work:
+                del self._works[run]
 
     async def next_result(self) -> Result:
         while True:
