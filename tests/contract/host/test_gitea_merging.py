@@ -86,6 +86,18 @@ async def test_what_lacks_a_required_status_is_refused_in_its_own_words(gitea: G
 
 
 @asynchronous
+async def test_one_whose_required_status_is_still_pending_is_waited_for(gitea: GiteaStage):
+    head = gitea.open(1)
+    gitea.project.protect("main", ["unit"])
+    gitea.project.until_checked(1)
+    gitea.project.report(head, "unit", "pending")
+    async with gitea.host() as host:
+        assert isinstance(await host.merge(gitea.repo, merge_of(head)), NotMerged)
+        gitea.project.report(head, "unit", "failure")
+        assert isinstance(await host.merge(gitea.repo, merge_of(head)), MergeRefused)
+
+
+@asynchronous
 async def test_where_a_method_or_the_account_is_not_allowed_nobody_is_to_blame(gitea: GiteaStage):
     head = gitea.open(1)
     gitea.project.change({"has_pull_requests": True, "allow_squash_merge": False})

@@ -94,6 +94,18 @@ async def test_a_file_that_vanished_is_not_written_to_any_more(file: Path):
 
 
 @asynchronous
+async def test_a_file_that_cannot_be_looked_at_is_not_written_to_until_it_can(file: Path):
+    async with opened(SqliteStore(file)) as store:
+        await store.commit(a_queue())
+        hidden = file.rename(file.with_suffix(".hidden"))
+        file.symlink_to(file)
+        with pytest.raises(StoreTrouble, match="cannot be looked at"):
+            await store.commit(a_turn(1))
+        hidden.rename(file)
+        await store.commit(a_turn(1))
+
+
+@asynchronous
 async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(file: Path):
     file.parent.mkdir()
     file.write_bytes(b"somebody's diary, and nothing else\n" * 100)

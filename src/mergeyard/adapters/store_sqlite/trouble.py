@@ -57,5 +57,9 @@ def slow(path: Path, seconds: float) -> StoreTrouble:
     return StoreTrouble(f"{words}. Look for a process that keeps it locked, and whether the disk is overloaded.")
 
 
+def unreachable(path: Path, trouble: OSError) -> StoreTrouble:
+    return StoreTrouble(f"{path} cannot be looked at ({trouble.strerror}). Check its disk, and who may see its folder.")
+
+
 def moved(path: Path) -> StoreTrouble:
     return StoreTrouble(f"{path} was removed or replaced while it was open. Put it back and restart Mergeyard.")

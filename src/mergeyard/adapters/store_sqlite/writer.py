@@ -16,7 +16,7 @@ import apsw
 from mergeyard.adapters.store_sqlite.handles import Connection
 from mergeyard.adapters.store_sqlite.sql import SQL
 from mergeyard.adapters.store_sqlite.together import perform_together
-from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition, moved, not_open
+from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition, moved, not_open, unreachable
 from mergeyard.adapters.store_sqlite.writes import Beat, perform
 from mergeyard.ports.writes import Write
 
@@ -144,6 +144,8 @@ class Writer:
             present = self._path.stat().st_ino
         except FileNotFoundError:
             present = None
+        except OSError as trouble:
+            raise unreachable(self._path, trouble) from trouble
         if present != self._file:
             raise moved(self._path)
 

@@ -2,12 +2,14 @@
 
 from mergeyard.adapters.forges.calling import Caller, Reply, words_of
 from mergeyard.adapters.forges.gitea.places import place_of, place_of_pull, segment
-from mergeyard.adapters.forges.gitea.protection import branch_of, lacks_reviews
+from mergeyard.adapters.forges.gitea.protection import branch_of, lacks_reviews, required
 from mergeyard.adapters.forges.gitea.refs import head_ref
+from mergeyard.adapters.forges.gitea.statuses import statuses_of
 from mergeyard.adapters.forges.gitea.wire import Pull, Reference, Repository, allows
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.statuses import StatusState
 from mergeyard.ports.forge import Merge, Merged, MergeForbidden, MergeOutcome, MergeRefused, NotMerged
 from mergeyard.ports.host import HostRefused, HostTrouble
 
@@ -90,7 +92,7 @@ class Merging:
         return Merged(pull.merge_commit_sha)
 
     async def _refused(self, repo: Repo, merge: Merge, reply: Reply) -> MergeOutcome:
-        """This one, unless nobody's would be merged, or reviews are missing, which the next look will show.
+        """This one, unless nobody's would be merged, or reviews are missing or its head is still being checked.
 
         Whether it counts as mergeable tells nothing now: after every attempt that is checked anew.
         """
@@ -100,8 +102,14 @@ class Merging:
         if not await self._allows(repo, merge):
             return MergeForbidden(words)
         pull = await self._read(repo, merge.number)
-        waits = pull is None or await lacks_reviews(self._caller, repo, pull)
+        waits = pull is None or await lacks_reviews(self._caller, repo, pull) or await self._is_checked(repo, merge)
         return NotMerged(words) if waits else MergeRefused(words)
+
+    async def _is_checked(self, repo: Repo, merge: Merge) -> bool:
+        """Just now: what it must pass has begun and not ended."""
+        needed = required(await branch_of(self._caller, repo, merge.base))
+        said = await statuses_of(self._caller, repo, merge.head, "") if needed else []
+        return any(status.state is StatusState.PENDING for status in said if status.context in needed)
 
     async def _allows(self, repo: Repo, merge: Merge) -> bool:
         """Whether we may merge there at all, and in this way."""
