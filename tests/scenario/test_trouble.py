@@ -103,6 +103,20 @@ async def test_a_status_that_could_not_be_stored_was_never_heard(tmp_path: Path)
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@asynchronous
+async def test_what_is_taken_off_while_an_answer_of_the_store_is_lost_stays_away(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        before = scenario.origin.tip("main")
+        scenario.store.answers = 1  # that the target was touched, but not what was seen of it
+        scenario.origin.commit("main", {"foreign.txt": "1"})
+        scenario.open(1)
+        await scenario.time_passes(SECOND)
+        scenario.origin.set("main", before)
+        await scenario.submit(1)
+        await scenario.time_passes(MINUTE)
+        assert await scenario.state(1) == "failed: contains_removed_commit"
+
+
 @pytest.mark.parametrize("failures", [1, 2, 3])
 @asynchronous
 async def test_a_build_whose_outcome_could_not_be_stored_is_recorded_later(tmp_path: Path, failures: int):

@@ -45,6 +45,25 @@ async def test_news_of_one_that_is_on_its_way_into_the_queue_is_not_lost(tmp_pat
 
 
 @asynchronous
+async def test_a_push_to_one_that_was_on_its_way_is_told_as_soon_as_it_can_be_stored(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+
+        async def a_push_that_somebody_tells_of() -> None:
+            scenario.push(1, {"more": "m"})
+            scenario.service.news.look_into([PullNews(REPO, PrNumber(1))])
+            await scenario.rest()
+            scenario.store.successes = scenario.store.failures = 1
+
+        scenario.store.meanwhile = a_push_that_somebody_tells_of
+        await scenario.submit(1)
+        await scenario.time_passes(2 * SECOND)
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+
+
+@asynchronous
 async def test_what_is_said_of_one_that_is_on_its_way_into_the_queue_is_not_lost(tmp_path: Path):
     async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario:
         scenario.open(1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mergeyard.domain.config import Config, LandingMethod
+from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Speculation
 from mergeyard.domain.events import ChecksSeen, Event, LandingMissed, LandingSucceeded
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
@@ -28,6 +28,7 @@ from mergeyard.service.statuses import Board, Statuses, checks
 from mergeyard.service.turn import Keeper
 from tests.simulation.script import (
     Close,
+    JumpClock,
     Kill,
     Nature,
     PushToTarget,
@@ -198,6 +199,22 @@ LATE_FORGE = Script(
         Trouble(at=1500, of=Family.STALE_READS, for_ms=20000, during="landing", lag=450),
     ),
 )
+LOST_REPLIES = Script(
+    seed=2887,
+    config=Config(
+        speculation=Speculation.BEST_FIRST, testing_timeout_minutes=1, direct_merge_mode=DirectMergeMode.ALWAYS
+    ),
+    statuses=("unit", "lint"),
+    nature=Nature(bad_pairs=((2, 5), (3, 5))),
+    acts=(
+        Trouble(at=11354, during="landing", lag=300, of=Family.LOST_REPLIES, for_ms=30000, percent=20),
+        Submit(at=14506, pr=4, priority=10),
+        Submit(at=15727, pr=3),
+        Submit(at=18311, pr=5, no_batch=True),
+        Submit(at=20055, pr=2, priority=200, no_batch=True, forced=True),
+        JumpClock(at=33572, during="testing", lag=200, by_ms=-3600000, replica=2, for_ms=60000),
+    ),
+)
 PUSHES = Script(
     seed=0,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
@@ -236,7 +253,9 @@ BUGS = (
     Planted("a merge is not waited for", merging_by_forge.MergingByForge, WAIT, _wait_for_nothing, LATE_FORGE),
     Planted("no tree check", merging_by_forge.MergingByForge, "_step", _take_the_tree_for_the_tested_one, PUSHES),
     Planted("what was removed comes back", removed, "holds_removed_commit", _forgive_removals, UPON_WHAT_WAS_TAKEN_OFF),
-    Planted("another's branch taken for what was made", building, "_steps_that_are_there", _believe_the_branch),
+    Planted(
+        "another's branch taken for what was made", building, "_steps_that_are_there", _believe_the_branch, LOST_REPLIES
+    ),
     Planted("answered before it is saved", Keeper, "_try_to_save", _answer_before_saving),
     Planted("saved over what others saved", Keeper, "_decide_and_save", _save_over_others, PAUSED_THROUGH_ANOTHER),
     Planted("asleep after a restart", Keeper, "wake", _sleep_on),

@@ -11,13 +11,12 @@ from mergeyard.domain.events import PullTouched
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.forge import PullNews
+from mergeyard.ports.forge import CommitNews, PullNews
 from mergeyard.ports.sharing import SharedStore
 from mergeyard.ports.store import Relieved, StoredQueue, StoreTrouble
 from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
-from mergeyard.service.forge_checks import ForgeChecks
 from mergeyard.service.news import NewsRoom
 from mergeyard.service.others import CommitHeard, DutiesFree, Others, PullHeard, QueueSaved, StatusKept, read
 from mergeyard.service.statuses import Statuses
@@ -37,7 +36,6 @@ class Hearing:
         duties: Duties,
         others: Others,
         statuses: Statuses,
-        checks: ForgeChecks,
         news: NewsRoom,
         background: Background,
     ) -> None:
@@ -46,7 +44,6 @@ class Hearing:
         self._duties = duties
         self._others = others
         self._statuses = statuses
-        self._checks = checks
         self._news = news
         self._background = background
         self._find_work: Callable[[], Awaitable[None]] | None = None
@@ -73,7 +70,8 @@ class Hearing:
                 if self._duties.covers(word.repo):
                     self._news.look_into([PullNews(word.repo, word.number)])
             case CommitHeard():
-                self._checks.look_soon(word.repo, word.sha)
+                if self._duties.covers(word.repo):
+                    self._news.look_into([CommitNews(word.repo, word.sha)])
             case DutiesFree():
                 self._look_for_work()
             case _:

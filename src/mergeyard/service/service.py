@@ -104,7 +104,7 @@ class Service:
         self.live = Live(clock)
         self.repeating = Repeating(store, clock)
         self.stays = Stays(self.yard)
-        self.submissions = Submissions(self.yard, self.sites, sight, self.stays)
+        self.submissions = Submissions(self.yard, self.sites, sight, self.stays, self.background)
         self.uploads = Uploads(self.yard, self.sites)
         self.listing = Listing(self.yard, self.stays)
         self.queues = Queues(self.yard, self.sites, self.others)
@@ -153,14 +153,13 @@ class Service:
         await self.git.check()
         await self.store.open()
         self._let_all_follow()
-        if self._works:
-            await self._begin_telling()
         self._begin_foretelling()
         if self._shared is None:
             await self._take_up_everything()
         else:
             await self._join(self._shared)
         if self._works:
+            await self._begin_telling()
             self._go_on_working()
 
     def _let_all_follow(self) -> None:
@@ -236,9 +235,7 @@ class Service:
 
     async def _join(self, shared: SharedStore) -> None:
         """One that only answers is given no duties, and so works for nobody."""
-        hearing = Hearing(
-            shared, self.yard, self.duties, self.others, self.statuses, self.forge_checks, self.news, self.background
-        )
+        hearing = Hearing(shared, self.yard, self.duties, self.others, self.statuses, self.news, self.background)
         if self._replica is None:
             self.duties.share("")
             await hearing.start(None)

@@ -1,6 +1,7 @@
 """What people do with pull requests: submit, cancel, restart, let them pass others."""
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from mergeyard.domain.reasons import Refusal
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import PrState
 from mergeyard.service import refusing
+from mergeyard.service.background import Background, insist
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.sight import Sight
@@ -52,18 +54,19 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 class Submissions:
-    def __init__(self, yard: Yard, sites: Sites, sight: Sight, stays: Stays) -> None:
+    def __init__(self, yard: Yard, sites: Sites, sight: Sight, stays: Stays, background: Background) -> None:
         self._yard = yard
         self._sites = sites
         self._sight = sight
         self._stays = stays
+        self._background = background
 
     async def submit(self, errand: Errand, wish: Wish) -> bytes:
         keeper = await self._yard.keeper(errand.key)
         with keeper.arrivals.of(errand.number) as arrival:
             answer = await self._submit(keeper, errand, wish)
         if arrival.touched:
-            await keeper.tell(PullTouched(number=errand.number))
+            self._background.start(insist(self._yard.clock, partial(_touch, keeper, errand.number)))
         return answer
 
     async def _submit(self, keeper: Keeper, errand: Errand, wish: Wish) -> bytes:
@@ -147,6 +150,10 @@ class Submissions:
         if errand.repeat is not None:
             await self._yard.store.commit(errand.repeat.kept(body, self._yard.clock.now()))
         return body
+
+
+async def _touch(keeper: Keeper, number: PrNumber) -> None:
+    await keeper.tell(PullTouched(number=number))
 
 
 def _present_stay(decision: Decision, number: PrNumber) -> Submission:

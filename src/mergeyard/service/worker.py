@@ -131,12 +131,19 @@ class Worker:
         await (insist(self._clock, tell) if isinstance(task, t.Land) else tell())
 
     async def _events(self, keeper: Keeper, task: t.Task, attempt: int) -> tuple[Event, ...]:
-        events = await self._perform(await self._sites.of(keeper), task, attempt)
+        site = await self._sites.of(keeper)
+        if task not in work(keeper.queue):
+            return ()  # while it waited, the queue went on: what it was asked for holds no more
+        events = await self._perform(site, task, attempt)
         return (HostFound(), *events) if keeper.queue.host_lost_at is not None else events
 
     async def _clear_up(self, keeper: Keeper, task: t.Task) -> None:
-        if isinstance(task, t.BuildRun):
+        if not isinstance(task, t.BuildRun):
+            return
+        try:
             await clearing.remove_if_given_up(await self._sites.of(keeper), task.run)
+        except (GitTrouble, HostTrouble) as trouble:
+            log.warning("a test branch may stay until the next sweep", queue=str(keeper.key), words=str(trouble))
 
     async def _lose_host(self, keeper: Keeper) -> None:
         await keeper.tell_on_duty(HostLost(), proof=self._duties.proof(keeper.key.repo))

@@ -1,5 +1,6 @@
 """The service is started again in the middle of a conversation, and obeys each command once."""
 
+from mergeyard.domain.repositories import QueueKey
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_scenario import USUAL
@@ -82,6 +83,8 @@ async def test_a_run_whose_checks_ended_while_nobody_was_there_lands(story: Stor
 @asynchronous
 async def test_what_could_not_be_told_before_the_end_is_told_after_it(story: Stories):
     async with story() as scenario:
+        scenario.origin.branch("loaded-first", upon="main")
+        await scenario.create_queue(key=QueueKey(scenario.keeper.key.repo, "loaded-first"))
         scenario.open(1)
         await scenario.submit(1)
         scenario.place.faults.plan(Answers(503), "/(issues/comments|notes)/[0-9]+$", times=3)

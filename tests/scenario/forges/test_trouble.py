@@ -7,7 +7,7 @@ from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_scenario import USUAL
 from tests.support.forges.faults import ALWAYS, Answers, Fault, LosesReply, Stale
-from tests.support.meanwhile import Adds
+from tests.support.meanwhile import Adds, Meanwhile
 from tests.support.meeting_places.place import FINE
 from tests.support.scenario import MINUTE, SECOND
 
@@ -19,6 +19,7 @@ landings = pytest.mark.parametrize("landing", list(LandingMethod))
 async def test_who_submits_while_the_forge_is_down_is_told_to_come_again(story: Stories):
     async with story() as scenario:
         scenario.open(1)
+        await scenario.rest()
         scenario.break_down()
         answer = await scenario.ask("submitPullRequest", pr={"number": 1})
         assert (answer.status_code, answer.json()["code"]) == (503, "provider_unavailable")
@@ -51,6 +52,21 @@ async def test_a_command_that_nobody_could_look_into_at_once_is_obeyed_later(sto
         await scenario.a_minute_passes()
         assert scenario.picture == "main ← 1…"
         assert scenario.signs(1) == [(FINE,)]
+
+
+@asynchronous
+async def test_a_label_that_could_not_be_obeyed_at_once_is_obeyed_later(story: Stories):
+    async with story() as scenario:
+        faults, paths = scenario.place.faults, scenario.place.paths
+        scenario.open(1)
+        await scenario.rest()
+        faults.plan(Meanwhile(lambda: faults.plan(Answers(503), paths.pull, method="GET")), paths.comments)
+        await scenario.label(1)
+        assert scenario.picture == "main"
+        await scenario.a_minute_passes()
+        assert scenario.picture == "main ← 1…"
+        await scenario.unlabel(1)
+        assert scenario.picture == "main"
 
 
 @landings

@@ -38,8 +38,8 @@ class Commenting:
 
     async def tell(self, key: QueueKey, queue: QueueId, entries: Sequence[StoredEntry]) -> None:
         """Not what happened, but what is: of several changes only the last is worth a word."""
-        keeper, forge = self._yard.of_id(queue), self._sites.host(key.repo.host).forge
-        if keeper is None or forge is None:
+        keeper, forge = await self._yard.find(key), self._sites.host(key.repo.host).forge
+        if keeper is None or keeper.id != queue or forge is None:
             return
         records = (shelving.decode_record(entry.body) for entry in entries)
         for number in dict.fromkeys(record.number for record in records if isinstance(record, PrChanged)):

@@ -23,13 +23,14 @@ class Labelling:
     async def mind(
         self, keeper: Keeper, forge: Forge, pull: PullRequest, thread: Thread, conversation: Conversation
     ) -> None:
+        """Remembered when it was done: what met with trouble is done the next time."""
         label = keeper.queue.config.enqueueing_label
         before, now = conversation.label == label, label in thread.labels
-        conversation.label = label if now else ""
         if now and not before and pull.is_open:
             await self._submit(keeper, forge, pull, conversation)
         elif before and not now:
             await self._take_out(keeper, pull, conversation)
+        conversation.label = label if now else ""
 
     async def _submit(self, keeper: Keeper, forge: Forge, pull: PullRequest, conversation: Conversation) -> None:
         """One that is here already is here by somebody's word, which the label does not take over. Nobody knows which

@@ -20,6 +20,8 @@ OURS = "<!-- mergeyard"
 MARK = f"{OURS} -->"
 SHORT = 140
 """What every forge shows of a status."""
+MOST_IN_A_TITLE = 10
+MOST_OF_A_BRANCH = 60
 
 HEADLINES = {
     PrState.NOT_READY: "⏳ Not ready yet",
@@ -139,7 +141,10 @@ def refused(words: str) -> str:
 
 
 def test_pull_title(numbers: Sequence[PrNumber], target: str) -> str:
-    return f"[Mergeyard] Test {', '.join(f'#{number}' for number in numbers) or target} on {target}"
+    """Forges take no long ones: 255 characters are the most at one of them, with a word of its own in front."""
+    branch, others = _shortened(target, MOST_OF_A_BRANCH), len(numbers) - MOST_IN_A_TITLE
+    named = ", ".join(f"#{number}" for number in numbers[:MOST_IN_A_TITLE]) or branch
+    return f"[Mergeyard] Test {named}{f' and {others} more' if others > 0 else ''} on {branch}"
 
 
 def test_pull_text(numbers: Sequence[PrNumber]) -> str:
@@ -164,5 +169,5 @@ def _link(status: Status) -> str:
     return f"[{quoted(status.context)}]({status.url})" if plain else quoted(status.context)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
+def _shortened(text: str, most: int = SHORT) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

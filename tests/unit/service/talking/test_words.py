@@ -108,3 +108,11 @@ def test_a_word_that_is_not_known_is_quoted():
 def test_sentences_of_reasons_are_read_as_they_are_written():
     for reason in Reason:
         assert words.quoted(MESSAGES[reason]).replace("\\", "") == MESSAGES[reason]
+
+
+def test_the_title_of_a_test_stays_short_however_many_are_tested_on_whatever_branch():
+    many = [PrNumber(number) for number in range(1_000_000_000, 1_000_000_100)]
+    assert words.test_pull_title(many[:2], "main") == "[Mergeyard] Test #1000000000, #1000000001 on main"
+    assert " and 90 more on main" in words.test_pull_title(many, "main")
+    assert len(words.test_pull_title(many, "a/" * 100)) <= 240
+    assert len(words.test_pull_title([], "a/" * 100)) <= 240
