@@ -324,3 +324,13 @@ def test_a_late_red_after_the_run_passed_keeps_nobody_from_landing():
     story.late_result(run, CheckState.FAILED)
     story.stop_withholding()
     assert story.state(1) == "merged"
+
+
+def test_a_landing_takes_along_what_passes_while_it_is_read_but_does_not_begin_anew_for_ever():
+    story = Story()
+    story.submit(1, 2, 3)
+    story.withhold_landings()
+    for number in (1, 2, 3):
+        story.tests_pass(number)
+    story.stop_withholding()
+    assert story.landings() == ((1, 2), (3,))

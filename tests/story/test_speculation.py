@@ -101,6 +101,21 @@ def test_a_lane_that_changed_before_its_first_run_is_found_anew():
     assert (30,) in story.runs()
 
 
+def test_a_long_lane_keeps_no_slots_from_the_others():
+    story = a_speculator(mode=Mode.PARALLEL)
+    for number in range(1, 41):
+        story.impacts(number, "ui")
+    story.impacts(41, "docs", "ui")
+    story.impacts(42, "docs")
+    story.impacts(43, "search")
+    story.submit(*range(1, 44))
+    assert (43,) in story.runs()
+    assert story.waiting(40) == story.waiting(41) == "waiting_for_prs_ahead"
+    assert story.state(42) == "pending"
+    story.tests_pass_until_the_end()
+    assert sorted(story.merged()) == list(range(1, 44))
+
+
 def test_a_queue_that_stops_speculating_goes_on_with_what_it_has():
     story = a_speculator()
     story.submit(1, 2, 3)

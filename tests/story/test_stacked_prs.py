@@ -1,6 +1,7 @@
 """Stacked pull requests: one whose head contains another live one's head stands behind it."""
 
 from mergeyard.domain.config import Mode
+from mergeyard.domain.ids import PrNumber
 from tests.support.story import Story
 
 
@@ -110,3 +111,31 @@ def test_an_urgent_upper_one_waits_for_a_lower_one_that_is_not_in_the_line():
         "waiting_for_prs_ahead",
         (1,),
     )
+
+
+def test_a_suspect_and_one_that_turns_out_to_stand_upon_it_do_not_wait_for_each_other():
+    story = Story(batch=2)
+    story.open(3)
+    story.open_upon(3, 1)
+    story.submit(1)
+    story.open(2)
+    story.change_unheard(2, head=story.submission(1).pull.contains[PrNumber(3)])
+    story.submit(2)
+    story.touch(1)
+    story.tests_fail(1, 2)
+    story.tests_pass(1)
+    story.tests_pass_until_the_end()
+    assert story.merged() == (2, 1)
+
+
+def test_one_that_waits_names_those_that_it_waits_for_by_now():
+    story = Story()
+    story.open(1)
+    story.open_upon(1, 2)
+    story.open_upon(2, 3)
+    story.draft(1)
+    story.draft(2)
+    story.submit(1, 2, 3)
+    assert story.waiting_for(3) == (1, 2)
+    story.undraft(1)
+    assert story.waiting_for(3) == (2,)

@@ -37,6 +37,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     composed: bool = False
     read: bool = False
     """Its pull requests were read since it was chosen, and nothing was found against it."""
+    grown: bool = False
+    """More passed while a smaller one was read, and it took its place."""
     tested_tip: Sha | None = None
     """The tip of the test branch, which the same push deletes."""
 

@@ -35,7 +35,7 @@ class Hold(Struct, frozen=True):
 
     reason: Reason
     blockers: tuple[Ticket, ...] = ()
-    """Those ahead that it conflicts with, or those absent that it must stand behind."""
+    """Those ahead that it conflicts with."""
     tip: Sha | None = None
     """It may rejoin when the target is no longer this commit."""
 

@@ -1,11 +1,13 @@
 """Forms the next batch from the waiting: who goes together, and when to stop waiting for more."""
 
+from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import Struct
 
 from mergeyard.domain.ids import Ticket
 from mergeyard.domain.instants import MINUTE, Instant, earliest, later
+from mergeyard.domain.line import Batch
 from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.targets import Targets
@@ -13,6 +15,8 @@ from mergeyard.engine import lanes, order
 
 NEIGHBOURS = 4
 """How many batches' worth of the waiting are looked through: whoever stands further back is no neighbour."""
+PASSED_BY = 100
+"""How many more where a lane is asleep, to find those of other lanes behind its own."""
 
 
 class Group:
@@ -21,7 +25,7 @@ class Group:
     def __init__(self, blocked: bool) -> None:
         self.members: list[Submission] = []
         self.blocked = blocked
-        """It depends on somebody who waits in another group, and has to let that one go first."""
+        """It has to let somebody go first who waits in another group, or whose lane is asleep."""
         self.closed = False
 
 
@@ -32,11 +36,12 @@ class Forming(Struct, frozen=True):
     """When the first of the others will have waited long enough."""
 
 
-def form(queue: Queue, now: Instant) -> Forming:
+def form(queue: Queue, now: Instant, asleep: Sequence[Batch] = ()) -> Forming:
+    """None of those who would stand in the line behind one that is asleep there."""
     size = queue.config.batch_size
     ready = list[tuple[Ticket, ...]]()
     ripe_at = None
-    for group in _groups(queue, size, now):
+    for group in _groups(queue, size, now, asleep):
         if group.blocked:
             continue
         ripe = _ripe_at(queue, group, size, now)
@@ -54,25 +59,31 @@ def _together(group: Group) -> tuple[Ticket, ...]:
     return tuple(sorted(tickets, key=reunion.index) if reunion else tickets)
 
 
-def _groups(queue: Queue, size: int, now: Instant) -> list[Group]:
+def _groups(queue: Queue, size: int, now: Instant, asleep: Sequence[Batch]) -> list[Group]:
     groups = list[Group]()
     claims = _Claims()
-    for submission in islice(order.in_order(queue, now), NEIGHBOURS * size):
+    for submission in islice(order.in_order(queue, now), NEIGHBOURS * size + (PASSED_BY if asleep else 0)):
         targets = lanes.targets_of(queue, submission)
+        sleeps = any(batch.targets.share_with(targets) for batch in asleep)
         sharing = claims.sharing(targets)
         group = groups[next(iter(sharing))] if len(sharing) == 1 else None
-        if group is None or not _may_join(submission, group, size):
+        if group is None or sleeps or not _may_join(submission, group, size):
             if submission.no_batch or submission.reunion:
                 for other in sharing:
                     groups[other].closed = True
-            group = Group(blocked=bool(sharing))
+            group = Group(blocked=sleeps or bool(sharing))
             groups.append(group)
         group.members.append(submission)
         group.closed = group.closed or submission.no_batch
         claims.add(targets, groups.index(group))
-        if len(groups[0].members) == size or groups[0].closed:
+        if _foremost_is_complete(groups, size):
             break
     return groups
+
+
+def _foremost_is_complete(groups: list[Group], size: int) -> bool:
+    foremost = next((group for group in groups if not group.blocked), None)
+    return foremost is not None and (len(foremost.members) == size or foremost.closed)
 
 
 def _may_join(submission: Submission, group: Group, size: int) -> bool:

@@ -11,7 +11,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import CheckState, PrState, QueueState
-from mergeyard.engine import accusing, dissolving, holding, places, readiness, running
+from mergeyard.engine import accusing, dissolving, holding, lanes, places, readiness, retaining, running, speculating
 
 CLOSED = {
     QueueState.PAUSED: Reason.QUEUE_PAUSED,
@@ -32,7 +32,8 @@ def explain(queue: Queue, submission: Submission) -> Waiting:
         reason = readiness.unready(queue, submission) or CLOSED.get(queue.state, Reason.READY)
         return Waiting(reason)
     if submission.hold is not None:
-        return Waiting(submission.hold.reason, _numbers(queue, submission.hold.blockers))
+        awaited = retaining.awaited(queue, submission.ticket, submission.hold)
+        return Waiting(submission.hold.reason, _numbers(queue, sorted(awaited)))
     if queue.target.tip is None:
         return Waiting(Reason.TARGET_BRANCH_MISSING)
     if queue.host_lost_at is not None:
@@ -55,7 +56,10 @@ def _among_the_waiting(queue: Queue, submission: Submission) -> Waiting:
         return Waiting(Reason.WAITING_FOR_CHECKS)
     if queue.direct is not None:
         return Waiting(Reason.WAITING_FOR_PRS_AHEAD, _numbers(queue, (queue.direct,)))
-    return Waiting(Reason.WAITING_FOR_BATCH)
+    mine = lanes.targets_of(queue, submission)
+    asleep = (batch for batch in speculating.asleep(queue) if batch.targets.share_with(mine))
+    ahead = _numbers(queue, (ticket for batch in asleep for ticket in batch.tickets))
+    return Waiting(Reason.WAITING_FOR_PRS_AHEAD, ahead) if ahead else Waiting(Reason.WAITING_FOR_BATCH)
 
 
 def _in_line(queue: Queue, submission: Submission, batch: Batch) -> Waiting:

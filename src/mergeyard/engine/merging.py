@@ -23,10 +23,12 @@ def choose_landing(queue: Queue, _: Instant) -> Queue:
 
 
 def _let_grow(queue: Queue, landing: Landing) -> Queue:
-    """If more passed while its pull requests are being read, all of it lands in one update."""
-    furthest = _furthest(queue)
-    grown = furthest is not None and set(furthest.tickets) > set(landing.tickets)
-    return _begin(queue, furthest) if grown else queue
+    """If more passed while its pull requests are being read, all of it lands in one update. Only once: all are read
+    anew, and where something passes more often than a read takes, nothing would ever land."""
+    furthest = None if landing.grown else _furthest(queue)
+    if furthest is None or not set(furthest.tickets) > set(landing.tickets):
+        return queue
+    return _begin(queue, replace(furthest, grown=True))
 
 
 def may_land(queue: Queue, batch: Batch) -> bool:

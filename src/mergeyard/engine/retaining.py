@@ -9,24 +9,22 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.engine import holding, lanes, naming, places
 
+BEHIND_THE_ABSENT = Hold(Reason.WAITING_FOR_PRS_AHEAD)
+
 
 def hold_those_behind_the_absent(queue: Queue, tickets: tuple[Ticket, ...]) -> Queue:
     """Whoever contains the commits of one that is neither in the line nor here waits for that one."""
     for at, ticket in enumerate(tickets):
-        absent = [other for other in _absent(queue, lanes.contained_by(queue, (ticket,))) if other not in tickets[:at]]
-        if absent:
-            hold = Hold(Reason.WAITING_FOR_PRS_AHEAD, blockers=tuple(absent))
-            queue = places.to_held(places.take_out(queue, ticket), ticket, hold)
+        if not _absent(queue, lanes.contained_by(queue, (ticket,))).issubset(tickets[:at]):
+            queue = places.to_held(places.take_out(queue, ticket), ticket, BEHIND_THE_ABSENT)
     return queue
 
 
 def step_out(queue: Queue, now: Instant) -> Queue:
     """Whoever stands in the line behind one that it contains leaves it when that one does."""
     for batch in holding.free_batches(queue):
-        absent = _absent(queue, batch.behind) if batch.behind else ()
-        if absent:
-            hold = Hold(Reason.WAITING_FOR_PRS_AHEAD, blockers=tuple(absent))
-            return _out_of_the_line(queue, batch.tickets, hold, Reason.PREREQUISITE_REMOVED, now)
+        if batch.behind and _absent(queue, batch.behind):
+            return _out_of_the_line(queue, batch.tickets, BEHIND_THE_ABSENT, Reason.PREREQUISITE_REMOVED, now)
     return queue
 
 
@@ -50,17 +48,21 @@ def release(queue: Queue, _: Instant) -> Queue:
     return queue
 
 
-def _still_held(queue: Queue, ticket: Ticket, hold: Hold) -> bool:
-    if hold.tip is not None:
-        return queue.target.tip == hold.tip
+def awaited(queue: Queue, ticket: Ticket, hold: Hold) -> frozenset[Ticket]:
+    """Whom a held one waits for by now."""
     if hold.reason is Reason.CONFLICTS_WITH_PR_AHEAD:
-        return not frozenset(queue.line.tickets).isdisjoint(hold.blockers)
-    return bool(_absent(queue, lanes.contained_by(queue, (ticket,))))
+        return frozenset(queue.line.tickets).intersection(hold.blockers)
+    if hold.reason is Reason.WAITING_FOR_PRS_AHEAD:
+        return _absent(queue, lanes.contained_by(queue, (ticket,)))
+    return frozenset()
 
 
-def _absent(queue: Queue, tickets: Iterable[Ticket]) -> list[Ticket]:
+def _still_held(queue: Queue, ticket: Ticket, hold: Hold) -> bool:
+    return bool(awaited(queue, ticket, hold)) if hold.tip is None else queue.target.tip == hold.tip
+
+
+def _absent(queue: Queue, tickets: Iterable[Ticket]) -> frozenset[Ticket]:
     """Those in the queue that may still come into the line. One that waits for a repair may wait for this very one."""
     live = [queue.submissions[ticket] for ticket in tickets if ticket in queue.submissions]
-    coming = [each.ticket for each in live if each.hold is None or each.hold.reason is not Reason.BASE_BROKEN]
-    standing = frozenset(queue.line.tickets)
-    return sorted(ticket for ticket in coming if ticket not in standing)
+    coming = (each.ticket for each in live if each.hold is None or each.hold.reason is not Reason.BASE_BROKEN)
+    return frozenset(coming).difference(queue.line.tickets)

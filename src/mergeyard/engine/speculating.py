@@ -16,6 +16,7 @@ from mergeyard.domain.line import Batch
 from mergeyard.domain.queue import Queue
 from mergeyard.engine import foreseeing, holding, places
 from mergeyard.engine.foreseeing import Batches, Foresight, Prospect
+from mergeyard.engine.remembering import once_for_the_same
 
 WORTH_A_RUN = 0.3
 """Lower, and more runs are started in vain; higher, and whoever stands behind a failure waits longer."""
@@ -35,6 +36,15 @@ def bets(queue: Queue) -> list[Bet]:
     foreseen = foreseeing.foresee(queue)
     open_bets = (bet for batch in holding.free_batches(queue) for bet in _of_batch(queue, batch, foreseen))
     return sorted(open_bets, key=lambda bet: -bet.likelihood)
+
+
+@once_for_the_same("config", "line", "runs", "submissions", "experience", "target", "landing")
+def asleep(queue: Queue) -> tuple[Batch, ...]:
+    """Those in the line that are not worth a run before more is known of those ahead."""
+    if queue.config.speculation is not Speculation.BEST_FIRST:
+        return ()
+    likely = {bet.batch.id for bet in bets(queue)}
+    return tuple(batch for batch in queue.line.batches if not batch.runs and batch.id not in likely)
 
 
 def drop_futile(queue: Queue, _: Instant) -> Queue:

@@ -134,9 +134,10 @@ def _start_the_waiting(queue: Queue, tip: Sha, now: Instant) -> Queue:
 
 
 def _line_up_the_waiting(queue: Queue, now: Instant) -> Queue:
-    """A place in the line costs nothing, but whoever has one is not passed any more."""
+    """A place in the line costs nothing, but whoever has one is not passed any more. Where a lane is asleep nobody else
+    joins it, and the other lanes go on."""
     while (room := _room_in_line(queue)) > 0 and queue.direct is None:
-        ready = batching.form(queue, now).ready
+        ready = batching.form(queue, now, speculating.asleep(queue)).ready
         if not ready:
             return queue
         for tickets in ready[:room]:
@@ -146,7 +147,7 @@ def _line_up_the_waiting(queue: Queue, now: Instant) -> Queue:
 
 def _room_in_line(queue: Queue) -> int:
     idle = sum(not batch.runs for batch in queue.line.batches)
-    return running.free_slots(queue) - idle
+    return running.free_slots(queue) - idle + len(speculating.asleep(queue))
 
 
 def _start_the_likeliest(queue: Queue, tip: Sha) -> Queue:

@@ -12,14 +12,17 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import PrState, RunStatus
-from mergeyard.engine import holding, leaving, places, proving, running, stacking
+from mergeyard.engine import holding, lanes, leaving, places, proving, running, stacking
 from mergeyard.engine.dissolving import remove_bisection, update_bisection
 from mergeyard.engine.proving import BaseVerdict
 from mergeyard.engine.stacking import Stack
 
 
 def try_suspect(queue: Queue, bisection: Bisection, now: Instant) -> Queue:
-    if not bisection.merged.issuperset(bisection.prefix):
+    unmerged = tuple(ticket for ticket in bisection.prefix if ticket not in bisection.merged)
+    if bisection.suspect in lanes.contained_by(queue, unmerged):  # so the green prefix had its commits
+        return _let_go(queue, bisection, now)
+    if unmerged:
         return queue
     if not bisection.prefix:
         return _judge(queue, bisection, bisection.red_run, now)
@@ -43,8 +46,7 @@ def _judge_confirmation(queue: Queue, bisection: Bisection, run: Run, now: Insta
     if run.active:
         return queue
     if run.status is RunStatus.SUCCEEDED:
-        queue = remove_bisection(queue, bisection)
-        return places.send_back(queue, (bisection.suspect,), Reason.BISECTION_PASSED, now)
+        return _let_go(queue, bisection, now)
     if run.void is not None or holding.to_be_repeated(queue, run):
         return _confirm_again(queue, bisection, run)
     return _judge(queue, bisection, run, now)
@@ -68,6 +70,10 @@ def _confirm_again(queue: Queue, bisection: Bisection, run: Run) -> Queue:
         return queue
     queue, again = running.repeat(queue, run)
     return update_bisection(queue, replace(bisection, runs=(again,)))
+
+
+def _let_go(queue: Queue, bisection: Bisection, now: Instant) -> Queue:
+    return places.send_back(remove_bisection(queue, bisection), (bisection.suspect,), Reason.BISECTION_PASSED, now)
 
 
 def _fail(queue: Queue, bisection: Bisection, reason: Reason, now: Instant) -> Queue:
