@@ -103,21 +103,17 @@ class DetailedEvidence(GitEvidence):
         form = ("log", "-m", "--first-parent", "--raw", "--no-renames", "--format=", head, f"^{upon}")
         return {line.rpartition("\t")[2] for line in self._git.run(*form).decode().splitlines() if line}
 
-    def _changes(self, old: str, new: str) -> dict[str, str]:
-        """Also the modes: who loses one loses a change."""
-        lines = self._git.run("diff-tree", "-r", "--no-renames", old, new).decode().splitlines()
-        return {path: facts.split(" ", 1)[1] for facts, path in (line.split("\t") for line in lines)}
-
     def _moved(self, old: Sha, new: Sha) -> list[tuple[str, str]]:
         lines = self._git.run("diff-tree", "-r", "-M", "--diff-filter=R", old, new).decode().splitlines()
         return [(before, after) for _, before, after in (line.split("\t") for line in lines)]
 
     def _stands_on(self, tip: Sha, target: Sha) -> Sha:
         """The last commit that was the target's own: heads may be part of both, by another way."""
-        targets = set(self._way(target))
-        return next(commit for commit in self._way(tip) if commit in targets)
+        targets = set(self.way_to(target))
+        return next(commit for commit in self.way_to(tip) if commit in targets)
 
-    def _way(self, tip: Sha) -> list[Sha]:
+    def way_to(self, tip: Sha) -> list[Sha]:
+        """Along first parents, the newest first."""
         return [*map(Sha, self._git.run("rev-list", "--first-parent", tip).decode().split())]
 
     def _pieces(self, chain: Landing) -> list[Piece]:

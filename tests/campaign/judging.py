@@ -111,11 +111,12 @@ class Judge:
         return self._oracle.merged_upon(piece.onto, self._landed_beneath(piece), piece.head)
 
     def _landed_beneath(self, piece: Piece) -> list[Sha]:
-        """Heads that it holds, and that the target holds only in another form."""
+        """Heads that it holds, and that the target holds only in another form: along first parents, for what others
+        merged beside them may claim anything."""
         if self._method == "merge_commit":
             return []
         inside = self._evidence.commits_of(piece.head) - {piece.head}
-        there = self._evidence.commits_of(piece.onto)
+        there = self._evidence.way_to(piece.onto)
         return [head for head, forms in self._forms.items() if head in inside and not forms.isdisjoint(there)]
 
     def _words(self, piece: Piece) -> Words:
