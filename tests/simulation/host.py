@@ -102,7 +102,7 @@ class SimForge:
     def heard(self, headers: Mapping[str, str], body: bytes) -> Sequence[News]:
         raise NotImplementedError(f"messages come as news here: {headers} {body}")
 
-    async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:  # noqa: ARG002
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
         return await self._host.read(lambda view: tuple(view.statuses.get(sha, {}).values()))
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:  # noqa: ARG002

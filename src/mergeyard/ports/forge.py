@@ -127,8 +127,8 @@ class Forge(Protocol):
         """
         ...
 
-    async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
-        """Every status and every check of the commit, the latest of each name."""
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
+        """Every status and every check of the commit, the latest of each name, as far as they count for this branch."""
         ...
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:

@@ -66,7 +66,7 @@ class Host(Protocol):
 
     @property
     def judges_mergeability(self) -> bool:
-        """Whether the host itself says if a pull request can be merged; if not, git is asked."""
+        """Whether the host itself says if a pull request can be merged. Of whom it does not, git is asked."""
         ...
 
     def same_name(self, repo: Repo) -> Repo:

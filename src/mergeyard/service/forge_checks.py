@@ -9,7 +9,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.repositories import Repo
+from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.forge import Forge
@@ -86,11 +86,11 @@ class ForgeChecks:
         self._background.start(self.look_around())
         return True
 
-    async def read(self, repo: Repo, sha: Sha) -> None:
+    async def read(self, key: QueueKey, sha: Sha) -> None:
         """Now: somebody is about to decide upon it."""
-        forge = self._asked_for(repo)
+        forge = self._asked_for(key.repo)
         if forge is not None:
-            await self._statuses.report_on_duty(repo, sha, *await forge.statuses(repo, sha))
+            await self._statuses.report_on_duty(key.repo, sha, *await forge.statuses(key.repo, sha, key.branch))
 
     def _next(self, repo: Repo, now: Instant) -> Instant:
         return Instant(now + self._sites.host(repo.host).look_every)
@@ -109,7 +109,7 @@ class ForgeChecks:
         forge = self._asked_for(repo)
         if forge is None or self._readings.get((repo, sha)) is not reading:
             return
-        statuses = tuple(await forge.statuses(repo, sha))
+        statuses = tuple(await forge.statuses(repo, sha, reading.keeper.key.branch))
         news = [status for status in statuses if status not in reading.known]
         if news:
             await self._statuses.report_on_duty(repo, sha, *news)

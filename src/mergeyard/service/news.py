@@ -1,13 +1,15 @@
 """Takes in what forges send: checked, and then only a reason to look. Nothing of it is believed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import structlog
 
 from mergeyard.domain.events import Event, PullTouched, TargetTouched
-from mergeyard.domain.ids import PrNumber
+from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import Repo
+from mergeyard.domain.states import Mergeability
 from mergeyard.ports.forge import BranchNews, CommitNews, Forged, News, PullNews
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.background import Background
@@ -59,6 +61,7 @@ class NewsRoom:
                     await self._touch_branch(news.repo, news.branch)
                 case CommitNews():
                     self._checks.hear(news.repo, news.sha)
+                    await self._touch_head(news.repo, news.sha)
                 case _:
                     assert_never(news)
         except StoreTrouble as trouble:
@@ -76,6 +79,20 @@ class NewsRoom:
         for keeper in await self._yard.of_repo_now(repo):
             if keeper.key.branch == branch:
                 await _tell(keeper, TargetTouched())
+
+    async def _touch_head(self, repo: Repo, sha: Sha) -> None:
+        """Not in the queues of other replicas: whoever works for those hears of it as well."""
+        for keeper in self._yard.of_repo(repo):
+            for number in _held_back(keeper.queue, sha):
+                await _tell(keeper, PullTouched(number=number))
+
+
+def _held_back(queue: Queue, head: Sha) -> Iterator[PrNumber]:
+    """Those with this head that could not be merged so far, for which a check of it may have been all they lacked."""
+    for _, ticket in queue.not_ready:
+        pull = queue.submissions[ticket].pull
+        if pull.head == head and pull.mergeability is not Mergeability.MERGEABLE:
+            yield pull.number
 
 
 async def _tell(keeper: Keeper, event: Event) -> None:

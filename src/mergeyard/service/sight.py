@@ -133,5 +133,7 @@ class Sight:
         land = self._landscapes[site.repo]
         contains = {number: commit for commit in facts.commits for number in land.numbers_of(commit)}
         contains.pop(pull.number, None)
-        opinion = pull.mergeability if site.host.judges_mergeability else facts.mergeability
+        opinion = pull.mergeability if site.host.judges_mergeability else Mergeability.UNKNOWN
+        if opinion is Mergeability.UNKNOWN:
+            opinion = facts.mergeability
         return replace(pull, contained=facts.contained, mergeability=opinion, contains=contains)

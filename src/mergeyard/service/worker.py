@@ -178,7 +178,7 @@ class Worker:
         if run is None:
             return ()
         as_of = site.keeper.queue.counters.turns
-        await self._checks.read(site.repo, run.tip)
+        await self._checks.read(site.keeper.key, run.tip)
         statuses = await self._store.statuses(site.repo, run.tip)
         return (ChecksSeen(run=run.id, checks=checks(statuses), as_of=as_of),)
 

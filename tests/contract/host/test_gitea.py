@@ -7,12 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.gitea.doubts import PATIENCE
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.forge import (
-    Draft,
-)
+from mergeyard.ports.forge import Draft, Merge, NotMerged
 from mergeyard.ports.host import HostTrouble
 from tests.contract.host.gitea_stage import GiteaStage
 from tests.contract.host.stage import ONE, TWO
@@ -36,7 +35,7 @@ async def test_what_comes_from_another_repository_is_a_fork(gitea: GiteaStage, t
 
 
 @asynchronous
-async def test_a_conflict_is_believed_only_when_it_lasts_and_that_is_news(gitea: GiteaStage):
+async def test_what_it_goes_on_denying_is_left_to_git_and_that_is_news(gitea: GiteaStage):
     gitea.open(1, files={"a.txt": "ours"})
     clock = HandClock()
     async with gitea.host(clock) as host:
@@ -48,6 +47,20 @@ async def test_a_conflict_is_believed_only_when_it_lasts_and_that_is_news(gitea:
         clock.move_to(Instant(clock.now() + PATIENCE))
         after = await host.refs(gitea.repo, ["main"])
         assert {host.number_of(ref) for ref, _ in after.items() - before.items()} == {ONE}
+        assert await gitea.mergeability(host, ONE) is Mergeability.UNKNOWN
+
+
+@asynchronous
+async def test_a_conflict_is_believed_only_when_it_lasts_and_of_what_it_would_not_merge(gitea: GiteaStage):
+    head = gitea.open(1, files={"a.txt": "ours"})
+    gitea.project.commit("main", {"a.txt": "theirs"})
+    eventually(lambda: not gitea.project.pull(1)["mergeable"])
+    merge = Merge(number=ONE, head=head, base="main", method=MergeMethod.SQUASH, title="Merge #1", message="")
+    clock = HandClock()
+    async with gitea.host(clock) as host:
+        assert isinstance(await host.merge(gitea.repo, merge), NotMerged)
+        assert await gitea.mergeability(host, ONE) is CHECKING
+        clock.move_to(Instant(clock.now() + PATIENCE))
         assert await gitea.mergeability(host, ONE) is NOT_MERGEABLE
         gitea.project.commit("main", {"a.txt": "1"})
         gitea.project.until_checked(1)

@@ -5,15 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from mergeyard.adapters.forges.gitea.doubts import PATIENCE
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.instants import Instant
+from mergeyard.domain.states import Mergeability
 from mergeyard.ports.forge import Merge, Merged, NotMerged
 from mergeyard.ports.host import HostTrouble
 from tests.contract.host.gitea_stage import SECRET, GiteaStage, staged
 from tests.contract.host.stage import ONE
 from tests.support.asynchronous import asynchronous
+from tests.support.clock import HandClock
 from tests.support.forges.faults import Answers, LosesReply
 from tests.support.forges.gitea.fake import FakeGitea
+from tests.support.forges.gitea.nouns import Blocker
+from tests.support.meanwhile import Meanwhile
 from tests.support.patience import eventually
 
 
@@ -72,7 +77,7 @@ async def test_passing_trouble_is_never_taken_for_an_answer(fake: FakeGitea, git
             host.pull(gitea.repo, ONE),
             host.knows(gitea.repo),
             host.required_statuses(gitea.repo, "main"),
-            host.statuses(gitea.repo, head),
+            host.statuses(gitea.repo, head, "main"),
             host.thread(gitea.repo, ONE, Instant(0)),
             host.may_write(gitea.repo, "ada"),
         ):
@@ -88,6 +93,48 @@ async def test_what_is_still_being_checked_is_not_merged_and_not_refused(fake: F
         assert isinstance(await host.merge(gitea.repo, merge), NotMerged)
         fake.pull("acme/app", 1).checking = False
         assert isinstance(await host.merge(gitea.repo, merge), Merged)
+
+
+@asynchronous
+async def test_trouble_with_a_merge_stays_trouble_though_something_it_depended_on_is_closed(
+    fake: FakeGitea, gitea: GiteaStage
+):
+    merge = Merge(number=ONE, head=gitea.open(1), base="main", method=MergeMethod.SQUASH, title="Merge #1", message="")
+    gitea.open(2)
+    gitea.project.ask("POST", "/issues/1/dependencies", {"owner": "acme", "repo": "app", "index": 2})
+    gitea.close(2)
+    fake.faults.plan(Answers(500), "/merge$", method="POST")
+    async with gitea.host() as host:
+        with pytest.raises(HostTrouble, match="500"):
+            await host.merge(gitea.repo, merge)
+        assert isinstance(await host.merge(gitea.repo, merge), Merged)
+
+
+@asynchronous
+async def test_a_merge_whose_answer_was_lost_is_not_refused_for_what_was_opened_since(
+    fake: FakeGitea, gitea: GiteaStage
+):
+    merge = Merge(number=ONE, head=gitea.open(1), base="main", method=MergeMethod.SQUASH, title="Merge #1", message="")
+    gitea.open(2)
+    depends = Blocker(fake.world.repository("acme", "app"), fake.pull("acme/app", 2))
+    late = Meanwhile(lambda: fake.pull("acme/app", 1).blockers.append(depends))
+    fake.faults.plan(LosesReply(), "/merge$", method="POST")
+    fake.faults.plan(late, "/dependencies$")
+    async with gitea.host() as host:
+        assert isinstance(await host.merge(gitea.repo, merge), Merged)
+
+
+@asynchronous
+async def test_what_is_checked_for_long_is_left_to_git_unless_reviews_are_missing(fake: FakeGitea, gitea: GiteaStage):
+    gitea.open(1)
+    fake.pull("acme/app", 1).checking = True
+    clock = HandClock()
+    async with gitea.host(clock) as host:
+        assert await gitea.mergeability(host, ONE) is Mergeability.CHECKING
+        clock.move_to(Instant(clock.now() + PATIENCE))
+        assert await gitea.mergeability(host, ONE) is Mergeability.UNKNOWN
+        gitea.project.protect("main", required_approvals=1)
+        assert await gitea.mergeability(host, ONE) is Mergeability.NOT_MERGEABLE
 
 
 @asynchronous

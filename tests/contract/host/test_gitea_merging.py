@@ -1,5 +1,7 @@
 """How Gitea merges, refuses to, and shows as merged what was pushed."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -21,6 +23,11 @@ from tests.support.patience import eventually
 
 def merge_of(head: Sha, method: MergeMethod = MergeMethod.MERGE_COMMIT, number: PrNumber = ONE) -> Merge:
     return Merge(number=number, head=head, base="main", method=method, title="Merge #1", message="Mergeyard-Run: 1")
+
+
+def depend(gitea: GiteaStage, number: int, on: int) -> None:
+    told = {"owner": gitea.project.owner, "repo": gitea.project.name, "index": on}
+    gitea.project.ask("POST", f"/issues/{number}/dependencies", told)
 
 
 @pytest.mark.parametrize("method", MergeMethod)
@@ -95,6 +102,32 @@ async def test_one_whose_required_status_is_still_pending_is_waited_for(gitea: G
         assert isinstance(await host.merge(gitea.repo, merge_of(head)), NotMerged)
         gitea.project.report(head, "unit", "failure")
         assert isinstance(await host.merge(gitea.repo, merge_of(head)), MergeRefused)
+
+
+@asynchronous
+async def test_what_depends_on_something_open_is_refused_with_words_that_name_it(gitea: GiteaStage):
+    head, _, _ = gitea.open(1), gitea.open(2), gitea.open(3)
+    depend(gitea, 1, on=2)
+    depend(gitea, 1, on=3)
+    gitea.close(3)
+    async with gitea.host() as host:
+        refused = await host.merge(gitea.repo, merge_of(head))
+        assert isinstance(refused, MergeRefused)
+        assert "it depends on #2, still open" in refused.words
+        gitea.close(2)
+        assert isinstance(await host.merge(gitea.repo, merge_of(head)), Merged)
+
+
+@asynchronous
+async def test_what_lies_open_in_another_repository_is_named_with_it(gitea: GiteaStage, tmp_path: Path):
+    head = gitea.open(1)
+    fork = gitea.project.fork("grace", tmp_path)
+    fork.open("topic", {"b.txt": "1"})
+    gitea.project.ask("POST", "/issues/1/dependencies", {"owner": "grace", "repo": fork.name, "index": 1})
+    async with gitea.host() as host:
+        refused = await host.merge(gitea.repo, merge_of(head))
+        assert isinstance(refused, MergeRefused)
+        assert f"it depends on grace/{fork.name}#1" in refused.words
 
 
 @asynchronous

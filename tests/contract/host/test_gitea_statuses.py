@@ -18,7 +18,7 @@ async def test_the_latest_status_of_each_context_counts_on_whatever_page_it_stan
     gitea.project.report(head, "lint", "success")
     gitea.project.report(head, "mergeyard", "pending")
     async with gitea.host() as host:
-        found = {status.context: status for status in await host.statuses(gitea.repo, head)}
+        found = {status.context: status for status in await host.statuses(gitea.repo, head, "main")}
         assert found.keys() == {"unit", "lint"}
         unit = found["unit"]
         told = (unit.state, unit.url, unit.description, unit.suite)
@@ -32,13 +32,13 @@ async def test_every_state_is_understood(gitea: GiteaStage):
     for said in meant:
         gitea.project.report(tip, said, said)
     async with gitea.host() as host:
-        assert {each.context: each.state for each in await host.statuses(gitea.repo, tip)} == meant
+        assert {each.context: each.state for each in await host.statuses(gitea.repo, tip, "main")} == meant
 
 
 @asynchronous
 async def test_of_a_commit_that_nobody_knows_nothing_is_said(gitea: GiteaStage):
     async with gitea.host() as host:
-        assert await host.statuses(gitea.repo, Sha("1" * 40)) == []
+        assert await host.statuses(gitea.repo, Sha("1" * 40), "main") == []
 
 
 @asynchronous

@@ -1,22 +1,25 @@
 """What is reported at GitHub about a commit, and whose word counts where several report the same."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.instants import SECOND, Instant
+from mergeyard.domain.instants import MINUTE, SECOND, Instant, later
 from mergeyard.domain.statuses import Status, StatusState
-from tests.contract.host.github_stage import GithubStage
+from mergeyard.ports.host import HostTrouble
+from tests.contract.host.github_stage import GithubStage, github_stage
 from tests.support.asynchronous import asynchronous
+from tests.support.clock import HandClock
 from tests.support.forges.faults import Answers
 from tests.support.forges.github.facts import Guard
 
 
 async def states_of(host: GithubHost, stage: GithubStage, sha: Sha) -> dict[str, StatusState]:
-    return {status.context: status.state for status in await host.statuses(stage.repo, sha)}
+    return {status.context: status.state for status in await host.statuses(stage.repo, sha, "main")}
 
 
 @asynchronous
@@ -24,7 +27,7 @@ async def test_a_status_is_shown_with_all_that_its_reporter_said(github: GithubS
     head = github.open(1)
     status = github.acme.reports(head, "ci/unit", "failure", "https://ci/1", description="2 of 300 failed")
     async with github.host() as host:
-        assert await host.statuses(github.repo, head) == (
+        assert await host.statuses(github.repo, head, "main") == (
             Status(
                 context="ci/unit",
                 state=StatusState.FAILURE,
@@ -41,7 +44,7 @@ async def test_a_check_run_is_shown_with_its_suite(github: GithubStage):
     done = Instant(int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND)
     github.acme.runs(head, "unit", conclusion="success", completed_at=done, url="https://ci/2", title="All is well")
     async with github.host() as host:
-        assert await host.statuses(github.repo, head) == (
+        assert await host.statuses(github.repo, head, "main") == (
             Status(
                 context="unit",
                 state=StatusState.SUCCESS,
@@ -137,6 +140,9 @@ async def test_of_a_status_and_a_check_of_the_same_name_the_worse_counts(
         assert await states_of(host, github, head) == {"unit": StatusState.FAILURE}
 
 
+TIED = Guard(contexts=["unit"], apps={"unit": 7})
+
+
 @pytest.mark.parametrize("protection", ["guards", "rulesets"])
 @asynchronous
 async def test_that_a_check_passed_is_believed_only_of_the_app_that_must_report_it(
@@ -158,11 +164,61 @@ async def test_that_a_check_passed_is_believed_only_of_the_app_that_must_report_
 @asynchronous
 async def test_a_status_that_the_right_app_reports_is_believed(github: GithubStage):
     head = github.open(1)
-    github.acme.guards["main"] = Guard(contexts=["unit"], apps={"unit": 7})
+    github.acme.guards["main"] = TIED
     github.acme.reports(head, "unit", "success", app=7)
     async with github.host() as host:
-        await host.required_statuses(github.repo, "main")
         assert await states_of(host, github, head) == {"unit": StatusState.SUCCESS}
+
+
+@asynchronous
+async def test_rules_that_nobody_asked_for_are_read_before_anything_is_believed(github: GithubStage):
+    head = github.open(1)
+    github.acme.guards["main"] = TIED
+    github.acme.reports(head, "unit", "success")
+    async with github.host() as host:
+        assert await states_of(host, github, head) == {}
+        github.acme.reports(head, "unit", "success", app=7)
+        assert await states_of(host, github, head) == {"unit": StatusState.SUCCESS}
+
+
+@pytest.mark.parametrize("path", ["/branches/main$", "/rules/"])
+@pytest.mark.parametrize("status", [403, 503])
+@asynchronous
+async def test_as_long_as_the_rules_cannot_be_read_nothing_is_believed(github: GithubStage, path: str, status: int):
+    head = github.open(1)
+    github.acme.guards["main"] = TIED
+    github.acme.reports(head, "unit", "success")
+    github.github.faults.plan(Answers(status), path)
+    async with github.host() as host:
+        with pytest.raises(HostTrouble):
+            await host.statuses(github.repo, head, "main")
+        assert await states_of(host, github, head) == {}
+
+
+@asynchronous
+async def test_rules_are_read_once_a_minute_for_all_commits(tmp_path: Path):
+    clock = HandClock()
+    with github_stage(tmp_path, clock) as github:
+        heads = [github.open(1), github.open(2)]
+        github.acme.reports(heads[0], "unit", "success")
+        async with github.host() as host:
+            for head in heads:
+                await host.statuses(github.repo, head, "main")
+            assert sum("/rules/" in call for call in github.github.faults.calls) == 1
+            github.acme.guards["main"] = TIED
+            assert await states_of(host, github, heads[0]) == {"unit": StatusState.SUCCESS}
+            clock.move_to(later(clock.now(), MINUTE))
+            assert await states_of(host, github, heads[0]) == {}
+
+
+@asynchronous
+async def test_only_the_rules_of_the_branch_count_on_which_it_is_to_land(github: GithubStage):
+    head = github.open(1, base="release")
+    github.acme.guards["release"] = TIED
+    github.acme.reports(head, "unit", "success")
+    async with github.host() as host:
+        assert await host.statuses(github.repo, head, "main")
+        assert not await host.statuses(github.repo, head, "release")
 
 
 @asynchronous
@@ -173,11 +229,11 @@ async def test_every_page_of_statuses_and_checks_is_read_and_our_own_left_out(gi
         github.acme.reports(head, f"status {number}", "success")
         github.acme.runs(head, f"check {number}", conclusion="success")
     async with github.host() as host:
-        assert len(await host.statuses(github.repo, head)) == 240
+        assert len(await host.statuses(github.repo, head, "main")) == 240
 
 
 @asynchronous
 async def test_of_a_commit_that_nobody_spoke_of_there_is_nothing(github: GithubStage):
     head = github.open(1)
     async with github.host() as host:
-        assert await host.statuses(github.repo, head) == ()
+        assert await host.statuses(github.repo, head, "main") == ()

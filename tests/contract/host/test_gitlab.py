@@ -232,10 +232,10 @@ async def test_a_list_that_goes_on_elsewhere_is_not_taken_for_the_whole(gitlab: 
     for number in range(101):
         gitlab.acts.job(gitlab.project, pipeline, f"job {number}", "success")
     async with gitlab.host() as host:
-        assert len(await host.statuses(gitlab.repo, head)) == 102
+        assert len(await host.statuses(gitlab.repo, head, "main")) == 102
         gitlab.world.pages = "http://elsewhere.test"
         with pytest.raises(HostTrouble, match=r"elsewhere\.test"):
-            await host.statuses(gitlab.repo, head)
+            await host.statuses(gitlab.repo, head, "main")
 
 
 @asynchronous
@@ -250,7 +250,7 @@ async def test_a_project_that_is_no_longer_for_us_is_trouble_and_its_merge_reque
             host.pull(gitlab.repo, ONE),
             host.refs(gitlab.repo, ["main"]),
             host.required_statuses(gitlab.repo, "main"),
-            host.statuses(gitlab.repo, head),
+            host.statuses(gitlab.repo, head, "main"),
             host.thread(gitlab.repo, ONE, Instant(0)),
             host.may_write(gitlab.repo, "ada"),
             host.say(gitlab.repo, ONE, "hello", None),

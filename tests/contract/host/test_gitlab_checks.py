@@ -18,7 +18,7 @@ WORDS = {
 
 async def states(gitlab: GitlabStage, sha: Sha | None = None) -> dict[str, str]:
     async with gitlab.host() as host:
-        found = await host.statuses(gitlab.repo, sha or gitlab.head())
+        found = await host.statuses(gitlab.repo, sha or gitlab.head(), "main")
         assert len({status.context for status in found}) == len(found)
         return {status.context: status.state.value for status in found}
 
@@ -43,7 +43,7 @@ async def test_jobs_belong_to_the_pipeline_and_what_others_report_does_not(gitla
     assert reported
     reported.target_url, reported.description = "https://coverage.test", "61 %"
     async with gitlab.host() as host:
-        found = {status.context: status for status in await host.statuses(gitlab.repo, head)}
+        found = {status.context: status for status in await host.statuses(gitlab.repo, head, "main")}
     assert {name: status.suite for name, status in found.items()} == {
         "unit": "pipeline",
         "coverage": "",
@@ -189,7 +189,7 @@ async def test_our_word_is_shown_and_not_read_as_that_of_others(gitlab: GitlabSt
     head = gitlab.open(1)
     async with gitlab.host() as host:
         await host.show_status(gitlab.repo, head, OURS)
-        assert list(await host.statuses(gitlab.repo, head)) == []
+        assert list(await host.statuses(gitlab.repo, head, "main")) == []
     (shown,) = gitlab.project.reported
     assert (shown.name, shown.status, shown.target_url) == ("mergeyard", "pending", "https://queue.test/1")
 

@@ -373,7 +373,7 @@ async def test_with_the_last_of_the_budget_it_lands_and_nothing_else(gitlab: Git
         gitlab.gitlab.faults.plan(Answers(404, low), "/repository/branches/gone$")
         with pytest.raises(HostTrouble, match="for landings"):
             await host.refs(gitlab.repo, ["gone"])
-        for reading in (host.statuses(gitlab.repo, head), host.thread(gitlab.repo, ONE, Instant(0))):
+        for reading in (host.statuses(gitlab.repo, head, "main"), host.thread(gitlab.repo, ONE, Instant(0))):
             with pytest.raises(HostTrouble, match="for landings"):
                 await reading
         assert isinstance(await host.merge(gitlab.repo, order(head)), Merged)

@@ -38,3 +38,8 @@ def story(request: pytest.FixtureRequest, tmp_path: Path) -> Stories:
 @pytest.fixture
 def github_story(tmp_path: Path) -> Stories:
     return partial(a_forge_scenario, tmp_path, PLACES["github"])
+
+
+@pytest.fixture
+def gitea_story(tmp_path: Path) -> Stories:
+    return partial(a_forge_scenario, tmp_path, PLACES["gitea"])

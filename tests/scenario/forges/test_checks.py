@@ -4,7 +4,11 @@ from mergeyard.domain.config import Config, DirectMergeMode
 from mergeyard.domain.statuses import StatusState
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
-from tests.support.forge_scenario import USUAL
+from tests.support.forge_scenario import USUAL, ForgeScenario
+from tests.support.forges.faults import ALWAYS, Answers
+from tests.support.forges.github.facts import Guard
+from tests.support.forges.github.repository import FakeRepository
+from tests.support.meeting_places.github import GithubPlace
 from tests.support.scenario import MINUTE, Stage
 
 UNPROTECTED = Stage(rules="version = 1\n")
@@ -23,6 +27,49 @@ async def test_what_protects_the_target_must_pass(story: Stories):
         scenario.place.satisfy(scenario.run_of(1).tip)
         await scenario.rest()
         assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_what_one_app_must_report_counts_from_no_other_though_the_repository_names_it_itself(
+    github_story: Stories,
+):
+    async with github_story() as scenario:
+        acme = await submit_one_whose_tests_one_app_reports(scenario)
+        acme.reports(scenario.run_of(1).tip, "unit", "success")
+        await scenario.rest()
+        assert scenario.picture == "main ← 1…"
+        acme.reports(scenario.run_of(1).tip, "unit", "success", app=7)
+        await scenario.rest()
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_what_one_app_must_report_counts_from_no_other_after_a_restart_either(github_story: Stories):
+    async with github_story(stage=UNPROTECTED) as scenario:
+        acme = await submit_one_whose_tests_one_app_reports(scenario)
+        await scenario.service.stop()
+        acme.reports(scenario.run_of(1).tip, "unit", "success")
+        scenario.place.faults.plan(Answers(503), "/rules/", times=ALWAYS)
+        await scenario.starts()
+        await scenario.a_moment_passes()
+        assert scenario.picture == "main ← 1…"
+        scenario.place.faults.clear()
+        acme.reports(scenario.run_of(1).tip, "unit", "success", app=7)
+        await scenario.a_minute_passes()
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+async def submit_one_whose_tests_one_app_reports(scenario: ForgeScenario) -> FakeRepository:
+    assert isinstance(scenario.place, GithubPlace)
+    acme = scenario.place.acme
+    acme.guards["main"] = Guard(contexts=["unit"], apps={"unit": 7})
+    scenario.open(1)
+    acme.reports(scenario.place.head(1), "unit", "success", app=7)
+    scenario.place.push_to_main({"news": "n"})
+    await scenario.a_moment_passes()
+    await scenario.submit(1)
+    assert scenario.picture == "main ← 1…"
+    return acme
 
 
 @asynchronous
@@ -154,7 +201,7 @@ async def test_as_long_as_the_forge_does_not_know_whether_it_merges_it_waits(sto
         scenario.place.ponder(1)
         await scenario.submit(1)
         assert (await scenario.stay(1)).state == "not_ready"
-        await scenario.a_minute_passes()
+        await scenario.a_moment_passes()
         assert (await scenario.stay(1)).state == "not_ready"
         scenario.place.decide(1)
         await scenario.a_minute_passes()

@@ -6,7 +6,7 @@ from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_scenario import USUAL
 from tests.support.meeting_places.place import FINE
-from tests.support.scenario import MINUTE, SECOND
+from tests.support.scenario import MINUTE, SECOND, Stage
 
 
 @asynchronous
@@ -22,6 +22,23 @@ async def test_with_webhooks_a_whole_life_passes_without_a_single_lap_of_the_wat
         await scenario.a_moment_passes()
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert await scenario.state(2) == "cancelled: pr_pushed"
+        assert scenario.laps() == laps
+
+
+@asynchronous
+async def test_one_whose_own_checks_pass_while_it_waits_for_them_is_tested_at_once(github_story: Stories):
+    async with github_story(stage=Stage(rules="version = 1\n")) as scenario:
+        scenario.place.protect_main()
+        scenario.open(1)
+        scenario.place.push_to_main({"news": "n"})
+        await scenario.a_moment_passes()
+        await scenario.submit(1)
+        await scenario.a_moment_passes()
+        assert await scenario.state(1) == "not_ready: not_mergeable"
+        laps = scenario.laps()
+        scenario.place.satisfy(scenario.place.head(1))
+        await scenario.a_moment_passes()
+        assert scenario.picture == "main ← 1…"
         assert scenario.laps() == laps
 
 

@@ -112,7 +112,7 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
 
 async def _statuses(site: Site, store: Store, commit: Sha) -> Sequence[Status]:
     if site.host.forge is not None and site.host.checks_from is ChecksFrom.HOST:
-        return await site.host.forge.statuses(site.repo, commit)
+        return await site.host.forge.statuses(site.repo, commit, site.keeper.key.branch)
     return await store.statuses(site.repo, commit)
 
 

@@ -14,6 +14,8 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 }
 OF_ALL = (401, 403)
 """Whoever does not come in is told so everywhere."""
+INTERNAL = 500
+"""Described almost nowhere, and to be met wherever it has no better answer."""
 
 
 class Undescribed(AssertionError):
@@ -36,7 +38,7 @@ def check_request(route: Route, told: dict[str, Any]) -> None:
 def check_answer(route: Route, given: Answer) -> None:
     operation, words = operation_of(route), f"{route.method} {route.template}"
     if given.status >= 400:
-        if given.status not in (*operation.refuses, *OF_ALL):
+        if given.status not in (*operation.refuses, *OF_ALL, INTERNAL):
             raise Undescribed(f"{words} is never refused with {given.status}")
         return
     if given.status not in operation.answers:

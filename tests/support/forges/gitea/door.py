@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from tests.support.forges.gitea import desk_pulls, desk_repositories, desk_talk
+from tests.support.forges.gitea import desk_dependencies, desk_pulls, desk_repositories, desk_talk
 from tests.support.forges.gitea.acts import Acts
 from tests.support.forges.gitea.calls import ROUTES, Answer, Call, Route, route_of
 from tests.support.forges.gitea.description import check_answer, check_request
@@ -15,7 +15,7 @@ from tests.support.forges.gitea.showing import Showing
 from tests.support.forges.gitea.world import Refusal, World
 from tests.support.forges.serving import Receive, Scope, Send, answer, body_of, headers_of
 
-DESKS = (desk_pulls, desk_repositories, desk_talk)
+DESKS = (desk_dependencies, desk_pulls, desk_repositories, desk_talk)
 """Each has seated itself in the table."""
 ROOT = "/api/v1"
 OF_ISSUES = ("/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/labels")

@@ -56,6 +56,9 @@ SHAPES = {
         "creator:User created_at:string updated_at:string"
     ),
     "CombinedStatus": _shape("sha:string total_count:integer statuses:[CommitStatus]"),
+    "RepositoryMeta": _shape("id:integer name:string owner:string full_name:string"),
+    "Issue": _shape("id:integer number:integer user:User title:string state:string repository:RepositoryMeta"),
+    "IssueMeta": _shape("index:integer owner:string repo:string"),
     "Comment": _shape("id:integer user:User body:string created_at:string updated_at:string"),
     "Reaction": _shape("user:User content:string"),
     "PullReview": _shape(
@@ -144,6 +147,8 @@ OPERATIONS = {
     "POST /repos/{owner}/{repo}/issues/comments/{id}/reactions": Operation(
         {200: "Reaction", 201: "Reaction"}, (403, 404), takes="EditReactionOption"
     ),
+    "GET /repos/{owner}/{repo}/issues/{index}/dependencies": Operation({200: "[Issue]"}, (404,)),
+    "POST /repos/{owner}/{repo}/issues/{index}/dependencies": Operation({201: "Issue"}, (404, 423), takes="IssueMeta"),
     "GET /repos/{owner}/{repo}/labels": Operation({200: "[Label]"}, (404,)),
     "POST /repos/{owner}/{repo}/labels": Operation({201: "Label"}, (404, 422), takes="CreateLabelOption"),
     "GET /repos/{owner}/{repo}/issues/{index}/labels": Operation({200: "[Label]"}, (404,)),

@@ -41,10 +41,20 @@ def check_may_merge(world: World, repository: Repository, pull: Pull, doer: Acco
 
 
 def check_is_ready(repository: Repository, pull: Pull) -> None:
+    _check_state(repository, pull)
+    _check_rule(repository, pull)
+    if any(blocker.pull.state == "open" for blocker in pull.blockers):
+        raise Refusal(500, "")
+
+
+def _check_state(repository: Repository, pull: Pull) -> None:
     if pull.draft:
         raise Refusal(405, "Work in progress PRs cannot be merged")
     if not is_mergeable(repository, pull):
         raise Refusal(405, "Please try again later")
+
+
+def _check_rule(repository: Repository, pull: Pull) -> None:
     rule = rule_of(repository, pull.base)
     if rule is None:
         return

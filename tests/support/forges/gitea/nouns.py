@@ -69,6 +69,13 @@ class Hook(Struct):
     active: bool
 
 
+class Blocker(Struct):
+    """What must be closed before something else is merged, and where it is."""
+
+    repository: "Repository"
+    pull: "Pull"
+
+
 class Pull(Struct):
     number: int
     author: Account
@@ -89,6 +96,7 @@ class Pull(Struct):
     labels: list[Label] = field(default_factory=list[Label])
     comments: list[Comment] = field(default_factory=list[Comment])
     reviews: list[Review] = field(default_factory=list[Review])
+    blockers: list[Blocker] = field(default_factory=list[Blocker])
 
     @property
     def draft(self) -> bool:

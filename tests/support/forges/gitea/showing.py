@@ -6,7 +6,18 @@ from typing import Any
 from msgspec import structs
 
 from tests.support.forges.gitea.judging import is_mergeable
-from tests.support.forges.gitea.nouns import Account, Comment, Hook, Label, Pull, Reaction, Repository, Review, Status
+from tests.support.forges.gitea.nouns import (
+    Account,
+    Blocker,
+    Comment,
+    Hook,
+    Label,
+    Pull,
+    Reaction,
+    Repository,
+    Review,
+    Status,
+)
 from tests.support.forges.gitea.world import World, rule_of
 
 Shape = dict[str, Any]
@@ -102,6 +113,20 @@ def comment(found: Comment) -> Shape:
         "body": found.body,
         "created_at": moment(found.created),
         "updated_at": moment(found.updated),
+    }
+
+
+def issue(found: Blocker) -> Shape:
+    """What a pull request is among issues."""
+    repository, pull = found.repository, found.pull
+    place = {"id": repository.id, "name": repository.name, "owner": repository.owner.login}
+    return {
+        "id": pull.number,
+        "number": pull.number,
+        "user": user(pull.author),
+        "title": pull.title,
+        "state": pull.state,
+        "repository": place | {"full_name": repository.path},
     }
 
 

@@ -46,7 +46,7 @@ class GiteaHost:
         self._access = access
         self._caller = Caller(access.api, self._credentials, Limits(access.name, clock))
         self._doubts = Doubts(clock)
-        self._merging = Merging(self._caller)
+        self._merging = Merging(self._caller, self._doubts)
         self._talking = Talking(self._caller)
         self._examining = Examining(access, self._caller)
 
@@ -100,7 +100,7 @@ class GiteaHost:
         hooks.check_signature(self._access.webhook_secret, headers, body)
         return tuple(hooks.news_in(self.name, headers, body))
 
-    async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
         return await statuses.statuses_of(self._caller, repo, sha, self._access.pages)
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
@@ -141,7 +141,8 @@ class GiteaHost:
 
     async def _mergeability(self, repo: Repo, pull: Pull) -> Mergeability:
         judged = self._doubts.judge(repo, pull)
-        if judged is Mergeability.MERGEABLE and is_open(pull) and await lacks_reviews(self._caller, repo, pull):
+        undecided = judged in (Mergeability.MERGEABLE, Mergeability.UNKNOWN) and is_open(pull)
+        if undecided and await lacks_reviews(self._caller, repo, pull):
             return Mergeability.NOT_MERGEABLE
         return judged
 

@@ -1,6 +1,8 @@
 """Merges with Gitea's own merge, and shows as merged what was pushed: it does not see that by itself."""
 
 from mergeyard.adapters.forges.calling import Caller, Reply, words_of
+from mergeyard.adapters.forges.gitea.dependencies import open_dependencies
+from mergeyard.adapters.forges.gitea.doubts import Doubts
 from mergeyard.adapters.forges.gitea.places import place_of, place_of_pull, segment
 from mergeyard.adapters.forges.gitea.protection import branch_of, lacks_reviews, required
 from mergeyard.adapters.forges.gitea.refs import head_ref
@@ -29,25 +31,22 @@ MISSING, CONFLICT = 404, 409
 
 
 class Merging:
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, doubts: Doubts) -> None:
         self._caller = caller
+        self._doubts = doubts
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
         known = await self._known_outcome(repo, merge)
         if known is not None:
             return known
-        told = {
-            "Do": STYLES[merge.method],
-            "head_commit_id": merge.head,
-            "MergeTitleField": merge.title,
-            "MergeMessageField": merge.message,
-        }
-        reply = await self._send(repo, merge.number, told)
-        if reply.status in FORBIDDEN:
-            return MergeForbidden(words_of(reply.body))
-        if _may_pass(reply):
-            return NotMerged(words_of(reply.body))
-        return await self._known_outcome(repo, merge) or await self._refused(repo, merge, reply)
+        try:
+            reply = await self._send(repo, merge.number, _wanted(merge))
+        except HostTrouble:
+            blocked = await self._blocked(repo, merge)
+            if blocked is None:
+                raise
+            return blocked
+        return await self._outcome(repo, merge, reply)
 
     async def merged_as(self, repo: Repo, merge: Merge) -> Sha | None:
         known = await self._known_outcome(repo, merge)
@@ -91,6 +90,25 @@ class Merging:
             raise HostTrouble(f"{repo}#{pull.number} is merged, but not by any commit that is named")
         return Merged(pull.merge_commit_sha)
 
+    async def _blocked(self, repo: Repo, merge: Merge) -> MergeOutcome | None:
+        """By what it depends on: whoever merges it then is told of an internal error, and of nothing else."""
+        left = await open_dependencies(self._caller, repo, merge.number)
+        if not left:
+            return None
+        return await self._known_outcome(repo, merge) or MergeRefused(
+            f"it depends on {', '.join(left)}, still open: close what is open or remove the dependency, "
+            "then submit it again"
+        )
+
+    async def _outcome(self, repo: Repo, merge: Merge, reply: Reply) -> MergeOutcome:
+        words = words_of(reply.body)
+        if reply.status in FORBIDDEN:
+            return MergeForbidden(words)
+        if _may_pass(reply):
+            self._doubts.note_refusal(repo, merge.number, merge.head)
+            return NotMerged(words)
+        return await self._known_outcome(repo, merge) or await self._refused(repo, merge, reply)
+
     async def _refused(self, repo: Repo, merge: Merge, reply: Reply) -> MergeOutcome:
         """This one, unless nobody's would be merged, or reviews are missing or its head is still being checked.
 
@@ -127,6 +145,15 @@ class Merging:
 
     async def _read(self, repo: Repo, number: PrNumber) -> Pull | None:
         return await self._caller.get_now(place_of_pull(repo, number), Pull)
+
+
+def _wanted(merge: Merge) -> dict[str, str]:
+    return {
+        "Do": STYLES[merge.method],
+        "head_commit_id": merge.head,
+        "MergeTitleField": merge.title,
+        "MergeMessageField": merge.message,
+    }
 
 
 def _place_of_head(repo: Repo, number: PrNumber) -> str:

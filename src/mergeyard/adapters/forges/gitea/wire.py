@@ -42,6 +42,18 @@ class Pull(Struct, frozen=True):
     labels: list[Label] | None = None
 
 
+class RepositoryName(Struct, frozen=True):
+    full_name: str
+
+
+class Dependency(Struct, frozen=True):
+    """An issue or a pull request."""
+
+    number: int
+    state: str
+    repository: RepositoryName | None = None
+
+
 class Tip(Struct, frozen=True):
     id: Sha
 

@@ -44,7 +44,7 @@ class GithubHost:
         self._access = access
         self._clock = clock
         self._callers = Callers(access, clock)
-        self._ties = Ties()
+        self._ties = Ties(clock)
 
     # As a host of repositories.
 
@@ -79,8 +79,7 @@ class GithubHost:
         return await pulls.shown(await self._callers.of(repo), repo, number, self._clock)
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
-        required = await protection.required_checks(await self._callers.of(repo), repo, branch)
-        self._ties.learn(self.same_name(repo), branch, required)
+        required = await self._ties.read(await self._callers.of(repo), self.same_name(repo), branch)
         return protection.contexts(required)
 
     async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
@@ -98,9 +97,10 @@ class GithubHost:
         hooks.verify(self._access.webhook_secret, headers, body)
         return hooks.news(self.name, headers, body)
 
-    async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
-        tied = self._ties.of(self.same_name(repo))
-        return await checks.statuses(await self._callers.of(repo), repo, sha, self._clock, tied)
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
+        caller = await self._callers.of(repo)
+        tied = await self._ties.of(caller, self.same_name(repo), branch)
+        return await checks.statuses(caller, repo, sha, self._clock, tied)
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
         return await merging.merge(await self._callers.of(repo), repo, merge)

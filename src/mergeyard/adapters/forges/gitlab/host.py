@@ -83,7 +83,7 @@ class GitlabHost:
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return await checks.required_statuses(self._caller, repo)
 
-    async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
         return await checks.read_statuses(self._caller, repo, sha)
 
     async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
