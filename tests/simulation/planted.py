@@ -190,7 +190,7 @@ _land = landing.land
 _try_to_save = Keeper._try_to_save
 
 LATE_FORGE = Script(
-    seed=2,
+    seed=9,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
     acts=(
@@ -200,7 +200,7 @@ LATE_FORGE = Script(
     ),
 )
 LOST_REPLIES = Script(
-    seed=2887,
+    seed=8,
     config=Config(
         speculation=Speculation.BEST_FIRST, testing_timeout_minutes=1, direct_merge_mode=DirectMergeMode.ALWAYS
     ),
@@ -216,7 +216,7 @@ LOST_REPLIES = Script(
     ),
 )
 PUSHES = Script(
-    seed=0,
+    seed=1,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
     acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=350)),

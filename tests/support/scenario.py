@@ -50,8 +50,8 @@ KEY = QueueKey(REPO, "main")
 CONFIG = 'version = 1\nrequired_statuses = ["unit"]\n'
 SECOND = 1000
 MINUTE = 60 * SECOND
-WAIT_FOR_NEWS = {"LocalRunner.next_result", "ObjectReader._answer_all", "mark_merged"}
-"""The last for tasks of its own, which are busy themselves."""
+WAIT_FOR_NEWS = {"LocalRunner.next_result", "ObjectReader._answer_all", "mark_merged", "Marking.tell"}
+"""The last two for tasks of their own, which are busy themselves."""
 MOMENT = 5
 """In rounds of the event loop."""
 PATIENCE_IN_SECONDS = 30

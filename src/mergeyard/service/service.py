@@ -46,7 +46,8 @@ from mergeyard.service.sweeping import Sweeper
 from mergeyard.service.talking.commenting import Commenting
 from mergeyard.service.talking.conversation import Conversations
 from mergeyard.service.talking.desk import Desk
-from mergeyard.service.telling import tellers
+from mergeyard.service.telling import marking, tellers
+from mergeyard.service.telling.marking import Marking
 from mergeyard.service.telling.office import Office
 from mergeyard.service.telling.retelling import Retelling
 from mergeyard.service.telling.subscribing import Subscriptions
@@ -119,6 +120,7 @@ class Service:
             self.sites,
             self.submissions,
             self.stays,
+            self.repeating,
             conversations,
             self.duties,
             self.others,
@@ -135,6 +137,7 @@ class Service:
         self.calibration = Calibration(store)
         self._foretelling = None if foreteller is None else Foretelling(self.yard, foreteller, self.calibration)
         self.rounds = Rounds(self.yard, self.verifier, self.duties)
+        self.marking = Marking(store, clock, self.sites)
         self.tellers = Tellers(store, clock, self.background, self.duties)
         self.office = Office(store, self.wall, sender, seals, public_url)
         self.subscriptions = Subscriptions(self.office, self.tellers)
@@ -179,6 +182,7 @@ class Service:
 
     async def _begin_telling(self) -> None:
         await self.rounds.begin()
+        await self.tellers.begin(self.marking, marking.PACE)
         if any(host.forge for host in self.sites.hosts.values()):
             await self.tellers.begin(self.commenting)
             self.background.go_on("reading checks", self.forge_checks.look_around, forge_checks.INTERVAL)

@@ -28,6 +28,7 @@ from mergeyard.service.errors import Refused
 from mergeyard.service.forge_checks import ForgeChecks
 from mergeyard.service.measuring import TASK_SECONDS, TASKS
 from mergeyard.service.performing import building, clearing, composing, landing, looking, merging
+from mergeyard.service.performing.merging_by_forge import Unseen
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Site, Sites
 from mergeyard.service.statuses import checks
@@ -73,14 +74,14 @@ class Worker:
             self._under_way.pop(place).cancel()
 
     async def _see_through(self, keeper: Keeper, task: t.Task) -> None:
-        """Until it is outstanding no more; every further attempt waits longer."""
+        """Until it is outstanding no more; every further attempt waits longer. Whoever got no answer has not looked."""
         try:
-            attempt = self._misses(keeper, task)
+            attempt = looks = self._misses(keeper, task)
             while not keeper.closed and self._duties.covers(keeper.key.repo) and task in work(keeper.queue):
                 if attempt:
                     await self._clock.sleep(_wait(attempt))
                 attempt += 1
-                await self._attempt(keeper, task, attempt)
+                looks += await self._attempt(keeper, task, looks + 1)
         finally:
             if self._under_way.get((keeper.id, task)) is asyncio.current_task():
                 del self._under_way[keeper.id, task]
@@ -97,11 +98,13 @@ class Worker:
             if any(isinstance(event, LandingMissed) for event in events):
                 self._missed[keeper] = (_nameless(task), missed)
 
-    async def _attempt(self, keeper: Keeper, task: t.Task, attempt: int) -> None:
-        name, outcome, begun = type(task).__name__, "trouble", perf_counter()
+    async def _attempt(self, keeper: Keeper, task: t.Task, look: int) -> bool:
+        """Whether the host answered, be it that there is nothing to see yet."""
+        name, outcome, begun, answered = type(task).__name__, "trouble", perf_counter(), False
         try:
-            events = await self._events(keeper, task, attempt)
+            events = await self._events(keeper, task, look)
             self._note_miss(keeper, task, events)
+            answered = True
             await self._tell(keeper, task, events)
             await self._clear_up(keeper, task)
             outcome = "done"
@@ -112,7 +115,8 @@ class Worker:
         except (GitTrouble, HostTrouble, Refused) as trouble:
             if keeper.closed:
                 await self._clear_up(keeper, task)
-                return
+                return answered
+            answered = isinstance(trouble, Unseen)
             log.warning("the host is in trouble", queue=str(keeper.key), task=name, words=str(trouble))
             await insist(self._clock, lambda: self._lose_host(keeper))
         except StoreTrouble as trouble:
@@ -121,6 +125,7 @@ class Worker:
             log.error("a task failed", queue=str(keeper.key), task=name, exc_info=error)
         TASKS.labels(name, outcome).inc()
         TASK_SECONDS.labels(name).observe(perf_counter() - begun)
+        return answered
 
     async def _tell(self, keeper: Keeper, task: t.Task, events: tuple[Event, ...]) -> None:
         """Nobody may see a second time what became of a landing, so that is told until it is stored."""
@@ -130,11 +135,11 @@ class Worker:
 
         await (insist(self._clock, tell) if isinstance(task, t.Land) else tell())
 
-    async def _events(self, keeper: Keeper, task: t.Task, attempt: int) -> tuple[Event, ...]:
+    async def _events(self, keeper: Keeper, task: t.Task, look: int) -> tuple[Event, ...]:
         site = await self._sites.of(keeper)
         if task not in work(keeper.queue):
             return ()  # while it waited, the queue went on: what it was asked for holds no more
-        events = await self._perform(site, task, attempt)
+        events = await self._perform(site, task, look)
         return (HostFound(), *events) if keeper.queue.host_lost_at is not None else events
 
     async def _clear_up(self, keeper: Keeper, task: t.Task) -> None:
@@ -148,7 +153,7 @@ class Worker:
     async def _lose_host(self, keeper: Keeper) -> None:
         await keeper.tell_on_duty(HostLost(), proof=self._duties.proof(keeper.key.repo))
 
-    async def _perform(self, site: Site, task: t.Task, attempt: int) -> tuple[Event, ...]:
+    async def _perform(self, site: Site, task: t.Task, look: int) -> tuple[Event, ...]:
         match task:
             case t.LookAtTarget():
                 return await looking.look_at_target(site, self._store, task)
@@ -168,7 +173,7 @@ class Worker:
                 return await looking.read_pulls(site, self._sight, task)
             case t.Land():
                 if task.method is LandingMethod.PROVIDER_MERGE:
-                    return await merging.merge_one_by_one(site, task, attempt)
+                    return await merging.merge_one_by_one(site, task, look)
                 return await landing.land(site, task)
             case _:
                 assert_never(task)

@@ -10,7 +10,7 @@ from tests.support.asynchronous import asynchronous
 from tests.support.forge_scenario import USUAL
 from tests.support.forges.faults import Answers, LosesReply
 from tests.support.meanwhile import Meanwhile
-from tests.support.scenario import MINUTE
+from tests.support.scenario import MINUTE, SECOND
 
 every_method = pytest.mark.parametrize("method", [MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH])
 
@@ -163,6 +163,24 @@ async def test_a_merge_whose_reply_was_lost_is_found_and_not_done_twice(story: S
         await scenario.a_minute_passes()
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert len(scenario.landed()) == 1
+
+
+@asynchronous
+async def test_an_outage_after_a_merge_uses_up_no_patience_with_a_target_that_shows_it_late(story: Stories):
+    async with story(by_forge()) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = scenario.origin.tip("main")
+        scenario.place.faults.plan(Meanwhile(scenario.break_down, LosesReply()), scenario.place.paths.merge)
+        await scenario.passes(1)
+        merged = scenario.origin.tip("main")
+        scenario.origin.set("main", before)
+        await scenario.time_passes(90 * SECOND)
+        scenario.place.faults.clear()
+        await scenario.time_passes(20 * SECOND)
+        scenario.origin.set("main", merged)
+        await scenario.a_minute_passes()
+        assert await scenario.state(1) == "merged: merged_by_queue"
 
 
 @asynchronous

@@ -12,6 +12,7 @@ from tests.support.meeting_places.place import FINE
 from tests.support.scenario import MINUTE, SECOND
 
 EVERY_TROUBLE: list[Fault] = [Answers(503), LosesReply(), Answers(200, {}, b"<html>")]
+every_answer = pytest.mark.parametrize("answers", range(3))
 landings = pytest.mark.parametrize("landing", list(LandingMethod))
 
 
@@ -67,6 +68,38 @@ async def test_a_label_that_could_not_be_obeyed_at_once_is_obeyed_later(story: S
         assert scenario.picture == "main ← 1…"
         await scenario.unlabel(1)
         assert scenario.picture == "main"
+
+
+@every_answer
+@asynchronous
+async def test_a_label_that_is_taken_off_again_takes_it_out_whichever_answer_of_the_store_was_lost(
+    github_story: Stories, answers: int
+):
+    async with github_story() as scenario:
+        scenario.open(1)
+        await scenario.rest()
+        scenario.store.answers = answers
+        await scenario.label(1)
+        await scenario.unlabel(1)
+        await scenario.a_minute_passes()
+        assert scenario.picture == "main"
+
+
+@every_answer
+@asynchronous
+async def test_a_label_takes_it_out_though_the_queue_went_on_before_anybody_heard_what_came_of_it(
+    github_story: Stories, answers: int
+):
+    async with github_story() as scenario:
+        scenario.open(1, 2)
+        await scenario.rest()
+        scenario.store.answers = answers
+        await scenario.label(1)
+        await scenario.submit(2)
+        await scenario.a_minute_passes()
+        assert [await scenario.state(number) for number in (1, 2)] == ["testing: waiting_for_checks"] * 2
+        await scenario.unlabel(1)
+        assert scenario.picture == "main ← 2…"
 
 
 @landings

@@ -1,4 +1,4 @@
-"""Has the host show as merged what was merged."""
+"""Has the host show as merged what was merged, before anybody is told of it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ log = structlog.get_logger()
 
 
 async def mark_merged(site: Site, members: Sequence[Member], steps: Sequence[Step]) -> None:
-    """The commits are on the target, and that is what counts: a mark that cannot be set keeps nobody waiting."""
+    """The commits are on the target, and that is what counts: a mark that cannot be set keeps nobody waiting, and is
+    tried again when the landing is in the journal."""
     await asyncio.gather(*(_mark(site, member, step) for member, step in zip(members, steps, strict=False)))
 
 

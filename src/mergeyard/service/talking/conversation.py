@@ -19,6 +19,13 @@ from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
 
 
+class Labelled(Struct, frozen=True):
+    """A label asks for a submission, by a word of its own each time that somebody puts it there."""
+
+    label: str
+    word: str
+
+
 class Conversation(Struct, kw_only=True, omit_defaults=True):
     comment: str | None = None
     """The one of ours that tells its state."""
@@ -34,6 +41,8 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     """Its head when we last listened."""
     label: str = ""
     """The one that it bore then, if that meant something at the time."""
+    labelled: Labelled | None = None
+    """As long as nobody heard what came of it."""
     submitted_by_label: Ticket | None = None
     trace: str = ""
     """How the host showed it when we last listened."""

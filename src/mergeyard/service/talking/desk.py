@@ -18,6 +18,7 @@ from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Refused
 from mergeyard.service.others import Others, PullHeard
+from mergeyard.service.repeating import Repeating
 from mergeyard.service.site import Sites
 from mergeyard.service.stays import Stays
 from mergeyard.service.submissions import Submissions
@@ -45,6 +46,7 @@ class Desk:
         sites: Sites,
         submissions: Submissions,
         stays: Stays,
+        repeating: Repeating,
         conversations: Conversations,
         duties: Duties,
         others: Others,
@@ -53,7 +55,7 @@ class Desk:
         self._yard = yard
         self._sites = sites
         self._conversations = conversations
-        self._obeying = Obeying(submissions, stays)
+        self._obeying = Obeying(submissions, stays, repeating)
         self._labelling = Labelling(self._obeying)
         self._duties = duties
         self._others = others
@@ -119,7 +121,7 @@ class Desk:
             await self._hear(keeper, forge, pull, comment, kept)
         conversation.head = pull.head
         if keeper.queue.config.label_commands_enabled:
-            await self._labelling.mind(keeper, forge, pull, thread, conversation)
+            await self._labelling.mind(keeper, forge, pull, thread, kept)
 
     async def _hear(self, keeper: Keeper, forge: Forge, pull: PullRequest, comment: Comment, kept: Kept) -> None:
         """What was obeyed is known before it is answered: an answer that nobody takes must not have it obeyed again."""

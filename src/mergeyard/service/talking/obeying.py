@@ -11,7 +11,7 @@ from mergeyard.ports.forge import Comment, Forge
 from mergeyard.ports.host import HostRefused
 from mergeyard.ports.store import Answered
 from mergeyard.service.errors import Refused
-from mergeyard.service.repeating import Repeat
+from mergeyard.service.repeating import Repeat, Repeating
 from mergeyard.service.stays import Stays
 from mergeyard.service.submissions import Errand, Submissions, Wish
 from mergeyard.service.talking import commands, words
@@ -36,18 +36,21 @@ class Order(Struct, frozen=True, kw_only=True):
     person: str
     word: str
 
-    def errand(self) -> Errand:
+    @property
+    def repeat(self) -> Repeat:
         """Under a key of its own, so that the same word is obeyed once. What tells it from others stands at the end."""
-        repo = self.keeper.key.repo
-        repeat = Repeat(token="forge", key=f"{repo}#{self.pull.number}:{self.word}"[-255:], digest=b"")
-        actor = f"{self.person}@{repo.host}"
-        return Errand(key=self.keeper.key, number=self.pull.number, actor=actor, present=lambda _: b"", repeat=repeat)
+        return Repeat(token="forge", key=f"{self.keeper.key.repo}#{self.pull.number}:{self.word}"[-255:], digest=b"")
+
+    def errand(self) -> Errand:
+        actor = f"{self.person}@{self.keeper.key.repo.host}"
+        return Errand(key=self.keeper.key, number=self.pull.number, actor=actor, present=_ticket, repeat=self.repeat)
 
 
 class Obeying:
-    def __init__(self, submissions: Submissions, stays: Stays) -> None:
+    def __init__(self, submissions: Submissions, stays: Stays, repeating: Repeating) -> None:
         self._submissions = submissions
         self._stays = stays
+        self._repeating = repeating
 
     async def outcome(self, forge: Forge, order: Order, comment: Comment, conversation: Conversation) -> Outcome | None:
         """None when nothing is asked of us."""
@@ -89,12 +92,22 @@ class Obeying:
                     assert_never(asked.verb)
         return await self._stays.show(errand.key, errand.number)
 
-    async def submit(self, order: Order) -> Ticket:
-        await self._submissions.submit(order.errand(), Wish())
-        return (await self._stays.show(order.keeper.key, order.pull.number)).stay.ticket
+    async def submit(self, order: Order) -> Ticket | None:
+        with suppress(Answered):
+            return Ticket(int(await self._submissions.submit(order.errand(), Wish())))
+        return await self.submitted(order)
+
+    async def submitted(self, order: Order) -> Ticket | None:
+        """What came of this word, if it was obeyed, also when the answer was lost."""
+        answer = await self._repeating.answered(order.repeat)
+        return None if answer is None else Ticket(int(answer))
 
     async def cancel(self, order: Order) -> None:
         await self._submissions.cancel(order.errand())
+
+
+def _ticket(view: PullView) -> bytes:
+    return str(view.stay.ticket).encode()
 
 
 def _goes_around_the_rules(asked: Command | Misunderstood) -> bool:

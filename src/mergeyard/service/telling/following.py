@@ -6,7 +6,7 @@ wakes it. What cannot be told now is tried again, and what happened behind it wa
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import structlog
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.instants import MINUTE, SECOND
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.host import HostTrouble
@@ -26,12 +27,21 @@ log = structlog.get_logger()
 
 SHORTEST_WAIT = SECOND
 
+Heeds = Callable[[Queue | None, Queue], bool]
+"""Is shown the queue before a turn, if there was one, and after it."""
+
+
+def every_turn(before: Queue | None, now: Queue) -> bool:
+    return before is not now
+
 
 class Pace(Struct, frozen=True):
     at_a_time: int = 100
     """So many are told again when a process is killed in the middle."""
     longest_wait: int = 5 * MINUTE
     """Between two attempts."""
+    heeds: Heeds = every_turn
+    """Which turns wake it; of what others brought it is reminded now and then."""
 
 
 USUAL = Pace()
@@ -74,7 +84,7 @@ class Following:
         self._clock = clock
         self._background = background
         self._duties = duties
-        self._pace = pace
+        self.pace = pace
         self._news = set[QueueId]()
         """Of these there may be something to tell."""
         self._under_way: dict[QueueId, asyncio.Task[None]] = {}
@@ -122,7 +132,7 @@ class Following:
     async def _tell_some(self, key: QueueKey, queue: QueueId) -> None:
         self._news.discard(queue)
         cursor = await self._store.cursor(self.teller.name, queue)
-        entries = await self._store.entries(queue, cursor, self._pace.at_a_time)
+        entries = await self._store.entries(queue, cursor, self.pace.at_a_time)
         if not entries:
             return
         self._news.add(queue)
@@ -145,5 +155,5 @@ class Following:
 
     def _wait(self, attempt: int) -> int:
         """Twice as long every time, and never all at once."""
-        longest = min(self._pace.longest_wait, SHORTEST_WAIT * 2 ** min(attempt - 1, 30))
+        longest = min(self.pace.longest_wait, SHORTEST_WAIT * 2 ** min(attempt - 1, 30))
         return random.randint(longest // 2, longest)

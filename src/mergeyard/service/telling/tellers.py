@@ -27,10 +27,10 @@ class Tellers:
         self._duties = duties
         self._followings: dict[str, Following] = {}
 
-    async def begin(self, teller: Teller) -> None:
+    async def begin(self, teller: Teller, pace: Pace = USUAL) -> None:
         """The first time, what happened until now is the past."""
         await insist(self._clock, partial(self._store.commit, BeginTelling(teller.name)))
-        self.add(teller)
+        self.add(teller, pace)
 
     def add(self, teller: Teller, pace: Pace = USUAL) -> None:
         """One that began already. It takes the place of another of its name, and tells at once of what it missed."""
@@ -45,8 +45,8 @@ class Tellers:
             following.stop()
 
     def follow(self, keeper: Keeper, before: Queue | None) -> None:
-        if before is not keeper.queue:
-            for following in self._followings.values():
+        for following in self._followings.values():
+            if following.pace.heeds(before, keeper.queue):
                 following.wake(keeper.key, keeper.id)
 
     def leave(self, keeper: Keeper) -> None:

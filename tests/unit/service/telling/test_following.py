@@ -16,7 +16,7 @@ from mergeyard.ports.store import Relieved, StoredEntry, StoreTrouble
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, MoveCursor, Write
 from mergeyard.service.background import Background
 from mergeyard.service.duties import Duties
-from mergeyard.service.telling.following import USUAL, Halfway
+from mergeyard.service.telling.following import USUAL, Halfway, Pace
 from mergeyard.service.telling.tellers import Tellers
 from mergeyard.service.turn import Keeper
 from tests.contract.store.given import MAIN, NEXT, OTHER, QUEUE, a_queue, an_entry
@@ -253,6 +253,19 @@ async def test_the_journal_is_read_when_something_happened_and_not_else(tmp_path
         await square.tellers.remind()
         await square.time_passes(24 * HOUR)
         assert square.store.reads == read
+
+
+@asynchronous
+async def test_who_does_not_heed_a_turn_is_reminded_of_it(tmp_path: Path):
+    async with a_square(tmp_path) as square:
+        crier = Crier()
+        await square.tellers.begin(crier, Pace(heeds=lambda _before, _now: False))
+        await square.rest()
+        await square.happens("one")
+        assert crier.told == []
+        await square.tellers.remind()
+        await square.rest()
+        assert crier.told == ["q1 one"]
 
 
 @asynchronous
