@@ -9,10 +9,12 @@ from msgspec import Struct
 
 from mergeyard.api.routes import TABLE
 from tests.kills.mortal_server import MortalServer
-from tests.support.api import Api
+from tests.support.api import Api, Refused
 from tests.support.host_log import HostLog
 
 REMEMBERED = 3
+MOST_REFUSALS = 3
+"""In a row, while a git that an earlier server left behind is in the way."""
 SHOWN_ONCE = frozenset({"secret"})
 """What is never told again."""
 
@@ -33,13 +35,17 @@ class InsistingApi(Api):
         self._last = deque[Asked](maxlen=REMEMBERED)
 
     def post(self, path: str, *, key: str | None = None, **members: Any) -> dict[str, Any]:
-        key = key or uuid4().hex
+        key, refusals = key or uuid4().hex, 0
         while True:
             try:
                 told = super().post(path, key=key, **members)
                 break
             except httpx.TransportError:
                 self._mortal.rise()
+            except Refused as refused:
+                refusals += 1
+                if refused.code != "provider_unavailable" or refusals > MOST_REFUSALS:
+                    raise
         self._repeat_what_was_asked_before_a_death()
         if TABLE[path].get("writes"):
             self._last.append(Asked(path, key, members, told))

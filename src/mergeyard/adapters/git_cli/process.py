@@ -99,7 +99,9 @@ class Call:
             assert self._process.stdout
             with self._process.stdout as answer:
                 out = answer.read()
-            return Answer(self._process.wait(), out, last_words(complaint))
+            code = self._process.wait()
+            words = last_words(complaint)
+            return Answer(code, out, words if words or not code else f"git ended with {code} and no words: {self}")
 
     def _start(self, complaint: IO[bytes]) -> Popen[bytes]:
         """In a session of its own: no terminal to ask at, and one group to end."""

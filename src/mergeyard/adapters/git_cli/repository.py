@@ -62,7 +62,7 @@ class Repository:
         if missing:
             return MissingObject(f"{self.path.name} lacks {', '.join(missing)}")
         self._heed(answer.words)
-        return GitTrouble(answer.words or f"git ended with {answer.code} and no words")
+        return GitTrouble(answer.words)
 
     async def missing(self, objects: Iterable[str]) -> list[str]:
         """Those that it surely lacks: a git that could not look says nothing."""
