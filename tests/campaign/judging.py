@@ -78,18 +78,21 @@ class Judge:
     def _rebased_or_squashed(self, piece: Piece) -> Iterator[str]:
         """A rebase leaves merges out: where one of them holds a change of its own, all of it is one commit."""
         expected = self._oracle.rebased(piece.onto, piece.head, self._landed_beneath(piece))
-        if expected is None:
-            yield "git finds a conflict in rebasing it"
-        elif self._loses_a_merge(piece, expected):
+        if self._loses_a_merge(piece, expected):
             yield from self._squashed(piece)
+        elif expected is None:
+            yield "git finds a conflict in rebasing it"
         else:
             yield from self._rebased(piece, expected)
 
-    def _loses_a_merge(self, piece: Piece, picks: list[Pick]) -> bool:
+    def _loses_a_merge(self, piece: Piece, picks: list[Pick] | None) -> bool:
+        """Also where none but that merge settles what conflicts."""
         if not self._oracle.has_merges(piece.onto, piece.head):
             return False
         whole = self._whole(piece)
-        return whole is not None and whole != (picks[-1].tree if picks else self._oracle.tree(piece.onto))
+        if whole is None or picks is None:
+            return whole is not None
+        return whole != (picks[-1].tree if picks else self._oracle.tree(piece.onto))
 
     def _rebased(self, piece: Piece, expected: list[Pick]) -> Iterator[str]:
         made = self._told(piece.onto, piece.last)
