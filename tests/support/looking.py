@@ -15,7 +15,8 @@ CONTRAST = {"type": "rule", "values": ["color-contrast"]}
 """All that a theme may change."""
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 780}
-BEYOND = """() => {
+BEYOND = """async () => {
+    for (const _ of "ab") await new Promise(requestAnimationFrame);  // charts take their new size with a frame
     const widest = document.documentElement.clientWidth;
     if (document.documentElement.scrollWidth <= widest) return [];
     return [...document.querySelectorAll("body *")]
