@@ -1,5 +1,6 @@
 """What people do at the host is seen within two seconds, without a word from the host."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from mergeyard.domain.targets import named
 from mergeyard.ports.forge import PullNews
 from mergeyard.service.errors import Code, Refused
 from tests.support.asynchronous import asynchronous
-from tests.support.scenario import REPO, SECOND, a_scenario
+from tests.support.scenario import REPO, SECOND, Scenario, a_scenario
 
 TWO_SECONDS = 2 * SECOND
 
@@ -27,19 +28,19 @@ async def test_a_push_takes_a_pull_request_out(tmp_path: Path):
         assert scenario.test_branches() == [scenario.branch_of(2)]
 
 
+async def push_and_tell(scenario: Scenario) -> None:
+    scenario.push(1, {"more": "m"})
+    scenario.service.news.look_into([PullNews(REPO, PrNumber(1))])
+    await scenario.rest()
+
+
 @asynchronous
 async def test_news_of_one_that_is_on_its_way_into_the_queue_is_not_lost(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         await scenario.cancel(1)
-
-        async def a_push_that_somebody_tells_of() -> None:
-            scenario.push(1, {"more": "m"})
-            scenario.service.news.look_into([PullNews(REPO, PrNumber(1))])
-            await scenario.rest()
-
-        scenario.store.meanwhile = a_push_that_somebody_tells_of
+        scenario.store.meanwhile = partial(push_and_tell, scenario)
         await scenario.submit(1)
         assert await scenario.state(1) == "cancelled: pr_pushed"
 
@@ -51,13 +52,11 @@ async def test_a_push_to_one_that_was_on_its_way_is_told_as_soon_as_it_can_be_st
         await scenario.submit(1)
         await scenario.cancel(1)
 
-        async def a_push_that_somebody_tells_of() -> None:
-            scenario.push(1, {"more": "m"})
-            scenario.service.news.look_into([PullNews(REPO, PrNumber(1))])
-            await scenario.rest()
+        async def a_push_before_the_store_fails() -> None:
+            await push_and_tell(scenario)
             scenario.store.successes = scenario.store.failures = 1
 
-        scenario.store.meanwhile = a_push_that_somebody_tells_of
+        scenario.store.meanwhile = a_push_before_the_store_fails
         await scenario.submit(1)
         await scenario.time_passes(2 * SECOND)
         assert await scenario.state(1) == "cancelled: pr_pushed"

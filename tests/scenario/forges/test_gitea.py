@@ -1,23 +1,13 @@
 """What only Gitea keeps to itself: whether it has looked already, and why it will not merge."""
 
-from functools import partial
-from pathlib import Path
-
-import pytest
-
 from mergeyard.domain.config import Config, LandingMethod
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
-from tests.support.forge_scenario import USUAL, ForgeScenario, a_forge_scenario
+from tests.support.forge_scenario import USUAL, ForgeScenario
 from tests.support.forges.gitea.nouns import Blocker
 from tests.support.meeting_places.gitea import GiteaPlace
 
 BY_GITEA = Config(landing=LandingMethod.PROVIDER_MERGE)
-
-
-@pytest.fixture
-def gitea_story(tmp_path: Path) -> Stories:
-    return partial(a_forge_scenario, tmp_path, GiteaPlace, poll_seconds=USUAL)
 
 
 def depend(scenario: ForgeScenario, number: int, on: int) -> None:
@@ -28,7 +18,7 @@ def depend(scenario: ForgeScenario, number: int, on: int) -> None:
 
 @asynchronous
 async def test_one_that_gitea_never_gets_to_check_is_tested_and_lands(gitea_story: Stories):
-    async with gitea_story() as scenario:
+    async with gitea_story(poll_seconds=USUAL) as scenario:
         scenario.open(1)
         scenario.place.ponder(1)
         await scenario.submit(1)
@@ -42,7 +32,7 @@ async def test_one_that_gitea_never_gets_to_check_is_tested_and_lands(gitea_stor
 
 @asynchronous
 async def test_one_that_gitea_checks_anew_while_it_is_tested_lands(gitea_story: Stories):
-    async with gitea_story() as scenario:
+    async with gitea_story(poll_seconds=USUAL) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         scenario.place.ponder(1)
@@ -53,7 +43,7 @@ async def test_one_that_gitea_checks_anew_while_it_is_tested_lands(gitea_story: 
 
 @asynchronous
 async def test_a_conflict_that_gitea_may_not_have_looked_for_is_found_by_git(gitea_story: Stories):
-    async with gitea_story() as scenario:
+    async with gitea_story(poll_seconds=USUAL) as scenario:
         scenario.open(1, files={"a.txt": "ours"})
         scenario.place.push_to_main({"a.txt": "theirs"})
         await scenario.submit(1)
@@ -63,7 +53,7 @@ async def test_a_conflict_that_gitea_may_not_have_looked_for_is_found_by_git(git
 
 @asynchronous
 async def test_one_that_gitea_would_not_merge_while_it_was_checking_waits_and_is_merged_later(gitea_story: Stories):
-    async with gitea_story(BY_GITEA) as scenario:
+    async with gitea_story(BY_GITEA, poll_seconds=USUAL) as scenario:
         scenario.open(1, 2)
         scenario.place.ponder(1)
         await scenario.submit(1)
@@ -82,7 +72,7 @@ async def test_one_that_gitea_would_not_merge_while_it_was_checking_waits_and_is
 
 @asynchronous
 async def test_one_that_depends_on_something_open_fails_with_words_and_blocks_nobody(gitea_story: Stories):
-    async with gitea_story(BY_GITEA) as scenario:
+    async with gitea_story(BY_GITEA, poll_seconds=USUAL) as scenario:
         scenario.open(1, 2, 3)
         depend(scenario, 1, on=3)
         await scenario.submit(1, 2)
@@ -95,7 +85,7 @@ async def test_one_that_depends_on_something_open_fails_with_words_and_blocks_no
 
 @asynchronous
 async def test_one_that_depends_on_the_one_ahead_of_it_is_merged_after_that(gitea_story: Stories):
-    async with gitea_story(BY_GITEA) as scenario:
+    async with gitea_story(BY_GITEA, poll_seconds=USUAL) as scenario:
         scenario.open(1, 2)
         depend(scenario, 2, on=1)
         await scenario.submit(1, 2)
