@@ -288,6 +288,10 @@ def always_something_to_do(queue: Queue, _now: Instant) -> Queue:
     return replace(queue)
 
 
+def a_skipped_check_clears(_queue: Queue, _run: Run, _ahead: BatchId) -> bool:
+    return True
+
+
 BUGS = (
     Planted("a step that is never done", retaining.release, always_something_to_do),
     Planted("blame without waiting for those ahead", accusing.against, blame_without_waiting),
@@ -332,4 +336,5 @@ BUGS = (
     Planted("noBatch ignored", batching._may_join, join_any_batch),
     Planted("no batch is ever ripe", batching._ripe_at, never_full),
     Planted("red while paused is held against it", operating._forget_what_went_red, forgive_what_went_red),
+    Planted("a skipped check clears those ahead", holding._clears, a_skipped_check_clears),
 )

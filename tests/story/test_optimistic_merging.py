@@ -2,6 +2,7 @@
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode, Mode
+from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
 
@@ -212,3 +213,63 @@ def test_those_beneath_do_not_land_by_a_run_behind_them_next_to_a_stranger_of_th
     assert [run.base for run in story.queue.runs_in_progress] == [story.queue.target.tip] * 2
     story.tests_pass(3)
     assert story.landings() == ((1,), (2, 3))
+
+
+def test_a_skipped_check_satisfies_its_own_run():
+    story = Story()
+    story.submit(1)
+    story.check("unit", CheckState.NEUTRAL, 1)
+    assert story.merged() == (1,)
+
+
+def test_a_skipped_check_does_not_clear_a_failed_run_ahead():
+    story = an_optimist(depth=1)
+    story.submit(1, 2)
+    story.tests_fail(1)
+    story.check("unit", CheckState.NEUTRAL, 2)
+    assert (story.state(1), story.reason(1)) == ("failed", "test_run_failed")
+    assert story.picture() == "main ← 2…"
+    story.tests_pass(2)
+    assert story.merged() == (2,)
+
+
+def test_a_skipped_check_does_not_clear_a_run_ahead_that_is_still_in_progress():
+    story = an_optimist(depth=1)
+    story.submit(1, 2)
+    story.check("unit", CheckState.NEUTRAL, 2)
+    assert story.states(1, 2) == ("testing", "tests_passed")
+    story.tests_pass(1)
+    assert story.landings() == ((1, 2),)
+
+
+def test_a_skipped_check_does_not_clear_a_batch_ahead_without_a_run():
+    story = an_optimist(depth=1)
+    story.withhold_landings()
+    story.submit(1, 2)
+    story.check("unit", CheckState.NEUTRAL, 2)
+    story.restart(1)
+    assert story.state(1) in ("pending", "testing")
+
+
+def test_only_the_checks_that_were_skipped_must_be_satisfied_ahead():
+    story = an_optimist(depth=1)
+    story.settings(required_statuses=("lint", "unit"))
+    story.submit(1, 2)
+    story.check("lint", CheckState.NEUTRAL, 1)
+    story.check("unit", CheckState.FAILED, 1)
+    story.check("lint", CheckState.NEUTRAL, 2)
+    story.check("unit", CheckState.PASSED, 2)
+    assert story.landings() == ((1, 2),)
+
+
+def test_a_check_that_failed_ahead_and_was_skipped_behind_is_not_cleared_by_another_that_passed():
+    story = an_optimist(depth=1)
+    story.settings(required_statuses=("lint", "unit"))
+    story.submit(1, 2)
+    story.check("lint", CheckState.PASSED, 1)
+    story.check("unit", CheckState.FAILED, 1)
+    story.check("lint", CheckState.PASSED, 2)
+    story.check("unit", CheckState.NEUTRAL, 2)
+    assert story.state(1) == "pending_failure"
+    story.tests_pass()  # the base run: the base was not seen to pass with these required checks
+    assert story.state(1) == "failed"

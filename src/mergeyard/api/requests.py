@@ -1,5 +1,6 @@
 """What each endpoint is asked: the members of its request, by name, type and meaning."""
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
@@ -8,7 +9,6 @@ from mergeyard.api import queue_settings, wire
 from mergeyard.api.wire import RepoReference, says
 from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.states import PrState
-from mergeyard.domain.statuses import StatusState
 
 Take = Annotated[int, Meta(ge=1, le=100, description="How many at most.")]
 NonEmpty = Annotated[str, Meta(min_length=1)]
@@ -119,11 +119,20 @@ class ListEvents(OfQueue, frozen=True, kw_only=True):
     wait_seconds: Annotated[int, Meta(ge=0, le=30, description="How long to wait until there is something.")] = 0
 
 
+class ReportedState(StrEnum):
+    """What a client may report: `skipped` and `neutral` come from Git hosts alone."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERROR = "error"
+
+
 class ReportCommitStatus(Request, frozen=True, kw_only=True):
     repo: RepoReference
     sha: wire.Sha
     context: Annotated[str, Meta(min_length=1, max_length=255, description="The name of the status.")]
-    state: StatusState
+    state: ReportedState
     url: Annotated[str, Meta(max_length=4096, description="Where to read more.")] | UnsetType = UNSET
     description: Annotated[str, Meta(max_length=4096, description="In a few words.")] | UnsetType = UNSET
 

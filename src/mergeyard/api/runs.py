@@ -7,7 +7,7 @@ from mergeyard.api.endpoint import Call
 from mergeyard.api.presenting import Presenter, encode
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.instants import later
-from mergeyard.domain.statuses import Status
+from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.ports.host import ChecksFrom
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.service import Service
@@ -46,7 +46,7 @@ class RunEndpoints:
             raise repository_not_found(repo)
         status = Status(
             context=asked.context,
-            state=asked.state,
+            state=StatusState(asked.state),
             at=self._service.clock.now(),
             url=asked.url or "",
             description=asked.description or "",

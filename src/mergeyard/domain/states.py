@@ -39,7 +39,13 @@ ACTIVE = frozenset({RunStatus.PREPARING, RunStatus.IN_PROGRESS})
 class CheckState(StrEnum):
     PENDING = "pending"
     PASSED = "passed"
+    NEUTRAL = "neutral"
+    """Skipped, or without an opinion: it satisfies the run that it belongs to, and proves nothing about others."""
     FAILED = "failed"
+
+
+SATISFIED = frozenset({CheckState.PASSED, CheckState.NEUTRAL})
+"""With these a required check lets its own run pass."""
 
 
 class Mergeability(StrEnum):

@@ -11,6 +11,8 @@ from mergeyard.domain.states import CheckState
 class StatusState(StrEnum):
     PENDING = "pending"
     SUCCESS = "success"
+    SKIPPED = "skipped"
+    NEUTRAL = "neutral"
     FAILURE = "failure"
     ERROR = "error"
 
@@ -33,6 +35,8 @@ class Status(Struct, frozen=True, kw_only=True):
 CHECKS = {
     StatusState.PENDING: CheckState.PENDING,
     StatusState.SUCCESS: CheckState.PASSED,
+    StatusState.SKIPPED: CheckState.NEUTRAL,
+    StatusState.NEUTRAL: CheckState.NEUTRAL,
     StatusState.FAILURE: CheckState.FAILED,
     StatusState.ERROR: CheckState.FAILED,
 }

@@ -10,7 +10,7 @@ from mergeyard.domain.line import Batch
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.runs import Member, Run, Step
-from mergeyard.domain.states import RunStatus
+from mergeyard.domain.states import SATISFIED, CheckState, RunStatus
 from mergeyard.domain.target_branch import TargetBranch
 from mergeyard.domain.targets import Targets
 from mergeyard.engine import requirements
@@ -164,8 +164,8 @@ def passed(queue: Queue, batch: Batch) -> bool:
 
 
 def cleared(queue: Queue, batch: Batch) -> bool:
-    """A run behind it, which holds its changes too, passed: with optimistic merging that speaks for it."""
-    return queue.config.can_optimistically_merge and batch.id in _ahead_of_those_that_passed(queue)
+    """Whether a run behind it, which holds its changes too, passed and clears it by optimistic merging."""
+    return queue.config.can_optimistically_merge and batch.id in _cleared_by_those_behind(queue)
 
 
 def found_good(queue: Queue, batch: Batch) -> bool:
@@ -174,9 +174,27 @@ def found_good(queue: Queue, batch: Batch) -> bool:
 
 
 @once_for_the_same("line", "runs")
-def _ahead_of_those_that_passed(queue: Queue) -> frozenset[BatchId]:
-    line = queue.line
-    return frozenset(other for batch in line.batches if passed(queue, batch) for other in line.ahead[batch.id])
+def _cleared_by_those_behind(queue: Queue) -> frozenset[BatchId]:
+    return frozenset(
+        other
+        for batch in queue.line.batches
+        if (run := passed_run(queue, batch)) is not None
+        for other in queue.line.ahead[batch.id]
+        if _clears(queue, run, other)
+    )
+
+
+def _clears(queue: Queue, run: Run, ahead: BatchId) -> bool:
+    """A check that was skipped in the run behind says nothing about the changes ahead: it must be satisfied there.
+
+    Example: A fails `unit`, and B behind it changes only documentation, so its `unit` is skipped. B passed, but
+    `unit` never ran on the changes of A: B does not clear A.
+    """
+    unproven = [name for name in run.required if run.checks.get(name) is CheckState.NEUTRAL]
+    if not unproven:
+        return True
+    own = current_run(queue, queue.line.by_id[ahead])
+    return own is not None and all(own.checks.get(name) in SATISFIED for name in unproven)
 
 
 def red_run(queue: Queue, batch: Batch) -> Run | None:

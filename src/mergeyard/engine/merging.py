@@ -32,11 +32,8 @@ def _let_grow(queue: Queue, landing: Landing) -> Queue:
 
 
 def may_land(queue: Queue, batch: Batch) -> bool:
-    if not holding.passed(queue, batch):
-        return False
-    if queue.config.can_optimistically_merge:
-        return True
-    return all(holding.passed(queue, other) for other in holding.batches_ahead(queue, batch))
+    ahead = holding.batches_ahead(queue, batch)
+    return holding.passed(queue, batch) and all(holding.found_good(queue, other) for other in ahead)
 
 
 def _open_to_landings(queue: Queue) -> bool:

@@ -7,7 +7,7 @@ MEANINGS = {
     "batch": "Whether several pull requests share one run.",
     "batching_min_size": "The size at which a batch starts at once; also its largest size.",
     "batching_max_wait_time_minutes": "A smaller batch starts when its oldest pull request has waited this long.",
-    "can_optimistically_merge": "A green run also speaks for everything beneath it.",
+    "can_optimistically_merge": "A run that passes clears the batches ahead that it contains; skipped checks do not.",
     "pending_failure_depth": "How many batches behind a red one may still clear it.",
     "optimization_mode": "Whether the suspect of a bisection fails without being tested once more.",
     "speculation": "Whether runs count on all those ahead, or start as they are likely to be needed.",

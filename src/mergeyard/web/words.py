@@ -30,6 +30,8 @@ RUN_STATES = {
 
 CHECK_STATES = {
     "success": "passed",
+    "skipped": "skipped",
+    "neutral": "neutral",
     "failure": "failed",
     "error": "error",
     "pending": "running",

@@ -58,8 +58,8 @@ async def test_a_check_run_is_shown_with_its_suite(github: GithubStage):
 
 CONCLUSIONS = {
     "success": StatusState.SUCCESS,
-    "neutral": StatusState.SUCCESS,
-    "skipped": StatusState.SUCCESS,
+    "neutral": StatusState.NEUTRAL,
+    "skipped": StatusState.SKIPPED,
     "failure": StatusState.FAILURE,
     "cancelled": StatusState.FAILURE,
     "timed_out": StatusState.FAILURE,

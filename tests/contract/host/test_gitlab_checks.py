@@ -61,7 +61,7 @@ async def test_a_job_that_may_fail_passes_when_it_does(gitlab: GitlabStage):
     pipeline = gitlab.acts.pipeline(gitlab.project, gitlab.head(), "topic-1")
     gitlab.acts.job(gitlab.project, pipeline, "flaky", "failed", allow_failure=True)
     gitlab.acts.job(gitlab.project, pipeline, "unit", "success")
-    assert await states(gitlab) == {"flaky": "success", "unit": "success", "pipeline": "success"}
+    assert await states(gitlab) == {"flaky": "neutral", "unit": "success", "pipeline": "success"}
 
 
 @asynchronous
@@ -119,15 +119,20 @@ async def test_neither_a_job_nor_a_status_of_the_same_name_hides_the_other(
     assert (await states(gitlab))["unit"] == "failure"
 
 
-@pytest.mark.parametrize(("build", "expected"), [("success", "success"), ("failed", "failure"), ("running", "pending")])
+@pytest.mark.parametrize(
+    ("build", "expected", "skipped"),
+    [("success", "success", "skipped"), ("failed", "failure", "failure"), ("running", "pending", "pending")],
+)
 @asynchronous
-async def test_a_skipped_job_is_as_good_as_its_pipeline(gitlab: GitlabStage, build: str, expected: str):
+async def test_a_skipped_job_is_skipped_only_in_a_pipeline_that_passed(
+    gitlab: GitlabStage, build: str, expected: str, skipped: str
+):
     gitlab.open(1)
     pipeline = gitlab.acts.pipeline(gitlab.project, gitlab.head(), "topic-1")
     gitlab.acts.job(gitlab.project, pipeline, "build", build)
     gitlab.acts.job(gitlab.project, pipeline, "e2e", "skipped")
     gitlab.acts.job(gitlab.project, pipeline, "lint", "skipped", allow_failure=True)
-    assert await states(gitlab) == {"build": expected, "e2e": expected, "lint": expected, "pipeline": expected}
+    assert await states(gitlab) == {"build": expected, "e2e": skipped, "lint": skipped, "pipeline": expected}
 
 
 @asynchronous
@@ -138,7 +143,7 @@ async def test_a_skipped_job_waits_for_no_word_of_ours(gitlab: GitlabStage):
     gitlab.acts.job(gitlab.project, pipeline, "e2e", "skipped")
     async with gitlab.host() as host:
         await host.show_status(gitlab.repo, head, OURS)
-    assert await states(gitlab) == {"build": "success", "e2e": "success", "pipeline": "success"}
+    assert await states(gitlab) == {"build": "success", "e2e": "skipped", "pipeline": "success"}
 
 
 @asynchronous
@@ -151,7 +156,7 @@ async def test_a_pipeline_in_which_everything_was_skipped_has_tested_nothing_wha
         await host.show_status(gitlab.repo, head, OURS)
     assert await states(gitlab) == {"unit": "failure", "pipeline": "failure"}
     gitlab.project.skipped_is_fine = True
-    assert await states(gitlab) == {"unit": "success", "pipeline": "success"}
+    assert await states(gitlab) == {"unit": "skipped", "pipeline": "skipped"}
 
 
 @asynchronous
@@ -160,7 +165,7 @@ async def test_a_pipeline_that_was_skipped_has_tested_nothing(gitlab: GitlabStag
     gitlab.acts.pipeline(gitlab.project, gitlab.head(), "topic-1", status="skipped")
     assert await states(gitlab) == {"pipeline": "failure"}
     gitlab.project.skipped_is_fine = True
-    assert await states(gitlab) == {"pipeline": "success"}
+    assert await states(gitlab) == {"pipeline": "skipped"}
     gitlab.project.skipped_is_fine = False
     gitlab.acts.pipeline(gitlab.project, gitlab.head(), "refs/merge-requests/1/head", status="success")
     assert await states(gitlab) == {"pipeline": "success"}

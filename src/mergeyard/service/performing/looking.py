@@ -11,7 +11,7 @@ from mergeyard.domain.events import Event, HeadExamined, LandingRead, PullSeen, 
 from mergeyard.domain.ids import PrNumber, Sha, Ticket
 from mergeyard.domain.pulls import HeadExam, PullRequest
 from mergeyard.domain.required import Required, RequiredSource
-from mergeyard.domain.states import CheckState
+from mergeyard.domain.states import SATISFIED
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tasks import ExamineHead, LookAtPull, LookAtTarget, ReadPulls
 from mergeyard.ports.git import MissingObject
@@ -103,7 +103,7 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
         contains_tip=await mirror.holds(task.head, task.tip),
         changes_something=tree != await mirror.tree(task.tip),
         holds_removed_commit=await holds_removed_commit(site, task.head, task.forbidden),
-        passed=frozenset(status.context for status in statuses if status.check is CheckState.PASSED),
+        passed=frozenset(status.context for status in statuses if status.check in SATISFIED),
         commit=await direct_commit(site, task.ticket, task.head, task.tip),
         tree=tree,
     )

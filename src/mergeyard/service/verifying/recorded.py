@@ -11,7 +11,7 @@ from mergeyard.domain.pulls import Submission
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.runs import Run, Step
-from mergeyard.domain.states import CheckState
+from mergeyard.domain.states import SATISFIED
 from mergeyard.domain.statuses import Status
 from mergeyard.ports.store import Store
 from mergeyard.service import recalling, shelving
@@ -81,9 +81,9 @@ class Recorded(Struct, frozen=True, kw_only=True):
     def _passed(self, run: Run, name: str) -> bool:
         """What is reported afterwards changes nothing any more."""
         reported = self.reported.get(name)
-        if reported is None or run.checks.get(name) is not CheckState.PASSED:
+        if reported is None or run.checks.get(name) not in SATISFIED:
             return False
-        return reported.check is CheckState.PASSED or reported.at >= (run.decided_at or 0)
+        return reported.check in SATISFIED or reported.at >= (run.decided_at or 0)
 
 
 async def last_landings(store: Store, queue: QueueId, repo: Repo, last: int) -> tuple[Recorded, ...]:

@@ -5,10 +5,12 @@ from msgspec import Struct
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import CheckState
-from mergeyard.domain.statuses import Status
+from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.ports.host import ChecksFrom
 from mergeyard.service.runs import ReportedRun
 from mergeyard.web import addresses
+
+DONE = frozenset(StatusState) - {StatusState.PENDING}
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -30,13 +32,13 @@ class Checks(Struct, frozen=True):
 
     @property
     def done(self) -> int:
-        return sum(check.state in ("success", "failure", "error") for check in self.required)
+        return sum(check.state in DONE for check in self.required)
 
     @property
     def culprits(self) -> tuple[Check, ...]:
         """Those that kept the run from passing: red, else silent."""
         red = tuple(check for check in self.required if check.state in ("failure", "error"))
-        return red or tuple(check for check in self.required if check.state != "success")
+        return red or tuple(check for check in self.required if check.state not in DONE)
 
 
 def checks(reported: ReportedRun, source: ChecksFrom) -> Checks:

@@ -12,7 +12,7 @@ from mergeyard.domain.statuses import Status, StatusState
 STATES = {
     "pending": StatusState.PENDING,
     "success": StatusState.SUCCESS,
-    "skipped": StatusState.SUCCESS,
+    "skipped": StatusState.SKIPPED,
     "failure": StatusState.FAILURE,
     "warning": StatusState.FAILURE,
     "error": StatusState.ERROR,

@@ -8,7 +8,7 @@ from mergeyard.adapters.forges.github.ties import tied
 from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.statuses import StatusState
+from mergeyard.domain.states import SATISFIED
 from mergeyard.ports.clock import Clock
 
 APPROVED, CHANGES_REQUESTED = "APPROVED", "CHANGES_REQUESTED"
@@ -21,7 +21,7 @@ async def is_blocked_by_us_alone(caller: Caller, repo: Repo, pull: wire.Pull, cl
     if not any(check.context == ours.STATUS for check in required):
         return False
     reported = await statuses(caller, repo, Sha(pull.head.sha), clock, tied(required))
-    passed = {status.context for status in reported if status.state is StatusState.SUCCESS}
+    passed = {status.context for status in reported if status.check in SATISFIED}
     return passed.issuperset(protection.contexts(required)) and await _is_approved(caller, repo, pull)
 
 

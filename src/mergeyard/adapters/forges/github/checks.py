@@ -15,15 +15,20 @@ from mergeyard.adapters.forges.times import instant
 from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.states import CheckState
+from mergeyard.domain.states import SATISFIED, CheckState
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.host import HostTrouble
 
 PER_PAGE = 100
 MOST_PAGES = 30
-PASSING = frozenset({"success", "neutral", "skipped"})
-WEIGHT = {CheckState.PASSED: 0, CheckState.PENDING: 1, CheckState.FAILED: 2}
+CONCLUSIONS = {
+    "success": StatusState.SUCCESS,
+    "neutral": StatusState.NEUTRAL,
+    "skipped": StatusState.SKIPPED,
+}
+"""Every other conclusion is a failure."""
+WEIGHT = {CheckState.PASSED: 0, CheckState.NEUTRAL: 1, CheckState.PENDING: 2, CheckState.FAILED: 3}
 FACE_OF_AN_APP = re.compile(r"/in/([0-9]{1,12})\b")
 """Of a commit status GitHub shows the picture of whoever reported it, and not the name."""
 LONGEST_DESCRIPTION = 140
@@ -40,7 +45,7 @@ class Report(Struct, frozen=True):
     def counts(self, tied: Tied) -> bool:
         """That it passed is believed only of those who may say so."""
         by_right = self.app in tied.get(self.status.context, (self.app,))
-        return self.status.context != ours.STATUS and (by_right or self.status.check is not CheckState.PASSED)
+        return self.status.context != ours.STATUS and (by_right or self.status.check not in SATISFIED)
 
 
 async def statuses(caller: Caller, repo: Repo, sha: Sha, clock: Clock, tied: Tied) -> tuple[Status, ...]:
@@ -115,4 +120,4 @@ def _check(run: wire.CheckRun, clock: Clock) -> Report:
 def _state(run: wire.CheckRun) -> StatusState:
     if run.status != "completed":
         return StatusState.PENDING
-    return StatusState.SUCCESS if run.conclusion in PASSING else StatusState.FAILURE
+    return CONCLUSIONS.get(run.conclusion or "", StatusState.FAILURE)

@@ -19,11 +19,14 @@ from mergeyard.adapters.forges.times import instant
 from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.states import SATISFIED
+from mergeyard.domain.statuses import CHECKS, Status, StatusState
 
 SPOKEN = {
     StatusState.PENDING: "pending",
     StatusState.SUCCESS: "success",
+    StatusState.SKIPPED: "success",
+    StatusState.NEUTRAL: "success",
     StatusState.FAILURE: "failed",
     StatusState.ERROR: "failed",
 }
@@ -98,4 +101,5 @@ def _state(status: CommitStatus, pipelines: Mapping[int, Judged]) -> StatusState
     if status.status != SKIPPED:
         return state_of(status)
     inside = [judged.state for judged in pipelines.values() if status.pipeline_id in (judged.pipeline.id, None)]
-    return min(inside, key=WORST_FIRST.index, default=StatusState.PENDING)
+    worst = min(inside, key=WORST_FIRST.index, default=StatusState.PENDING)
+    return StatusState.SKIPPED if CHECKS[worst] in SATISFIED else worst

@@ -14,7 +14,8 @@ from mergeyard.domain import ours
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.statuses import Status, StatusState
+from mergeyard.domain.states import SATISFIED
+from mergeyard.domain.statuses import CHECKS, Status, StatusState
 from mergeyard.ports.forge import Merge, Merged, MergeForbidden, MergeOutcome, MergeRefused, NotMerged
 from mergeyard.ports.host import HostTrouble
 
@@ -151,7 +152,7 @@ async def _for_its_pipeline(caller: Caller, repo: Repo, order: Merge, shown: Mer
     statuses = await read_statuses(caller, repo, order.head)
     whole = next((status.state for status in statuses if status.context == PIPELINE), None)
     our_words = [status for status in await reported_on(caller, repo, order.head) if status.name == ours.STATUS]
-    if our_words and whole in (StatusState.SUCCESS, None):
+    if our_words and (whole is None or CHECKS[whole] in SATISFIED):
         await _step_aside(caller, repo, order.head, our_words)
         raise HostTrouble(f"merge request {order.number} of {repo} cannot be merged yet: its pipeline waits for us")
     if shown.detailed_merge_status == "ci_must_pass" and whole in (StatusState.FAILURE, None):

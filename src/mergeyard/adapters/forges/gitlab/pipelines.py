@@ -18,9 +18,20 @@ from mergeyard.domain.statuses import Status, StatusState
 PIPELINE = "pipeline"
 """The name under which pipelines as a whole are shown, and the suite of their jobs."""
 SKIPPED = "skipped"
-PASSED = ("success", SKIPPED)
 FAILED = ("failed", "canceled", "canceling")
-WORST_FIRST = (StatusState.FAILURE, StatusState.PENDING, StatusState.SUCCESS)
+STATES = {
+    "success": StatusState.SUCCESS,
+    SKIPPED: StatusState.SKIPPED,
+    **dict.fromkeys(FAILED, StatusState.FAILURE),
+}
+WORST_FIRST = (
+    StatusState.FAILURE,
+    StatusState.PENDING,
+    StatusState.SUCCESS,
+    StatusState.NEUTRAL,
+    StatusState.SKIPPED,
+)
+"""What was skipped counts least: a pipeline with a job that succeeded and one that was skipped has succeeded."""
 NOT_TESTED = "The pipeline was skipped, so nothing was tested: remove [skip ci] from the words of the commits."
 
 
@@ -54,7 +65,8 @@ def of_all(pipelines: Mapping[int, Judged]) -> list[Status]:
 
 
 def state_of(status: CommitStatus) -> StatusState:
-    return StatusState.SUCCESS if status.allow_failure and status.status in FAILED else _state_named(status.status)
+    """A job that failed and is allowed to is neutral: its own pipeline passes with it."""
+    return StatusState.NEUTRAL if status.allow_failure and status.status in FAILED else _state_named(status.status)
 
 
 def _judged(pipeline: Pipeline, reported: Sequence[CommitStatus]) -> Judged | None:
@@ -78,9 +90,7 @@ def _untested(judged: Judged) -> Judged:
 
 
 def _state_named(word: str) -> StatusState:
-    if word in PASSED:
-        return StatusState.SUCCESS
-    return StatusState.FAILURE if word in FAILED else StatusState.PENDING
+    return STATES.get(word, StatusState.PENDING)
 
 
 def _status(judged: Judged) -> Status:
