@@ -1,13 +1,16 @@
 """The pages of the forges, and the one on talking, say what the code does there."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 from typer.testing import CliRunner
 
+from mergeyard.adapters import forges
 from mergeyard.adapters.forges.access import Access
 from mergeyard.adapters.forges.gitea import examining as of_gitea
 from mergeyard.adapters.forges.gitea.host import GiteaHost
@@ -28,6 +31,7 @@ from mergeyard.service.talking import words
 from mergeyard.service.talking.commands import OPTIONS, OTHER_VERBS, WORDS
 from mergeyard.settings import forge_hosts, load
 from mergeyard.settings.schema import ForgeHost
+from mergeyard.settings.sources import SIMPLE_KEYS
 from tests.support.clock import HandClock
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -38,6 +42,9 @@ HOSTS: dict[str, Host] = {
     "gitlab": GitlabHost(ACCESS, HandClock()),
     "gitea": GiteaHost(ACCESS, HandClock()),
 }
+FORGES = Path(forges.__file__).parent
+WORDS_OF_FORGES = {"allow_manual_merge"}
+"""Names in messages that belong to a forge."""
 ONLY_FOR_APPS = {"app_id", "private_key_file"}
 
 every_forge = pytest.mark.parametrize("forge", HOSTS)
@@ -133,6 +140,27 @@ def test_the_page_of_gitlab_names_the_scope_and_every_event():
 def test_the_page_of_gitea_asks_for_every_scope():
     (asked,) = re.findall(r'"scopes": \[(.*?)\]', page("gitea"))
     assert set(of_gitea.PROBES) <= set(re.findall(r'"(.+?)"', asked))
+
+
+# Messages
+
+
+def names_in_messages() -> set[str]:
+    """Words in the messages of the adapters that look like the name or the value of a setting."""
+    found = set[str]()
+    for path in FORGES.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = [node.value for node in nodes if isinstance(node, ast.Expr)]
+        constants = [node for node in nodes if isinstance(node, ast.Constant) and node not in docstrings]
+        for text in [node.value for node in constants if isinstance(node.value, str) and " " in node.value]:
+            found |= {*re.findall(r"`(\w+)`", text), *re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+[A-Z]\w+", text)}
+    return found
+
+
+def test_messages_name_only_settings_that_exist():
+    of_queues = {re.sub("_([a-z])", lambda found: found[1].upper(), field.name) for field in fields(Config)}
+    values = {ours.STATUS, *LandingMethod, *MergeMethod}
+    assert names_in_messages() - {*forge_hosts.KEYS, *SIMPLE_KEYS, *of_queues, *values} == WORDS_OF_FORGES
 
 
 # Talking

@@ -138,5 +138,8 @@ class SimForge:
     async def close_draft(self, repo: Repo, branch: str) -> None:
         """Nobody looks at drafts here."""
 
+    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:  # noqa: ARG002
+        return ()
+
     async def examine(self, repo: Repo | None) -> Sequence[Finding]:  # noqa: ARG002
         return ()

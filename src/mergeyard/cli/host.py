@@ -39,7 +39,8 @@ def check(
         typer.echo(in_json(findings))
     else:
         for finding in findings:
-            typer.echo(f"{'✓' if finding.fine else '✗'} {clean(finding.words)}")
+            color = None if finding.fine else typer.colors.RED
+            typer.secho(f"{'✓' if finding.fine else '✗'} {clean(finding.words)}", fg=color)
     if not all(finding.fine for finding in findings):
         raise typer.Exit(1)
 

@@ -168,3 +168,7 @@ class Forge(Protocol):
     async def examine(self, repo: Repo | None) -> Sequence[Finding]:
         """What the service needs here (and in this repository), each with what to do about it."""
         ...
+
+    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:
+        """Faults in how the branch is protected that make merging unsafe: each says what follows and what to do."""
+        ...

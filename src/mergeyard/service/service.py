@@ -21,6 +21,7 @@ from mergeyard.service.checking import Checking
 from mergeyard.service.dossiers import Dossiers
 from mergeyard.service.duties import Duties
 from mergeyard.service.errors import Code, Refused
+from mergeyard.service.examining import BranchWarnings
 from mergeyard.service.figures import Counting
 from mergeyard.service.foretelling import foretelling
 from mergeyard.service.foretelling.calibration import Calibration
@@ -109,6 +110,7 @@ class Service:
         self.uploads = Uploads(self.yard, self.sites)
         self.listing = Listing(self.yard, self.stays)
         self.queues = Queues(self.yard, self.sites, self.others)
+        self.branch_warnings = BranchWarnings(self.sites, clock, self.background)
         self.runs = Runs(self.yard, self.sites)
         self.dossiers = Dossiers(self.yard, self.sites, self.stays, self.listing, self.runs)
         self.counting = Counting(self.yard)

@@ -94,7 +94,8 @@ class QueuePage:
         paused = await recent.pause(service.store, queue)
         now = service.clock.now()
         seen = picture(key, queue, ended, paused, Viewpoint(queue, now, forecast), now)
-        return self._hall.page(request, "queue.html", visitor, key=key, seen=seen)
+        warnings = service.branch_warnings.of(key)
+        return self._hall.page(request, "queue.html", visitor, key=key, seen=seen, warnings=warnings)
 
 
 def picture(

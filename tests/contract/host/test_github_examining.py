@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from mergeyard.adapters.forges.github.guards import Ruleset
 from mergeyard.domain.repositories import Repo
 from tests.contract.host.github_stage import EVENTS, NAME, SECRET, TOKEN, GithubStage, github_app_stage, keys
 from tests.support.asynchronous import asynchronous
@@ -13,6 +16,10 @@ from tests.support.forges.faults import Answers
 from tests.support.forges.github.facts import AppFacts, Guard, Hook
 from tests.support.forges.github.fake import EVERYTHING
 
+US = "mergeyard-test[bot]"
+OUR_APP = {"actor_type": "Integration", "actor_id": 7}
+TEAM = {"file_patterns": ["*"], "minimum_approvals": 1, "reviewer": {"id": 3, "type": "Team"}}
+REVIEWS = Guard(contexts=["unit"], approvals=1)
 ADDRESS = "https://queue.example/hooks/github/github.example"
 
 
@@ -80,7 +87,7 @@ async def test_events_a_webhook_and_a_secret_that_are_missing_are_named(app: Git
     app_of(app).events = ["push"]
     app_of(app).hooks.clear()
     secret, events, hook = await complaints(app, webhook_secret=None)
-    assert "webhook_secret is not set" in secret
+    assert "`webhook_secret_file` is not set" in secret
     assert "pull_request, pull_request_review, issue_comment, status, check_run and check_suite" in events
     assert "/hooks/github/" in hook
 
@@ -192,3 +199,96 @@ async def test_a_github_that_does_not_answer_is_a_finding_and_no_crash(token: Gi
     token.github.faults.plan(Answers(503))
     (words,) = await complaints(token)
     assert "503" in words
+
+
+# Reviews that we can bypass
+
+
+@pytest.mark.parametrize("mode", ["always", "pull_request", "exempt"])
+@asynchronous
+async def test_an_app_that_can_bypass_a_ruleset_with_reviews_is_warned(app: GithubStage, mode: str):
+    app.acme.rulesets["main"] = replace(REVIEWS, bypass={US: mode})
+    (words,) = await complaints(app)
+    assert words.startswith("the app mergeyard-test can bypass the ruleset reviews and checks, which requires reviews")
+    assert "unapproved pull request" in words
+    assert "set `landing` to `provider_merge`" in words
+    async with app.host() as host:
+        assert await host.branch_warnings(app.repo, "main") == [words]
+        assert await host.branch_warnings(app.repo, "other") == []
+
+
+@asynchronous
+async def test_a_bypass_of_a_ruleset_without_reviews_is_fine(app: GithubStage):
+    app.acme.update_rulesets["main"] = Guard(bypass={US: "exempt"})
+    app.acme.rulesets["main"] = REVIEWS
+    assert await complaints(app) == []
+    app.acme.rulesets["main"] = Guard(contexts=["unit"], bypass={US: "always"})
+    assert await complaints(app) == []
+
+
+@pytest.mark.parametrize(
+    "reviews",
+    [{"require_code_owner_review": True}, {"require_last_push_approval": True}, {"required_reviewers": [TEAM]}],
+)
+@asynchronous
+async def test_other_kinds_of_required_reviews_are_reviews_too(app: GithubStage, reviews: dict[str, Any]):
+    app.acme.rulesets["main"] = Guard(contexts=["unit"], reviews=reviews, bypass={US: "always"})
+    (words,) = await complaints(app)
+    assert "can bypass the ruleset" in words
+
+
+@asynchronous
+async def test_an_app_on_the_bypass_list_of_classic_protection_is_warned(app: GithubStage):
+    app.acme.guards["main"] = replace(REVIEWS, bypass={"another[bot]": "", "linus": ""})
+    assert await complaints(app) == []
+    app.acme.guards["main"] = replace(REVIEWS, bypass={US: ""})
+    (words,) = await complaints(app)
+    assert "the app mergeyard-test can bypass the branch protection rule" in words
+
+
+@asynchronous
+async def test_an_account_that_administers_is_warned_where_reviews_do_not_apply_to_administrators(token: GithubStage):
+    token.acme.guards["main"] = REVIEWS
+    assert await complaints(token) == []
+    token.acme.guards["main"] = replace(REVIEWS, enforce_admins=False)
+    (words,) = await complaints(token)
+    assert words.startswith("the account ada administers the repository")
+    assert "Do not allow bypassing the above settings" in words
+    token.acme.roles["ada"] = "write"
+    assert await complaints(token) == []
+
+
+@asynchronous
+async def test_an_account_on_the_bypass_list_is_warned(token: GithubStage):
+    token.acme.guards["main"] = replace(REVIEWS, bypass={"ada": ""})
+    assert "the account ada can bypass the branch protection rule" in (await complaints(token))[0]
+    token.acme.guards["main"] = Guard(contexts=["unit"])
+    token.acme.rulesets["main"] = replace(REVIEWS, bypass={"ada": "always"})
+    assert "the account ada can bypass the ruleset" in (await complaints(token))[0]
+
+
+@asynchronous
+async def test_where_github_does_not_show_who_can_bypass_it_is_said_and_no_complaint(app: GithubStage):
+    app.acme.rulesets["main"] = REVIEWS
+    app.github.faults.plan(Answers(404), "/rulesets/")
+    async with app.host() as host:
+        findings = await host.examine(app.repo)
+    assert all(finding.fine for finding in findings)
+    assert any("does not show whether the app mergeyard-test can bypass" in finding.words for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "can_bypass"),
+    [
+        ({"current_user_can_bypass": "never", "bypass_actors": [OUR_APP]}, False),
+        ({"current_user_can_bypass": "exempt"}, True),
+        ({"bypass_actors": [OUR_APP]}, True),
+        ({"bypass_actors": [{"actor_type": "Integration", "actor_id": 8}]}, None),
+        ({"bypass_actors": []}, False),
+        ({}, None),
+    ],
+)
+def test_an_older_server_is_believed_only_as_far_as_it_shows_who_can_bypass(
+    ruleset: dict[str, Any], can_bypass: bool | None
+):
+    assert msgspec.convert({"name": "main"} | ruleset, Ruleset).can_be_bypassed_by(7) is can_bypass

@@ -108,7 +108,7 @@ async def test_what_is_missing_is_named_with_what_to_do(
 async def test_without_a_secret_for_webhooks_it_says_so(gitlab: GitlabStage):
     async with gitlab.host(webhook_secret=None) as host:
         missing = [finding.words for finding in await host.examine(None) if not finding.fine]
-    assert ["set webhook_secret" in words for words in missing] == [True]
+    assert ["set `webhook_secret_file`" in words for words in missing] == [True]
 
 
 @asynchronous

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from time import process_time
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -10,10 +11,15 @@ from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.targets import named
 from mergeyard.domain.tokens import Scope
+from mergeyard.service.examining import WARNINGS_REFRESH_AFTER
 from mergeyard.web.queue import MOST_ROWS
 from tests.support.asynchronous import asynchronous
 from tests.support.browsing import Page, a_visitor
 from tests.support.builders import a_plain_queue, a_submission
+from tests.support.forge_scenario import a_forge_scenario
+from tests.support.forges.github.facts import Guard
+from tests.support.meeting_places.github import GithubPlace
+from tests.support.meeting_places.place import US
 from tests.support.scenario import MINUTE, SECOND, Stage, a_scenario
 
 HERE = "/queues/git.local/acme/app:main"
@@ -209,3 +215,37 @@ async def test_ten_thousand_that_wait_cost_no_more_than_those_that_are_shown(tmp
         assert process_time() - begun < 0.1
         assert "and 9,980 more" in page.text
         assert len(page.all("a.more")) == 0
+
+
+@asynchronous
+async def test_a_bypass_of_required_reviews_is_warned_of_in_red_without_waiting_for_the_host(tmp_path: Path):
+    reviews = Guard(approvals=1, bypass={US: "always"})
+    async with a_forge_scenario(tmp_path, GithubPlace) as scenario, a_visitor(scenario) as visitor:
+        repository = cast(GithubPlace, scenario.place).acme
+        repository.rulesets["main"] = reviews
+        assert not (await visitor.get(HERE)).all(".alarm")
+        await scenario.rest()
+        warning = (await visitor.get(HERE)).one(".alarm")
+        assert f"the account {US} can bypass the ruleset reviews and checks" in warning.text
+        asked = scenario.asked()
+        await visitor.get(HERE)
+        await scenario.rest()
+        assert scenario.asked() == asked
+        repository.rulesets["main"] = replace(reviews, bypass={})
+        await scenario.time_passes(WARNINGS_REFRESH_AFTER)
+        await visitor.get(HERE)
+        await scenario.rest()
+        assert not (await visitor.get(HERE)).all(".alarm")
+
+
+@asynchronous
+async def test_a_warning_stays_while_the_host_does_not_answer(tmp_path: Path):
+    async with a_forge_scenario(tmp_path, GithubPlace) as scenario, a_visitor(scenario) as visitor:
+        cast(GithubPlace, scenario.place).acme.rulesets["main"] = Guard(approvals=1, bypass={US: "exempt"})
+        await visitor.get(HERE)
+        await scenario.rest()
+        scenario.break_down()
+        await scenario.time_passes(WARNINGS_REFRESH_AFTER)
+        await visitor.get(HERE)
+        await scenario.rest()
+        assert (await visitor.get(HERE)).one(".alarm")

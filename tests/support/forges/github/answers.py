@@ -11,6 +11,8 @@ from tests.support.forges.github.merging import judged
 from tests.support.forges.github.repository import FakeRepository
 
 Answer = dict[str, Any]
+RULESET, UPDATE_RULESET = 31, 32
+RULESETS = {RULESET: "reviews and checks", UPDATE_RULESET: "only the queue updates"}
 NEAREST_ROLE = {"admin": "admin", "maintain": "write", "write": "write", "triage": "read", "read": "read"}
 
 
@@ -83,24 +85,52 @@ def branch(kept: FakeRepository, name: str, tip: Sha) -> Answer:
 
 
 def rules(kept: FakeRepository, branch: str) -> list[Answer]:
+    restricted = {"type": "update", "ruleset_id": UPDATE_RULESET}
+    found = [filled(models.RepositoryRuleDetailedOneof1, restricted)] if branch in kept.update_rulesets else []
     guard = kept.rulesets.get(branch)
-    if guard is None:
-        return []
+    return found if guard is None else [*found, *_rules_of(guard)]
+
+
+def _rules_of(guard: Guard) -> list[Answer]:
+    whose = {"ruleset_source_type": "Repository", "ruleset_source": "acme/app", "ruleset_id": RULESET}
     tied = {context: {"integration_id": app} for context, app in guard.apps.items()}
     checks = [{"context": context} | tied.get(context, {}) for context in guard.contexts]
     statuses = {"type": "required_status_checks", "parameters": {"required_status_checks": checks}}
     wanted = {"required_approving_review_count": guard.approvals} | guard.reviews
     return [
-        filled(models.RepositoryRuleDetailedOneof8, statuses),
-        filled(models.RepositoryRuleDetailedOneof7, {"type": "pull_request", "parameters": wanted}),
-        *({"type": kind} for kind in guard.further),
+        filled(models.RepositoryRuleDetailedOneof8, statuses | whose),
+        filled(models.RepositoryRuleDetailedOneof7, {"type": "pull_request", "parameters": wanted} | whose),
+        *({"type": kind} | whose for kind in guard.further),
     ]
+
+
+def ruleset(kept: FakeRepository, number: int, guard: Guard, login: str, *, edits: bool) -> Answer:
+    """Who else can bypass it is shown only to those who may edit it."""
+    mode = {"pull_request": "pull_requests_only"}.get(
+        guard.bypass.get(login, "never"), guard.bypass.get(login, "never")
+    )
+    actors = [
+        {"actor_type": "Integration" if known.endswith("[bot]") else "User", "actor_id": 1, "bypass_mode": bypass}
+        for known, bypass in guard.bypass.items()
+    ]
+    facts = {"id": number, "name": RULESETS[number], "source": kept.name, "current_user_can_bypass": mode}
+    return filled(
+        models.RepositoryRuleset, facts | {"enforcement": "active"} | ({"bypass_actors": actors} if edits else {})
+    )
 
 
 def protection(guard: Guard) -> Answer:
     wanted = {"required_approving_review_count": guard.approvals} | guard.reviews
-    reviews = {"required_pull_request_reviews": wanted} if guard.approvals or guard.reviews else {}
-    return filled(models.BranchProtection, {"enabled": True} | reviews | guard.further)
+    apps = [
+        {"slug": login.removesuffix("[bot]"), "owner": {"login": "acme"}}
+        for login in guard.bypass
+        if login.endswith("[bot]")
+    ]
+    people = [{"login": login} for login in guard.bypass if not login.endswith("[bot]")]
+    allowed = {"bypass_pull_request_allowances": {"users": people, "teams": [], "apps": apps}} if guard.bypass else {}
+    reviews = {"required_pull_request_reviews": wanted | allowed} if guard.approvals or guard.reviews else {}
+    admins = {"enforce_admins": {"url": "-", "enabled": guard.enforce_admins}}
+    return filled(models.BranchProtection, {"enabled": True} | reviews | admins | guard.further)
 
 
 def ref(name: str, sha: Sha) -> Answer:

@@ -81,6 +81,10 @@ class Guard(Struct, kw_only=True):
     """What else is wanted of reviews, in GitHub's words; nobody fulfils it here."""
     further: dict[str, Any] = field(default_factory=dict[str, Any])
     """Other rules, in GitHub's words; nobody fulfils them either."""
+    bypass: dict[str, str] = field(default_factory=dict[str, str])
+    """Logins on the bypass list, each with the mode of a ruleset: `always`, `pull_request` or `exempt`."""
+    enforce_admins: bool = True
+    """Of classic protection: it applies to administrators too."""
 
 
 class Hook(Struct, kw_only=True):

@@ -67,6 +67,16 @@ def rules(call: Call) -> Page:
     return Page(call.page(whole), len(whole))
 
 
+def ruleset(call: Call) -> Any:
+    number, kept = int(call.words["ruleset"]), call.repository
+    guards = {answers.RULESET: kept.rulesets, answers.UPDATE_RULESET: kept.update_rulesets}.get(number, {})
+    guard = next(iter(guards.values()), None)
+    if guard is None:
+        raise Refused(404)
+    login = call.visitor.login
+    return answers.ruleset(kept, number, guard, login, edits=kept.roles.get(login) == "admin")
+
+
 def protection(call: Call) -> Any:
     guard = call.repository.guards.get(call.words["branch"])
     if guard is None:

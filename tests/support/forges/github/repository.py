@@ -29,6 +29,8 @@ class FakeRepository:
         self.guards: dict[str, Guard] = {}
         """Classic protection, by branch."""
         self.rulesets: dict[str, Guard] = {}
+        self.update_rulesets: dict[str, Guard] = {}
+        """Rulesets that only restrict updates, by branch; of a guard only the bypass list counts."""
         self.roles: dict[str, str] = {}
         """What people may do: admin, maintain, write, triage or read."""
         self.methods = {"merge", "squash", "rebase"}

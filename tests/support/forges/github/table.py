@@ -12,7 +12,12 @@ from tests.support.forges.github.calls import Handler
 from tests.support.forges.github.description import models as m
 
 REPO = "/repos/{owner}/{repo}"
-RULES = m.RepositoryRuleDetailedOneof6 | m.RepositoryRuleDetailedOneof7 | m.RepositoryRuleDetailedOneof8
+RULES = (
+    m.RepositoryRuleDetailedOneof1
+    | m.RepositoryRuleDetailedOneof6
+    | m.RepositoryRuleDetailedOneof7
+    | m.RepositoryRuleDetailedOneof8
+)
 
 
 class Row(Struct, frozen=True):
@@ -54,6 +59,7 @@ TABLE = (
     Row("GET", f"{REPO}/git/ref/heads/{{branch...}}", "contents:read", reading.ref, m.GitRef),
     Row("GET", f"{REPO}/branches/{{branch}}", "contents:read", reading.branch, m.BranchWithProtection),
     Row("GET", f"{REPO}/rules/branches/{{branch}}", "metadata:read", reading.rules, list[RULES]),
+    Row("GET", f"{REPO}/rulesets/{{ruleset}}", "metadata:read", reading.ruleset, m.RepositoryRuleset),
     Row(
         "GET", f"{REPO}/branches/{{branch}}/protection", "administration:read",
         reading.protection, m.BranchProtection,

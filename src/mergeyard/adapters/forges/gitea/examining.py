@@ -60,7 +60,10 @@ class Examining:
         if self._access.webhook_secret:
             yield _fine("Webhooks are checked with a secret.")
         else:
-            yield _lacking("There is no webhook_secret, so no webhook is believed: changes are seen only by polling.")
+            yield _lacking(
+                "`webhook_secret_file` is not set, so no webhook is believed and changes are seen only by polling: "
+                "set it, and the same secret in the webhook."
+            )
 
     async def _of_repository(self, repo: Repo) -> AsyncIterator[Finding]:
         found = await self._caller.get(place_of(repo), Repository)

@@ -136,6 +136,9 @@ class GiteaHost:
     async def close_draft(self, repo: Repo, branch: str) -> None:
         await drafts.close_draft(self._caller, repo, branch)
 
+    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:  # noqa: ARG002
+        return ()
+
     async def examine(self, repo: Repo | None) -> Sequence[Finding]:
         return await self._examining.examine(repo)
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from mergeyard.adapters.forges.access import Access, App
 from mergeyard.adapters.forges.calling import Caller, LockedOut, unmoved
 from mergeyard.adapters.forges.calling import Credentials as Headers
@@ -20,6 +22,14 @@ GITHUB = {"accept": "application/vnd.github+json", "x-github-api-version": "2022
 GIT_USER = "x-access-token"
 
 
+class Identity(Struct, frozen=True):
+    """The account that we act as."""
+
+    login: str
+    app_id: int | None = None
+    """None: it is the account of the token."""
+
+
 class Callers:
     """An app's limits are counted for each installation, a token's for all that it does."""
 
@@ -30,7 +40,7 @@ class Callers:
         self.own = self._caller(self._as_ourselves)
         """Calls in our own name: of the app, or of whoever gave the token."""
         self.installations = Installations(self.own, clock) if access.app else None
-        self._name: str | None = None
+        self._identity: Identity | None = None
 
     async def of(self, repo: Repo) -> Caller:
         if self.installations is None:
@@ -42,15 +52,18 @@ class Callers:
 
     async def name(self) -> str:
         """Under which we comment."""
-        if self._name is None and self.installations is not None:
+        return (await self.identity()).login
+
+    async def identity(self) -> Identity:
+        if self._identity is None and self.installations is not None:
             app = await self.own.get_now("/app", wire.AppPage)
-            self._name = app and f"{app.slug}[bot]"
-        elif self._name is None:
+            self._identity = app and Identity(f"{app.slug}[bot]", app.id)
+        elif self._identity is None:
             user = await self.own.get_now("/user", wire.User)
-            self._name = user and user.login
-        if self._name is None:
+            self._identity = user and Identity(user.login)
+        if self._identity is None:
             raise HostTrouble(f"{self._access.name} does not tell who we are")
-        return self._name
+        return self._identity
 
     async def remote(self, repo: Repo) -> Remote:
         url = self._access.pages + place(repo).removeprefix("/repos") + ".git"

@@ -3,10 +3,11 @@
 from mergeyard.adapters.forges.access import Access
 from mergeyard.adapters.forges.calling import Caller, Reply, words_of
 from mergeyard.adapters.forges.github import protection, wire
-from mergeyard.adapters.forges.github.callers import Callers
+from mergeyard.adapters.forges.github.callers import Callers, Identity
 from mergeyard.adapters.forges.github.installations import NotInstalled
 from mergeyard.adapters.forges.github.names import place, segment
 from mergeyard.adapters.forges.github.permissions import NEEDS, of_app, of_events
+from mergeyard.adapters.forges.github.protection import Bypass
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.forge import Finding
 from mergeyard.ports.host import HostTrouble
@@ -22,7 +23,7 @@ async def findings(callers: Callers, access: Access, repo: Repo | None) -> list[
         found += await (_app(callers) if access.app else _owner_of_token(callers))
         if repo is not None:
             found += await (_installation(callers, repo) if access.app else _reach_of_token(callers.own, repo))
-            found += await _repository(await callers.of(repo), repo)
+            found += await _repository(callers, repo)
     except HostTrouble as trouble:
         found.append(Finding(False, str(trouble)))
     return found
@@ -31,8 +32,8 @@ async def findings(callers: Callers, access: Access, repo: Repo | None) -> list[
 def _secret(access: Access) -> Finding:
     if access.webhook_secret:
         return Finding(True, "the secret of webhooks is set")
-    words = "no webhook is believed without one: set it here and at GitHub to the same long random text"
-    return Finding(False, f"webhook_secret is not set, and {words}")
+    words = "no webhook is believed without a secret: put the same long random text into that file and at GitHub"
+    return Finding(False, f"`webhook_secret_file` is not set, and {words}")
 
 
 # As an app.
@@ -133,11 +134,13 @@ def _content_type(config: wire.HookConfig) -> Finding:
 # Either way.
 
 
-async def _repository(caller: Caller, repo: Repo) -> list[Finding]:
+async def _repository(callers: Callers, repo: Repo) -> list[Finding]:
+    caller = await callers.of(repo)
     page = await caller.get_now(place(repo), wire.Repository)
     if page is None:
         return []
-    return [_merge_methods(page), await _required(caller, repo, page.default_branch)]
+    branch = page.default_branch
+    return [_merge_methods(page), await _required(caller, repo, branch), *await _reviews(callers, repo, branch)]
 
 
 def _merge_methods(page: wire.Repository) -> Finding:
@@ -158,3 +161,34 @@ async def _required(caller: Caller, repo: Repo, branch: str) -> Finding:
     return Finding(
         False, f"nothing that protects {branch} names a required status, and nothing merges untested: {words}"
     )
+
+
+async def branch_warnings(callers: Callers, repo: Repo, branch: str) -> list[str]:
+    """The review rules of the branch that we are known to be able to bypass."""
+    return [finding.words for finding in await _reviews(callers, repo, branch) if not finding.fine]
+
+
+async def _reviews(callers: Callers, repo: Repo, branch: str) -> list[Finding]:
+    us = await callers.identity()
+    bypasses = await protection.review_bypasses(await callers.of(repo), repo, branch, us)
+    return [_bypass(bypass, branch, us) for bypass in bypasses]
+
+
+def _bypass(bypass: Bypass, branch: str, us: Identity) -> Finding:
+    who = f"the account {us.login}" if us.app_id is None else f"the app {us.login.removesuffix('[bot]')}"
+    if not bypass.is_certain:
+        words = f"GitHub does not show whether {who} can bypass {bypass.rule} of {branch}"
+        return Finding(
+            True, f"{words}: see to it that it is not on that rule's bypass list if the rule requires reviews"
+        )
+    if bypass.as_admin:
+        what = f"{who} administers the repository, so {bypass.rule} of {branch}, which requires reviews, does not apply"
+        remedy = "give the account the role Write, or enable *Do not allow bypassing the above settings* in that rule"
+    else:
+        what = f"{who} can bypass {bypass.rule}, which requires reviews on {branch}"
+        remedy = (
+            "set `landing` to `provider_merge`, so that GitHub merges and the queue needs no bypass, "
+            f"and remove {who} from the bypass list of {bypass.rule}"
+        )
+    follows = "GitHub may show it an unapproved pull request as mergeable, and the queue would admit and merge that"
+    return Finding(False, f"{what}: {follows}. To have approvals enforced, {remedy}")

@@ -48,16 +48,42 @@ class Switch(Struct, frozen=True):
     enabled: bool = False
 
 
+class NamedUser(Struct, frozen=True):
+    login: str
+
+
+class NamedApp(Struct, frozen=True):
+    slug: str = ""
+
+
+class BypassAllowances(Struct, frozen=True):
+    users: tuple[NamedUser, ...] = ()
+    apps: tuple[NamedApp | None, ...] = ()
+
+    @property
+    def logins(self) -> frozenset[str]:
+        """The accounts that these users and apps act as."""
+        apps = [f"{app.slug}[bot]" for app in self.apps if app is not None]
+        return frozenset([*(user.login for user in self.users), *apps])
+
+
 class Reviews(Struct, frozen=True):
     required_approving_review_count: int = 0
     require_code_owner_reviews: bool = False
     require_last_push_approval: bool = False
+    bypass_pull_request_allowances: BypassAllowances = BypassAllowances()
+
+    @property
+    def are_required(self) -> bool:
+        further = self.require_code_owner_reviews or self.require_last_push_approval
+        return further or self.required_approving_review_count > 0
 
 
 class Protection(Struct, frozen=True):
     """Classic protection, as those see it who may administrate."""
 
     required_pull_request_reviews: Reviews = Reviews()
+    enforce_admins: Switch = Switch()
     required_conversation_resolution: Switch = Switch()
     required_signatures: Switch = Switch()
     lock_branch: Switch = Switch()
@@ -86,12 +112,22 @@ class Parameters(Struct, frozen=True):
         wants_more = wants_more or self.required_review_thread_resolution or bool(self.required_reviewers)
         return None if wants_more else self.required_approving_review_count
 
+    @property
+    def require_reviews(self) -> bool:
+        further = self.require_code_owner_review or self.require_last_push_approval or self.required_reviewers
+        return bool(further) or self.required_approving_review_count > 0
+
 
 class Rule(Struct, frozen=True):
     """Of a ruleset."""
 
     type: str
     parameters: Parameters | None = None
+    ruleset_id: int | None = None
+
+    @property
+    def requires_reviews(self) -> bool:
+        return self.type == "pull_request" and self.parameters is not None and self.parameters.require_reviews
 
     @property
     def checks(self) -> tuple[RequiredCheck, ...]:
@@ -103,3 +139,25 @@ class Rule(Struct, frozen=True):
         if self.type == "pull_request" and self.parameters is not None:
             return self.parameters.approvals
         return 0 if self.type in ABOUT_NO_REVIEW else None
+
+
+class BypassActor(Struct, frozen=True):
+    actor_type: str
+    actor_id: int | None = None
+
+
+class Ruleset(Struct, frozen=True):
+    name: str
+    current_user_can_bypass: str | None = None
+    """`never`, `always`, `pull_requests_only` or `exempt`; absent on servers that do not know it."""
+    bypass_actors: tuple[BypassActor, ...] | None = None
+    """Shown only to those who may edit the ruleset."""
+
+    def can_be_bypassed_by(self, app_id: int | None) -> bool | None:
+        """Whether the account that asked can bypass it; None where GitHub does not say."""
+        if self.current_user_can_bypass is not None:
+            return self.current_user_can_bypass != "never"
+        if self.bypass_actors == ():
+            return False
+        apps = [actor.actor_id for actor in self.bypass_actors or () if actor.actor_type == "Integration"]
+        return True if app_id is not None and app_id in apps else None

@@ -140,3 +140,6 @@ class GithubHost:
 
     async def examine(self, repo: Repo | None) -> Sequence[Finding]:
         return await examining.findings(self._callers, self._access, repo)
+
+    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:
+        return await examining.branch_warnings(self._callers, repo, branch)

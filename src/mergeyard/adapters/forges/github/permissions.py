@@ -27,7 +27,7 @@ NEEDS = (
     Need("issues", "write", "to comment on pull requests and to take their labels off"),
     Need("statuses", "write", "to read commit statuses and to show the queue's own"),
     Need("checks", "read", "to read check runs, such as those of GitHub Actions"),
-    Need("administration", "read", "to count the approvals that a branch needs which requires the status `mergeyard`"),
+    Need("administration", "read", "to read from classic branch protection who must approve, and who can bypass that"),
 )
 EVENTS = ("pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push")
 

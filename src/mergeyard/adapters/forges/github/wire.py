@@ -130,6 +130,7 @@ class Repository(Struct, frozen=True, kw_only=True):
 
 
 class AppPage(Struct, frozen=True, kw_only=True):
+    id: int
     slug: str = ""
     name: str = ""
     permissions: dict[str, str] = field(default_factory=dict[str, str])

@@ -64,8 +64,8 @@ class Examiner:
     def _secret(self) -> Finding:
         if self._access.webhook_secret:
             return Finding(fine=True, words="A secret for webhooks is configured.")
-        words = "No secret for webhooks is configured, so none is heard: set webhook_secret, and the same at GitLab."
-        return Finding(fine=False, words=words)
+        words = "so none is believed: set `webhook_secret_file`, and the same secret at GitLab."
+        return Finding(fine=False, words=f"No secret for webhooks is configured, {words}")
 
     async def _project(self, repo: Repo) -> list[Finding]:
         project = await self._caller.get(project_of(repo), Project)

@@ -95,6 +95,9 @@ class GitlabHost:
     async def may_maintain(self, repo: Repo, person: str) -> bool:
         return await people.may_maintain(self._caller, repo, person)
 
+    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:  # noqa: ARG002
+        return ()
+
     async def examine(self, repo: Repo | None) -> Sequence[Finding]:
         return await self._examiner.examine(repo)
 

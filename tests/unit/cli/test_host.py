@@ -1,0 +1,26 @@
+"""`mergeyard host check` shows what is missing in red."""
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from mergeyard.cli import app
+from tests.support.repositories import Origin
+
+RED = "\x1b[31m"
+
+
+def test_what_is_missing_is_red_and_what_is_there_is_not(tmp_path: Path):
+    Origin.made(tmp_path / "repos" / "acme" / "app.git")
+    config = tmp_path / "mergeyard.toml"
+    config.write_text('[hosts."git.local"]\nprovider = "git"\nroot = "repos"\n')
+
+    def check(repo: str) -> tuple[int, str]:
+        command = ["host", "check", "git.local", "--repo", repo, "--config", str(config)]
+        result = CliRunner().invoke(app, command, color=True)
+        return result.exit_code, result.output
+
+    code, output = check("acme/lib")
+    assert (code, output.startswith(f"{RED}✗ There is no repository")) == (1, True)
+    code, output = check("acme/app")
+    assert (code, output) == (0, "✓ git.local/acme/app is there.\x1b[0m\n")
