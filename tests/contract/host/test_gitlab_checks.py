@@ -172,6 +172,19 @@ async def test_a_pipeline_that_was_skipped_has_tested_nothing(gitlab: GitlabStag
 
 
 @asynchronous
+async def test_a_skipped_pipeline_of_a_test_branch_never_passes(gitlab: GitlabStage):
+    gitlab.open(1)
+    gitlab.project.skipped_is_fine = True
+    gitlab.acts.pipeline(gitlab.project, gitlab.head(), "mergeyard/pr-1/0", status="skipped")
+    assert await states(gitlab) == {"pipeline": "failure"}
+    pipeline = gitlab.acts.pipeline(gitlab.project, gitlab.head(), "mergeyard/pr-1/0")
+    gitlab.acts.job(gitlab.project, pipeline, "unit", "skipped")
+    assert await states(gitlab) == {"unit": "failure", "pipeline": "failure"}
+    gitlab.acts.pipeline(gitlab.project, gitlab.head(), "refs/merge-requests/2/head", status="skipped")
+    assert await states(gitlab) == {"unit": "failure", "pipeline": "failure"}
+
+
+@asynchronous
 async def test_nobody_said_anything_about_a_commit_without_pipeline(gitlab: GitlabStage):
     gitlab.open(1)
     assert await states(gitlab) == {}

@@ -49,11 +49,16 @@ async def judged_pipelines(
     query = {"sha": sha, "per_page": 100}
     pipelines = await caller.every(f"{project_of(repo)}/pipelines", list[Pipeline], query)
     found = [judged for pipeline in pipelines if (judged := _judged(pipeline, reported))]
-    if any(judged.skipped for judged in found):
-        project = await settings_of(caller, repo)
-        if not project.allow_merge_on_skipped_pipeline:
-            found = [_untested(judged) if judged.skipped else judged for judged in found]
+    if any(judged.skipped for judged in found) and not await _may_be_skipped(caller, repo, pipelines):
+        found = [_untested(judged) if judged.skipped else judged for judged in found]
     return {judged.pipeline.id: judged for judged in found}
+
+
+async def _may_be_skipped(caller: Caller, repo: Repo, pipelines: Sequence[Pipeline]) -> bool:
+    """Never on a test branch, whatever the project says: the queue merges only what was tested there."""
+    if any(pipeline.ref.startswith(ours.BRANCHES) for pipeline in pipelines):
+        return False
+    return bool((await settings_of(caller, repo)).allow_merge_on_skipped_pipeline)
 
 
 def of_all(pipelines: Mapping[int, Judged]) -> list[Status]:
