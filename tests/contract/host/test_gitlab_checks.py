@@ -49,7 +49,8 @@ async def test_jobs_belong_to_the_pipeline_and_what_others_report_does_not(gitla
         "coverage": "",
         "pipeline": "pipeline",
     }
-    assert (found["unit"].url, found["coverage"].url) == (job.target_url, "https://coverage.test")
+    page = f"{gitlab.world.pages}/acme/app/-/jobs/{job.id}"
+    assert (found["unit"].url, found["coverage"].url) == (page, "https://coverage.test")
     assert found["coverage"].description == "61 %"
     assert found["pipeline"].url == f"{gitlab.world.pages}/acme/app/-/pipelines/{pipeline.id}"
     assert found["pipeline"].state is StatusState.FAILURE
@@ -116,6 +117,24 @@ async def test_neither_a_job_nor_a_status_of_the_same_name_hides_the_other(
     gitlab.acts.job(gitlab.project, first, "unit", of_job)
     second = gitlab.acts.pipeline(gitlab.project, gitlab.head(), "topic-1", source="external")
     gitlab.acts.report(gitlab.project, second, "unit", of_status, by=gitlab.world.person("ada"))
+    assert (await states(gitlab))["unit"] == "failure"
+
+
+@pytest.mark.parametrize("is_bridge", [False, True])
+@pytest.mark.parametrize("shows_address", [False, True])
+@asynchronous
+async def test_a_status_that_claims_the_address_of_a_job_does_not_overrule_the_failed_job(
+    gitlab: GitlabStage, is_bridge: bool, shows_address: bool
+):
+    """Some versions of GitLab show the address of a job with its status, and others do not."""
+    gitlab.open(1)
+    first = gitlab.acts.pipeline(gitlab.project, gitlab.head(), "topic-1")
+    job = gitlab.acts.job(gitlab.project, first, "unit", "failed", is_bridge=is_bridge)
+    job.target_url = f"{gitlab.world.pages}/acme/app/-/jobs/{job.id}" if shows_address else None
+    second = gitlab.acts.pipeline(gitlab.project, gitlab.head(), "topic-1", source="external")
+    claim = gitlab.acts.report(gitlab.project, second, "unit", "success", by=gitlab.world.person("ada"))
+    assert claim
+    claim.target_url = f"{gitlab.world.pages}/acme/app/-/jobs/{claim.id}"
     assert (await states(gitlab))["unit"] == "failure"
 
 

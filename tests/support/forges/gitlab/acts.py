@@ -157,13 +157,19 @@ class Acts:
         return pipeline
 
     def job(
-        self, project: Project, pipeline: Pipeline, name: str, status: str, *, allow_failure: bool = False
+        self,
+        project: Project,
+        pipeline: Pipeline,
+        name: str,
+        status: str,
+        *,
+        allow_failure: bool = False,
+        is_bridge: bool = False,
     ) -> Reported:
-        """A job of this name; the one that was there before was retried."""
+        """A job of this name; the one that was there before was retried. Its status has no `target_url`."""
         self._outdate(project, pipeline, name)
         job = self._reported(pipeline, name, status, self._world.person("ada"))
-        job.is_job, job.allow_failure = True, allow_failure
-        job.target_url = f"{self._world.page_of(project)}/-/jobs/{job.id}"
+        job.is_job, job.is_bridge, job.allow_failure = True, is_bridge, allow_failure
         project.reported.append(job)
         self._tell_checks(project, pipeline, job)
         return job

@@ -36,6 +36,8 @@ DESCRIPTION = {
         facts.CommitStatus, "state", "ref", "name", "context", "target_url", "description", "coverage", "pipeline_id"
     ),
     "GET /projects/:id/pipelines": of(list[facts.Pipeline], "sha", "ref", "status", "order_by", "sort", *PAGES),
+    "GET /projects/:id/pipelines/:pipeline/jobs": of(list[facts.Job], "scope", "include_retried", *PAGES),
+    "GET /projects/:id/pipelines/:pipeline/bridges": of(list[facts.Job], "scope", *PAGES),
     "GET /projects/:id/merge_requests": of(
         list[facts.ListedMergeRequest], "state", "scope", "order_by", "sort", "source_branch", "target_branch", *PAGES
     ),

@@ -51,6 +51,8 @@ class Desk:
             "GET /projects/:id/repository/commits/:sha/statuses": self._statuses,
             "POST /projects/:id/statuses/:sha": self._report,
             "GET /projects/:id/pipelines": self._pipelines,
+            "GET /projects/:id/pipelines/:pipeline/jobs": lambda call: self._jobs(call, bridges=False),
+            "GET /projects/:id/pipelines/:pipeline/bridges": lambda call: self._jobs(call, bridges=True),
             "GET /projects/:id/merge_requests": self._list,
             "POST /projects/:id/merge_requests": self._open,
             f"GET {request}": lambda call: self._shown(call, self._request(call)),
@@ -96,6 +98,17 @@ class Desk:
         project = self._project(call)
         found = [pipeline for pipeline in project.pipelines if call.given.get("sha") in (None, pipeline.sha)]
         return [self._show(call).pipeline(project, pipeline) for pipeline in reversed(found)]
+
+    def _jobs(self, call: Call, *, bridges: bool) -> Any:
+        """Retried ones only where they are asked for."""
+        project, number = self._project(call), int(call.parts["pipeline"])
+        pipeline = next((one for one in project.pipelines if one.id == number), None)
+        if pipeline is None:
+            raise Refusal(404, NOT_FOUND.format("Pipeline"))
+        also_retried = call.given.get("include_retried") == "true"
+        inside = [one for one in project.reported if one.pipeline == number and one.is_job]
+        found = [one for one in inside if one.is_bridge == bridges and (also_retried or not one.outdated)]
+        return [self._show(call).job(project, pipeline, one) for one in found]
 
     def _report(self, call: Call) -> Any:
         project, sha = self._project(call, at_least=DEVELOPER), Sha(call.parts["sha"])

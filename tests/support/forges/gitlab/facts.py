@@ -224,6 +224,24 @@ class Pipeline(Fact):
     updated_at: datetime
 
 
+class Job(Fact):
+    """Or a bridge."""
+
+    id: int
+    name: str
+    stage: str
+    status: CiStatus
+    ref: str
+    tag: bool
+    allow_failure: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    user: User
+    pipeline: Pipeline
+    web_url: str
+
+
 class Token(Fact):
     id: int
     name: str

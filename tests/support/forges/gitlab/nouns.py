@@ -51,6 +51,8 @@ class Reported(Struct, kw_only=True):
     created_at: datetime
     finished_at: datetime | None = None
     is_job: bool = False
+    is_bridge: bool = False
+    """A job that starts another pipeline."""
     allow_failure: bool = False
     target_url: str | None = None
     description: str | None = None

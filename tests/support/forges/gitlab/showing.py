@@ -159,6 +159,23 @@ class Showing:
             "author": self.person(one.author),
         }
 
+    def job(self, project: Project, pipeline: Pipeline, one: Reported) -> Shown:
+        return {
+            "id": one.id,
+            "name": one.name,
+            "stage": "test",
+            "status": one.status,
+            "ref": pipeline.ref,
+            "tag": False,
+            "allow_failure": one.allow_failure,
+            "created_at": when(one.created_at),
+            "started_at": None,
+            "finished_at": one.finished_at and when(one.finished_at),
+            "user": self.person(one.author),
+            "pipeline": self.pipeline(project, pipeline),
+            "web_url": f"{self._pages}/{project.path}/-/jobs/{one.id}",
+        }
+
     def pipeline(self, project: Project, pipeline: Pipeline) -> Shown:
         return {
             "id": pipeline.id,

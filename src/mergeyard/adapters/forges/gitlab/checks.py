@@ -1,6 +1,6 @@
 """Reads what jobs, pipelines and others say about a commit, and adds our own word."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import project_of, segment
@@ -14,7 +14,7 @@ from mergeyard.adapters.forges.gitlab.pipelines import (
     state_of,
 )
 from mergeyard.adapters.forges.gitlab.projects import settings_now, settings_of
-from mergeyard.adapters.forges.gitlab.wire import CommitStatus
+from mergeyard.adapters.forges.gitlab.wire import CommitStatus, Job
 from mergeyard.adapters.forges.times import instant
 from mergeyard.domain import ours
 from mergeyard.domain.ids import Sha
@@ -46,7 +46,9 @@ async def read_statuses(caller: Caller, repo: Repo, sha: Sha) -> Sequence[Status
     if not reported and not pipelines:
         await settings_of(caller, repo)
     others = [status for status in reported if status.name not in (ours.STATUS, PIPELINE)]
-    return [*_worst_of_each_name(_status(status, pipelines) for status in _latest(others)), *of_all(pipelines)]
+    jobs = await _jobs(caller, repo, {status.pipeline_id for status in others}, pipelines)
+    latest = _latest(others, jobs)
+    return [*_worst_of_each_name(_status(status, pipelines, jobs) for status in latest), *of_all(pipelines)]
 
 
 async def reported_on(caller: Caller, repo: Repo, sha: Sha) -> list[CommitStatus]:
@@ -69,10 +71,27 @@ async def show_status(caller: Caller, repo: Repo, sha: Sha, status: Status) -> N
         reply.well_received()
 
 
-def _latest(reported: Iterable[CommitStatus]) -> Iterable[CommitStatus]:
+async def _jobs(
+    caller: Caller, repo: Repo, named: Collection[int | None], pipelines: Collection[int]
+) -> Mapping[int, Job]:
+    """Jobs by their ids, which GitLab counts together with those of reported statuses.
+
+    A status itself does not tell: anyone who can report one chooses its `target_url`, and a job may have none.
+    """
+    # Old versions of GitLab do not say to which pipeline a status belongs: it may be any.
+    wanted = {*named, *pipelines} if None in named else {*named}
+    jobs = list[Job]()
+    for pipeline in sorted(pipeline for pipeline in wanted if pipeline is not None):
+        place = f"{project_of(repo)}/pipelines/{pipeline}"
+        jobs += await caller.every(f"{place}/jobs", list[Job], {"include_retried": "true", "per_page": 100})
+        jobs += await caller.every(f"{place}/bridges", list[Job], {"per_page": 100})
+    return {job.id: job for job in jobs}
+
+
+def _latest(reported: Iterable[CommitStatus], jobs: Mapping[int, Job]) -> Iterable[CommitStatus]:
     """Of each name on each ref: pipelines of a branch and of a merge request do not take each other's place."""
     by_age = sorted(reported, key=lambda status: status.id)
-    return {(status.name, status.ref, _is_job(status)): status for status in by_age}.values()
+    return {(status.name, status.ref, status.id in jobs): status for status in by_age}.values()
 
 
 def _worst_of_each_name(statuses: Iterable[Status]) -> Iterable[Status]:
@@ -81,19 +100,16 @@ def _worst_of_each_name(statuses: Iterable[Status]) -> Iterable[Status]:
     return {status.context: status for status in worst_last}.values()
 
 
-def _status(status: CommitStatus, pipelines: Mapping[int, Judged]) -> Status:
+def _status(status: CommitStatus, pipelines: Mapping[int, Judged], jobs: Mapping[int, Job]) -> Status:
+    job = jobs.get(status.id)
     return Status(
         context=status.name,
         state=_state(status, pipelines),
         at=instant(status.finished_at or status.started_at or status.created_at),
-        url=status.target_url or "",
+        url=(job.web_url if job else status.target_url) or "",
         description=status.description or "",
-        suite=PIPELINE if _is_job(status) else "",
+        suite=PIPELINE if job else "",
     )
-
-
-def _is_job(status: CommitStatus) -> bool:
-    return (status.target_url or "").endswith((f"/jobs/{status.id}", f"/builds/{status.id}"))
 
 
 def _state(status: CommitStatus, pipelines: Mapping[int, Judged]) -> StatusState:

@@ -101,6 +101,13 @@ class CommitStatus(Struct, frozen=True, kw_only=True):
     pipeline_id: int | None = None
 
 
+class Job(Struct, frozen=True):
+    """A job of a pipeline, or a bridge: a job that starts another pipeline."""
+
+    id: int
+    web_url: str = ""
+
+
 class Pipeline(Struct, frozen=True, kw_only=True):
     id: int
     ref: str
