@@ -114,7 +114,7 @@ class SimForge:
     async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:  # noqa: ARG002
         return Thread(frozenset(), ())
 
-    async def may_write(self, repo: Repo, person: str) -> bool:  # noqa: ARG002
+    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:  # noqa: ARG002
         return True
 
     async def may_maintain(self, repo: Repo, person: str) -> bool:  # noqa: ARG002

@@ -143,7 +143,9 @@ class Forge(Protocol):
         """Its labels, and what was said since then; what was said earlier may be among it."""
         ...
 
-    async def may_write(self, repo: Repo, person: str) -> bool: ...
+    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:
+        """Whether they may have pull requests merged into this branch, as far as the forge tells."""
+        ...
 
     async def may_maintain(self, repo: Repo, person: str) -> bool:
         """Whether they may also go around its rules."""

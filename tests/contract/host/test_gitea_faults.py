@@ -79,7 +79,7 @@ async def test_passing_trouble_is_never_taken_for_an_answer(fake: FakeGitea, git
             host.required_statuses(gitea.repo, "main"),
             host.statuses(gitea.repo, head, "main"),
             host.thread(gitea.repo, ONE, Instant(0)),
-            host.may_write(gitea.repo, "ada"),
+            host.may_write(gitea.repo, "ada", "main"),
         ):
             with pytest.raises(HostTrouble):
                 await ask

@@ -59,7 +59,11 @@ async def test_people_may_do_what_they_were_let_in_for(gitea: GiteaStage):
     gitea.people.account("eve")
     people = ("acme", "linus", "ada", "grace", "eve", "nobody-there")
     async with gitea.host() as host:
-        assert [person for person in people if await host.may_write(gitea.repo, person)] == ["acme", "linus", "ada"]
+        assert [person for person in people if await host.may_write(gitea.repo, person, "main")] == [
+            "acme",
+            "linus",
+            "ada",
+        ]
         assert [person for person in people if await host.may_maintain(gitea.repo, person)] == ["acme", "linus"]
 
 

@@ -213,7 +213,7 @@ async def test_a_repository_that_we_may_no_longer_see_is_trouble_and_not_empty(g
             lambda: host.thread(github.repo, ONE, Instant(0)),
             lambda: host.statuses(github.repo, head, "main"),
             lambda: host.required_statuses(github.repo, "main"),
-            lambda: host.may_write(github.repo, "ada"),
+            lambda: host.may_write(github.repo, "ada", "main"),
         ):
             with pytest.raises(HostTrouble, match=r"we (do not )?see") as trouble:
                 await reading()

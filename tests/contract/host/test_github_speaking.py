@@ -122,7 +122,7 @@ ROLES = {
 async def test_only_some_roles_may_write_and_fewer_go_around_rules(github: GithubStage, role: str):
     github.acme.roles["grace"] = role
     async with github.host() as host:
-        may = await host.may_write(github.repo, "grace"), await host.may_maintain(github.repo, "grace")
+        may = await host.may_write(github.repo, "grace", "main"), await host.may_maintain(github.repo, "grace")
         assert may == ROLES[role]
 
 
@@ -130,14 +130,14 @@ async def test_only_some_roles_may_write_and_fewer_go_around_rules(github: Githu
 @asynchronous
 async def test_a_stranger_may_not_write(github: GithubStage, person: str):
     async with github.host() as host:
-        assert not await host.may_write(github.repo, person)
+        assert not await host.may_write(github.repo, person, "main")
 
 
 @asynchronous
 async def test_a_person_that_the_host_does_not_know_may_not_write(github: GithubStage):
     github.github.faults.plan(Answers(404), "/permission")
     async with github.host() as host:
-        assert not await host.may_write(github.repo, "ghost")
+        assert not await host.may_write(github.repo, "ghost", "main")
 
 
 @asynchronous
@@ -148,7 +148,7 @@ async def test_whoever_has_left_may_not_write_and_the_others_are_still_heard(git
     async with github.host() as host:
         thread = await host.thread(github.repo, ONE, Instant(0))
         assert [comment.author for comment in thread.comments] == ["", "grace"]
-        assert not await host.may_write(github.repo, "")
+        assert not await host.may_write(github.repo, "", "main")
         assert not await host.may_maintain(github.repo, "")
 
 

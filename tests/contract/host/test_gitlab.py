@@ -252,7 +252,7 @@ async def test_a_project_that_is_no_longer_for_us_is_trouble_and_its_merge_reque
             host.required_statuses(gitlab.repo, "main"),
             host.statuses(gitlab.repo, head, "main"),
             host.thread(gitlab.repo, ONE, Instant(0)),
-            host.may_write(gitlab.repo, "ada"),
+            host.may_write(gitlab.repo, "ada", "main"),
             host.say(gitlab.repo, ONE, "hello", None),
             host.say(gitlab.repo, ONE, "hello", "12"),
             host.unlabel(gitlab.repo, ONE, "merge-queue"),

@@ -148,7 +148,7 @@ async def test_what_somebody_said_whose_account_is_gone_was_said_by_nobody(gitla
         (comment,) = (await host.thread(gitlab.repo, ONE, EVER)).comments
         assert comment.author == ""
         asked = len(gitlab.gitlab.faults.calls)
-        assert not await host.may_write(gitlab.repo, "")
+        assert not await host.may_write(gitlab.repo, "", "main")
         assert len(gitlab.gitlab.faults.calls) == asked
         await host.say(gitlab.repo, ONE, f"{MARK}\nwaiting", None)
     assert [body for _, body in notes(gitlab)] == [f"{MARK}\n!merge", f"{MARK}\nwaiting"]
@@ -205,11 +205,61 @@ async def test_only_the_named_label_is_taken_off(gitlab: GitlabStage):
 async def test_only_developers_and_those_above_may_write(gitlab: GitlabStage):
     gitlab.world.people["mallory"] = Person(7, "mallory", state="blocked")
     gitlab.project.members |= {"reporter": 20, "adamant": 50, "grace": 40, "mallory": 50}
+    gitlab.project.protected.clear()
     async with gitlab.host() as host:
         people = ["ada", "ADA", "grace", "ad", "reporter", "mallory", "stranger", ""]
-        writers = [person for person in people if await host.may_write(gitlab.repo, person)]
+        writers = [person for person in people if await host.may_write(gitlab.repo, person, "main")]
     assert gitlab.project.members["ada"] == DEVELOPER
     assert writers == ["ada", "ADA", "grace"]
+
+
+@pytest.mark.parametrize(
+    ("mergers", "expected"),
+    [
+        ([{"access_level": 40}], ["grace", "owen"]),
+        ([{"access_level": 30}], ["ada", "grace", "owen"]),
+        ([{"access_level": 0}], []),
+        ([{"access_level": 60}], []),
+        ([{"access_level": 0}, {"user_id": 301}], ["ada"]),
+        ([{"access_level": 40, "user_id": 301}], ["ada"]),
+        ([{"user_id": 303}], []),
+        ([{"group_id": 5}], ["ada", "owen"]),
+        ([{"group_id": 6}], []),
+        ([{"access_level": 40, "deploy_key_id": 1}], []),
+    ],
+)
+@pytest.mark.parametrize("rule", ["main", "ma*", "*"])
+@asynchronous
+async def test_commands_need_the_right_to_merge_into_a_protected_branch(
+    gitlab: GitlabStage, rule: str, mergers: list[dict[str, int]], expected: list[str]
+):
+    people = {"ada": 301, "grace": 302, "owen": 303, "reporter": 304}
+    gitlab.world.people |= {name: Person(number, name) for name, number in people.items()}
+    gitlab.world.groups[5] = ["ada", "owen", "reporter"]
+    gitlab.project.members |= {"grace": 40, "owen": 50, "reporter": 20}
+    gitlab.project.protected = {rule: 0, "release-*": 30}
+    gitlab.project.mergers[rule] = mergers
+    if mergers == [{"user_id": 303}]:
+        del gitlab.project.members["owen"]
+    async with gitlab.host() as host:
+        allowed = [person for person in people if await host.may_write(gitlab.repo, person, "main")]
+    assert allowed == expected
+
+
+@asynchronous
+async def test_of_several_rules_for_a_branch_the_most_permissive_counts(gitlab: GitlabStage):
+    gitlab.project.protected = {"main": 40, "m*": 30}
+    async with gitlab.host() as host:
+        assert await host.may_write(gitlab.repo, "ada", "main")
+        gitlab.project.protected = {"main": 40, "n*": 30}
+        assert not await host.may_write(gitlab.repo, "ada", "main")
+
+
+@asynchronous
+async def test_where_the_rules_of_a_branch_cannot_be_read_developers_may_write(gitlab: GitlabStage):
+    gitlab.gitlab.faults.plan(Answers(403), "/protected_branches$")
+    async with gitlab.host() as host:
+        assert await host.may_write(gitlab.repo, "ada", "main")
 
 
 @asynchronous
@@ -217,7 +267,7 @@ async def test_where_we_may_not_see_who_may_write_it_is_said_so(gitlab: GitlabSt
     gitlab.gitlab.faults.plan(Answers(403), "/members/all$")
     async with gitlab.host() as host:
         with pytest.raises(HostRefused):
-            await host.may_write(gitlab.repo, "ada")
+            await host.may_write(gitlab.repo, "ada", "main")
 
 
 # Drafts

@@ -8,7 +8,7 @@ from mergeyard.ports.clock import Clock
 from mergeyard.settings import ForgeHost, Provider
 from tests.support.forges.gitlab.door import ROOT
 from tests.support.forges.gitlab.fake import FakeGitlab
-from tests.support.forges.gitlab.nouns import Hook, MergeRequest, Pipeline, Project
+from tests.support.forges.gitlab.nouns import DEVELOPER, Hook, MergeRequest, Pipeline, Project
 from tests.support.forges.gitlab.world import OURS, TOKEN
 from tests.support.meeting_places.place import SECRET, SIGNS, Paths, Said, Shown
 from tests.support.repositories import Files
@@ -38,6 +38,7 @@ class GitlabPlace:
         self.gitlab = FakeGitlab(root, clock)
         self.acts = self.gitlab.acts
         self.project = self.gitlab.project("acme/app")
+        self.project.mergers["main"] = [{"access_level": DEVELOPER}]
         self.origin = self.project.origin
         self.deliveries = self.gitlab.deliveries
         self.faults = self.gitlab.faults

@@ -58,7 +58,8 @@ class Obeying:
         if asked is None:
             return None
         try:
-            if not comment.author or not await forge.may_write(order.keeper.key.repo, comment.author):
+            key = order.keeper.key
+            if not comment.author or not await forge.may_write(key.repo, comment.author, key.branch):
                 return Outcome(False, words.ONLY_WRITERS)
             if _goes_around_the_rules(asked) and not await forge.may_maintain(order.keeper.key.repo, comment.author):
                 return Outcome(False, words.ONLY_MAINTAINERS)

@@ -46,7 +46,10 @@ USAGE = (
 )
 ONLY_MAINTAINERS = "Only people who maintain this repository can say `--force`. Ask one of them, or say it without."
 MAY_NOT_SEE = "I may not see who may write to this repository. `mergeyard host check` says which right I need for that."
-ONLY_WRITERS = "Only people who may write to this repository can say that. Ask one of them."
+ONLY_WRITERS = (
+    "Only people who may write to this repository, and merge into this branch where it is protected, can say that. "
+    "Ask one of them."
+)
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>+!|~&]|#(?!\d))")
 _CALLS = re.compile(r"@(?=\w)")
 

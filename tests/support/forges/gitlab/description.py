@@ -28,6 +28,7 @@ DESCRIPTION = {
     "GET /personal_access_tokens/self": of(facts.Token),
     "GET /projects/:id": of(facts.Project),
     "GET /projects/:id/members/all": of(list[facts.Member], "query", *PAGES),
+    "GET /groups/:group/members/all": of(list[facts.Member], "query", *PAGES),
     "GET /projects/:id/hooks": of(list[facts.Hook], *PAGES),
     "GET /projects/:id/protected_branches": of(list[facts.ProtectedBranch], "search", *PAGES),
     "GET /projects/:id/repository/branches/:branch": of(facts.Branch),

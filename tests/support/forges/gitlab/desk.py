@@ -45,6 +45,7 @@ class Desk:
             "GET /personal_access_tokens/self": lambda call: self._show(call).token(call.token),
             "GET /projects/:id": lambda call: self._show(call).project(self._project(call)),
             "GET /projects/:id/members/all": self._members,
+            "GET /groups/:group/members/all": self._group_members,
             "GET /projects/:id/hooks": self._hooks,
             "GET /projects/:id/protected_branches": self._protected,
             "GET /projects/:id/repository/branches/:branch": self._branch,
@@ -78,7 +79,15 @@ class Desk:
 
     def _protected(self, call: Call) -> Any:
         project = self._project(call, at_least=DEVELOPER)
-        return [self._show(call).protected_branch(name, level) for name, level in project.protected.items()]
+        rules = [(name, level, project.mergers.get(name)) for name, level in project.protected.items()]
+        return [self._show(call).protected_branch(*rule) for rule in rules]
+
+    def _group_members(self, call: Call) -> Any:
+        members = self._world.groups.get(int(call.parts["group"]))
+        if members is None:
+            raise Refusal(404, NOT_FOUND.format("Group"))
+        wanted = [name for name in members if call.given.get("query", "").lower() in name]
+        return [self._show(call).member(self._world.person(name), DEVELOPER) for name in wanted]
 
     def _branch(self, call: Call) -> Any:
         project, name = self._project(call), call.parts["branch"]

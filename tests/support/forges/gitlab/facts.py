@@ -73,6 +73,9 @@ class AccessLevel(Fact):
     id: int
     access_level: int | None
     access_level_description: str
+    user_id: int | None = None
+    group_id: int | None = None
+    deploy_key_id: int | None = None
 
 
 class ProtectedBranch(Fact):

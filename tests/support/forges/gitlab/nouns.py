@@ -118,6 +118,8 @@ class Project(Struct, kw_only=True):
     discussions_must_be_resolved: bool = False
     protected: dict[str, int] = field(default_factory=lambda: {"main": MAINTAINER})
     """Names or patterns of branches, each with the role that one needs to push or merge there."""
+    mergers: dict[str, list[dict[str, int]]] = field(default_factory=dict[str, list[dict[str, int]]])
+    """Of those names or patterns, who may merge there instead: `{"access_level": 30}`, `{"user_id": 7}`."""
     merge_requests: dict[int, MergeRequest] = field(default_factory=dict[int, MergeRequest])
     pipelines: list[Pipeline] = field(default_factory=list[Pipeline])
     reported: list[Reported] = field(default_factory=list[Reported])

@@ -74,13 +74,14 @@ class Showing:
             "commit": {"id": sha, "short_id": sha[:8], "title": "A change"},
         }
 
-    def protected_branch(self, name: str, level: int) -> Shown:
-        access = [{"id": level, "access_level": level, "access_level_description": "A role"}]
+    def protected_branch(self, name: str, level: int, mergers: list[dict[str, int]] | None) -> Shown:
+        described = {"id": 1, "access_level": None, "access_level_description": "Somebody"}
+        access = [described | {"access_level": level}]
         return {
             "id": 1,
             "name": name,
             "push_access_levels": access,
-            "merge_access_levels": access,
+            "merge_access_levels": access if mergers is None else [described | merger for merger in mergers],
             "allow_force_push": False,
         }
 

@@ -19,6 +19,8 @@ class World:
         self.people: dict[str, Person] = {}
         self.tokens: dict[str, Token] = {}
         self.projects: dict[str, Project] = {}
+        self.groups: dict[int, list[str]] = {}
+        """Members of each group."""
         self.pages = ""
         self._ids = count(101)
         self._last = self._told()

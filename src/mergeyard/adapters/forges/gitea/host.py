@@ -112,7 +112,7 @@ class GiteaHost:
     async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
         return await self._talking.thread(repo, number, since)
 
-    async def may_write(self, repo: Repo, person: str) -> bool:
+    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:  # noqa: ARG002
         return await self._talking.may_write(repo, person)
 
     async def may_maintain(self, repo: Repo, person: str) -> bool:

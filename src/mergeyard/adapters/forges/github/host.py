@@ -111,7 +111,7 @@ class GithubHost:
     async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
         return await comments.thread(await self._callers.of(repo), repo, number, since)
 
-    async def may_write(self, repo: Repo, person: str) -> bool:
+    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:  # noqa: ARG002
         return await people.may_write(await self._callers.of(repo), repo, person)
 
     async def may_maintain(self, repo: Repo, person: str) -> bool:

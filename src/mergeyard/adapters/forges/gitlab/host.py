@@ -89,8 +89,8 @@ class GitlabHost:
     async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
         return await comments.read_thread(self._caller, repo, number, since)
 
-    async def may_write(self, repo: Repo, person: str) -> bool:
-        return await people.may_write(self._caller, repo, person)
+    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:
+        return await people.may_merge(self._caller, repo, person, branch)
 
     async def may_maintain(self, repo: Repo, person: str) -> bool:
         return await people.may_maintain(self._caller, repo, person)

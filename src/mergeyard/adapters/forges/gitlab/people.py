@@ -3,9 +3,9 @@
 from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.gitlab.naming import project_of
 from mergeyard.adapters.forges.gitlab.projects import settings_of
-from mergeyard.adapters.forges.gitlab.wire import Member, User
+from mergeyard.adapters.forges.gitlab.wire import BranchAccess, Member, ProtectedBranch, User
 from mergeyard.domain.repositories import Repo
-from mergeyard.ports.host import HostTrouble
+from mergeyard.ports.host import HostRefused, HostTrouble
 
 DEVELOPER = 30
 MAINTAINER = 40
@@ -26,21 +26,65 @@ class Ourselves:
         return self._user
 
 
-async def may_write(caller: Caller, repo: Repo, person: str) -> bool:
-    return await _level(caller, repo, person) >= DEVELOPER
+async def may_merge(caller: Caller, repo: Repo, person: str, branch: str) -> bool:
+    """Whether GitLab would let them merge into the branch: every Developer, unless a rule protects it."""
+    member = await _member(caller, repo, person)
+    if member is None or member.access_level < DEVELOPER:
+        return False
+    accesses = await _accesses(caller, repo, branch)
+    return accesses is None or any([await _grants(caller, access, member) for access in accesses])
 
 
 async def may_maintain(caller: Caller, repo: Repo, person: str) -> bool:
-    return await _level(caller, repo, person) >= MAINTAINER
+    member = await _member(caller, repo, person)
+    return member is not None and member.access_level >= MAINTAINER
 
 
-async def _level(caller: Caller, repo: Repo, person: str) -> int:
-    """Through whichever group; what branches are protected from is not looked at."""
+async def _member(caller: Caller, repo: Repo, person: str) -> Member | None:
+    """With the highest role that they have through any group."""
     if not person:
-        return 0
-    query = {"query": person, "per_page": 100}
-    found = await caller.every(f"{project_of(repo)}/members/all", list[Member], query)
+        return None
+    found = await _members(caller, f"{project_of(repo)}/members/all", person)
     if not found:
         await settings_of(caller, repo)
     named = [member for member in found if member.username.lower() == person.lower() and member.state == "active"]
-    return max((member.access_level for member in named), default=0)
+    return max(named, key=lambda member: member.access_level, default=None)
+
+
+async def _members(caller: Caller, place: str, person: str) -> list[Member]:
+    return await caller.every(place, list[Member], {"query": person, "per_page": 100})
+
+
+async def _accesses(caller: Caller, repo: Repo, branch: str) -> list[BranchAccess] | None:
+    """Each of them is enough; None where no rule protects the branch, or where we may not read the rules.
+
+    Of several rules for one branch GitLab takes the most permissive, and those who may push there may merge too.
+    """
+    place = f"{project_of(repo)}/protected_branches"
+    try:
+        rules = await caller.every(place, list[ProtectedBranch], {"per_page": 100})
+    except HostRefused:
+        return None
+    matching = [rule for rule in rules if rule.protects(branch)]
+    levels = [level for rule in matching for level in (*rule.merge_access_levels, *rule.push_access_levels)]
+    return levels if matching else None
+
+
+async def _grants(caller: Caller, access: BranchAccess, member: Member) -> bool:
+    """Level 0 is no one, and 60 administrators alone, whom we cannot tell from others."""
+    if access.deploy_key_id is not None:
+        return False
+    if access.user_id is not None:
+        return access.user_id == member.id
+    if access.group_id is not None:
+        return await _is_in_group(caller, access.group_id, member)
+    return 0 < (access.access_level or 0) <= member.access_level
+
+
+async def _is_in_group(caller: Caller, group: int, member: Member) -> bool:
+    """False as well where we may not see the members of the group."""
+    try:
+        found = await _members(caller, f"/groups/{group}/members/all", member.username)
+    except HostRefused:
+        return False
+    return any(one.id == member.id and one.state == "active" for one in found)

@@ -1,5 +1,6 @@
 """What GitLab answers, as far as we read it; whatever else it says is left aside."""
 
+import re
 from datetime import datetime
 
 from msgspec import Struct
@@ -80,9 +81,24 @@ class Branch(Struct, frozen=True, kw_only=True):
     can_push: bool = False
 
 
+class BranchAccess(Struct, frozen=True):
+    """Who may do something to a protected branch: one user, one group, one deploy key, or everyone of a role."""
+
+    access_level: int | None = None
+    user_id: int | None = None
+    group_id: int | None = None
+    deploy_key_id: int | None = None
+
+
 class ProtectedBranch(Struct, frozen=True):
     name: str
     """Or a pattern with stars."""
+    merge_access_levels: tuple[BranchAccess, ...] = ()
+    push_access_levels: tuple[BranchAccess, ...] = ()
+
+    def protects(self, branch: str) -> bool:
+        """A star stands for any characters, slashes too; nothing else in a name is special."""
+        return re.fullmatch(".*".join(map(re.escape, self.name.split("*"))), branch) is not None
 
 
 class CommitStatus(Struct, frozen=True, kw_only=True):
@@ -127,6 +143,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 class Member(Struct, frozen=True, kw_only=True):
+    id: int
     username: str
     state: str
     access_level: int
