@@ -4,18 +4,21 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.access import App
+from mergeyard.adapters.forges.github.permissions import NEEDS
 from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.opening import GitCli
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.instants import HOUR, MINUTE, SECOND, later
+from mergeyard.domain.repositories import Repo
 from mergeyard.ports.forge import Merge
-from mergeyard.ports.git import GitTrouble, Mirror, Pushed, PushRefused, RefUpdate, Stale
+from mergeyard.ports.git import GitTrouble, Mirror, Pushed, PushRefused, RefUpdate, Remote, Stale
 from mergeyard.ports.host import HostTrouble
-from tests.contract.host.github_stage import APP, INSTALLATION, TOKEN, GithubStage, github_app_stage, keys
+from tests.contract.host.github_stage import APP, INSTALLATION, NAME, TOKEN, GithubStage, github_app_stage, keys
 from tests.contract.host.stage import ONE
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import HandClock
@@ -120,9 +123,79 @@ async def test_an_app_that_was_installed_anew_is_found_under_its_new_number(app:
         assert await host.pull(app.repo, ONE)
         app_of(app).installed_in["acme"] = INSTALLATION + 1
         clock.move_to(later(clock.now(), HOUR))
-        with pytest.raises(HostTrouble):
+        assert await host.pull(app.repo, ONE)
+
+
+@asynchronous
+async def test_a_token_opens_only_the_repository_that_it_was_made_for(app: GithubStage, tmp_path: Path):
+    app.open(1)
+    other = app.github.repository("acme/other")
+    async with app.host() as host:
+        assert await host.pull(app.repo, ONE)
+        assert await host.knows(Repo(NAME, "Acme", "Other"))
+        remote = await host.remote(app.repo)
+    of_app, of_other = (app.github.doors.visitor(token) for token in app.github.doors.given)
+    assert of_app
+    assert of_other
+    assert (of_app.repositories, of_other.repositories) == (frozenset({"acme/app"}), frozenset({"acme/other"}))
+    headers = {"authorization": f"Bearer {app.github.doors.given[0]}"}
+    seen = [
+        httpx.get(f"{app.github.api}/repos/acme/{name}", headers=headers, trust_env=False) for name in ("app", "other")
+    ]
+    assert [answer.status_code for answer in seen] == [200, 404]
+    elsewhere = {**remote.environment, "GIT_CONFIG_KEY_0": "http.extraHeader"}
+    url = f"{app.github.pages}/{other.name}.git"
+    mirror = await mirrors(tmp_path).mirror("acme/other", Remote(url, elsewhere))
+    with pytest.raises(GitTrouble):
+        await mirror.fetch(["refs/heads/main"])
+
+
+@asynchronous
+async def test_a_token_allows_only_what_is_needed_and_granted(app: GithubStage, clock: HandClock):
+    app.open(1)
+    granted = app_of(app).permissions
+    granted |= {"administration": "write", "repository_hooks": "write", "contents": "read"}
+    del granted["workflows"]
+    async with app.host() as host:
+        assert await host.pull(app.repo, ONE)
+        visitor = app.github.doors.visitor(app.github.doors.given[-1])
+        assert visitor
+        needed = {need.permission: need.level for need in NEEDS}
+        del needed["workflows"]
+        assert visitor.permissions == needed | {"contents": "read"}
+        granted |= {"workflows": "write", "contents": "write"}
+        clock.move_to(later(clock.now(), HOUR))
+        assert await host.pull(app.repo, ONE)
+        visitor = app.github.doors.visitor(app.github.doors.given[-1])
+        assert visitor
+        assert visitor.permissions == {need.permission: need.level for need in NEEDS}
+
+
+@asynchronous
+async def test_a_permission_that_is_taken_away_while_a_token_is_made_is_trouble_and_then_done_without(
+    app: GithubStage,
+):
+    app.open(1)
+    app.github.faults.plan(Answers(422), "access_tokens")
+    async with app.host() as host:
+        with pytest.raises(HostTrouble, match="gives no token for"):
             await host.pull(app.repo, ONE)
         assert await host.pull(app.repo, ONE)
+    assert app.github.faults.calls.count("GET /api/v3/repos/acme/app/installation") == 2
+
+
+@asynchronous
+async def test_repositories_of_one_installation_share_its_limits(app: GithubStage):
+    app.open(1)
+    app.github.repository("acme/other")
+    limited = {"retry-after": "30"}
+    async with app.host() as host:
+        assert await host.knows(Repo(NAME, "acme", "other"))
+        app.github.faults.plan(Answers(429, limited), "/pulls/1$")
+        with pytest.raises(HostTrouble):
+            await host.pull(app.repo, ONE)
+        with pytest.raises(HostTrouble, match="asks us to wait"):
+            await host.knows(Repo(NAME, "acme", "other"))
 
 
 @asynchronous

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from copy import copy
 from functools import cache
 from typing import Any, Self, TypeVar, cast
 
@@ -78,6 +79,24 @@ def unmoved() -> None:
     """Whoever has no other credentials can only try again."""
 
 
+class Connections:
+    """To one forge; opened when they are first needed."""
+
+    def __init__(self) -> None:
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        if self._client is None:
+            headers = {"user-agent": "mergeyard"}
+            self._client = httpx.AsyncClient(timeout=SECONDS, headers=headers, verify=certificates())
+        return self._client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+
 class Caller:
     def __init__(self, base: str, credentials: Credentials, limits: Limits, locked_out: LockedOut = unmoved) -> None:
         """`base` is the address that every path is appended to, without a slash at its end."""
@@ -86,8 +105,14 @@ class Caller:
         self._limits = limits
         self._locked_out = locked_out
         self._remembering = Remembering()
-        self._client: httpx.AsyncClient | None = None
+        self._connections = Connections()
         self._places = asyncio.Semaphore(AT_ONCE)
+
+    def with_credentials(self, credentials: Credentials, locked_out: LockedOut) -> Self:
+        """Calls with other credentials, but over the same connections, within the same limits."""
+        other = copy(self)
+        other._credentials, other._locked_out = credentials, locked_out
+        return other
 
     async def get(self, path: str, kind: type[T], query: Query | None = None) -> T | None:
         """What is there now, or None where nothing is. The last of the budget is kept for those that must land."""
@@ -123,8 +148,7 @@ class Caller:
         return await self._call(method, path, None, {"content-type": "application/json"}, content)
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        await self._connections.close()
 
     async def _ask(self, path: str, query: Query | None) -> Reply:
         place = str(httpx.URL(self._base + path, params=query or None))
@@ -142,16 +166,13 @@ class Caller:
         self, method: str, path: str, query: Query | None, headers: Mapping[str, str], content: bytes | None
     ) -> Reply:
         self._limits.check()
-        if self._client is None:
-            self._client = httpx.AsyncClient(
-                timeout=SECONDS, headers={"user-agent": "mergeyard"}, verify=certificates()
-            )
+        client = self._connections.client
         address = self._base + path
         headers = {"accept": "application/json", **await self._credentials(), **headers}
         try:
-            request = self._client.build_request(method, address, params=query, headers=headers, content=content)
+            request = client.build_request(method, address, params=query, headers=headers, content=content)
             async with self._places:
-                reply = await _answered(self._client, request)
+                reply = await _answered(client, request)
         except httpx.HTTPError as error:
             self._limits.note(UNANSWERED, {})
             raise HostTrouble(f"{address} does not answer: {str(error) or type(error).__name__}") from error

@@ -37,9 +37,7 @@ class Call(Struct, frozen=True, kw_only=True):
         """In any spelling; unseen is not there."""
         name = f"{self.words['owner']}/{self.words['repo']}".lower()
         kept = self.repositories.get(name)
-        if kept is None or not (
-            self.visitor.is_app or self.visitor.owners is None or kept.owner in self.visitor.owners
-        ):
+        if kept is None or not (self.visitor.is_app or self.visitor.sees(name)):
             raise Refused(404)
         return kept
 

@@ -4,17 +4,34 @@ from typing import Any
 
 from tests.support.forges.github import answers, merging
 from tests.support.forges.github.calls import Call, Created, Refused
+from tests.support.forges.github.doors import LEVELS
+from tests.support.forges.github.facts import AppFacts
 from tests.support.forges.github.reading import app_of, opened_for
 
 LONGEST_DESCRIPTION = 140
 
 
 def give_token(call: Call) -> Any:
-    app_of(call)
-    given = call.doors.give(int(call.words["installation"]))
+    app, installation = app_of(call), int(call.words["installation"])
+    wanted: dict[str, str] | None = call.body.get("permissions")
+    if any(LEVELS[level] > LEVELS[app.permissions.get(name, "none")] for name, level in (wanted or {}).items()):
+        raise Refused(422, "The permissions requested are not granted to this installation.")
+    given = call.doors.give(installation, _repositories(call, app, installation), wanted)
     if given is None:
         raise Refused(404)
     return Created(answers.installation_token(*given))
+
+
+def _repositories(call: Call, app: AppFacts, installation: int) -> frozenset[str] | None:
+    if "repositories" not in call.body:
+        return None
+    owners = [owner for owner, number in app.installed_in.items() if number == installation]
+    named = {f"{owner}/{name}".lower() for owner in owners for name in call.body["repositories"]}
+    if not named <= call.repositories.keys():
+        raise Refused(
+            422, "There is at least one repository that does not exist or is not accessible to the installation."
+        )
+    return frozenset(named)
 
 
 def merge(call: Call) -> Any:

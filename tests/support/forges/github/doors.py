@@ -21,7 +21,16 @@ class Visitor(Struct, frozen=True):
     permissions: Mapping[str, str]
     owners: frozenset[str] | None = None
     """Whose repositories are seen; None: everybody's."""
+    repositories: frozenset[str] | None = None
+    """Their full names in lower case; None: all of these owners."""
     is_app: bool = False
+
+    def sees(self, repository: str) -> bool:
+        """Given its full name in lower case."""
+        owner = repository.partition("/")[0]
+        return (self.owners is None or owner in self.owners) and (
+            self.repositories is None or repository in self.repositories
+        )
 
     def may(self, permission: str, level: str) -> bool:
         return LEVELS[self.permissions.get(permission, "none")] >= LEVELS[level]
@@ -45,15 +54,19 @@ class Doors:
             return visitor if self._clock.now() < until else None
         return self._app(token)
 
-    def give(self, installation: int) -> tuple[str, Instant] | None:
-        """A token that is good for an hour. They are long, and of no fixed length."""
+    def give(
+        self, installation: int, repositories: frozenset[str] | None, permissions: Mapping[str, str] | None
+    ) -> tuple[str, Instant] | None:
+        """A token that is good for an hour, for these repositories and permissions; they are not checked here. Tokens
+        are long, and of no fixed length."""
         if self.app is None or self.app.suspended or installation not in self.app.installed_in.values():
             return None
         owners = frozenset(owner for owner, number in self.app.installed_in.items() if number == installation)
         token = f"ghs_{secrets.token_urlsafe(20 + len(self.given) * 100)}"
         until = later(self._clock.now(), HOUR)
         self.given.append(token)
-        self._installed[token] = (Visitor(f"{self.app.slug}[bot]", self.app.permissions, owners), until)
+        allowed = self.app.permissions if permissions is None else permissions
+        self._installed[token] = (Visitor(f"{self.app.slug}[bot]", allowed, owners, repositories), until)
         return token, until
 
     def revoke(self) -> None:

@@ -146,7 +146,9 @@ class FakeGithub:
 
     def _may_come_in(self, visit: Visit) -> bool:
         visitor = self.doors.visitor(visit.password)
-        return visitor is not None and visitor.may("contents", "write" if visit.writes else "read")
+        if visitor is None or not visitor.sees(visit.repository.lower()):
+            return False
+        return visitor.may("contents", "write" if visit.writes else "read")
 
     def _pushed(self, visit: Visit, moves: Moves) -> None:
         with self._turn:

@@ -1,11 +1,11 @@
-"""Gives whoever asks about a repository the one that may call there: with a token, or for an app's installation."""
+"""Gives the caller for a repository: with the configured token, or with an app's token for that repository alone."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from mergeyard.adapters.forges.access import Access, App
-from mergeyard.adapters.forges.calling import Caller, LockedOut, unmoved
+from mergeyard.adapters.forges.calling import Caller
 from mergeyard.adapters.forges.calling import Credentials as Headers
 from mergeyard.adapters.forges.git_login import signed_in
 from mergeyard.adapters.forges.github import wire
@@ -36,7 +36,7 @@ class Callers:
     def __init__(self, access: Access, clock: Clock) -> None:
         self._access = access
         self._clock = clock
-        self._callers: dict[int | None, Caller] = {}
+        self._callers: dict[int, Caller] = {}
         self.own = self._caller(self._as_ourselves)
         """Calls in our own name: of the app, or of whoever gave the token."""
         self.installations = Installations(self.own, clock) if access.app else None
@@ -47,8 +47,8 @@ class Callers:
             return self.own
         installation = await self.installations.of(same_name(repo))
         if installation not in self._callers:
-            self._callers[installation] = self._installed(self.installations, installation)
-        return self._callers[installation]
+            self._callers[installation] = self._caller(self._as_ourselves)
+        return self._for_repository(self._callers[installation], self.installations, same_name(repo))
 
     async def name(self) -> str:
         """Under which we comment."""
@@ -73,25 +73,25 @@ class Callers:
         for caller in (self.own, *self._callers.values()):
             await caller.close()
 
-    def _caller(self, headers: Headers, locked_out: LockedOut = unmoved) -> Caller:
-        return Caller(self._access.api, headers, Limits(self._access.name, self._clock), locked_out)
+    def _caller(self, headers: Headers) -> Caller:
+        return Caller(self._access.api, headers, Limits(self._access.name, self._clock))
 
     async def _as_ourselves(self) -> Mapping[str, str]:
         return GITHUB | bearing(self._proof_of_ourselves())
 
-    def _installed(self, installations: Installations, installation: int) -> Caller:
+    def _for_repository(self, installed: Caller, installations: Installations, repo: Repo) -> Caller:
         async def headers() -> Mapping[str, str]:
-            return GITHUB | bearing(await installations.token(installation))
+            return GITHUB | bearing(await installations.token(repo))
 
         def locked_out() -> None:
-            installations.forget(installation)
+            installations.forget(repo)
 
-        return self._caller(headers, locked_out)
+        return installed.with_credentials(headers, locked_out)
 
     async def _git_password(self, repo: Repo) -> str:
         if self.installations is None:
             return self._proof_of_ourselves()
-        return await self.installations.token(await self.installations.of(same_name(repo)))
+        return await self.installations.token(same_name(repo))
 
     def _proof_of_ourselves(self) -> str:
         match self._access:

@@ -29,12 +29,19 @@ NEEDS = (
     Need("checks", "read", "to read check runs, such as those of GitHub Actions"),
     Need("administration", "read", "to read from classic branch protection who must approve, and who can bypass that"),
 )
+LEVELS = ("read", "write", "admin")
 EVENTS = ("pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push")
 
 
 def of_app(granted: Mapping[str, str], where: str) -> list[Finding]:
     """`where` says what a person opens to change them."""
     return [_granted(need, granted.get(need.permission), where) for need in NEEDS]
+
+
+def requested(granted: Mapping[str, str]) -> dict[str, str]:
+    """What a token is asked to allow: what we need, as far as it is granted, since GitHub refuses to allow more."""
+    levels = {need.permission: (need.level, granted.get(need.permission, "")) for need in NEEDS}
+    return {name: min(pair, key=LEVELS.index) for name, pair in levels.items() if pair[1] in LEVELS}
 
 
 def of_events(subscribed: Collection[str], where: str) -> Finding:
