@@ -8,12 +8,18 @@ RUN = "Mergeyard-Run"
 PULL_REQUEST = "Mergeyard-Pull-Request"
 HEAD = "Mergeyard-Head"
 LONGEST_TITLE = 200
+MAX_TITLE_INPUT_CHARS = 1_000
+"""Of a title or path as a stranger wrote it, before any expression runs on it."""
+MAX_LINE_CHARS = 2_000
+MAX_MESSAGE_CHARS = 64 * 1024
+"""Of the message that a rebased commit keeps; what is longer is cut and ends with an ellipsis."""
 GROUND = "Only for a merge: it is never pushed"
 
-_ORDERS = re.compile(
-    r"\[\s*(skip[ -]\w+|\w+[ -]skip|no[ -]ci)\s*\]|\*{3,}NO_CI\*{3,}|skip-checks\s*:\s*true", re.IGNORECASE
-)
-_HARMLESS = str.maketrans({"[": "(", "]": ")", "*": None, "-": " "})
+# Every expression here runs on text of strangers, on the event loop: each must take linear time.
+_BRACKETED = re.compile(r"\[([^\[\]()]*)\]")
+_SEPARATORS = re.compile(r"[\W_]+")
+_SKIP_WORDS = re.compile(r"(?<=\*{3})no_ci(?=\*{3})|skip-checks(?=\s*:)|(?<=--)(?:skip-ci|ci-skip)", re.IGNORECASE)
+_WITHOUT_JOINS = str.maketrans({"_": " ", "-": " "})
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _TRAILER = re.compile(rf"^{PULL_REQUEST}: ([1-9][0-9]{{0,9}})$", re.MULTILINE)
 _HEAD_TRAILER = re.compile(rf"^{HEAD}: ([0-9a-f]{{40}})$", re.MULTILINE)
@@ -22,7 +28,7 @@ _RUN_TRAILER = re.compile(rf"^{RUN}: ([0-9a-f-]{{36}})$", re.MULTILINE)
 
 def harmless(text: str) -> str:
     """One line, without the marks by which a CI is told not to run."""
-    return _obeyed_by_nobody(" ".join(_CONTROL.sub(" ", text).split()))
+    return _neutralize(" ".join(_CONTROL.sub(" ", text[:MAX_TITLE_INPUT_CHARS]).split()))
 
 
 def merge_message(number: PrNumber, title: str, run: RunId) -> str:
@@ -34,9 +40,10 @@ def squash_message(number: PrNumber, title: str, run: RunId, head: Sha) -> str:
 
 
 def rebase_message(number: PrNumber, message: str, run: RunId, head: Sha) -> str:
-    lines = (_obeyed_by_nobody(line.rstrip()) for line in message.strip().splitlines())
+    lines = (_CONTROL.sub(" ", _cut(line, MAX_LINE_CHARS)).rstrip() for line in _bounded(message).splitlines())
     kept = [line for line in lines if not line.startswith(tuple(f"{name}:" for name in (RUN, PULL_REQUEST, HEAD)))]
-    return _with_head(_with_trailers("\n".join(kept).strip() or "(no message)", number, run), head)
+    text = _neutralize("\n".join(kept).strip())
+    return _with_head(_with_trailers(text or "(no message)", number, run), head)
 
 
 def direct_message(number: PrNumber, title: str) -> str:
@@ -70,9 +77,28 @@ def is_of(message: str, number: PrNumber, run: RunId | None) -> bool:
     return run is not None and _with_trailers("", number, run).strip() in message
 
 
-def _obeyed_by_nobody(line: str) -> str:
-    words = _CONTROL.sub(" ", line)
-    return _ORDERS.sub(lambda order: order[0].translate(_HARMLESS), words)
+def _neutralize(text: str) -> str:
+    """Breaks every command to skip CI that a known CI obeys, so that no part of the result can form one again.
+
+    `[skip ci]`, `[ci_skip]`, `[skip azurepipelines]` and `[no ci]` lose their brackets; `***NO_CI***`, `skip-checks:`
+    and `--skip-ci` lose the characters that join their words.
+    """
+    text = _BRACKETED.sub(lambda found: f"({found[1]})" if _is_skip_command(found[1]) else found[0], text)
+    return _SKIP_WORDS.sub(lambda found: found[0].translate(_WITHOUT_JOINS), text)
+
+
+def _is_skip_command(bracketed: str) -> bool:
+    """Case folding, because GitLab's expression also takes the long s and the Kelvin sign for s and k."""
+    words = _SEPARATORS.sub("", bracketed.casefold())
+    return words.startswith("skip") or words.endswith("skip") or words == "noci"
+
+
+def _bounded(message: str) -> str:
+    return _cut(message[: 2 * MAX_MESSAGE_CHARS].strip(), MAX_MESSAGE_CHARS)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _subject(title: str) -> str:

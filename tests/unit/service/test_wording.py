@@ -1,6 +1,8 @@
 """What we write into commits says what people meant, and orders no machine about."""
 
+import re
 import subprocess
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -14,19 +16,48 @@ TRAILERS = f"\n\nMergeyard-Pull-Request: 12\nMergeyard-Run: {RUN}\n"
 HEAD = Sha("5" * 40)
 OF_HEAD = f"Mergeyard-Head: {HEAD}\n"
 
+OBEYED = re.compile(
+    r"\[\s*(?:skip[\W_]*(?:ci|actions|travis|travis.?ci|circleci|appveyor|azurepipelines|azpipelines|azp|run)"
+    r"|(?:ci|actions|travis|azurepipelines|azp)[\W_]*skip|no[\W_]*ci)\s*\]"
+    r"|\*{3}no_ci\*{3}|skip-checks\s*:\s*true|--(?:skip-ci|ci-skip)",
+    re.IGNORECASE,
+)
+"""What GitHub, GitLab, Gitea, Azure, Travis, CircleCI, AppVeyor, Drone, Woodpecker, Jenkins, Codeship, Bitbucket,
+Buildkite and JFrog take for a command to skip CI."""
+
 ORDERS = [
     "[skip ci]",
     "[ci skip]",
     "[no ci]",
+    "[no-ci]",
     "[skip actions]",
     "[actions skip]",
     "[SKIP CI]",
     "[ skip ci ]",
     "[skip-ci]",
+    "[ci-skip]",
+    "[skip_ci]",
+    "[ci_skip]",
+    "[skipci]",
+    "[skip   ci]",
+    "[skip\tci]",
+    "[ci/skip]",
+    "[\u017fKIP ci]",
+    "[[skip ci]]",
+    "[x[ci skip]]",
     "[skip travis]",
+    "[skip travis ci]",
+    "[skip azurepipelines]",
+    "[azurepipelines skip]",
+    "[azp skip]",
+    "[skipRun]",
     "***NO_CI***",
+    "******no_ci******",
     "skip-checks: true",
     "skip-checks:true",
+    "Skip-Checks :  true",
+    "--skip-ci",
+    "----ci-skip",
 ]
 
 
@@ -61,7 +92,18 @@ def test_no_message_tells_ci_to_rest(order: str):
         wording.squash_message(NUMBER, title, RUN, HEAD),
         wording.rebase_message(NUMBER, title, RUN, HEAD),
     )
-    assert order.lower() not in f"{merged}{squashed}{rebased}".lower()
+    assert OBEYED.search(title)
+    assert not OBEYED.search(f"{merged}{squashed}{rebased}")
+
+
+def test_a_command_to_skip_ci_that_spans_lines_is_broken():
+    message = wording.rebase_message(NUMBER, "Greet\n\n[skip\nMergeyard-Run: x\nci]\n\nskip-checks:\n true", RUN, HEAD)
+    assert not OBEYED.search(message)
+
+
+@pytest.mark.parametrize("title", ["[Core] Skip a step", "Use [x] (skip)", "list[int] and NO_CI", "--skip-checks"])
+def test_other_brackets_stay_as_they_are(title: str):
+    assert title in wording.merge_message(NUMBER, title, RUN)
 
 
 def test_a_commit_that_does_not_hold_its_head_names_it():
@@ -87,6 +129,22 @@ def test_a_title_of_nothing_still_makes_a_subject(title: str):
 
 def test_a_long_title_is_cut():
     assert len(wording.squash_message(NUMBER, "x" * 10_000, RUN, HEAD)) < 400
+
+
+def test_a_long_line_and_a_long_message_of_a_rebased_commit_are_cut():
+    line = wording.rebase_message(NUMBER, f"Greet\n\n{'x' * 5000}\n\nSigned-off-by: Ada", RUN, HEAD)
+    assert f"\n{'x' * (wording.MAX_LINE_CHARS - 1)}…\n\nSigned-off-by: Ada\n" in line
+    whole = wording.rebase_message(NUMBER, "Greet\n" * 100_000, RUN, HEAD)
+    assert len(whole) < wording.MAX_MESSAGE_CHARS + 300
+    assert wording.pull_request_of(whole) == NUMBER
+
+
+@pytest.mark.parametrize("text", ["*" * 1_000_000, "[" * 1_000_000, "[skip " * 200_000, "skip-checks " * 80_000])
+def test_no_text_takes_long_to_write_into_a_commit(text: str):
+    begun = process_time()
+    wording.merge_message(NUMBER, text, RUN)
+    wording.rebase_message(NUMBER, text, RUN, HEAD)
+    assert process_time() - begun < 2
 
 
 @given(st.text())
