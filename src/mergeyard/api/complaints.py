@@ -2,7 +2,6 @@
 
 import re
 
-A_COMPLAINT = re.compile(r"(?P<message>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
 A_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 MISSING = re.compile(r"Object missing required field `(?P<name>.+)`")
 MISTYPED = re.compile(r"Expected `(?P<expected>[^`]+)`, got `(?P<got>[^`]+)`")
@@ -21,12 +20,18 @@ PARTS = {"str": "character", "array": "item"}
 
 def translated(complaint: str) -> tuple[str, str]:
     """Pointer and message."""
-    match = A_COMPLAINT.fullmatch(complaint)
-    message, path = (match["message"], match["path"]) if match else (complaint, None)
-    pointer = _pointer(path or "")
+    message, path = _split(complaint)
+    pointer = _pointer(path)
     if missing := MISSING.fullmatch(message):
         return f"{pointer}/{escaped(missing['name'])}", "is required"
     return pointer, _in_words(message)
+
+
+def _split(complaint: str) -> tuple[str, str]:
+    """The message, and the path after it, as in ``Expected `int`, got `str` - at `$.pr.number` ``."""
+    message, _, place = complaint.rpartition(" - at `")
+    path = place.removeprefix("key in ")
+    return (message, path[1:-1]) if path.startswith("$") and path.endswith("`") else (complaint, "")
 
 
 def escaped(name: str) -> str:

@@ -1,6 +1,5 @@
 """Makes a setting's value out of what was given for it, or says why it does not fit."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_type_hints
@@ -13,7 +12,6 @@ from mergeyard.settings.schema import POSTGRESQL, SQLITE, Settings
 from mergeyard.settings.sources import Given
 
 TYPES = get_type_hints(Settings, include_extras=True)
-CREDENTIALS = re.compile(r"//.*@", re.DOTALL)
 
 
 def fit(given: Given) -> object:
@@ -58,8 +56,13 @@ def instead(given: Given) -> str:
     """What stands there now; of a database's address never anything, since a password may be anywhere in it."""
     if given.key == "database_url":
         return ""
-    shown = CREDENTIALS.sub("//***@", ascii(given.value))
+    shown = without_credentials(ascii(given.value))
     return f", not {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+def without_credentials(text: str) -> str:
+    before, slashes, rest = text.partition("//")
+    return f"{before}//***@{rest.rpartition('@')[2]}" if slashes and "@" in rest else text
 
 
 # What more there is to say about some

@@ -2,11 +2,12 @@
 
 import re
 
+# Paths are bounded, because without a bound words that only begin such a sentence take quadratic time.
 DAMAGE = re.compile(
     r"not a git repository|bad config|unknown repository extension|expected git repo version"
-    r"|object file .* is empty|is corrupt|object corrupt|corrupt (?:loose )?object|garbage at end of|inflate"
-    r"|packfile .* (?:is|does|cannot|claims|truncated|invalid)|pack is corrupted|packed object .* is corrupt"
-    r"|index file .* (?:is|corrupt)|non-monotonic index|bad (?:packed object|object header|tree object)"
+    r"|object file .{0,300} is empty|is corrupt|object corrupt|corrupt (?:loose )?object|garbage at end of|inflate"
+    r"|packfile .{0,300} (?:is|does|cannot|claims|truncated|invalid)|pack is corrupted"
+    r"|index file .{0,300} (?:is|corrupt)|non-monotonic index|bad (?:packed object|object header|tree object)"
     r"|missing (?:object|commit|tree|blob) [0-9a-f]|broken link|could not read [0-9a-f]{40}|failed to read object"
     r"|unable to (?:read tree|find [0-9a-f]{40}|read [0-9a-f]{40}|unpack [0-9a-f]{40})|failed to traverse parents"
     r"|(?:bad|invalid) object|invalid sha1 pointer|reference broken|bad ref\b|does not point to a valid",
