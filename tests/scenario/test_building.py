@@ -6,6 +6,7 @@ import pytest
 
 from mergeyard.domain.config import Config, MergeMethod
 from mergeyard.service.errors import Code, Refused
+from mergeyard.service.performing.stepping import MAX_REBASE_COMMITS
 from tests.support.asynchronous import asynchronous
 from tests.support.pushes import AFTER, BUILD, Gate, lose_answer, welcome_all
 from tests.support.scenario import SECOND, Scenario, a_scenario
@@ -290,3 +291,44 @@ def open_rivals(scenario: Scenario) -> None:
     scenario.open(1, files={"README": "hello from 1\n"})
     scenario.open(2, files={"README": "hello from 2\n"})
     scenario.open(3)
+
+
+@every_method
+@asynchronous
+async def test_a_message_without_end_harms_no_one_but_who_needs_it(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.origin.branch("feature1", upon="main", files={"a": "1"}, message="x" * 20_000_000)
+        scenario.set_pull(1, head=scenario.origin.tip("feature1"), branch="feature1")
+        scenario.open(2)
+        await scenario.submit(1, 2)
+        if method is MergeMethod.REBASE:
+            assert await scenario.state(1) == "failed: pr_too_large"
+            assert "more than the service reads" in (await scenario.view(1)).why.message
+        else:
+            await scenario.passes(1)
+            assert await scenario.state(1) == "merged: merged_by_queue"
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_rebase_of_too_many_commits_fails_and_names_the_limit(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.open(1)
+        for count in range(MAX_REBASE_COMMITS):
+            scenario.origin.commit("feature1", {"count": str(count)})
+        scenario.set_pull(1, head=scenario.origin.tip("feature1"))
+        await scenario.submit(1)
+        assert await scenario.state(1) == "failed: pr_too_large"
+        assert f"more than {MAX_REBASE_COMMITS} commits" in (await scenario.view(1)).why.message
+
+
+@asynchronous
+async def test_a_rebase_of_as_many_commits_as_allowed_is_tested(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.open(1)
+        for count in range(MAX_REBASE_COMMITS - 1):
+            scenario.origin.commit("feature1", {"count": str(count)})
+        scenario.set_pull(1, head=scenario.origin.tip("feature1"))
+        await scenario.submit(1)
+        assert scenario.picture == "main ← 1…"

@@ -118,9 +118,19 @@ class SimMirror:
     async def read(self, commit: Sha) -> Commit:
         return self._objects.commits[self._need(commit)]
 
-    async def commits(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Commit, ...]:
+    async def shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
         found = self._objects.beyond(self._need(head), [self._need(other) for other in without])
-        return self._read(found if limit is None else found[-limit:])
+        return tuple(found if limit is None else found[-limit:])
+
+    async def commits(
+        self,
+        head: Sha,
+        *,
+        without: Collection[Sha],
+        limit: int | None = None,
+        whole: bool = False,  # noqa: ARG002
+    ) -> tuple[Commit, ...]:
+        return self._read(await self.shas(head, without=without, limit=limit))
 
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
         way = self._objects.first_parents(self._need(head), down_to)

@@ -130,6 +130,7 @@ class BuildRefusal(StrEnum):
     CONTAINS_REMOVED_COMMIT = "contains_removed_commit"
     NOTHING_TO_MERGE = "nothing_to_merge"
     ALREADY_CONTAINED = "already_contained"
+    TOO_LARGE = "too_large"
     REFUSED = "refused"
 
 
@@ -256,5 +257,6 @@ REFUSAL_REASONS: dict[BuildRefusal, Reason] = {
     BuildRefusal.CONFLICTS_WITH_TARGET: Reason.MERGE_CONFLICT,
     BuildRefusal.CONTAINS_REMOVED_COMMIT: Reason.CONTAINS_REMOVED_COMMIT,
     BuildRefusal.NOTHING_TO_MERGE: Reason.NOTHING_TO_MERGE,
+    BuildRefusal.TOO_LARGE: Reason.PR_TOO_LARGE,
     BuildRefusal.REFUSED: Reason.START_REFUSED,
 }

@@ -58,6 +58,7 @@ PR_TRANSITIONS = (
             R.MERGE_CONFLICT,
             R.CONTAINS_REMOVED_COMMIT,
             R.NOTHING_TO_MERGE,
+            R.PR_TOO_LARGE,
             R.NO_REQUIRED_STATUSES,
             R.CONFIG_INVALID,
             R.START_REFUSED,

@@ -15,6 +15,11 @@ class GitTrouble(Exception):
     """The repository could not be read or written, which says nothing about any pull request: try again later."""
 
 
+class OutputTooLargeError(GitTrouble):
+    """Git answered with more than we are willing to hold in memory, and was ended. Asking again changes nothing: a task
+    that asked because of one pull request decides about that pull request instead of repeating the question."""
+
+
 class MissingObject(GitTrouble):
     """The mirror lacks a commit that was named: bring it with `fetch` and ask again."""
 
@@ -114,8 +119,18 @@ class Mirror(Protocol):
 
     async def read(self, commit: Sha) -> Commit: ...
 
-    async def commits(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Commit, ...]:
-        """What `head` holds and `without` does not, oldest first, parents before children; `limit` keeps the newest."""
+    async def shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
+        """The commits that `head` holds and `without` does not, oldest first; `limit` keeps the newest."""
+        ...
+
+    async def commits(
+        self, head: Sha, *, without: Collection[Sha], limit: int | None = None, whole: bool = False
+    ) -> tuple[Commit, ...]:
+        """What `head` holds and `without` does not, oldest first, parents before children; `limit` keeps the newest.
+
+        This and the methods below reduce the messages to their trailers when all of them together are too large, unless
+        `whole` ones are needed: then `OutputTooLargeError` is raised.
+        """
         ...
 
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:

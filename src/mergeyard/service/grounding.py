@@ -7,24 +7,24 @@ merged as if it brought all of it again, and what it takes back of it would be l
 from collections.abc import Sequence
 
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Commit, Mirror
+from mergeyard.ports.git import Mirror
 from mergeyard.service import wording
 
 MOST_LANDED = 500
 """Of those that came since: so many are searched for such heads."""
 
 
-async def heads_beneath(mirror: Mirror, onto: Sha, commits: Sequence[Commit]) -> list[Sha]:
+async def heads_beneath(mirror: Mirror, onto: Sha, commits: Sequence[Sha]) -> list[Sha]:
     """Among the commits that a pull request brings, its head last."""
     if len(commits) < 2:
         return []
     # What others merged beside the first parents may claim anything.
     landed = await mirror.last_first_parents(onto, limit=MOST_LANDED)
     named = {wording.head_of(commit.message) for commit in landed}
-    return [commit.sha for commit in commits if commit.sha in named]
+    return [commit for commit in commits if commit in named]
 
 
-async def ground(mirror: Mirror, onto: Sha, commits: Sequence[Commit]) -> Sha:
+async def ground(mirror: Mirror, onto: Sha, commits: Sequence[Sha]) -> Sha:
     """The same contents, with those heads in its history: then only what came upon them is merged."""
     beneath = await heads_beneath(mirror, onto, commits)
     if not beneath:

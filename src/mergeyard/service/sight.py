@@ -15,7 +15,7 @@ from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.pulls import PullRequest
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject
+from mergeyard.ports.git import Conflict, Mirror, MissingObject
 from mergeyard.ports.host import Host
 from mergeyard.service.grounding import ground
 from mergeyard.service.landscape import Landscape
@@ -105,12 +105,12 @@ class Sight:
         return learned
 
     async def _learn(self, site: Site, tip: Sha, head: Sha) -> Facts:
-        commits = await site.mirror.commits(head, without=[tip], limit=MOST_COMMITS)
+        commits = await site.mirror.shas(head, without=[tip], limit=MOST_COMMITS)
         merged = await site.mirror.merge(await self._ground(site, tip, commits), head)
         clean = Mergeability.NOT_MERGEABLE if isinstance(merged, Conflict) else Mergeability.MERGEABLE
-        return Facts(not commits, clean, tuple(commit.sha for commit in commits))
+        return Facts(not commits, clean, commits)
 
-    async def _ground(self, site: Site, tip: Sha, commits: tuple[Commit, ...]) -> Sha:
+    async def _ground(self, site: Site, tip: Sha, commits: tuple[Sha, ...]) -> Sha:
         """A merge commit holds the heads that it merged."""
         if site.keeper.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
             return tip

@@ -48,5 +48,5 @@ async def _came(site: Site, before: Sha, tip: Sha) -> Collection[Sha] | None:
         return ()
     if not await site.mirror.holds(tip, before):
         return None
-    commits = await site.mirror.commits(tip, without=[before], limit=MOST_NEW_COMMITS)
-    return [commit.sha for commit in commits] if len(commits) < MOST_NEW_COMMITS else None
+    commits = await site.mirror.shas(tip, without=[before], limit=MOST_NEW_COMMITS)
+    return commits if len(commits) < MOST_NEW_COMMITS else None

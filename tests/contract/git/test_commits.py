@@ -3,7 +3,7 @@
 import pytest
 
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Mirror, MissingObject, Signature
+from mergeyard.ports.git import Mirror, MissingObject, OutputTooLargeError, Signature
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 
@@ -126,3 +126,43 @@ async def test_an_unknown_ancestor_is_not_held_but_an_unknown_commit_is_missing(
     assert not await mirror.holds(tip, NOWHERE)
     with pytest.raises(MissingObject, match=NOWHERE):
         await mirror.holds(NOWHERE, tip)
+
+
+@asynchronous
+async def test_of_a_message_that_is_too_large_the_trailers_are_read(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    message = f"Greet\n\n{'x' * 20_000_000}\n\nMergeyard-Run: 12\nMergeyard-Head: 34\n"
+    large = origin.commit("main", {"a": "1"}, message=message)
+    await mirror.fetch(["refs/heads/main"])
+    trailers = "Mergeyard-Run: 12\nMergeyard-Head: 34"
+    assert (await mirror.read(large)).message.strip() == trailers
+    ways = (
+        await mirror.commits(large, without=[before]),
+        await mirror.first_parents(large, down_to=before) or (),
+        (await mirror.last_first_parents(large, limit=2))[:1],
+    )
+    for (commit,) in ways:
+        assert (commit.sha, commit.message.strip()) == (large, trailers)
+    with pytest.raises(OutputTooLargeError):
+        await mirror.commits(large, without=[before], whole=True)
+
+
+@asynchronous
+async def test_of_trailers_that_are_too_large_nothing_is_read(mirror: Mirror, origin: Origin):
+    trailers = "\n".join(f"Trailer-{count}: {'x' * 1000}" for count in range(20_000))
+    large = origin.commit("main", {"a": "1"}, message=f"Greet\n\n{trailers}")
+    await mirror.fetch(["refs/heads/main"])
+    assert (await mirror.read(large)).message.strip() == ""
+
+
+@asynchronous
+async def test_shas_are_those_of_the_commits(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    for count in range(4):
+        origin.commit("main", {"a": str(count)})
+    await mirror.fetch(["refs/heads/main"])
+    tip = origin.tip("main")
+    commits = [commit.sha for commit in await mirror.commits(tip, without=[before])]
+    assert list(await mirror.shas(tip, without=[before])) == commits
+    assert list(await mirror.shas(tip, without=[before], limit=2)) == commits[-2:]
+    assert await mirror.shas(tip, without=[tip]) == ()

@@ -230,3 +230,15 @@ async def test_a_commit_without_parents_can_be_picked(mirror: Mirror, origin: Or
     await mirror.fetch(["refs/heads/*"])
     picked = await contents(mirror, origin, await mirror.pick(origin.tip("main"), stranger))
     assert picked == {**origin.files("main"), "z.txt": "1"}
+
+
+@asynchronous
+async def test_a_conflict_in_more_paths_than_are_read_is_still_a_conflict(mirror: Mirror, origin: Origin):
+    names = [f"{count}-{'x' * 200}" for count in range(6000)]
+    origin.branch("feature", upon="main", files=dict.fromkeys(names, "1"))
+    origin.commit("main", dict.fromkeys(names, "2"))
+    await mirror.fetch(["refs/heads/*"])
+    found = await mirror.merge(origin.tip("main"), origin.tip("feature"))
+    assert isinstance(found, Conflict)
+    assert 1000 < len(found.paths) < len(names)
+    assert set(found.paths) <= set(names)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard.adapters.git_cli.process import AT_ONCE, Processes
-from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.git import GitTrouble, OutputTooLargeError
 from tests.support.asynchronous import asynchronous
 
 ASKING = ("ls-remote", "ssh://nowhere/x")
@@ -63,3 +63,24 @@ async def test_much_goes_in_and_out():
     text = b"a line of text\n" * 200_000
     answer = await Processes().run("stripspace", stdin=text)
     assert answer.out == text
+
+
+@asynchronous
+async def test_a_git_that_has_too_much_to_say_is_ended():
+    text = b"a line of text\n" * 200_000
+    with pytest.raises(OutputTooLargeError, match="more to say than 1000 bytes: stripspace"):
+        await Processes().run("stripspace", stdin=text, max_bytes=1000)
+
+
+@asynchronous
+async def test_as_much_as_is_allowed_is_not_too_much():
+    text = b"a line of text\n" * 10_000
+    answer = await Processes().run("stripspace", stdin=text, max_bytes=len(text))
+    assert (answer.out, answer.complete) == (text, True)
+
+
+@asynchronous
+async def test_the_beginning_of_an_answer_can_be_enough():
+    text = b"a line of text\n" * 200_000
+    answer = await Processes().run("stripspace", stdin=text, max_bytes=1000, may_be_cut=True)
+    assert (answer.out, answer.complete) == (text[:1000], False)

@@ -6,7 +6,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from mergeyard.adapters.host_plain.process import AT_ONCE, THREADS, git
+import pytest
+
+from mergeyard.adapters.host_plain.process import AT_ONCE, THREADS, GitFailed, git
 from tests.support.asynchronous import asynchronous
 
 
@@ -27,3 +29,10 @@ async def test_a_git_that_is_called_off_before_it_began_is_no_news(tmp_path: Pat
     del asking
     gc.collect()
     assert complaints == []
+
+
+@asynchronous
+async def test_a_git_that_has_too_much_to_say_is_ended(tmp_path: Path):
+    with pytest.raises(GitFailed, match="more to say than 1000 bytes"):
+        await git(tmp_path, "stripspace", given=b"a line of text\n" * 200_000, max_bytes=1000)
+    assert await git(tmp_path, "stripspace", given=b"a line of text\n") == b"a line of text\n"

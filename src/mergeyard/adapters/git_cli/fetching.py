@@ -36,6 +36,8 @@ FETCH = (
     "--stdin",
     "--end-of-options",
 )
+MAX_REFS_BYTES = 256 * 1024 * 1024
+"""Of a list of refs, whose length no single pull request decides."""
 KEPT_REFS = ("for-each-ref", "--format=%(objectname) %(objecttype) %(refname)")
 """With the type, for which git must find the object: a ref whose object was lost would never be fetched again."""
 
@@ -46,7 +48,7 @@ async def remote_refs(repository: Repository, remote: Remote, patterns: Collecti
         return {}
     wanted = [checked_pattern(pattern) for pattern in patterns]
     question = ("ls-remote", "--quiet", "--end-of-options", remote.url, HEAD, *wanted)
-    out = await repository.ask(*question, environment=remote.environment)
+    out = await repository.ask(*question, environment=remote.environment, max_bytes=MAX_REFS_BYTES)
     told = [(sha, ref) for sha, ref in refs_in(out) if not ref.endswith(PEELED)]
     if remote.url.startswith(OVER_THE_WEB) and HEAD not in {ref for _, ref in told}:
         raise GitTrouble(f"{remote.url} names no HEAD: it is empty, or something else answers in its place")
@@ -108,7 +110,8 @@ async def kept_refs(repository: Repository, patterns: Collection[str], *options:
 
 
 async def _kept(repository: Repository, patterns: Collection[str], *options: str) -> Iterator[tuple[Sha, str]]:
-    out = await repository.ask(*KEPT_REFS, *options, "--end-of-options", *map(kept_glob, patterns))
+    question = (*KEPT_REFS, *options, "--end-of-options", *map(kept_glob, patterns))
+    out = await repository.ask(*question, max_bytes=MAX_REFS_BYTES)
     return ((sha, original(ref)) for sha, ref in refs_in(out))
 
 

@@ -54,7 +54,7 @@ class Healer:
 async def finding(repository: Repository) -> str:
     """What git finds broken when it reads everything; nothing when all is there, or when it could not look."""
     try:
-        answer = await repository.call(*CHECK, seconds=SECONDS_OVER_THE_NETWORK)
+        answer = await repository.call(*CHECK, seconds=SECONDS_OVER_THE_NETWORK, may_be_cut=True)
     except GitTrouble:
         return ""
     words = f"{answer.out.decode(errors='replace')}\n{answer.words}".strip()

@@ -3,28 +3,62 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from mergeyard.adapters.git_cli.names import checked_sha
+from mergeyard.adapters.git_cli.process import MAX_OUTPUT_BYTES
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Commit, GitTrouble, MissingObject, Signature
+from mergeyard.ports.git import Commit, GitTrouble, MissingObject, OutputTooLargeError, Signature
 
-FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%cd", "%B")
-LOG = ("log", "-z", "--no-mailmap", "--no-show-signature", "--date=raw", f"--format={'%x00'.join(FIELDS)}", "--stdin")
+FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%cd")
+WHOLE_MESSAGE, TRAILERS, NO_MESSAGE = "%B", "%(trailers:only,unfold)", ""
+LOG = ("log", "-z", "--no-mailmap", "--no-show-signature", "--date=raw", "--stdin")
+MAX_LOG_BYTES = 16 * 1024 * 1024
+MAX_SHAS_BYTES = 16 * 1024 * 1024
+"""About 400,000 commits."""
 
 
 async def read(repository: Repository, commit: Sha) -> Commit:
-    (found,) = parsed(await repository.ask(*LOG, "--no-walk", stdin=checked_sha(commit).encode()))
+    (found,) = await log(repository, "--no-walk", stdin=checked_sha(commit).encode())
     return found
 
 
-async def commits(repository: Repository, head: Sha, without: Collection[Sha], limit: int | None) -> tuple[Commit, ...]:
-    newest = () if limit is None else (f"--max-count={limit}",)
-    out = await repository.ask(*LOG, "--topo-order", "--reverse", *newest, stdin=between(head, without))
-    return tuple(parsed(out))
+async def shas(repository: Repository, head: Sha, without: Collection[Sha], limit: int | None) -> tuple[Sha, ...]:
+    question = ("rev-list", "--topo-order", "--reverse", *newest(limit), "--stdin")
+    out = await repository.ask(*question, stdin=between(head, without), max_bytes=MAX_SHAS_BYTES)
+    return tuple(map(Sha, out.decode().split()))
+
+
+async def commits(
+    repository: Repository, head: Sha, without: Collection[Sha], limit: int | None, *, whole: bool
+) -> tuple[Commit, ...]:
+    order = ("--topo-order", "--reverse", *newest(limit))
+    return await log(repository, *order, stdin=between(head, without), whole=whole)
+
+
+def newest(limit: int | None) -> tuple[str, ...]:
+    return () if limit is None else (f"--max-count={limit}",)
+
+
+async def log(repository: Repository, *options: str, stdin: bytes, whole: bool = False) -> tuple[Commit, ...]:
+    """Where the messages are too large, only their trailers, or no messages: what a commit says cannot make its
+    history unreadable."""
+    for message in (WHOLE_MESSAGE, TRAILERS):
+        try:
+            return await log_with(repository, message, options, stdin, MAX_LOG_BYTES)
+        except OutputTooLargeError:
+            if whole:
+                raise
+    return await log_with(repository, NO_MESSAGE, options, stdin, MAX_OUTPUT_BYTES)
+
+
+async def log_with(
+    repository: Repository, message: str, options: Sequence[str], stdin: bytes, max_bytes: int
+) -> tuple[Commit, ...]:
+    format_ = f"--format={'%x00'.join((*FIELDS, message))}"
+    return tuple(parsed(await repository.ask(*LOG, format_, *options, stdin=stdin, max_bytes=max_bytes)))
 
 
 async def first_parents(repository: Repository, head: Sha, down_to: Sha) -> tuple[Commit, ...] | None:
-    out = await repository.ask(*LOG, "--first-parent", stdin=between(head, [down_to]))
-    found = {commit.sha: commit for commit in parsed(out)}
+    found = {commit.sha: commit for commit in await log(repository, "--first-parent", stdin=between(head, [down_to]))}
     way: list[Commit] = []
     at = head
     while at != down_to:
@@ -36,8 +70,7 @@ async def first_parents(repository: Repository, head: Sha, down_to: Sha) -> tupl
 
 
 async def last_first_parents(repository: Repository, head: Sha, limit: int) -> tuple[Commit, ...]:
-    out = await repository.ask(*LOG, "--first-parent", f"--max-count={limit}", stdin=checked_sha(head).encode())
-    return tuple(parsed(out))
+    return await log(repository, "--first-parent", f"--max-count={limit}", stdin=checked_sha(head).encode())
 
 
 async def tree(repository: Repository, commit: Sha) -> Sha:
@@ -83,8 +116,9 @@ def between(head: Sha, without: Collection[Sha]) -> bytes:
 
 def parsed(out: bytes) -> Iterator[Commit]:
     fields = [field.decode(errors="replace") for field in out.split(b"\0")[:-1]]
-    for start in range(0, len(fields), len(FIELDS)):
-        sha, parents, tree_, name, email, date, committed, message = fields[start : start + len(FIELDS)]
+    width = len(FIELDS) + 1
+    for start in range(0, len(fields), width):
+        sha, parents, tree_, name, email, date, committed, message = fields[start : start + width]
         yield Commit(
             sha=Sha(sha),
             parents=tuple(map(Sha, parents.split())),

@@ -12,6 +12,8 @@ from mergeyard.ports.git import Commit, Conflict
 
 MERGE_TREE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
 CONFLICT = 1
+MAX_CONFLICT_BYTES = 1024 * 1024
+"""Of the paths that conflict: the first ones are enough."""
 NOBODY = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -22,7 +24,7 @@ NOBODY = {
 
 async def merge(repository: Repository, onto: Sha, head: Sha) -> Sha | Conflict:
     """Histories that share nothing do not merge: a conflict without paths."""
-    answer = await repository.call(*MERGE_TREE, "--end-of-options", checked_sha(onto), checked_sha(head))
+    answer = await merge_tree(repository, "--end-of-options", checked_sha(onto), checked_sha(head))
     if "refusing to merge unrelated histories" in answer.words:
         return Conflict(())
     return await merged(repository, answer, onto, head)
@@ -32,8 +34,12 @@ async def pick(repository: Repository, onto: Sha, commit: Sha) -> Sha | Conflict
     """A merge whose base is the parent: that is the one commit which `commit` shares with the stand-in of `onto`."""
     picked = await read(repository, commit)
     ours = await stand_in(repository, onto, picked)
-    answer = await repository.call(*MERGE_TREE, "--allow-unrelated-histories", "--end-of-options", ours, picked.sha)
+    answer = await merge_tree(repository, "--allow-unrelated-histories", "--end-of-options", ours, picked.sha)
     return await merged(repository, answer, ours, picked.sha)
+
+
+async def merge_tree(repository: Repository, *arguments: str) -> Answer:
+    return await repository.call(*MERGE_TREE, *arguments, max_bytes=MAX_CONFLICT_BYTES, may_be_cut=True)
 
 
 async def stand_in(repository: Repository, onto: Sha, picked: Commit) -> Sha:
@@ -49,6 +55,6 @@ async def merged(repository: Repository, answer: Answer, *commits: Sha) -> Sha |
     tree, *paths = answer.out.split(b"\0")[:-1] or [b""]
     if answer.code == 0 and tree:
         return Sha(tree.decode())
-    if answer.code == CONFLICT and tree:
+    if tree and (answer.code == CONFLICT or not answer.complete):
         return Conflict(tuple(map(readable, paths)))
     raise await repository.trouble(answer, commits)

@@ -62,8 +62,13 @@ class CliMirror:
     async def read(self, commit: Sha) -> Commit:
         return await history.read(self.repository, commit)
 
-    async def commits(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Commit, ...]:
-        return await history.commits(self.repository, head, without, limit)
+    async def shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
+        return await history.shas(self.repository, head, without, limit)
+
+    async def commits(
+        self, head: Sha, *, without: Collection[Sha], limit: int | None = None, whole: bool = False
+    ) -> tuple[Commit, ...]:
+        return await history.commits(self.repository, head, without, limit, whole=whole)
 
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
         return await history.first_parents(self.repository, head, down_to)

@@ -18,13 +18,16 @@ from typing import IO
 
 from msgspec import Struct
 
-from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.git import GitTrouble, OutputTooLargeError
 
 AT_ONCE = 8
 SECONDS = 120.0
 SECONDS_OVER_THE_NETWORK = 600.0
 GRACE = 2.0
 """Seconds in which an ended git may remove its lock files, before it is killed."""
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+"""Of one answer, unless a call names another limit: what a pull request brings decides how much git has to say."""
+CHUNK_BYTES = 64 * 1024
 WORDS = 2000
 """How many characters of its complaint are kept, from the end."""
 
@@ -49,6 +52,8 @@ class Answer(Struct, frozen=True):
     out: bytes
     words: str
     """What it complained about."""
+    complete: bool = True
+    """False: it had more to say than was allowed, was ended, and `out` is the beginning."""
 
 
 class Processes:
@@ -64,8 +69,18 @@ class Processes:
         stdin: bytes = b"",
         environment: Mapping[str, str] | None = None,
         seconds: float = SECONDS,
+        max_bytes: int = MAX_OUTPUT_BYTES,
+        may_be_cut: bool = False,
     ) -> Answer:
-        call = Call(arguments, stdin, surroundings() | dict(environment or {}))
+        """With more than `max_bytes` to say, git is ended; that is an error unless the beginning is good enough."""
+        answer = await self._answer(
+            Call(arguments, stdin, surroundings() | dict(environment or {}), max_bytes), seconds
+        )
+        if not answer.complete and not may_be_cut:
+            raise OutputTooLargeError(f"git has more to say than {max_bytes} bytes: {' '.join(arguments)[:80]}")
+        return answer
+
+    async def _answer(self, call: "Call", seconds: float) -> Answer:
         async with self._slots:
             answer = asyncio.get_running_loop().run_in_executor(self._threads, call.perform)
             try:
@@ -78,10 +93,11 @@ class Processes:
 
 
 class Call:
-    def __init__(self, arguments: Sequence[str], stdin: bytes, environment: Mapping[str, str]) -> None:
+    def __init__(self, arguments: Sequence[str], stdin: bytes, environment: Mapping[str, str], max_bytes: int) -> None:
         self._arguments = arguments
         self._stdin = stdin
         self._environment = environment
+        self._max_bytes = max_bytes
         self._process: Popen[bytes] | None = None
         self._unwanted = False
         self._starting = Lock()
@@ -98,10 +114,19 @@ class Call:
                 raise GitTrouble(f"not wanted any more: {self}")
             assert self._process.stdout
             with self._process.stdout as answer:
-                out = answer.read()
+                out, complete = read_at_most(answer, self._max_bytes)
+                if not complete:
+                    self._kill()
             code = self._process.wait()
             words = last_words(complaint)
-            return Answer(code, out, words if words or not code else f"git ended with {code} and no words: {self}")
+            words = words if words or not code else f"git ended with {code} and no words: {self}"
+            return Answer(code, out, words, complete)
+
+    def _kill(self) -> None:
+        """Not by SIGTERM: a git that is blocked on the pipe that we do not read any more could take its time."""
+        with suppress(ProcessLookupError):
+            assert self._process
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _start(self, complaint: IO[bytes]) -> Popen[bytes]:
         """In a session of its own: no terminal to ask at, and one group to end."""
@@ -140,6 +165,17 @@ class Call:
 def scratch() -> IO[bytes]:
     """A file without a name, in memory where the system has that."""
     return open(os.memfd_create("git"), "w+b") if sys.platform == "linux" else TemporaryFile()
+
+
+def read_at_most(source: IO[bytes], max_bytes: int) -> tuple[bytes, bool]:
+    """What there is to read, and whether that was all."""
+    chunks, left = list[bytes](), max_bytes
+    while chunk := source.read(min(CHUNK_BYTES, left + 1)):
+        if len(chunk) > left:
+            return b"".join((*chunks, chunk[:left])), False
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks), True
 
 
 def last_words(complaint: IO[bytes]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mergeyard.adapters.git_cli.damage import speaks_of_damage, speaks_of_leftovers
-from mergeyard.adapters.git_cli.process import SECONDS, Answer, Processes
+from mergeyard.adapters.git_cli.process import MAX_OUTPUT_BYTES, SECONDS, Answer, Processes
 from mergeyard.ports.git import GitTrouble, MissingObject
 
 OBJECTS = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
@@ -36,10 +36,18 @@ class Repository:
         stdin: bytes = b"",
         environment: Mapping[str, str] | None = None,
         seconds: float = SECONDS,
+        max_bytes: int = MAX_OUTPUT_BYTES,
+        may_be_cut: bool = False,
     ) -> Answer:
         """Whatever git answers, also with a failure."""
         return await self._processes.run(
-            f"--git-dir={self.path}", *arguments, stdin=stdin, environment=environment, seconds=seconds
+            f"--git-dir={self.path}",
+            *arguments,
+            stdin=stdin,
+            environment=environment,
+            seconds=seconds,
+            max_bytes=max_bytes,
+            may_be_cut=may_be_cut,
         )
 
     async def ask(
@@ -48,9 +56,10 @@ class Repository:
         stdin: bytes = b"",
         environment: Mapping[str, str] | None = None,
         seconds: float = SECONDS,
+        max_bytes: int = MAX_OUTPUT_BYTES,
     ) -> bytes:
         """What git answers; a failure is trouble."""
-        answer = await self.call(*arguments, stdin=stdin, environment=environment, seconds=seconds)
+        answer = await self.call(*arguments, stdin=stdin, environment=environment, seconds=seconds, max_bytes=max_bytes)
         if answer.code != 0:
             asked = " ".join((*arguments, stdin.decode(errors="replace")))
             raise await self.trouble(answer, OBJECTS.findall(asked))

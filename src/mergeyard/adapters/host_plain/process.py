@@ -2,14 +2,16 @@
 
 import asyncio
 import os
+import sys
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
+from tempfile import TemporaryFile
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 from mergeyard.ports.host import HostTrouble
 
@@ -17,6 +19,10 @@ PATIENCE = 30
 """Seconds. Reading refs takes milliseconds; a git that needs longer hangs."""
 GRACE = 2
 AT_ONCE = 16
+MAX_OUTPUT_BYTES = 256 * 1024 * 1024
+"""Of one answer: the longest is a list of all refs."""
+MAX_COMPLAINT_BYTES = 2000
+CHUNK_BYTES = 64 * 1024
 THREADS = ThreadPoolExecutor(AT_ONCE, "plain-host")
 
 SETTINGS = (
@@ -41,10 +47,10 @@ def environment() -> dict[str, str]:
     }
 
 
-async def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
+async def git(folder: Path, *arguments: str, given: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES) -> bytes:
     """What git writes to standard output. A thread starts it and listens: an event loop would first copy all the
     memory of a busy server for it, and serve nobody meanwhile."""
-    call = Call(command(folder, arguments), given)
+    call = Call(command(folder, arguments), given, max_bytes)
     answer = asyncio.get_running_loop().run_in_executor(THREADS, call.perform)
     try:
         async with asyncio.timeout(PATIENCE):
@@ -71,7 +77,8 @@ def in_silence(answer: asyncio.Future[Any]) -> None:
 class Call:
     """One git that answers and ends, or that nobody waits for any more."""
 
-    def __init__(self, command: Sequence[str], given: bytes) -> None:
+    def __init__(self, command: Sequence[str], given: bytes, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._command = command
         self._given = given
         self._process: Popen[bytes] | None = None
@@ -82,13 +89,31 @@ class Call:
         with self._starting:
             if self._unwanted:
                 raise GitFailed("git is not wanted any more")
-            self._process = self._start()
-        output, complaint = self._process.communicate(self._given)
-        return self._process.returncode, output, complaint
+            complaint = scratch()
+            self._process = self._start(complaint)
+        with complaint, self._process:
+            output = self._read(self._process)
+            code = self._process.wait()
+            complaint.seek(0)
+            return code, output, complaint.read(MAX_COMPLAINT_BYTES)
 
-    def _start(self) -> Popen[bytes]:
+    def _read(self, process: Popen[bytes]) -> bytes:
+        assert process.stdout
+        output = bytearray()
+        while chunk := process.stdout.read(CHUNK_BYTES):
+            output += chunk
+            if len(output) > self._max_bytes:
+                process.kill()
+                raise GitFailed(f"git has more to say than {self._max_bytes} bytes: {' '.join(self._command)[-80:]}")
+        return bytes(output)
+
+    def _start(self, complaint: IO[bytes]) -> Popen[bytes]:
+        """Files take what goes in and what it complains about, so that only one pipe has to be read."""
         try:
-            return Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment(), cwd="/")
+            with scratch() as given:
+                given.write(self._given)
+                given.seek(0)
+                return Popen(self._command, stdin=given, stdout=PIPE, stderr=complaint, env=environment(), cwd="/")
         except OSError as trouble:
             raise GitFailed(f"git cannot be started: {trouble}") from trouble
 
@@ -97,6 +122,11 @@ class Call:
             self._unwanted = True
             if self._process is not None:
                 self._process.kill()
+
+
+def scratch() -> IO[bytes]:
+    """A file without a name, in memory where the system has that."""
+    return open(os.memfd_create("git"), "w+b") if sys.platform == "linux" else TemporaryFile()
 
 
 async def started(folder: Path, *arguments: str) -> Process:

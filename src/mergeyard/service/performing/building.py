@@ -10,12 +10,12 @@ from mergeyard.domain.events import BuildRefusal, Event, GroundLost, PullTouched
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.tasks import BuildRun
-from mergeyard.ports.git import Conflict, GitTrouble, MissingObject, PushRefused, RefUpdate, Stale
+from mergeyard.ports.git import Conflict, GitTrouble, MissingObject, OutputTooLargeError, PushRefused, RefUpdate, Stale
 from mergeyard.service import wording
 from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, test_branch
 from mergeyard.service.performing.drafting import open_draft
 from mergeyard.service.performing.removed import holds_removed_commit
-from mergeyard.service.performing.stepping import Stepper, steps_of
+from mergeyard.service.performing.stepping import TOO_MUCH_TO_READ, Stepper, TooLarge, steps_of
 from mergeyard.service.site import Site
 
 BY_THE_TARGET = (BuildRefusal.CONFLICTS_WITH_TARGET, BuildRefusal.NOTHING_TO_MERGE, BuildRefusal.ALREADY_CONTAINED)
@@ -54,15 +54,27 @@ async def _chain(site: Site, task: BuildRun) -> tuple[Step, ...] | RunRefused:
     stepper = Stepper(site.mirror, task.method, task.run, task.base)
     steps, onto = list[Step](), task.onto
     for member in task.members:
-        if await holds_removed_commit(site, member.head, task.forbidden):
-            return _refuse(task, member, BuildRefusal.CONTAINS_REMOVED_COMMIT)
-        step = await stepper.step(member, site.title_of(member), onto)
-        refusal = await _refusal(site, task, member, onto, step)
-        if isinstance(step, Conflict) or refusal is not None:
-            return refusal or _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
+        try:
+            step = await _step(site, task, stepper, member, onto)
+        except OutputTooLargeError:
+            step = replace(_refuse(task, member, BuildRefusal.TOO_LARGE), words=TOO_MUCH_TO_READ)
+        if isinstance(step, RunRefused):
+            return step
         steps.append(step)
         onto = step.commit
     return tuple(steps)
+
+
+async def _step(site: Site, task: BuildRun, stepper: Stepper, member: Member, onto: Sha) -> Step | RunRefused:
+    if await holds_removed_commit(site, member.head, task.forbidden):
+        return _refuse(task, member, BuildRefusal.CONTAINS_REMOVED_COMMIT)
+    step = await stepper.step(member, site.title_of(member), onto)
+    if isinstance(step, TooLarge):
+        return replace(_refuse(task, member, BuildRefusal.TOO_LARGE), words=step.words)
+    refusal = await _refusal(site, task, member, onto, step)
+    if isinstance(step, Conflict) or refusal is not None:
+        return refusal or _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
+    return step
 
 
 async def _bare_step(site: Site, task: BuildRun) -> Step:

@@ -10,19 +10,26 @@ from mergeyard.domain.events import CompositionRefused, Event, LandingComposed
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Step
 from mergeyard.domain.tasks import ComposeLanding
-from mergeyard.ports.git import Commit, Conflict, MissingObject
+from mergeyard.ports.git import Commit, Conflict, MissingObject, OutputTooLargeError
 from mergeyard.service.naming_branches import TEST_BRANCHES
 from mergeyard.service.site import Site
 
 
 async def compose(site: Site, task: ComposeLanding) -> tuple[Event, ...]:
     try:
-        steps = await composed(site, task.tested, task.onto)
-    except MissingObject:
-        steps = await _composed_of_what_the_host_has(site, task)
+        steps = await _composed_or_fetched(site, task)
+    except OutputTooLargeError:  # what changed meanwhile is too much to compare: it is tested again instead
+        steps = None
     if steps is None:
         return (CompositionRefused(landing=task.landing),)
     return (LandingComposed(landing=task.landing, steps=steps),)
+
+
+async def _composed_or_fetched(site: Site, task: ComposeLanding) -> tuple[Step, ...] | None:
+    try:
+        return await composed(site, task.tested, task.onto)
+    except MissingObject:
+        return await _composed_of_what_the_host_has(site, task)
 
 
 async def _composed_of_what_the_host_has(site: Site, task: ComposeLanding) -> tuple[Step, ...] | None:

@@ -14,7 +14,7 @@ from mergeyard.domain.required import Required, RequiredSource
 from mergeyard.domain.states import SATISFIED
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tasks import ExamineHead, LookAtPull, LookAtTarget, ReadPulls
-from mergeyard.ports.git import MissingObject
+from mergeyard.ports.git import MissingObject, OutputTooLargeError
 from mergeyard.ports.host import ChecksFrom, Unreadable
 from mergeyard.ports.store import Store
 from mergeyard.service import recalling, wording
@@ -47,7 +47,7 @@ async def _restored(site: Site, store: Store, task: LookAtTarget, tip: Sha) -> f
         return frozenset()
     try:
         return task.removed & await brought(site, store, tip, task.known_tip)
-    except MissingObject:
+    except (MissingObject, OutputTooLargeError):
         return frozenset([sha for sha in task.removed if await site.mirror.holds(tip, sha)])
 
 
@@ -102,12 +102,20 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
         tip=task.tip,
         contains_tip=await mirror.holds(task.head, task.tip),
         changes_something=tree != await mirror.tree(task.tip),
-        holds_removed_commit=await holds_removed_commit(site, task.head, task.forbidden),
+        holds_removed_commit=await _may_hold_removed_commit(site, task),
         passed=frozenset(status.context for status in statuses if status.check in SATISFIED),
         commit=await direct_commit(site, task.ticket, task.head, task.tip),
         tree=tree,
     )
     return (HeadExamined(ticket=task.ticket, exam=exam, forbidden=task.forbidden),)
+
+
+async def _may_hold_removed_commit(site: Site, task: ExamineHead) -> bool:
+    """True also of a head with too many commits to search: then no direct merge, and building its run decides."""
+    try:
+        return await holds_removed_commit(site, task.head, task.forbidden)
+    except OutputTooLargeError:
+        return True
 
 
 async def _statuses(site: Site, store: Store, commit: Sha) -> Sequence[Status]:

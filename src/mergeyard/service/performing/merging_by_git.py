@@ -10,7 +10,7 @@ from mergeyard.domain.tasks import Land
 from mergeyard.ports.git import Conflict, MissingObject, PushRefused, RefUpdate, Stale
 from mergeyard.ports.host import HostTrouble
 from mergeyard.service import wording
-from mergeyard.service.performing.stepping import Stepper, steps_of
+from mergeyard.service.performing.stepping import Stepper, TooLarge, steps_of
 from mergeyard.service.site import Site
 
 
@@ -47,6 +47,8 @@ class MergingByGit:
             step = await stepper.step(member, site.title_of(member), onto)
         except MissingObject:  # its head is gone from the host
             return None
+        if isinstance(step, TooLarge):
+            return MergingRefused(step.words)
         if isinstance(step, Conflict):
             return None
         outcome = await site.mirror.push(RefUpdate(site.target_ref, onto, step.commit))

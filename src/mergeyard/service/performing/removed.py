@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.landing import Landed
-from mergeyard.ports.git import MissingObject
+from mergeyard.ports.git import MissingObject, OutputTooLargeError
 from mergeyard.ports.store import Store
 from mergeyard.service import recalling, wording
 from mergeyard.service.site import Site
@@ -16,8 +16,8 @@ async def holds_removed_commit(site: Site, head: Sha, forbidden: frozenset[Sha])
     if not forbidden:
         return False
     tip = await site.tip()
-    commits = await site.mirror.commits(head, without=[] if tip is None else [tip])
-    return any(commit.sha in forbidden for commit in commits)
+    commits = await site.mirror.shas(head, without=[] if tip is None else [tip])
+    return not forbidden.isdisjoint(commits)
 
 
 async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sha) -> frozenset[Sha]:
@@ -27,6 +27,8 @@ async def removed_since(site: Site, store: Store, known_tip: Sha | None, tip: Sh
         return await brought(site, store, known_tip, tip)
     except MissingObject:
         return await _removed_from_the_unknown(site, store, known_tip, tip)
+    except OutputTooLargeError:
+        return frozenset([commit async for commit in _removed_of_ours(site, store, tip)])
 
 
 async def brought(site: Site, store: Store, tip: Sha, before: Sha) -> frozenset[Sha]:
@@ -36,7 +38,7 @@ async def brought(site: Site, store: Store, tip: Sha, before: Sha) -> frozenset[
     shas = frozenset(commit.sha for commit in commits)
     found = set(shas)
     for head in {head for commit in commits if (head := wording.head_of(commit.message))}:
-        with suppress(MissingObject):
+        with suppress(MissingObject, OutputTooLargeError):
             found |= await _beyond(site, head, before)
     for landed in site.keeper.queue.target.history:
         if landed.commit in shas:
@@ -69,9 +71,9 @@ async def _brought_by(site: Site, store: Store, landed: Landed, tip: Sha) -> fro
     await site.bring(stay.number, stay.pull.head)
     try:
         return await _beyond(site, stay.pull.head, tip)
-    except MissingObject:
+    except (MissingObject, OutputTooLargeError):
         return frozenset()
 
 
 async def _beyond(site: Site, commit: Sha, tip: Sha) -> frozenset[Sha]:
-    return frozenset(commit.sha for commit in await site.mirror.commits(commit, without=[tip]))
+    return frozenset(await site.mirror.shas(commit, without=[tip]))

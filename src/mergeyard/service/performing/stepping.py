@@ -3,12 +3,26 @@
 from collections.abc import Iterable
 from typing import assert_never
 
+from msgspec import Struct
+
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.runs import Member, Step
-from mergeyard.ports.git import Commit, Conflict, Mirror
+from mergeyard.ports.git import Commit, Conflict, Mirror, OutputTooLargeError
 from mergeyard.service import wording
 from mergeyard.service.grounding import ground, heads_beneath
+
+MAX_REBASE_COMMITS = 100
+"""Of one pull request, as GitHub has it: each costs a few processes, and every run does it again."""
+
+
+TOO_MUCH_TO_READ = "Its commits and their messages are more than the service reads of one pull request."
+
+
+class TooLarge(Struct, frozen=True):
+    """It is over a limit; the words name the limit and say what to do."""
+
+    words: str
 
 
 class Stepper:
@@ -18,7 +32,13 @@ class Stepper:
         self._run = run
         self._base = base
 
-    async def step(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+    async def step(self, member: Member, title: str, onto: Sha) -> Step | Conflict | TooLarge:
+        try:
+            return await self._by_method(member, title, onto)
+        except OutputTooLargeError:
+            return TooLarge(TOO_MUCH_TO_READ)
+
+    async def _by_method(self, member: Member, title: str, onto: Sha) -> Step | Conflict | TooLarge:
         match self._method:
             case MergeMethod.MERGE_COMMIT:
                 return await self._merge(member, title, onto)
@@ -38,24 +58,26 @@ class Stepper:
         return Step(commit, onto, tree)
 
     async def _squash(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
-        commits = await self._commits(member)
-        tree = await self._mirror.merge(await ground(self._mirror, onto, commits), member.head)
+        tree = await self._mirror.merge(await ground(self._mirror, onto, await self._shas(member)), member.head)
         if isinstance(tree, Conflict):
             return tree
         message = wording.squash_message(member.number, title, self._run, member.head)
-        commit = await self._mirror.commit(tree, (onto,), message, commits[-1].author)
+        author = (await self._mirror.read(member.head)).author
+        commit = await self._mirror.commit(tree, (onto,), message, author)
         return Step(commit, onto, tree)
 
-    async def _commits(self, member: Member) -> tuple[Commit, ...]:
+    async def _shas(self, member: Member) -> tuple[Sha, ...]:
         """What it brings, its head last."""
-        brought = await self._mirror.commits(member.head, without=[self._base])
-        return brought or (await self._mirror.read(member.head),)
+        return await self._mirror.shas(member.head, without=[self._base]) or (member.head,)
 
-    async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+    async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict | TooLarge:
         """Its own commits one by one; those whose change is there already are left out, and so are merges, unless one
         of them holds a change of its own: then all of it is one commit."""
-        beneath = await heads_beneath(self._mirror, onto, await self._commits(member))
-        commits = await self._mirror.commits(member.head, without=[self._base, *beneath])
+        beneath = await heads_beneath(self._mirror, onto, await self._shas(member))
+        without, limit = [self._base, *beneath], MAX_REBASE_COMMITS + 1
+        commits = await self._mirror.commits(member.head, without=without, limit=limit, whole=True)
+        if len(commits) > MAX_REBASE_COMMITS:
+            return TooLarge(f"It has more than {MAX_REBASE_COMMITS} commits, the most that the queue rebases.")
         plain = [commit for commit in commits if len(commit.parents) == 1]
         step = await self._rebase_commits(member, title, onto, plain)
         if len(plain) == len(commits):
