@@ -162,7 +162,7 @@ class SimMirror:
         changes = {path.decode(): contents.get(path.decode()) for path in paths}
         return self._objects.tree(patched(self._objects.files(self._need(onto)), changes))
 
-    async def file(self, commit: Sha, path: str) -> bytes | None:
+    async def file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | None:  # noqa: ARG002
         content = self._objects.files(self._need(commit)).get(path)
         return None if content is None else content.encode()
 

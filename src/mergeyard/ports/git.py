@@ -36,6 +36,12 @@ class Conflict(Struct, frozen=True):
     paths: tuple[str, ...]
 
 
+class TooLargeFile(Struct, frozen=True):
+    """A file that was not read because it has more bytes than the caller allows."""
+
+    size: int
+
+
 class Signature(Struct, frozen=True):
     """Who made a change, and when, in git's own form `<seconds> <offset>`."""
 
@@ -162,7 +168,9 @@ class Mirror(Protocol):
         """
         ...
 
-    async def file(self, commit: Sha, path: str) -> bytes | None: ...
+    async def file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
+        """What a file holds, measured before it is read; None when there is no such file."""
+        ...
 
     async def push(self, *updates: RefUpdate) -> PushOutcome:
         """All or none, each only from its old value. When the answer is lost, `GitTrouble`: read the remote."""

@@ -15,7 +15,7 @@ from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import ChecksFrom, HostTrouble
 from mergeyard.ports.runner import Job, Runner
 from mergeyard.service.background import Background, insist
-from mergeyard.service.repository_config import FILE, Broken, parse
+from mergeyard.service.repository_config import FILE, Broken, parse, read_file
 from mergeyard.service.site import Sites
 from mergeyard.service.statuses import Statuses
 from mergeyard.service.turn import Keeper
@@ -89,7 +89,7 @@ class Checking:
         """As a commit of the target has them, so that no pull request chooses how it is checked: its head, and for what
         was required when the run was planned and is gone since, the one that it stands upon."""
         mirror = await self._sites.mirror(repo)
-        config = parse(await mirror.file(tip, FILE))
+        config = parse(await read_file(mirror, tip))
         return {} if isinstance(config, Broken) else config.checks
 
     async def _report(

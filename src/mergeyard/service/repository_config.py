@@ -8,6 +8,8 @@ from typing import cast
 
 from msgspec import Struct, ValidationError, convert
 
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Mirror, TooLargeFile
 from mergeyard.service import toml_document
 from mergeyard.service.toml_document import KeyPath, Unreadable
 
@@ -55,12 +57,17 @@ def absent() -> RepositoryConfig:
     return RepositoryConfig((), {})
 
 
-def parse(content: bytes | None) -> RepositoryConfig | Broken:
+async def read_file(mirror: Mirror, commit: Sha) -> bytes | TooLargeFile | None:
+    return await mirror.file(commit, FILE, max_bytes=LARGEST_FILE)
+
+
+def parse(content: bytes | TooLargeFile | None) -> RepositoryConfig | Broken:
     """What the file says; None: it is not there."""
     if content is None:
         return absent()
-    if len(content) > LARGEST_FILE:
-        return Broken(f"{FILE}: {len(content)} bytes are too many; {LARGEST_FILE} are allowed")
+    size = content.size if isinstance(content, TooLargeFile) else len(content)
+    if isinstance(content, TooLargeFile) or size > LARGEST_FILE:
+        return Broken(f"{FILE}: {size} bytes are too many; {LARGEST_FILE} are allowed")
     document = toml_document.read(content)
     if isinstance(document, Unreadable):
         return Broken(f"{FILE} line {document.line}: {document.words}")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict, Mirror, RefUpdate
+from mergeyard.ports.git import Conflict, Mirror, RefUpdate, TooLargeFile
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Executable, Files, Origin, Submodule, Symlink
 
@@ -123,10 +123,10 @@ async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: 
         "main", {"lib/x": b"\0\xff", "link": Symlink("a.txt"), "sub": Submodule(SUBMODULE), "run": Executable("go")}
     )
     await mirror.fetch(["refs/heads/main"])
-    assert await mirror.file(tip, "lib/x") == b"\0\xff"
-    assert await mirror.file(tip, "run") == b"go"
+    assert await mirror.file(tip, "lib/x", max_bytes=1000) == b"\0\xff"
+    assert await mirror.file(tip, "run", max_bytes=1000) == b"go"
     for path in ("absent", "lib", "lib/", "lib/absent", "a.txt/x", "link", "sub", "*", "-x", "", "a\0b"):
-        assert await mirror.file(tip, path) is None, path
+        assert await mirror.file(tip, path, max_bytes=1000) is None, path
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -134,7 +134,7 @@ async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: 
 async def test_a_file_with_a_hostile_name_is_read(mirror: Mirror, origin: Origin, name: str):
     tip = origin.commit("main", {name: "content"})
     await mirror.fetch(["refs/heads/main"])
-    assert await mirror.file(tip, name) == b"content"
+    assert await mirror.file(tip, name, max_bytes=1000) == b"content"
 
 
 @asynchronous
@@ -173,3 +173,11 @@ async def test_two_exports_do_not_know_of_each_other(mirror: Mirror, origin: Ori
     await mirror.export(after, str(tmp_path / "after"))
     assert (tmp_path / "before" / "a.txt").exists()
     assert not (tmp_path / "after" / "a.txt").exists()
+
+
+@asynchronous
+async def test_a_file_is_measured_before_it_is_read(mirror: Mirror, origin: Origin):
+    tip = origin.commit("main", {"large": "x" * 1001, "fits": "x" * 1000})
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.file(tip, "large", max_bytes=1000) == TooLargeFile(1001)
+    assert await mirror.file(tip, "fits", max_bytes=1000) == b"x" * 1000

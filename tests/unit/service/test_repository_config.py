@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mergeyard.ports.git import TooLargeFile
 from mergeyard.service.repository_config import Broken, PathTargets, RepositoryConfig, Unmatched, absent, parse
 
 
@@ -164,3 +165,7 @@ def test_64_kib_are_read_and_not_one_byte_more():
 @given(st.binary() | st.text().map(lambda text: f"version = 1\n{text}".encode()))
 def test_no_content_is_trouble(content: bytes):
     assert isinstance(parse(content), RepositoryConfig | Broken)
+
+
+def test_a_file_that_was_too_large_to_be_read_is_broken():
+    assert parse(TooLargeFile(100_000)) == Broken(".mergeyard.toml: 100000 bytes are too many; 65536 are allowed")

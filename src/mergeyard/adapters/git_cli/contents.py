@@ -10,7 +10,7 @@ from msgspec import Struct
 from mergeyard.adapters.git_cli.names import checked_sha, readable
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict, GitTrouble
+from mergeyard.ports.git import Conflict, GitTrouble, TooLargeFile
 
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
 FILES = (b"100644", b"100755")
@@ -95,14 +95,16 @@ def entries(changes: Collection[Difference]) -> bytes:
     return b"".join(b"%b %b\t%b\0" % (change.mode, change.content, change.path) for change in going_first)
 
 
-async def file(repository: Repository, commit: Sha, path: str) -> bytes | None:
+async def file(repository: Repository, commit: Sha, path: str, max_bytes: int) -> bytes | TooLargeFile | None:
     if not path or "\0" in path:
         return None
-    out = await repository.ask("ls-tree", "-z", "--full-tree", "--end-of-options", checked_sha(commit), path)
+    out = await repository.ask("ls-tree", "-z", "-l", "--full-tree", "--end-of-options", checked_sha(commit), path)
     for entry in out.split(b"\0")[:-1]:
         facts, _, name = entry.partition(b"\t")
-        mode, _, content = facts.split(b" ")
+        mode, _, content, size = facts.split()
         if name == path.encode(errors="surrogateescape") and mode in FILES:
+            if int(size) > max_bytes:
+                return TooLargeFile(int(size))
             return await repository.ask("cat-file", "blob", content.decode())
     return None
 

@@ -7,7 +7,7 @@ from mergeyard.adapters.git_cli import commits, contents, fetching, history, mer
 from mergeyard.adapters.git_cli.commits import Committer
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Commit, Conflict, PushOutcome, RefUpdate, Remote, Signature
+from mergeyard.ports.git import Commit, Conflict, PushOutcome, RefUpdate, Remote, Signature, TooLargeFile
 
 MOST_TREES = 1000
 ROUNDS_OF_TIDYING = 2
@@ -98,8 +98,8 @@ class CliMirror:
     async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
         return await contents.transplant(self.repository, onto, source, paths)
 
-    async def file(self, commit: Sha, path: str) -> bytes | None:
-        return await contents.file(self.repository, commit, path)
+    async def file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
+        return await contents.file(self.repository, commit, path, max_bytes)
 
     async def push(self, *updates: RefUpdate) -> PushOutcome:
         return await pushing.push(self.repository, self.remote, updates)

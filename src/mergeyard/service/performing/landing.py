@@ -17,7 +17,7 @@ from mergeyard.service.naming_branches import branch_ref, test_branch
 from mergeyard.service.performing.drafting import close_draft
 from mergeyard.service.performing.marking import mark_merged
 from mergeyard.service.performing.remaking import is_at_hand, with_what_is_left
-from mergeyard.service.repository_config import FILE
+from mergeyard.service.repository_config import read_file
 from mergeyard.service.site import Site
 
 ATTEMPTS = 3
@@ -137,4 +137,4 @@ async def _succeed(site: Site, task: Land) -> tuple[Event, ...]:
 async def _changes_the_rules(site: Site, task: Land) -> bool:
     """What landed may ask for other statuses than before."""
     before, after = task.expected, task.steps[-1].commit
-    return await site.mirror.file(before, FILE) != await site.mirror.file(after, FILE)
+    return await read_file(site.mirror, before) != await read_file(site.mirror, after)

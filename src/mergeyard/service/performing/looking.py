@@ -19,7 +19,7 @@ from mergeyard.ports.host import ChecksFrom, Unreadable
 from mergeyard.ports.store import Store
 from mergeyard.service import recalling, wording
 from mergeyard.service.performing.removed import brought, holds_removed_commit, removed_since
-from mergeyard.service.repository_config import FILE, Broken, parse
+from mergeyard.service.repository_config import Broken, parse, read_file
 from mergeyard.service.sight import Sight
 from mergeyard.service.site import Site
 
@@ -53,7 +53,7 @@ async def _restored(site: Site, store: Store, task: LookAtTarget, tip: Sha) -> f
 
 async def required_statuses(site: Site, tip: Sha) -> Required:
     """As the repository asks for them at the target's head, else as the host protects the branch."""
-    text = await site.mirror.file(tip, FILE)
+    text = await read_file(site.mirror, tip)
     if text is not None:
         config = parse(text)
         if isinstance(config, Broken):
