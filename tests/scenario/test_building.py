@@ -332,3 +332,27 @@ async def test_a_rebase_of_as_many_commits_as_allowed_is_tested(tmp_path: Path):
         scenario.set_pull(1, head=scenario.origin.tip("feature1"))
         await scenario.submit(1)
         assert scenario.picture == "main ← 1…"
+
+
+@every_method
+@asynchronous
+async def test_files_that_git_refuses_fail_their_pull_request_alone(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method, batch=True, batching_min_size=2)) as scenario:
+        scenario.open(1, 2)
+        scenario.origin.graft("feature1", ".git", f"040000 tree {scenario.origin.tree('main')}")
+        scenario.set_pull(1, head=scenario.origin.tip("feature1"))
+        await scenario.submit(1, 2)
+        assert await scenario.state(1) == "failed: invalid_tree"
+        assert (await scenario.view(1)).why.message.endswith("hasDotgit: contains '.git'")
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_files_that_git_refuses_and_the_target_has_already_fail_no_one(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.origin.graft("main", ".git", f"040000 tree {scenario.origin.tree('main')}")
+        scenario.open(1)
+        await scenario.time_passes(2 * SECOND)
+        await scenario.submit(1)
+        assert scenario.picture == "main ← 1…"

@@ -154,6 +154,9 @@ class SimMirror:
         fetched = [sha for ref, sha in self._fetched.items() if any(fnmatchcase(ref, pattern) for pattern in refs)]
         return frozenset(sha for sha in fetched if sha in history)
 
+    async def tree_problems(self, head: Sha, *, without: Sha | None) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         return frozenset(path.encode() for path in self._objects.changes(self._need(before), self._need(after)))
 

@@ -153,6 +153,14 @@ class Origin:
     def blob(self, content: str | bytes) -> Sha:
         return Sha(self.run("hash-object", "-w", "--stdin", stdin=as_bytes(content)).decode().strip())
 
+    def graft(self, place: str, name: str, entry: str, *, message: str = "An odd name") -> Sha:
+        """One more commit on a branch, with an entry such as `120000 blob <sha>` under a name that git may refuse."""
+        there = self.run("ls-tree", "-z", self.tip(place))
+        tree = self.run("mktree", "-z", stdin=there + f"{entry}\t{name}\0".encode()).decode().strip()
+        commit = self.run("commit-tree", "-p", self.tip(place), "-m", message, tree).decode().strip()
+        self.set(place, commit)
+        return Sha(commit)
+
     def files(self, place: str) -> dict[str, str]:
         """All files and links with their contents; bytes that are no text are surrogates."""
         return {

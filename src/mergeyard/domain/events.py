@@ -131,6 +131,7 @@ class BuildRefusal(StrEnum):
     NOTHING_TO_MERGE = "nothing_to_merge"
     ALREADY_CONTAINED = "already_contained"
     TOO_LARGE = "too_large"
+    INVALID_TREE = "invalid_tree"
     REFUSED = "refused"
 
 
@@ -258,5 +259,6 @@ REFUSAL_REASONS: dict[BuildRefusal, Reason] = {
     BuildRefusal.CONTAINS_REMOVED_COMMIT: Reason.CONTAINS_REMOVED_COMMIT,
     BuildRefusal.NOTHING_TO_MERGE: Reason.NOTHING_TO_MERGE,
     BuildRefusal.TOO_LARGE: Reason.PR_TOO_LARGE,
+    BuildRefusal.INVALID_TREE: Reason.INVALID_TREE,
     BuildRefusal.REFUSED: Reason.START_REFUSED,
 }

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     CONTAINS_REMOVED_COMMIT = "contains_removed_commit"
     NOTHING_TO_MERGE = "nothing_to_merge"
     PR_TOO_LARGE = "pr_too_large"
+    INVALID_TREE = "invalid_tree"
     NO_REQUIRED_STATUSES = "no_required_statuses"
     CONFIG_INVALID = "config_invalid"
     START_REFUSED = "start_refused"
@@ -90,6 +91,7 @@ MESSAGES: dict[Reason, str] = {
     Reason.CONTAINS_REMOVED_COMMIT: "It holds a commit that was removed from the target: rebase it without.",
     Reason.NOTHING_TO_MERGE: "It changes nothing on the target branch: close it, or push what it should change.",
     Reason.PR_TOO_LARGE: "It is over a limit of the queue: squash its commits or split it, and submit it again.",
+    Reason.INVALID_TREE: "Git refuses files that it brings: take them out of all its commits and submit it again.",
     Reason.NO_REQUIRED_STATUSES: "No required status is known, and nothing merges untested: name some in the settings.",
     Reason.CONFIG_INVALID: "The repository's .mergeyard.toml cannot be read: repair it on the target branch.",
     Reason.START_REFUSED: "The host refuses its test branch for good: see the host's words.",

@@ -59,6 +59,7 @@ PR_TRANSITIONS = (
             R.CONTAINS_REMOVED_COMMIT,
             R.NOTHING_TO_MERGE,
             R.PR_TOO_LARGE,
+            R.INVALID_TREE,
             R.NO_REQUIRED_STATUSES,
             R.CONFIG_INVALID,
             R.START_REFUSED,

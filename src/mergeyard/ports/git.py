@@ -20,6 +20,11 @@ class OutputTooLargeError(GitTrouble):
     that asked because of one pull request decides about that pull request instead of repeating the question."""
 
 
+class InvalidTreeError(Exception):
+    """Git refuses to write the files of a commit, because a name among them is dangerous or malformed. No attempt will
+    do better: the pull request that brought it has to change."""
+
+
 class MissingObject(GitTrouble):
     """The mirror lacks a commit that was named: bring it with `fetch` and ask again."""
 
@@ -157,6 +162,11 @@ class Mirror(Protocol):
         """Of the refs that were fetched, as names or patterns, the heads that are part of the history of `tip`."""
         ...
 
+    async def tree_problems(self, head: Sha, *, without: Sha | None) -> tuple[str, ...]:
+        """What git's own check finds wrong with the folders that `head` (a commit or tree) brings and `without` lacks,
+        such as a file named `.git`: sentences for people, without the defects that do no harm."""
+        ...
+
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         """Every path that differs between two commits or trees; a rename is both its names."""
         ...
@@ -177,7 +187,10 @@ class Mirror(Protocol):
         ...
 
     async def export(self, commit: Sha, folder: str) -> None:
-        """Write the files of a commit into an empty folder, and nothing else: for the runner of checks."""
+        """Write the files of a commit into an empty folder, and nothing else: for the runner of checks.
+
+        Raises `InvalidTreeError` when git refuses the name of a file.
+        """
         ...
 
 

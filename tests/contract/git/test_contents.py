@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict, Mirror, RefUpdate, TooLargeFile
+from mergeyard.ports.git import Conflict, InvalidTreeError, Mirror, RefUpdate, TooLargeFile
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Executable, Files, Origin, Submodule, Symlink
 
@@ -181,3 +181,66 @@ async def test_a_file_is_measured_before_it_is_read(mirror: Mirror, origin: Orig
     await mirror.fetch(["refs/heads/main"])
     assert await mirror.file(tip, "large", max_bytes=1000) == TooLargeFile(1001)
     assert await mirror.file(tip, "fits", max_bytes=1000) == b"x" * 1000
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", "git~1", ".git ", ".g\u200cit", "..", "."])
+@asynchronous
+async def test_a_folder_that_git_refuses_is_a_problem_of_the_commit_that_brings_it(
+    mirror: Mirror, origin: Origin, name: str
+):
+    before = origin.tip("main")
+    bad = origin.graft("main", name, f"040000 tree {origin.tree('main')}")
+    later = origin.run("commit-tree", "-p", bad, "-m", "Away with it", origin.tree(before)).decode().strip()
+    origin.set("main", later)
+    await mirror.fetch(["refs/heads/main"])
+    assert any(problem.startswith("hasDot") for problem in await mirror.tree_problems(Sha(later), without=before))
+    assert await mirror.tree_problems(before, without=None) == ()
+    assert await mirror.tree_problems(Sha(later), without=bad) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "content", "problem"),
+    [
+        (".gitmodules", "120000", "elsewhere", "gitmodulesSymlink"),
+        (".gitmodules", "100644", '[submodule "x"]\n\tpath = x\n\turl = --upload-pack=evil\n', "gitmodulesUrl"),
+        (".gitmodules", "100644", '[submodule "../x"]\n\tpath = x\n\turl = https://example.org\n', "gitmodulesName"),
+    ],
+)
+@asynchronous
+async def test_submodules_that_git_refuses_are_a_problem(
+    mirror: Mirror, origin: Origin, name: str, kind: str, content: str, problem: str
+):
+    before = origin.tip("main")
+    after = origin.graft("main", name, f"{kind} blob {origin.blob(content)}")
+    await mirror.fetch(["refs/heads/main"])
+    found = await mirror.tree_problems(after, without=before)
+    assert [each.partition(":")[0] for each in found] == [problem]
+
+
+@asynchronous
+async def test_ordinary_and_hostile_names_are_no_problem(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    usual = {".gitignore": "x", "git": "x", ".gitattributes": "* text", ".github/a": "x", "sub": Submodule(SUBMODULE)}
+    after = origin.commit("main", {**usual, **dict.fromkeys(HOSTILE, "1")})
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.tree_problems(after, without=before) == ()
+    assert await mirror.tree_problems(after, without=after) == ()
+
+
+@asynchronous
+async def test_modes_of_old_programs_are_no_problem(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    raw = b"0100664 a\0" + bytes.fromhex(origin.blob("1"))
+    tree = origin.run("hash-object", "-w", "-t", "tree", "--literally", "--stdin", stdin=raw).decode().strip()
+    after = Sha(origin.run("commit-tree", "-p", before, "-m", "Old", tree).decode().strip())
+    origin.set("main", after)
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.tree_problems(after, without=before) == ()
+
+
+@asynchronous
+async def test_a_commit_whose_names_git_refuses_is_not_exported(mirror: Mirror, origin: Origin, tmp_path: Path):
+    bad = origin.graft("main", ".git", f"040000 tree {origin.tree('main')}")
+    await mirror.fetch(["refs/heads/main"])
+    with pytest.raises(InvalidTreeError, match="invalid path"):
+        await mirror.export(bad, str(tmp_path / "out"))

@@ -1,5 +1,6 @@
 """Works on the contents of commits, path by path: what differs, what a file holds, what is put where."""
 
+import re
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,14 +9,21 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from mergeyard.adapters.git_cli.names import checked_sha, readable
+from mergeyard.adapters.git_cli.process import SECONDS_OVER_THE_NETWORK
 from mergeyard.adapters.git_cli.repository import Repository
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict, GitTrouble, TooLargeFile
+from mergeyard.ports.git import Conflict, GitTrouble, InvalidTreeError, TooLargeFile
 
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
 FILES = (b"100644", b"100755")
 ABSENT = b"000000"
 NO_NAME_FOR_AN_INDEX = "invalid path"
+NEW_TREES = ("rev-list", "--objects", "--filter=object:type=tree", "--filter-provided-objects", "--no-object-names")
+HARMLESS_DEFECTS = "zeroPaddedFilemode=ignore,badFilemode=ignore"
+"""Old programs wrote such modes; git reads them."""
+CHECK = ("index-pack", f"--strict={HARMLESS_DEFECTS}")
+PROBLEM = re.compile(r"^error: object [0-9a-f]{40}: (\w+: .*)$", re.MULTILINE)
+MAX_PROBLEM_CHARS = 200
 
 
 class Difference(Struct, frozen=True):
@@ -109,21 +117,48 @@ async def file(repository: Repository, commit: Sha, path: str, max_bytes: int) -
     return None
 
 
+async def tree_problems(repository: Repository, head: Sha, without: Sha | None) -> tuple[str, ...]:
+    """The new trees alone are packed, for `index-pack --strict` is the one check that takes a list of objects: `fsck`
+    follows every object to the beginning of history."""
+    lines = (checked_sha(head), *([f"^{checked_sha(without)}"] if without else []))
+    trees = await repository.ask(*NEW_TREES, "--stdin", stdin="\n".join(lines).encode())
+    if not trees:
+        return ()
+    with passing_folder(repository) as folder:
+        name = await repository.ask("pack-objects", "--quiet", "--window=0", str(folder / "new"), stdin=trees)
+        pack, index = folder / f"new-{name.decode().strip()}.pack", folder / "checked.idx"
+        answer = await repository.call(*CHECK, "-o", str(index), str(pack), seconds=SECONDS_OVER_THE_NETWORK)
+    found = PROBLEM.findall(answer.words)
+    if answer.code != 0 and not found:
+        raise await repository.trouble(answer, [head])
+    return tuple(dict.fromkeys(problem[:MAX_PROBLEM_CHARS] for problem in found)) if answer.code != 0 else ()
+
+
 async def export(repository: Repository, commit: Sha, folder: str) -> None:
     """Byte for byte: the mirror's own attributes forbid every conversion (see `opening`)."""
     with passing_index(repository) as environment:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        await repository.ask("read-tree", checked_sha(commit), environment=environment)
         surroundings = {**environment, "GIT_WORK_TREE": folder}
-        await repository.ask("checkout-index", "--all", "--quiet", environment=surroundings)
+        for command in (("read-tree", checked_sha(commit)), ("checkout-index", "--all", "--quiet")):
+            answer = await repository.call(*command, environment=surroundings)
+            if answer.code != 0 and NO_NAME_FOR_AN_INDEX in answer.words:
+                raise InvalidTreeError(answer.words)
+            if answer.code != 0:
+                raise await repository.trouble(answer, [commit])
 
 
 @contextmanager
 def passing_index(repository: Repository) -> Generator[Mapping[str, str]]:
-    """The environment in which git uses an index of its own, for as long as the work takes. One that a killed server
-    left in the mirror is cleared away with the rest."""
+    """The environment in which git uses an index of its own, for as long as the work takes."""
+    with passing_folder(repository) as folder:
+        yield {"GIT_INDEX_FILE": str(folder / "index")}
+
+
+@contextmanager
+def passing_folder(repository: Repository) -> Generator[Path]:
+    """One that a killed server left in the mirror is cleared away with the rest (see `leftovers`)."""
     try:
         with TemporaryDirectory(prefix="index-", dir=repository.path) as folder:
-            yield {"GIT_INDEX_FILE": str(Path(folder, "index"))}
+            yield Path(folder)
     except OSError as error:
         raise GitTrouble(f"there is no place for an index: {error}") from error

@@ -23,6 +23,8 @@ class CliMirror:
         """So many rounds until it is in order."""
         self._fetching = fetching
         self._trees: dict[Sha, Sha] = {}
+        self._sound = set[Sha]()
+        """Whose folders were checked: they are looked at once, and not in every run."""
 
     async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
         return await fetching.remote_refs(self.repository, self.remote, patterns)
@@ -91,6 +93,16 @@ class CliMirror:
 
     async def contained(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
         return await fetching.contained(self.repository, tip, refs)
+
+    async def tree_problems(self, head: Sha, *, without: Sha | None) -> tuple[str, ...]:
+        if head in self._sound:
+            return ()
+        problems = await contents.tree_problems(self.repository, head, without)
+        if not problems:
+            if len(self._sound) == MOST_TREES:
+                self._sound.clear()
+            self._sound.add(head)
+        return problems
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         return await contents.changed_paths(self.repository, before, after)

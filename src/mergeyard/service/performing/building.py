@@ -68,6 +68,9 @@ async def _chain(site: Site, task: BuildRun) -> tuple[Step, ...] | RunRefused:
 async def _step(site: Site, task: BuildRun, stepper: Stepper, member: Member, onto: Sha) -> Step | RunRefused:
     if await holds_removed_commit(site, member.head, task.forbidden):
         return _refuse(task, member, BuildRefusal.CONTAINS_REMOVED_COMMIT)
+    problems = await _tree_problems(site, task, member)
+    if problems:
+        return replace(_refuse(task, member, BuildRefusal.INVALID_TREE), words=problems)
     step = await stepper.step(member, site.title_of(member), onto)
     if isinstance(step, TooLarge):
         return replace(_refuse(task, member, BuildRefusal.TOO_LARGE), words=step.words)
@@ -75,6 +78,15 @@ async def _step(site: Site, task: BuildRun, stepper: Stepper, member: Member, on
     if isinstance(step, Conflict) or refusal is not None:
         return refusal or _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
     return step
+
+
+async def _tree_problems(site: Site, task: BuildRun, member: Member) -> str:
+    """What the base has itself is not the member's fault: every folder that it changes there has it too."""
+    found = await site.mirror.tree_problems(member.head, without=task.base)
+    if not found:
+        return ""
+    known = await site.mirror.tree_problems(await site.mirror.tree(task.base), without=None)
+    return "; ".join(wording.harmless(problem) for problem in found if problem not in known)
 
 
 async def _bare_step(site: Site, task: BuildRun) -> Step:
