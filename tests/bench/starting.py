@@ -57,7 +57,7 @@ async def _write(path: Path, entries: int) -> None:
     store = SqliteStore(path)
     await store.open()
     queue = Queue(id=QUEUE, target=TargetBranch(name=KEY.branch))
-    await store.commit(CreateQueue(QUEUE, KEY, AT), shelving.changes(queue, queue, 1, (), ()))
+    await store.commit(CreateQueue(QUEUE, KEY, AT), shelving.changes(queue, queue, 1, (), (), AT))
     for first in range(0, entries, TOGETHER):
         await store.commit(AppendEntries(_entries(range(first, min(first + TOGETHER, entries)))))
     await store.close()

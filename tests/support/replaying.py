@@ -25,6 +25,7 @@ from mergeyard.sim.replaying.history import History, Setting
 from mergeyard.sim.replaying.reading import Period, read
 
 LONG_AGO, FAR_AHEAD = Instant(0), Instant(10_000 * HOUR)
+ENDED_AT = FAR_AHEAD
 
 
 class Recorder:
@@ -73,8 +74,8 @@ def recorded(trace: Trace, config: Config) -> Recording:
 
 async def plant(store: Store, queue: QueueId, version: int, past: Recording) -> None:
     """As if the queue, which is at this version and has none of its own, had had this past."""
-    stays = tuple(shelving.stay_row(stay, live=False) for stay in past.stays)
-    runs = tuple(shelving.run_row(run, live=False) for run in past.runs)
+    stays = tuple(shelving.stay_row(stay, ENDED_AT) for stay in past.stays)
+    runs = tuple(shelving.run_row(run, ENDED_AT) for run in past.runs)
     await store.commit(SaveTurn(queue=queue, version=version + 1, stays=stays, runs=runs))
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import Event
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.line import LaneIndex
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.sorted_map import SortedMap
@@ -15,19 +16,21 @@ from mergeyard.ports.store import Changed, Changes, LoadedQueue
 from mergeyard.ports.writes import Fact, RunRow, SaveTurn, StayRow
 from mergeyard.service import restoring, shelving
 
+NOW = Instant(1)
+
 
 class Shelves:
     def __init__(self, queue: Queue) -> None:
         self._turns: list[SaveTurn] = []
         blank = Queue(id=queue.id, target=TargetBranch(name=queue.target.name))
-        self._turns.append(shelving.changes(blank, queue, 1, (), ()))
+        self._turns.append(shelving.changes(blank, queue, 1, (), (), NOW))
 
     @property
     def version(self) -> int:
         return len(self._turns)
 
     def follow(self, before: Queue, _: Sequence[Event], decision: Decision) -> None:
-        turn = shelving.changes(before, decision.queue, self.version + 1, decision.concluded, decision.finished)
+        turn = shelving.changes(before, decision.queue, self.version + 1, decision.concluded, decision.finished, NOW)
         self._turns.append(turn)
 
     def load(self) -> Queue:

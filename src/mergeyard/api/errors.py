@@ -71,6 +71,7 @@ KINDS: dict[Code, Kind] = {
     Code.MODE_SWITCH_IN_PROGRESS: Kind(409, "Mode is being switched", retryable=True),
     Code.IDEMPOTENCY_KEY_REUSED: Kind(422, "Idempotency key was used before"),
     Code.BRANCH_NOT_FOUND: Kind(422, "Branch not found"),
+    Code.COMMIT_NOT_FOUND: Kind(422, "Commit not found"),
     Code.RATE_LIMITED: Kind(429, "Too many requests", retryable=True),
     Code.INTERNAL_ERROR: Kind(500, "Internal error", retryable=True),
     Code.PROVIDER_ERROR: Kind(502, "Git provider failed", retryable=True),

@@ -86,7 +86,8 @@ class PullRequests:
         def answer(head: Sha) -> bytes:
             return encode(answers.TargetsKept(pr_number=number, pr_sha=head, impacted_targets=extent))
 
-        return await self._service.uploads.take(key, number, _sha(asked.pr.sha), uploaded, answer, call.repeat)
+        head, uploads = _sha(asked.pr.sha), self._service.uploads
+        return await uploads.take(key, number, head, uploaded, answer, call.repeat, call.token.id)
 
     async def list(self, call: Call) -> bytes:
         asked: r.ListPullRequests = call.request

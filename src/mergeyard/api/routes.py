@@ -72,7 +72,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "answer": answers.TargetsKept,
         "scope": Scope.TARGETS,
         "writes": True,
-        "refusals": (*NO_QUEUE, Code.PR_NOT_FOUND, *PROVIDER),
+        "refusals": (*NO_QUEUE, Code.PR_NOT_FOUND, Code.COMMIT_NOT_FOUND, *PROVIDER),
     },
     "getMergeQueueTestingDetails": {
         "summary": "Read the details of a test run",

@@ -30,10 +30,9 @@ class RunEndpoints:
     async def results(self, call: Call) -> bytes:
         asked: r.ListMergeQueueTestingResults = call.request
         until = later(self._service.clock.now(), 1) if not isinstance(asked.until, int) else asked.until
-        decided = await self._service.runs.decided(self._addressing.queue(call), asked.since, until)
-        page = decided[asked.offset : asked.offset + asked.take]
-        answer = answers.TestingResults(testing_results=tuple(map(presenting.result, page)), total_items=len(decided))
-        return encode(answer)
+        key = self._addressing.queue(call)
+        page, total = await self._service.runs.results(key, asked.since, until, asked.offset, asked.take)
+        return encode(answers.TestingResults(testing_results=tuple(map(presenting.result, page)), total_items=total))
 
     async def report_status(self, call: Call) -> bytes:
         asked: r.ReportCommitStatus = call.request
@@ -51,5 +50,5 @@ class RunEndpoints:
             url=asked.url or "",
             description=asked.description or "",
         )
-        await self._service.statuses.report(repo, Sha(asked.sha), status, call.repeat, ACCEPTED)
+        await self._service.statuses.report(repo, Sha(asked.sha), status, call.repeat, ACCEPTED, call.token.id)
         return ACCEPTED

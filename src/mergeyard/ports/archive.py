@@ -14,7 +14,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import LoadedQueue, StoredQueue
 
-FORM = 3
+FORM = 4
 """The number of the migration, of every kind of database, that left the tables as they are described here."""
 
 Cell = None | int | bool | str | bytes
@@ -67,6 +67,7 @@ TABLES = (
             "branch": TEXT,
             "state": TEXT,
             "submitted_at": NUMBER,
+            "ended_at": MAYBE_NUMBER,
             "live": FLAG,
             "body": BYTES,
         },
@@ -79,12 +80,16 @@ TABLES = (
             "queue": TEXT,
             "id": TEXT,
             "status": TEXT,
+            "tested": NUMBER,
+            "tip": MAYBE_TEXT,
             "started_at": MAYBE_NUMBER,
             "decided_at": MAYBE_NUMBER,
+            "ended_at": MAYBE_NUMBER,
             "live": FLAG,
             "body": BYTES,
         },
     ),
+    Table("deleted_runs", ("queue", "id"), {"queue": TEXT, "id": TEXT}),
     Table(
         "journal",
         ("seq",),
@@ -110,7 +115,7 @@ TABLES = (
     Table(
         "targets",
         ("queue", "number", "head"),
-        {"queue": TEXT, "number": NUMBER, "head": TEXT, "body": BYTES, "at": NUMBER},
+        {"queue": TEXT, "number": NUMBER, "head": TEXT, "body": BYTES, "at": NUMBER, "token": MAYBE_TEXT},
     ),
     Table(
         "statuses",
@@ -126,6 +131,7 @@ TABLES = (
             "url": TEXT,
             "description": TEXT,
             "suite": TEXT,
+            "unclaimed_by": MAYBE_TEXT,
         },
     ),
     Table(

@@ -12,10 +12,14 @@ from mergeyard.domain.sessions import Session
 from mergeyard.domain.states import PrState, QueueState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.writes import Answer, Fact, WebhookRow, Write
+from mergeyard.ports.writes import Answer, Fact, RecordKey, RecordKind, WebhookRow, Write
 
 DELIVERIES_KEPT = 200
 """Of every webhook."""
+HEADS_WITH_TARGETS = 5
+"""Of one pull request: more would let a client fill the disk with uploads for old heads."""
+MAX_UNCLAIMED_STATUSES = 10_000
+"""Statuses of one token that are kept for commits which no run tests. CI may report before the run is stored."""
 
 
 class StoreTrouble(Exception):
@@ -77,6 +81,24 @@ class Page(Struct, frozen=True, kw_only=True):
     state: PrState | None = None
     since: Instant | None = None
     until: Instant | None = None
+
+
+class StoredRun(Struct, frozen=True):
+    """A decided run; the next chunk of a list begins behind its time and place."""
+
+    decided_at: Instant
+    place: int
+    body: bytes
+
+
+class ResultsPage(Struct, frozen=True):
+    """A page of test results: one result per decided run and pull request that it tests, the latest run first."""
+
+    total: int
+    """How many results there are altogether."""
+    skipped: int
+    """How many results of the first run belong to the page before."""
+    runs: tuple[bytes, ...]
 
 
 class Figure(Struct, frozen=True):
@@ -166,6 +188,10 @@ class Store(Protocol):
 
     async def any_targets(self, repo: Repo) -> bool: ...
 
+    async def targets_size(self, token: str) -> int:
+        """How many bytes of targets are kept that this token uploaded."""
+        ...
+
     async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
         """All that it ever had, deleted ones among them."""
         ...
@@ -182,8 +208,8 @@ class Store(Protocol):
 
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None: ...
 
-    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
-        """All stays of one pull request, the latest first."""
+    async def stays_of(self, queue: QueueId, number: PrNumber, take: int) -> Sequence[bytes]:
+        """The last stays of one pull request, the latest first."""
         ...
 
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]: ...
@@ -194,12 +220,27 @@ class Store(Protocol):
 
     async def run(self, queue: QueueId, run: RunId) -> bytes | None: ...
 
-    async def decided_runs(self, queue: QueueId, since: Instant, until: Instant) -> Sequence[bytes]:
-        """Runs that were started and decided in this time, the latest first."""
+    async def had_run(self, queue: QueueId, run: RunId) -> bool:
+        """Whether the queue has this run, or had it and it passed before its record was deleted."""
         ...
 
-    async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
-        """Everything that happened to one stay, newest first."""
+    async def queue_of_run(self, run: RunId) -> StoredQueue | None:
+        """The live queue that a run belongs to."""
+        ...
+
+    async def decided_runs(
+        self, queue: QueueId, since: Instant, until: Instant, take: int, before: int = 0
+    ) -> Sequence[StoredRun]:
+        """Runs that were started and decided in this time, the latest first. For the next chunk, `until` and `before`
+        are the time and the place of the last run of this one."""
+        ...
+
+    async def results(self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int) -> ResultsPage:
+        """A page of the results of runs that were started and decided in this time."""
+        ...
+
+    async def timeline(self, queue: QueueId, ticket: Ticket, take: int) -> Sequence[StoredEntry]:
+        """What happened last to one stay, newest first."""
         ...
 
     async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
@@ -226,6 +267,12 @@ class Store(Protocol):
 
     async def behind(self, teller: str) -> Sequence[StoredQueue]:
         """The queues, deleted ones among them, whose journal goes on behind its cursor."""
+        ...
+
+    async def expired(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
+        """The keys of records to be deleted with `DeleteExpired`, the oldest first: submissions and runs that left
+        their queue before, entries of the journal that every consumer has read and that are about no live submission,
+        targets of pull requests that are in no queue, and statuses of commits that no run is known to test."""
         ...
 
     async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None: ...

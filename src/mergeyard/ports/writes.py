@@ -1,5 +1,7 @@
 """What is to be written, as values: the store writes all that it is given at once, or nothing of it."""
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
@@ -27,6 +29,8 @@ class StayRow(Struct, frozen=True, kw_only=True):
     branch: str
     state: PrState
     submitted_at: Instant
+    ended_at: Instant | None
+    """When it left the queue; None while it is live."""
     live: bool
     body: bytes
 
@@ -36,8 +40,14 @@ class RunRow(Struct, frozen=True, kw_only=True):
 
     id: RunId
     status: RunStatus
+    tested: int
+    """How many pull requests it tests."""
+    tip: Sha | None
+    """The commit that it tests, once it has started."""
     started_at: Instant | None
     decided_at: Instant | None
+    ended_at: Instant | None
+    """When it left the queue; None while it is live."""
     live: bool
     body: bytes
 
@@ -96,17 +106,26 @@ class AppendEntries(Struct, frozen=True):
 
 
 class KeepTargets(Struct, frozen=True):
+    """Store the targets of a head. Of a pull request only the last `HEADS_WITH_TARGETS` heads keep theirs."""
+
     queue: QueueId
     number: PrNumber
     head: Sha
     body: bytes
     at: Instant
+    token: str | None = None
+    """The id of the token that uploaded them."""
 
 
 class KeepStatus(Struct, frozen=True):
+    """Store a status. With a token, only the last `MAX_UNCLAIMED_STATUSES` that it reported for commits which no run
+    tests are kept; its older ones are deleted."""
+
     repo: Repo
     sha: Sha
     status: Status
+    token: str | None = None
+    """The id of the token that reported it; None for what this service found out by itself."""
 
 
 class Answer(Struct, frozen=True):
@@ -229,6 +248,27 @@ class ForgetSessions(Struct, frozen=True):
     before: Instant
 
 
+class RecordKind(StrEnum):
+    """The records that are deleted when they expire."""
+
+    SUBMISSIONS = "submissions"
+    RUNS = "runs"
+    JOURNAL = "journal"
+    TARGETS = "targets"
+    STATUSES = "statuses"
+
+
+RecordKey = tuple[str | int, ...]
+
+
+class DeleteExpired(Struct, frozen=True):
+    """Delete the records with these keys, which `Store.expired` returned. Those renewed since `before` are kept."""
+
+    kind: RecordKind
+    keys: tuple[RecordKey, ...]
+    before: Instant
+
+
 Write = (
     CreateQueue
     | DeleteQueue
@@ -244,6 +284,7 @@ Write = (
     | DropSession
     | DropVouchedFor
     | ForgetSessions
+    | DeleteExpired
     | BeginTelling
     | MoveCursor
     | NoteStuck

@@ -80,8 +80,8 @@ class Dossiers:
     async def open(self, key: QueueKey, number: PrNumber, ticket: Ticket | None = None) -> Dossier:
         """About the stay with this ticket, else about its latest."""
         keeper, now = await self._yard.keeper(key), self._yard.clock.now()
-        bodies = await self._yard.store.stays_of(keeper.id, number)
-        stored = map(shelving.decode_stay, bodies[:MOST_STAYS])
+        bodies = await self._yard.store.stays_of(keeper.id, number, MOST_STAYS)
+        stored = map(shelving.decode_stay, bodies)
         stays = [keeper.queue.submissions.get(stay.ticket) or stay for stay in stored]
         if not stays:
             words = f"Pull request {number} was never submitted to the queue for {key}: submit it first."

@@ -43,6 +43,7 @@ class Code(StrEnum):
     MODE_SWITCH_IN_PROGRESS = "mode_switch_in_progress"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     BRANCH_NOT_FOUND = "branch_not_found"
+    COMMIT_NOT_FOUND = "commit_not_found"
     RATE_LIMITED = "rate_limited"
     INTERNAL_ERROR = "internal_error"
     PROVIDER_ERROR = "provider_error"

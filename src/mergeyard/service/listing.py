@@ -13,6 +13,9 @@ from mergeyard.service.stays import Stays
 from mergeyard.service.views import PullView, Viewpoint
 from mergeyard.service.yard import Yard
 
+MAX_TIMELINE_ENTRIES = 1000
+"""Of one submission, the newest: a client can restart its tests any number of times."""
+
 decode_entry = msgspec.json.Decoder(PrChanged).decode
 
 
@@ -44,5 +47,5 @@ class Listing:
 
     async def timeline(self, key: QueueKey, ticket: Ticket) -> list[PrChanged]:
         keeper = await self._yard.keeper(key)
-        entries = await self._yard.store.timeline(keeper.id, ticket)
+        entries = await self._yard.store.timeline(keeper.id, ticket, MAX_TIMELINE_ENTRIES)
         return [decode_entry(entry.body) for entry in entries]

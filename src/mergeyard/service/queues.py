@@ -59,7 +59,7 @@ class Queues:
         created = journaling.entry_about_queue(blank.id, QueueCreated(at=now, actor=actor))
         writes = (
             CreateQueue(blank.id, key, now),
-            shelving.changes(blank, decision.queue, 1, (), ()),
+            shelving.changes(blank, decision.queue, 1, (), (), now),
             AppendEntries((created, *journaling.entries(begun, decision))),
         )
         try:

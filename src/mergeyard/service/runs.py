@@ -84,11 +84,16 @@ class Runs:
             impact=await self._impact(keeper, run),
         )
 
-    async def decided(self, key: QueueKey, since: Instant, until: Instant) -> list[DecidedRun]:
-        """One line per run and pull request that it tested, the latest first."""
+    async def results(
+        self, key: QueueKey, since: Instant, until: Instant, offset: int, take: int
+    ) -> tuple[list[DecidedRun], int]:
+        """A page of results, one per decided run and pull request that it tested, the latest first; and how many
+        results there are altogether."""
         keeper = await self._yard.keeper(key)
-        runs = map(shelving.decode_run, await self._store.decided_runs(keeper.id, since, until))
-        return [DecidedRun(member.number, run) for run in runs for member in run.tested]
+        page = await self._store.results(keeper.id, since, until, offset, take)
+        runs = map(shelving.decode_run, page.runs)
+        found = [DecidedRun(member.number, run) for run in runs for member in run.tested]
+        return found[page.skipped : page.skipped + take], page.total
 
     async def reported(self, key: QueueKey, names: Iterable[RunId]) -> tuple[ReportedRun, ...]:
         """Those of them that have begun, in this order."""
@@ -104,11 +109,12 @@ class Runs:
 
     async def find_by_id(self, name: RunId, token: Token) -> tuple[Keeper, Run] | None:
         """Among those that the token may see."""
-        for keeper in await self._yard.seen_by(token):
-            run = await self._find(keeper, name)
-            if run is not None:
-                return keeper, run
-        return None
+        stored = await self._store.queue_of_run(name)
+        if stored is None or not token.sees(stored.key.repo):
+            return None
+        keeper = await self._yard.bring(stored)
+        run = await self._find(keeper, name)
+        return None if run is None else (keeper, run)
 
     async def _find(self, keeper: Keeper, name: RunId) -> Run | None:
         known = keeper.queue.runs.get(name)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.experience import Experience
 from mergeyard.domain.ids import BatchId, RunId, Ticket
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.journal import Record
 from mergeyard.domain.landing import Landing
 from mergeyard.domain.line import Batch, Bisection, Line
@@ -65,6 +66,7 @@ def changes(
     version: int,
     ended: Iterable[Submission],
     let_go: Iterable[Run],
+    now: Instant,
     at_hand: Sequence[WrittenTargets] = (),
 ) -> SaveTurn:
     """What must be written so that `after` is stored where `before` was."""
@@ -77,32 +79,36 @@ def changes(
         version=version,
         facts=(*_changed_facts(before, after), *_changed_targets(old, new, (*changed, *gone), at_hand)),
         stays=(
-            *(stay_row(stay, live=True) for stay in changed.values()),
-            *(stay_row(stay, live=False) for stay in ended),
+            *(stay_row(stay) for stay in changed.values()),
+            *(stay_row(stay, now) for stay in ended),
         ),
-        runs=(*_changed_runs(before, after), *(run_row(run, live=False) for run in let_go)),
+        runs=(*_changed_runs(before, after), *(run_row(run, now) for run in let_go)),
     )
 
 
-def stay_row(stay: Submission, *, live: bool) -> StayRow:
+def stay_row(stay: Submission, ended_at: Instant | None = None) -> StayRow:
     return StayRow(
         ticket=stay.ticket,
         number=stay.number,
         branch=stay.pull.branch,
         state=stay.state,
         submitted_at=stay.submitted_at,
-        live=live,
+        ended_at=ended_at,
+        live=ended_at is None,
         body=encode(replace(stay, targets=None)),
     )
 
 
-def run_row(run: Run, *, live: bool) -> RunRow:
+def run_row(run: Run, ended_at: Instant | None = None) -> RunRow:
     return RunRow(
         id=run.id,
         status=run.status,
+        tested=run.tests,
+        tip=run.tip if run.started_at is not None and run.chain else None,
         started_at=run.started_at,
         decided_at=run.decided_at,
-        live=live,
+        ended_at=ended_at,
+        live=ended_at is None,
         body=encode(run),
     )
 
@@ -159,7 +165,7 @@ def stored_alone(queue: Queue) -> Queue:
 def _changed_runs(before: Queue, after: Queue) -> Iterator[RunRow]:
     for run in after.runs.values():
         if before.runs.get(run.id) is not run:
-            yield run_row(run, live=True)
+            yield run_row(run)
 
 
 def _changed_targets(

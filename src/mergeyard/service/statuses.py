@@ -19,9 +19,14 @@ from mergeyard.ports.store import Relieved, Store, StoreTrouble
 from mergeyard.ports.writes import KeepStatus, Write
 from mergeyard.service.background import Background, insist
 from mergeyard.service.duties import Duties
+from mergeyard.service.errors import Code, Refused
 from mergeyard.service.others import Others, StatusKept
 from mergeyard.service.repeating import Repeat, kept
 from mergeyard.service.turn import Keeper
+
+MAX_CONTEXTS = 1000
+"""Contexts of one commit that clients can report; what a Git host reports is not limited here."""
+RETRY_AFTER_CONTEXTS_S = 3600
 
 AS_FRESH_AS_CAN_BE = 2**63
 """A board is read and told in order, and nobody else tells of its run on duty: nothing that was recorded before the
@@ -49,18 +54,30 @@ class Statuses:
         self._boards: dict[Place, Board] = {}
 
     async def report(
-        self, repo: Repo, sha: Sha, status: Status, repeat: Repeat | None = None, answer: bytes = b""
+        self,
+        repo: Repo,
+        sha: Sha,
+        status: Status,
+        repeat: Repeat | None = None,
+        answer: bytes = b"",
+        token: str | None = None,
     ) -> None:
         """Kept is kept: if the engine cannot be told at once, it is told later."""
-        await self._keep(repo, sha, [status], *kept(repeat, answer, status.at))
+        known = await self._store.statuses(repo, sha)
+        if len(known) >= MAX_CONTEXTS and all(status.context != each.context for each in known):
+            words = f"{sha} has statuses of {MAX_CONTEXTS} contexts already: report one of these contexts again."
+            raise Refused(Code.RATE_LIMITED, words, retry_after=RETRY_AFTER_CONTEXTS_S)
+        await self._keep(repo, sha, [status], *kept(repeat, answer, status.at), token=token)
 
     async def report_on_duty(self, repo: Repo, sha: Sha, *statuses: Status) -> None:
         """What we found out ourselves: of what is somebody else's duty now, nobody wants to hear."""
         with suppress(Relieved):
             await self._keep(repo, sha, statuses, *self._duties.proof(repo))
 
-    async def _keep(self, repo: Repo, sha: Sha, statuses: Iterable[Status], *along: Write) -> None:
-        await self._store.commit(*along, *(KeepStatus(repo, sha, status) for status in statuses))
+    async def _keep(
+        self, repo: Repo, sha: Sha, statuses: Iterable[Status], *along: Write, token: str | None = None
+    ) -> None:
+        await self._store.commit(*along, *(KeepStatus(repo, sha, status, token) for status in statuses))
         board = self._boards.get((repo, sha))
         if board is None:
             self._others.tell(StatusKept(repo, sha))

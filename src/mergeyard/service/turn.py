@@ -227,7 +227,7 @@ class Keeper:
         decision = decide(before, [event for events in told for event in events], now)
         carried, rejected = sorted_out(asked, told, decision)
         answers = [one.render(decision) for one in carried]
-        writes = [*asked_for(carried, answers, now), *self._changes(before, decision, carried)]
+        writes = [*asked_for(carried, answers, now), *self._changes(before, decision, carried, now)]
         if writes:
             await self._store.commit(*{proof: None for one in carried for proof in one.proof}, *writes)
         if decision.queue is not before:
@@ -241,11 +241,11 @@ class Keeper:
         EVENTS.inc(sum(map(len, told)))
         TURNS.observe(perf_counter() - begun)
 
-    def _changes(self, before: Queue, decision: Decision, carried: Sequence[Asked]) -> list[Write]:
+    def _changes(self, before: Queue, decision: Decision, carried: Sequence[Asked], now: Instant) -> list[Write]:
         if decision.queue is before:
             return []
         version, at_hand = self.version + 1, [one.at_hand for one in carried if one.at_hand is not None]
-        turn = shelving.changes(before, decision.queue, version, decision.concluded, decision.finished, at_hand)
+        turn = shelving.changes(before, decision.queue, version, decision.concluded, decision.finished, now, at_hand)
         journal = journaling.entries(before, decision)
         return [turn, AppendEntries(journal)] if journal else [turn]
 

@@ -18,6 +18,7 @@ from mergeyard.api.receiving import LIMIT, Reception
 from mergeyard.api.routes import endpoints
 from mergeyard.domain.tokens import Scope
 from mergeyard.service.errors import Code
+from mergeyard.service.uploads import Uploads
 from tests.contract.api.desk import PUBLIC_URL, QUEUE, REPOSITORY, Desk, a_client
 
 Provocation = Callable[[Desk], Awaitable[httpx.Response]]
@@ -245,6 +246,21 @@ async def a_merge_under_way(desk: Desk) -> AsyncGenerator[dict[str, Any]]:
         await asyncio.to_thread(gate.write_text, "go\n")
         await desk.world.rest()
         desk.world.origin.hook("pre-receive", "exit 0")
+
+
+@provokes(Code.COMMIT_NOT_FOUND)
+async def targets_for_a_commit_that_does_not_exist(desk: Desk) -> httpx.Response:
+    return await desk.post("setImpactedTargets", pr=fresh(desk) | {"sha": "e" * 40}, impactedTargets=["a"])
+
+
+@provokes(Code.RATE_LIMITED)
+async def more_targets_than_the_quota(desk: Desk) -> httpx.Response:
+    service = desk.world.service
+    usual, service.uploads = service.uploads, Uploads(service.yard, service.sites, quota_bytes=1)
+    try:
+        return await desk.post("setImpactedTargets", pr=fresh(desk), impactedTargets=["a"])
+    finally:
+        service.uploads = usual
 
 
 # What is asked of webhooks

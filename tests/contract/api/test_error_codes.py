@@ -27,7 +27,7 @@ THE_CONTRACT = {
     431: "headers_too_large",
     409: "queue_already_exists queue_not_empty pr_already_merged pr_closed pr_not_in_queue merge_in_progress "
     "tests_not_running sha_mismatch mode_switch_in_progress",
-    422: "idempotency_key_reused branch_not_found",
+    422: "idempotency_key_reused branch_not_found commit_not_found",
     429: "rate_limited",
     500: "internal_error",
     502: "provider_error",
@@ -43,7 +43,6 @@ STATUS = {
     for code in codes.split()
 }
 CANNOT_OCCUR = {
-    Code.RATE_LIMITED: "limits are off, and there is no setting yet that turns them on",
     Code.PROVIDER_TIMEOUT: "a plain host is a folder: nobody waits for it over a network",
 }
 OF_ADDRESSES = {Code.NOT_FOUND, Code.METHOD_NOT_ALLOWED}
@@ -52,6 +51,7 @@ HEADERS = {
     Code.MISSING_TOKEN: "www-authenticate",
     Code.INVALID_TOKEN: "www-authenticate",
     Code.METHOD_NOT_ALLOWED: "allow",
+    Code.RATE_LIMITED: "retry-after",
     Code.PROVIDER_UNAVAILABLE: "retry-after",
     Code.STORAGE_UNAVAILABLE: "retry-after",
 }

@@ -1,6 +1,9 @@
 """The endpoints beyond the document: lists, several at once, results of runs, queues, and reports of statuses."""
 
 from pathlib import Path
+from typing import Any
+
+import apsw
 
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope
@@ -166,3 +169,24 @@ async def test_a_status_that_comes_before_its_run_is_known_counts(tmp_path: Path
         tip = desk.world.run_of(1).tip
         await desk.ask("reportCommitStatus", sha=tip.upper(), context="unit", state="Success")
         assert await desk.state(1) == "merged"
+
+
+@asynchronous
+async def test_a_page_of_results_decodes_no_run_outside_of_the_page(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        desk.world.open(1)
+        await desk.submit(1)
+        await desk.passes(1)
+        queue, since = desk.world.keeper.id, "2023-11-14T00:00:00Z"
+        whole = await desk.ask("listMergeQueueTestingResults", since=since)
+        database: Any = apsw.Connection(str(desk.world.folder / "data" / "mergeyard.db"))
+        database.execute(
+            "WITH RECURSIVE counted (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted WHERE value < 3000) "
+            "INSERT INTO runs (queue, id, status, tested, started_at, decided_at, ended_at, live, body) "
+            "SELECT ?, 'broken ' || value, 'succeeded', 2, 1, decided_at - value, 1, 0, x'00' "
+            "FROM runs, counted",
+            (queue,),
+        )
+        database.close()
+        page = await desk.ask("listMergeQueueTestingResults", since=since, take=1)
+        assert page == {"testingResults": whole["testingResults"], "totalItems": 6001}

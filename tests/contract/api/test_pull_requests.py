@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from mergeyard.domain.tokens import DEFAULT_SCOPES
+from mergeyard.domain.ids import PrNumber
+from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope
+from mergeyard.service.uploads import Uploads
 from tests.contract.api.desk import QUEUE, Desk, a_desk
 from tests.support.asynchronous import asynchronous
 
@@ -265,6 +267,37 @@ async def test_impacted_targets_belong_to_a_head_and_may_come_before_it(tmp_path
         assert (await desk.run(1))["impactedTargets"] == ["ALL"]
         await desk.ask("cancelPullRequest", pr={"number": 1})
         assert (await desk.pull(1))["readiness"]["hasImpactedTargets"]
+
+
+@asynchronous
+async def test_impacted_targets_are_refused_for_commits_that_the_host_does_not_have(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        desk.world.open(1)
+        for sha in ("e" * 40, "e" * 64):
+            refused = await desk.refuses("setImpactedTargets", pr={"number": 1, "sha": sha}, impactedTargets=["a"])
+            assert refused == "commit_not_found"
+        await desk.submit(1)
+        refused = await desk.refuses("setImpactedTargets", pr={"number": 1, "sha": "e" * 40}, impactedTargets=["a"])
+        assert refused == "commit_not_found"
+        for sha in (desk.world.origin.tip("main"), desk.world.origin.tip("feature1")):
+            await desk.ask("setImpactedTargets", pr={"number": 1, "sha": sha}, impactedTargets=["a"])
+
+
+@asynchronous
+async def test_a_token_over_its_quota_of_targets_is_refused_and_others_are_not(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        service = desk.world.service
+        service.uploads = Uploads(service.yard, service.sites, quota_bytes=300)
+        desk.world.open(1, 2)
+        await desk.ask("setImpactedTargets", pr={"number": 1}, impactedTargets=["a" * 200])
+        response = await desk.post("setImpactedTargets", pr={"number": 2}, impactedTargets=["b" * 200])
+        assert (response.status_code, response.headers["retry-after"]) == (429, "3600")
+        assert not await desk.world.store.has_targets(
+            desk.world.keeper.id, PrNumber(2), desk.world.origin.tip("feature2")
+        )
+        other = await desk.token(Scope.TARGETS)
+        response = await desk.post("setImpactedTargets", token=other, pr={"number": 2}, impactedTargets=["b" * 200])
+        assert response.status_code == 200
 
 
 # All of them

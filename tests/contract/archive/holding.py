@@ -9,6 +9,7 @@ from mergeyard.ports.store import Store
 from mergeyard.ports.writes import (
     AppendEntries,
     BeginTelling,
+    DeleteExpired,
     DeleteQueue,
     Fact,
     KeepAnswer,
@@ -18,6 +19,7 @@ from mergeyard.ports.writes import (
     KeepTargets,
     MoveCursor,
     NoteStuck,
+    RecordKind,
     SaveSession,
     SaveToken,
 )
@@ -69,7 +71,10 @@ async def hold_live_queues(store: Store) -> None:
     await store.commit(a_turn(3, a_stay(1, branch=HOSTILE, body=BYTES), a_stay(2, state=PrState.FAILED), a_run("m")))
     # Written once more, they keep the places that they had.
     await store.commit(a_turn(4, a_run("a", started=3, decided=5, live=False), a_run("z", body=BYTES), a_stay(3)))
-    await store.commit(a_turn(1, Fact("queue", "", b""), a_stay(2**62), queue=OTHER))
+    await store.commit(
+        a_turn(1, Fact("queue", "", b""), a_stay(2**62), a_run("old", decided=5, live=False), queue=OTHER)
+    )
+    await store.commit(DeleteExpired(RecordKind.RUNS, ((OTHER, "old"),), Instant(9)))
 
 
 async def hold_what_was_told(store: Store) -> None:

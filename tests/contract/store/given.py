@@ -68,6 +68,7 @@ def a_stay(
     branch: str = "feature",
     state: PrState = PrState.PENDING,
     submitted_at: int | None = None,
+    ended_at: int = 1,
     body: bytes | None = None,
 ) -> StayRow:
     return StayRow(
@@ -76,19 +77,31 @@ def a_stay(
         branch=branch,
         state=state,
         submitted_at=Instant(ticket if submitted_at is None else submitted_at),
+        ended_at=Instant(ended_at) if state in TERMINAL else None,
         live=state not in TERMINAL,
         body=b"stay %d" % ticket if body is None else body,
     )
 
 
 def a_run(
-    name: str, *, started: int | None = None, decided: int | None = None, live: bool = True, body: bytes | None = None
+    name: str,
+    *,
+    started: int | None = None,
+    decided: int | None = None,
+    ended: int = 1,
+    live: bool = True,
+    tested: int = 1,
+    tip: Sha | None = None,
+    body: bytes | None = None,
 ) -> RunRow:
     return RunRow(
         id=RunId(name),
         status=RunStatus.IN_PROGRESS if decided is None else RunStatus.SUCCEEDED,
+        tested=tested,
+        tip=tip,
         started_at=None if started is None else Instant(started),
         decided_at=None if decided is None else Instant(decided),
+        ended_at=None if live else Instant(ended),
         live=live,
         body=name.encode() if body is None else body,
     )

@@ -65,7 +65,7 @@ async def test_the_timeline_of_a_stay_is_newest_first(store: Store):
             an_entry("tested", ticket=1),
         )
         await store.commit(AppendEntries(told))
-        timeline = await store.timeline(QUEUE, Ticket(1))
+        timeline = await store.timeline(QUEUE, Ticket(1), 9)
         assert [(entry.body, entry.token) for entry in timeline] == [(b"tested", None), (b"submitted", "t1")]
 
 

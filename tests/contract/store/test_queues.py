@@ -104,7 +104,7 @@ async def test_a_deleted_queue_is_found_no_more_but_what_it_did_remains(store: S
             await store.load(QUEUE)
         assert await store.last_stay(QUEUE, PrNumber(1)) == b"stay 1"
         assert await store.run(QUEUE, RunId("r")) == b"r"
-        assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1))] == [b"told"]
+        assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1), 9)] == [b"told"]
 
 
 @asynchronous

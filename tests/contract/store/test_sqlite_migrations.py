@@ -87,7 +87,8 @@ async def test_a_populated_database_keeps_its_queue(populated: Path, file: Path)
         assert (loaded.version, loaded.stays, loaded.runs) == (7, (b"stay 2",), (b"run 2",))
         assert await store.stays(QUEUE, Page(take=9, state=PrState.FAILED)) == (b"stay 1",)
         assert await store.last_stay(QueueId("q0"), PrNumber(5)) == b"old stay"
-        assert await store.decided_runs(QUEUE, Instant(300), Instant(400)) == (b"run 1",)
+        (run,) = await store.decided_runs(QUEUE, Instant(300), Instant(400), 9)
+        assert run.body == b"run 1"
         assert await store.run(QUEUE, RunId("r1")) == b"run 1"
 
 
@@ -97,7 +98,7 @@ async def test_a_populated_database_keeps_what_was_told_and_reported(populated: 
     a_database_of(populated, file)
     async with opened(SqliteStore(file)) as store:
         assert [entry.body for entry in await store.entries(QUEUE, 0, 9)] == [b"one", b"two", b"three"]
-        assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1))] == [b"two", b"one"]
+        assert [entry.body for entry in await store.timeline(QUEUE, Ticket(1), 9)] == [b"two", b"one"]
         assert await store.figures([QUEUE], Instant(311), Instant(999)) == (
             Figure(QUEUE, Instant(311), "pending", "testing", "started", False, 1, None, True),
         )

@@ -25,6 +25,8 @@ GROWING = {
     "targets",
 }
 SORTING = {
+    "drop_older_heads",  # the few heads of one pull request
+    "results",  # one page
     "stays_submitted",  # tickets are counted, times come from a clock that may go back
     "tokens",  # few, and listed for people
 }
@@ -41,12 +43,19 @@ FOUND_BY = {
     "concluded_stays": "INDEX journal_of_ends (queue=?)",
     "conversation": "(queue=? AND number=?)",
     "cursor": "(teller=? AND queue=?)",
-    "decided_runs": "(queue=? AND decided_at>? AND decided_at<?)",
+    "count_results": "COVERING INDEX runs_decided (queue=? AND decided_at>? AND decided_at<?)",
+    "decided_runs": "INDEX runs_decided (queue=? AND decided_at>? AND decided_at<?)",
     "deliveries": "INDEX deliveries_of_webhook (webhook=?)",
     "delivery": "INDEX deliveries_of_event (webhook=? AND event=?)",
     "drop_facts_of_turns": "(queue=? AND shelf=? AND key=?)",
     "drop_vouched_for": "(token=?)",
     "entries": "(queue=? AND rowid>?)",
+    "expired_entries": "INDEX journal_by_time (at<?)",
+    "expired_runs": "INDEX runs_ended (ended_at<?)",
+    "expired_statuses": "INDEX statuses_unclaimed_by_age (at<?)",
+    "expired_stays": "INDEX stays_ended (ended_at<?)",
+    "expired_targets": "INDEX targets_by_age (at<?)",
+    "drop_oldest_unclaimed": "INDEX statuses_unclaimed (unclaimed_by=?)",
     "facts": "(queue=?)",
     "figures": "(at>? AND at<?)",
     "forget_answers": "(at<?)",
@@ -57,6 +66,9 @@ FOUND_BY = {
     "last_stay_of_branch": "(queue=? AND branch=?)",
     "live_runs": "INDEX runs_live (queue=?)",
     "live_stays": "INDEX stays_live (queue=?)",
+    "had_run": "(queue=? AND id=?)",
+    "queue_of_run": "INDEX runs_by_id (id=?)",
+    "results": "COVERING INDEX runs_decided (queue=? AND decided_at>? AND decided_at<?)",
     "run": "(queue=? AND id=?)",
     "session": "(digest=?)",
     "statuses": "(host=? AND owner=? AND name=? AND sha=?)",
@@ -66,6 +78,7 @@ FOUND_BY = {
     "stays_submitted": "(queue=? AND submitted_at>? AND submitted_at<?)",
     "take_turns": "(id=?)",
     "targets": "(queue=? AND number=? AND head=?)",
+    "targets_size": "INDEX targets_by_token (token=?)",
     "timeline": "(queue=? AND ticket=?)",
     "token": "(digest=?)",
     "token_of_id": "(id=?)",

@@ -5,9 +5,9 @@ import pytest
 from mergeyard.domain.ids import PrNumber, RunId, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.states import TERMINAL, PrState
-from mergeyard.ports.store import Page, Store
-from mergeyard.ports.writes import AppendEntries
-from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, a_run, a_stay, a_turn, an_entry, opened
+from mergeyard.ports.store import Page, ResultsPage, Store, StoredQueue
+from mergeyard.ports.writes import AppendEntries, DeleteQueue
+from tests.contract.store.given import MAIN, NEXT, OTHER, QUEUE, a_queue, a_run, a_stay, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
 
@@ -44,8 +44,9 @@ async def test_the_last_stay_is_the_one_submitted_last(store: Store):
         again = [a_stay(ticket, number=7, state=PrState.CANCELLED) for ticket in (2, 9, 5)]
         await store.commit(a_turn(1, *again, a_stay(10, number=8)))
         assert await store.last_stay(QUEUE, PrNumber(7)) == b"stay 9"
-        assert await store.stays_of(QUEUE, PrNumber(7)) == (b"stay 9", b"stay 5", b"stay 2")
-        assert await store.stays_of(OTHER, PrNumber(7)) == ()
+        assert await store.stays_of(QUEUE, PrNumber(7), 9) == (b"stay 9", b"stay 5", b"stay 2")
+        assert await store.stays_of(QUEUE, PrNumber(7), 2) == (b"stay 9", b"stay 5")
+        assert await store.stays_of(OTHER, PrNumber(7), 9) == ()
         assert await store.last_stay(QUEUE, PrNumber(9)) is None
         assert await store.last_stay(OTHER, PrNumber(7)) is None
 
@@ -145,5 +146,64 @@ async def test_decided_runs_were_started_and_decided_in_this_time_the_latest_fir
             a_run("undecided", started=15),
         ]
         await store.commit(a_turn(1, *runs))
-        assert await store.decided_runs(QUEUE, Instant(10), Instant(20)) == (b"last", b"between", b"first")
-        assert await store.decided_runs(OTHER, Instant(10), Instant(20)) == ()
+        found = await store.decided_runs(QUEUE, Instant(10), Instant(20), 9)
+        assert [run.body for run in found] == [b"last", b"between", b"first"]
+        assert await store.decided_runs(OTHER, Instant(10), Instant(20), 9) == ()
+
+
+@asynchronous
+async def test_decided_runs_are_read_chunk_by_chunk_also_when_many_were_decided_at_once(store: Store):
+    async with opened(store):
+        await store.commit(a_queue())
+        await store.commit(
+            a_turn(1, *(a_run(name, started=1, decided=5) for name in "abcd"), a_run("z", started=1, decided=4))
+        )
+        read, until, before = list[bytes](), Instant(9), 0
+        while chunk := await store.decided_runs(QUEUE, Instant(0), until, 2, before):
+            assert len(chunk) <= 2
+            read += [run.body for run in chunk]
+            until, before = chunk[-1].decided_at, chunk[-1].place
+        assert read == [b"d", b"c", b"b", b"a", b"z"]
+
+
+@pytest.mark.parametrize(
+    ("offset", "take", "skipped", "runs"),
+    [
+        (0, 1, 0, (b"c",)),
+        (0, 3, 0, (b"c", b"b")),
+        (1, 1, 0, (b"b",)),
+        (2, 1, 1, (b"b",)),
+        (3, 2, 2, (b"b", b"a")),
+        (4, 9, 0, (b"a",)),
+        (5, 9, 0, ()),
+    ],
+)
+@asynchronous
+async def test_a_page_of_results_reads_only_the_runs_of_the_page(
+    store: Store, offset: int, take: int, skipped: int, runs: tuple[bytes, ...]
+):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        decided = [
+            a_run("a", started=1, decided=10),
+            a_run("b", started=1, decided=11, tested=3),
+            a_run("base", started=1, decided=11, tested=0),
+            a_run("c", started=1, decided=11),
+            a_run("later", started=1, decided=20),
+            a_run("never started", decided=15),
+        ]
+        await store.commit(a_turn(1, *decided), a_turn(1, a_run("other", started=1, decided=11), queue=OTHER))
+        page = await store.results(QUEUE, Instant(10), Instant(20), offset, take)
+        assert page == ResultsPage(5, skipped, runs)
+
+
+@asynchronous
+async def test_the_queue_of_a_run_is_found_by_the_id_of_the_run(store: Store):
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        await store.commit(a_turn(1, a_run("r")), a_turn(1, a_run("s", live=False), queue=OTHER))
+        assert await store.queue_of_run(RunId("r")) == StoredQueue(QUEUE, MAIN, 1)
+        assert await store.queue_of_run(RunId("s")) == StoredQueue(OTHER, NEXT, 1)
+        assert await store.queue_of_run(RunId("t")) is None
+        await store.commit(DeleteQueue(OTHER, 1, Instant(2)))
+        assert await store.queue_of_run(RunId("s")) is None

@@ -34,16 +34,37 @@ class QueueJournal:
             if entry.to in TERMINAL:
                 self.ends.append(entry.ticket)
 
+    def remove(self, seq: int, entry: EntryRow) -> None:
+        self.seqs.remove(seq)
+        if entry.ticket is not None:
+            self.of_stay[entry.ticket].remove(seq)
+        if entry.kind == "QueueChanged":
+            self.queue_changes.remove(entry)
+        if entry.kind == "PrChanged":
+            self.pull_changes.remove(seq)
+            if entry.to in TERMINAL:
+                self.ends.remove(entry.ticket)
+
 
 class Journal:
     def __init__(self) -> None:
-        self._entries: list[EntryRow] = []
+        self._entries: dict[int, EntryRow] = {}
+        self._last = 0
         self._of_queue = defaultdict[QueueId, QueueJournal](QueueJournal)
 
     def append(self, entry: EntryRow) -> None:
-        self._entries.append(entry)
+        self._last += 1
+        self._entries[self._last] = entry
         if entry.queue is not None:
-            self._of_queue[entry.queue].append(len(self._entries), entry)
+            self._of_queue[entry.queue].append(self._last, entry)
+
+    def made_before(self, before: Instant) -> Iterator[tuple[int, EntryRow]]:
+        return ((seq, entry) for seq, entry in self._entries.items() if entry.at < before)
+
+    def delete(self, seq: int) -> None:
+        entry = self._entries.pop(seq)
+        if entry.queue is not None:
+            self._of_queue[entry.queue].remove(seq, entry)
 
     def end(self, queue: QueueId) -> int:
         """The number of its last entry, 0 when there is none."""
@@ -72,16 +93,16 @@ class Journal:
 
     def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> tuple[Figure, ...]:
         found = [
-            (self._entries[seq - 1].at, seq)
+            (self._entries[seq].at, seq)
             for queue in dict.fromkeys(queues)
             for seq in self._about(queue).pull_changes
-            if since <= self._entries[seq - 1].at < until
+            if since <= self._entries[seq].at < until
         ]
-        return tuple(_figure(self._entries[seq - 1]) for _, seq in sorted(found))
+        return tuple(_figure(self._entries[seq]) for _, seq in sorted(found))
 
     def audit(self, page: AuditPage, key_of: Callable[[QueueId], QueueKey]) -> tuple[AuditedEntry, ...]:
-        end = len(self._entries) if page.before is None else min(page.before - 1, len(self._entries))
-        newest = ((seq, self._entries[seq - 1]) for seq in range(end, 0, -1))
+        end = self._last if page.before is None else page.before - 1
+        newest = ((seq, entry) for seq, entry in reversed(self._entries.items()) if seq <= end)
         keyed = ((seq, entry, None if entry.queue is None else key_of(entry.queue)) for seq, entry in newest)
         found = (
             AuditedEntry(seq, key, entry.token, entry.body)
@@ -94,7 +115,7 @@ class Journal:
         return self._of_queue.get(queue, NOTHING)
 
     def _stored(self, seq: int) -> StoredEntry:
-        entry = self._entries[seq - 1]
+        entry = self._entries[seq]
         return StoredEntry(seq, entry.queue, entry.token, entry.body)
 
 

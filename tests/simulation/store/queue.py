@@ -1,11 +1,13 @@
 """One queue as it is stored: what its turns wrote, and which of them wrote what."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
 from mergeyard.domain.repositories import QueueKey
-from mergeyard.ports.store import Changes, LoadedQueue, StoredQueue
-from mergeyard.ports.writes import Fact, SaveTurn
+from mergeyard.ports.store import HEADS_WITH_TARGETS, Changes, LoadedQueue, StoredQueue
+from mergeyard.ports.writes import Fact, KeepTargets, SaveTurn
 from tests.simulation.store.runs import Runs
 from tests.simulation.store.stays import Stays
 
@@ -33,7 +35,8 @@ class QueueRecord:
         self.deleted = False
         self.stays = Stays()
         self.runs = Runs()
-        self.targets: dict[tuple[PrNumber, Sha], bytes] = {}
+        self.targets: dict[tuple[PrNumber, Sha], KeepTargets] = {}
+        self._deleted_up_to = 0
         self._facts: dict[Place, bytes] = {}
         self._turns: list[Touched] = []
 
@@ -60,6 +63,26 @@ class QueueRecord:
             self.runs.put(run)
         self._turns.append(Touched(touched, {stay.ticket for stay in turn.stays}, {run.id for run in turn.runs}))
 
+    def keep_targets(self, kept: KeepTargets) -> None:
+        self.targets[kept.number, kept.head] = kept
+        others = [each for each in self.targets.values() if each.number == kept.number and each.head != kept.head]
+        others.sort(key=lambda each: each.at, reverse=True)
+        for older in others[HEADS_WITH_TARGETS - 1 :]:
+            del self.targets[older.number, older.head]
+
+    def delete_stay(self, ticket: Ticket) -> None:
+        self.stays.delete(ticket)
+        self._note_deleted(lambda turn: ticket in turn.stays)
+
+    def delete_run(self, run: RunId) -> Sha | None:
+        """The commit that it tested."""
+        self._note_deleted(lambda turn: run in turn.runs)
+        return self.runs.delete(run)
+
+    def _note_deleted(self, wrote: Callable[[Touched], bool]) -> None:
+        last = max(version for version, turn in enumerate(self._turns, 1) if wrote(turn))
+        self._deleted_up_to = max(self._deleted_up_to, last)
+
     def delete(self) -> None:
         self.deleted = True
         self._facts.clear()
@@ -74,7 +97,8 @@ class QueueRecord:
         )
 
     def changes(self, after: int) -> Changes | None:
-        if self.deleted or not self.version - REMEMBERED_TURNS <= after <= self.version:
+        oldest = max(self.version - REMEMBERED_TURNS, self._deleted_up_to)
+        if self.deleted or not oldest <= after <= self.version:
             return None
         turns = self._turns[max(after, 0) :]
         facts = set[Place]().union(*(turn.facts for turn in turns))

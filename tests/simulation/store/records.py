@@ -27,6 +27,8 @@ class Records:
         self.webhooks = Webhooks()
         self.answers: dict[tuple[str, str], Answer] = {}
         self.statuses: dict[tuple[Repo, Sha], dict[str, Status]] = {}
+        self.unclaimed: dict[tuple[Repo, Sha, str], str] = {}
+        """By which token each status was reported whose commit no run tested then."""
         self.conversations: dict[tuple[QueueId, PrNumber], bytes] = {}
         self.ears = Ears()
 

@@ -10,6 +10,7 @@ from mergeyard.ports.writes import (
     AppendEntries,
     BeginTelling,
     CreateQueue,
+    DeleteExpired,
     DeleteQueue,
     DropSession,
     DropVouchedFor,
@@ -82,7 +83,7 @@ class Foresight:
                 self._is_known(write.queue)
             case KeepStatus() | KeepDelivery() | DropSession() | DropVouchedFor() | ForgetSessions():
                 pass
-            case BeginTelling() | TakeHeart() | ForgetTeller():
+            case BeginTelling() | TakeHeart() | ForgetTeller() | DeleteExpired():
                 pass
             case _:
                 assert_never(write)

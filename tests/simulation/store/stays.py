@@ -7,6 +7,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import PrNumber, Ticket
+from mergeyard.domain.instants import Instant
 from mergeyard.ports.store import Changed, Page
 from mergeyard.ports.writes import StayRow
 
@@ -46,8 +47,26 @@ class Stays:
         rows = (self._rows[ticket] for ticket in sorted(tickets))
         return tuple(Changed(row.live, row.body) for row in rows)
 
-    def of_number(self, number: PrNumber) -> tuple[bytes, ...]:
-        return tuple(self._rows[ticket].body for ticket in reversed(self._of_number.get(number, ())))
+    def of_number(self, number: PrNumber, take: int) -> tuple[bytes, ...]:
+        latest = islice(reversed(self._of_number.get(number, ())), take)
+        return tuple(self._rows[ticket].body for ticket in latest)
+
+    def is_live(self, ticket: Ticket | None) -> bool:
+        return ticket in self._live
+
+    def has_live(self, number: PrNumber) -> bool:
+        return any(ticket in self._live for ticket in self._of_number.get(number, ()))
+
+    def ended(self, before: Instant) -> Iterator[tuple[Instant, Ticket]]:
+        for row in self._rows.values():
+            if row.ended_at is not None and row.ended_at < before:
+                yield row.ended_at, row.ticket
+
+    def delete(self, ticket: Ticket) -> None:
+        row = self._rows.pop(ticket)
+        self._tickets.remove(ticket)
+        self._of_number[row.number].remove(ticket)
+        self._of_branch[row.branch].discard(ticket)
 
     def of_branch(self, branch: str) -> bytes | None:
         """The live one, else the latest."""

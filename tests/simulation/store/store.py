@@ -18,11 +18,14 @@ from mergeyard.ports.store import (
     Figure,
     LoadedQueue,
     Page,
+    ResultsPage,
     StoredEntry,
     StoredQueue,
+    StoredRun,
     StoreTrouble,
 )
-from mergeyard.ports.writes import Answer, WebhookRow, Write
+from mergeyard.ports.writes import Answer, RecordKey, RecordKind, WebhookRow, Write
+from tests.simulation.store.expiry import expired
 from tests.simulation.store.queue import QueueRecord
 from tests.simulation.store.records import Records
 from tests.simulation.store.words import Deliver, Ear, OnDeafEars, deliver_soon
@@ -98,7 +101,8 @@ class MemoryStore:
         return self._records.of_repos(self._records.duties.repos_of(replica))
 
     async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
-        return self._of(queue).targets.get((number, head))
+        kept = self._of(queue).targets.get((number, head))
+        return None if kept is None else kept.body
 
     async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
         return (number, head) in self._of(queue).targets
@@ -106,13 +110,17 @@ class MemoryStore:
     async def any_targets(self, repo: Repo) -> bool:
         return any(record.targets for key, record in self._records.live.items() if key.repo == repo)
 
+    async def targets_size(self, token: str) -> int:
+        kept = (each for record in self._records.queues.values() for each in record.targets.values())
+        return sum(len(each.body) for each in kept if each.token == token)
+
     async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
         return sorted(queue for queue, record in self._records.queues.items() if record.key.repo == repo)
 
     # Stays and runs
 
     async def last_stay(self, queue: QueueId, number: PrNumber) -> bytes | None:
-        return next(iter(self._of(queue).stays.of_number(number)), None)
+        return next(iter(self._of(queue).stays.of_number(number, 1)), None)
 
     async def last_stay_of_branch(self, queue: QueueId, branch: str) -> bytes | None:
         return self._of(queue).stays.of_branch(branch)
@@ -120,8 +128,8 @@ class MemoryStore:
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
         return self._of(queue).stays.body(ticket)
 
-    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
-        return self._of(queue).stays.of_number(number)
+    async def stays_of(self, queue: QueueId, number: PrNumber, take: int) -> Sequence[bytes]:
+        return self._of(queue).stays.of_number(number, take)
 
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
         return self._of(queue).stays.page(page)
@@ -133,13 +141,27 @@ class MemoryStore:
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return self._of(queue).runs.body(run)
 
-    async def decided_runs(self, queue: QueueId, since: Instant, until: Instant) -> Sequence[bytes]:
-        return self._of(queue).runs.decided(since, until)
+    async def had_run(self, queue: QueueId, run: RunId) -> bool:
+        return self._of(queue).runs.had(run)
+
+    async def queue_of_run(self, run: RunId) -> StoredQueue | None:
+        return next((record.stored for record in self._records.live.values() if record.runs.has(run)), None)
+
+    async def decided_runs(
+        self, queue: QueueId, since: Instant, until: Instant, take: int, before: int = 0
+    ) -> Sequence[StoredRun]:
+        return tuple(self._of(queue).runs.decided(since, until, before)[:take])
+
+    async def results(self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int) -> ResultsPage:
+        return self._of(queue).runs.results(since, until, offset, take)
+
+    async def expired(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
+        return expired(self._records, kind, before)[:take]
 
     # The journal, and who tells of it
 
-    async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
-        return self._records.journal.timeline(queue, ticket)
+    async def timeline(self, queue: QueueId, ticket: Ticket, take: int) -> Sequence[StoredEntry]:
+        return self._records.journal.timeline(queue, ticket)[:take]
 
     async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
         return self._records.journal.figures(queues, since, until)

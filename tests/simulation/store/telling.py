@@ -38,6 +38,9 @@ class Tellers:
         if queue not in places or seq > places[queue].seq:
             places[queue] = Cursor(seq)
 
+    def has_all_read(self, queue: QueueId, seq: int) -> bool:
+        return all(self.cursor(teller, queue).seq >= seq for teller in self._begun)
+
     def note_stuck(self, teller: str, queue: QueueId, at: Instant) -> None:
         cursor = self._cursors.setdefault(teller, {}).setdefault(queue, Cursor())
         if cursor.stuck_since is None:

@@ -8,6 +8,7 @@ from mergeyard.ports.writes import (
     AppendEntries,
     BeginTelling,
     CreateQueue,
+    DeleteExpired,
     DeleteQueue,
     DropSession,
     DropVouchedFor,
@@ -30,6 +31,7 @@ from mergeyard.ports.writes import (
     TakeHeart,
     Write,
 )
+from tests.simulation.store.expiry import delete_expired, keep_status
 from tests.simulation.store.records import Records
 from tests.simulation.store.refusing import Foresight
 
@@ -57,9 +59,11 @@ def write_down(records: Records, write: Write) -> None:
         case DeleteQueue():
             records.delete_queue(write.id)
         case KeepTargets():
-            records.queues[write.queue].targets[write.number, write.head] = write.body
+            records.queues[write.queue].keep_targets(write)
         case KeepStatus():
-            records.statuses.setdefault((write.repo, write.sha), {})[write.status.context] = write.status
+            keep_status(records, write)
+        case DeleteExpired():
+            delete_expired(records, write)
         case KeepConversation():
             records.conversations[write.queue, write.number] = write.body
         case KeepAnswer():

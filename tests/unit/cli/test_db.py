@@ -44,22 +44,22 @@ def test_every_command_explains_itself(command: str):
 
 
 def test_migrating_says_from_where_to_where(data: str):
-    assert "was made, in form 3" in db("migrate", "--data-dir", data).output
-    assert "has form 3 already: nothing to do" in db("migrate", "--data-dir", data).output
+    assert "was made, in form 4" in db("migrate", "--data-dir", data).output
+    assert "has form 4 already: nothing to do" in db("migrate", "--data-dir", data).output
 
 
 def test_a_check_tells_people_and_programs_the_same(data: str):
     a_token_in(data)
     assert "Sound" in db("check", "--data-dir", data).output
     told = json.loads(db("check", "--json", "--data-dir", data).stdout)
-    assert (told["sound"], told["form"], told["faults"]) == (True, 3, [])
+    assert (told["sound"], told["form"], told["faults"]) == (True, 4, [])
     assert {table["table"]: table["rows"] for table in told["tables"]}["tokens"] == 1
 
 
 def test_what_is_wrong_is_said_and_shows_in_the_exit_status(data: str, tmp_path: Path):
     assert "holds nothing of Mergeyard yet" in db("check", "--data-dir", data, status=1).stderr
     a_token_in(data)
-    plant("INSERT INTO stays VALUES (1, 'nobody', 1, 1, 'b', 'pending', 1, 1, x'00')", data)
+    plant("INSERT INTO stays VALUES (1, 'nobody', 1, 1, 'b', 'pending', 1, 1, x'00', NULL)", data)
     assert "belong to a queue that is not there: 1" in db("check", "--data-dir", data, status=1).stdout
     assert json.loads(db("check", "--json", "--data-dir", data, status=1).stdout)["sound"] is False
     db("backup", tmp_path / "backup.db", "--data-dir", data, status=1)

@@ -17,13 +17,13 @@ from mergeyard.service.written_targets import WrittenTargets
 from tests.model.world import RandomWorld
 from tests.support.builders import Yard, a_parallel_yard, a_yard
 from tests.support.every_day import only_first
-from tests.support.shelves import Shelves, told
+from tests.support.shelves import NOW, Shelves, told
 
 
 def last_turn(yard: Yard, *events: Event) -> SaveTurn:
     before = yard.queue
     decision = yard.tell(*events)
-    return shelving.changes(before, decision.queue, 2, decision.concluded, decision.finished)
+    return shelving.changes(before, decision.queue, 2, decision.concluded, decision.finished, NOW)
 
 
 @pytest.mark.parametrize("seed", only_first(20, range(60)))
@@ -61,7 +61,7 @@ def test_targets_that_are_at_hand_as_written_are_not_written_anew():
     for targets, body in ((mine, at_hand.body), (others, encoded(others))):
         before = yard.queue
         decision = yard.tell(TargetsUploaded(number=PrNumber(2), head=yard.head(2), targets=targets))
-        turn = shelving.changes(before, decision.queue, 2, decision.concluded, decision.finished, [at_hand])
+        turn = shelving.changes(before, decision.queue, 2, decision.concluded, decision.finished, NOW, [at_hand])
         assert [fact.body for fact in turn.facts if fact.shelf == "targets"] == [body]
         yard.tell(TargetsUploaded(number=PrNumber(2), head=yard.head(2), targets=named("y")))
 

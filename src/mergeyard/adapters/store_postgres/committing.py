@@ -19,6 +19,7 @@ from mergeyard.ports.writes import (
     AppendEntries,
     BeginTelling,
     CreateQueue,
+    DeleteExpired,
     DeleteQueue,
     DropSession,
     DropVouchedFor,
@@ -34,6 +35,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    RecordKind,
     SaveSession,
     SaveToken,
     SaveTurn,
@@ -111,6 +113,10 @@ def queues_of(write: Write) -> Iterable[QueueId]:
             return (write.id,)
         case AppendEntries():
             return (entry.queue for entry in write.entries if entry.queue is not None)
+        case DeleteExpired(kind=RecordKind.SUBMISSIONS | RecordKind.RUNS):
+            return (QueueId(str(queue)) for queue, _ in write.keys)
+        case DeleteExpired():
+            return ()
         case KeepTargets() | KeepStatus() | KeepAnswer() | ForgetAnswers() | ProveDuty() | SaveToken():
             return ()
         case SaveSession() | DropSession() | DropVouchedFor() | ForgetSessions():

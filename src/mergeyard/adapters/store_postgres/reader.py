@@ -48,8 +48,8 @@ class Reader:
         parts = defaultdict[str, list[Row]](list)
         for kind, *part in await self.rows("changes", queue=queue, after=after):
             parts[kind].append(tuple(part))
-        version = parts["queue"][0][0] if parts["queue"] else None
-        if version is None or not version - REMEMBERED_TURNS <= after <= version:
+        version, _, _, deleted_up_to, *_ = parts["queue"][0] if parts["queue"] else (None, None, None, 0)
+        if version is None or not max(version - REMEMBERED_TURNS, deleted_up_to) <= after <= version:
             return None
         return Changes(
             version=version,

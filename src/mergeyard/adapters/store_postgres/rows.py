@@ -11,8 +11,8 @@ from mergeyard.domain.sessions import Session
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.ports.sharing import Duty
-from mergeyard.ports.store import AuditedEntry, Figure, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, Fact, WebhookRow
+from mergeyard.ports.store import AuditedEntry, Figure, StoredEntry, StoredQueue, StoredRun
+from mergeyard.ports.writes import Answer, Fact, RecordKey, WebhookRow
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
 GROUPS = msgspec.json.Decoder(frozenset[str])
@@ -32,6 +32,15 @@ def repo_of(row: Row) -> Repo:
 def fact_of(row: Row) -> Fact:
     shelf, key, body = row
     return Fact(restored(shelf), restored(key), body)
+
+
+def run_of(row: Row) -> StoredRun:
+    decided_at, place, body = row
+    return StoredRun(decided_at, place, body)
+
+
+def key_of(row: Row) -> RecordKey:
+    return tuple(restored(cell) if isinstance(cell, str) else cell for cell in row)
 
 
 def entry_of(row: Row) -> StoredEntry:

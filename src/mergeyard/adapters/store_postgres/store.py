@@ -24,8 +24,19 @@ from mergeyard.domain.states import QueueState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
 from mergeyard.ports.sharing import Duty, Hear, Roster
-from mergeyard.ports.store import AuditedEntry, AuditPage, Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, WebhookRow, Write
+from mergeyard.ports.store import (
+    AuditedEntry,
+    AuditPage,
+    Changes,
+    Figure,
+    LoadedQueue,
+    Page,
+    ResultsPage,
+    StoredEntry,
+    StoredQueue,
+    StoredRun,
+)
+from mergeyard.ports.writes import Answer, RecordKey, RecordKind, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The ends of what PostgreSQL can count to."""
@@ -127,6 +138,10 @@ class PostgresStore:
     async def any_targets(self, repo: Repo) -> bool:
         return await self._reader.value("any_targets", **asdict(repo))
 
+    async def targets_size(self, token: str) -> int:
+        ((size,),) = await self._reader.rows("targets_size", token=token)
+        return size
+
     async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
         return tuple(QueueId(queue) for (queue,) in await self._reader.rows("queues_ever", **asdict(repo)))
 
@@ -142,8 +157,8 @@ class PostgresStore:
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
         return await self._reader.value("stay", queue=queue, ticket=ticket)
 
-    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
-        return await self._reader.bodies("stays_of", queue=queue, number=number)
+    async def stays_of(self, queue: QueueId, number: PrNumber, take: int) -> Sequence[bytes]:
+        return await self._reader.bodies("stays_of", queue=queue, number=number, take=take)
 
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
         reader, before = self._reader, LATEST if page.before is None else page.before
@@ -167,11 +182,30 @@ class PostgresStore:
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return await self._reader.value("run", queue=queue, id=run)
 
-    async def decided_runs(self, queue: QueueId, since: Instant, until: Instant) -> Sequence[bytes]:
-        return await self._reader.bodies("decided_runs", queue=queue, since=since, until=until)
+    async def had_run(self, queue: QueueId, run: RunId) -> bool:
+        return await self._reader.value("had_run", queue=queue, id=run)
 
-    async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
-        return tuple(map(rows.entry_of, await self._reader.rows("timeline", queue=queue, ticket=ticket)))
+    async def queue_of_run(self, run: RunId) -> StoredQueue | None:
+        row = await self._reader.row("queue_of_run", id=run)
+        return rows.queue_of(row) if row else None
+
+    async def decided_runs(
+        self, queue: QueueId, since: Instant, until: Instant, take: int, before: int = 0
+    ) -> Sequence[StoredRun]:
+        period = {"since": since, "until": until, "before": before}
+        found = await self._reader.rows("decided_runs", queue=queue, take=take, **period)
+        return tuple(map(rows.run_of, found))
+
+    async def results(self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int) -> ResultsPage:
+        period = {"queue": queue, "since": since, "until": until}
+        ((total,),) = await self._reader.rows("count_results", **period)
+        found = await self._reader.rows("results", **period, offset=offset, take=take)
+        skipped = offset - found[0][0] if found else 0
+        return ResultsPage(total, skipped, tuple(body for _, body in found))
+
+    async def timeline(self, queue: QueueId, ticket: Ticket, take: int) -> Sequence[StoredEntry]:
+        found = await self._reader.rows("timeline", queue=queue, ticket=ticket, take=take)
+        return tuple(map(rows.entry_of, found))
 
     async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
         found = await self._reader.rows("figures", queues=queues, since=since, until=until)
@@ -201,6 +235,20 @@ class PostgresStore:
 
     async def behind(self, teller: str) -> Sequence[StoredQueue]:
         return tuple(map(rows.queue_of, await self._reader.rows("behind", teller=teller)))
+
+    async def expired(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
+        match kind:
+            case RecordKind.SUBMISSIONS:
+                found = await self._reader.rows("expired_stays", before=before, take=take)
+            case RecordKind.RUNS:
+                found = await self._reader.rows("expired_runs", before=before, take=take)
+            case RecordKind.JOURNAL:
+                found = await self._reader.rows("expired_entries", before=before, take=take)
+            case RecordKind.TARGETS:
+                found = await self._reader.rows("expired_targets", before=before, take=take)
+            case RecordKind.STATUSES:
+                found = await self._reader.rows("expired_statuses", before=before, take=take)
+        return tuple(map(rows.key_of, found))
 
     async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None:
         return await self._reader.value("conversation", queue=queue, number=number)

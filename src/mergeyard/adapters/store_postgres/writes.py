@@ -12,11 +12,20 @@ from mergeyard.adapters.store_postgres.handles import Connection, Value
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.sessions import Session
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import DELIVERIES_KEPT, Answered, Outrun, Relieved, Taken
+from mergeyard.ports.store import (
+    DELIVERIES_KEPT,
+    HEADS_WITH_TARGETS,
+    MAX_UNCLAIMED_STATUSES,
+    Answered,
+    Outrun,
+    Relieved,
+    Taken,
+)
 from mergeyard.ports.writes import (
     AppendEntries,
     BeginTelling,
     CreateQueue,
+    DeleteExpired,
     DeleteQueue,
     DropSession,
     DropVouchedFor,
@@ -33,6 +42,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    RecordKind,
     RunRow,
     SaveSession,
     SaveToken,
@@ -84,10 +94,9 @@ async def perform(connection: Connection, write: Write | ToldTurn) -> None:
         case KeepAnswer():
             await keep_answer(connection, write)
         case KeepStatus():
-            report = {**asdict(write.repo), "sha": write.sha, **asdict(write.status)}
-            await rows(connection, "keep_status", **report)
+            await keep_status(connection, write)
         case KeepTargets():
-            await rows(connection, "keep_targets", **asdict(write))
+            await rows(connection, "keep_targets", **asdict(write), others=HEADS_WITH_TARGETS - 1)
         case CreateQueue():
             await create_queue(connection, write)
         case DeleteQueue():
@@ -104,6 +113,8 @@ async def perform(connection: Connection, write: Write | ToldTurn) -> None:
             await rows(connection, "drop_vouched_for")
         case ForgetSessions():
             await rows(connection, "forget_sessions", **asdict(write))
+        case DeleteExpired():
+            await delete_expired(connection, write)
         case BeginTelling():
             await rows(connection, "begin_telling", **asdict(write))
         case MoveCursor():
@@ -171,6 +182,33 @@ async def delete_queue(connection: Connection, queue: DeleteQueue) -> None:
 async def prove_duty(connection: Connection, duty: ProveDuty) -> None:
     if not await value(connection, "prove_duty", **asdict(duty.repo), replica=duty.replica, fence=duty.fence):
         raise Relieved(f"{duty.replica} does not work for {duty.repo} under fence {duty.fence} any more.")
+
+
+async def keep_status(connection: Connection, kept: KeepStatus) -> None:
+    row = {**asdict(kept.repo), "sha": kept.sha, **asdict(kept.status), "token": kept.token}
+    await rows(connection, "keep_status", **row)
+    if kept.token is not None:
+        await rows(connection, "drop_oldest_unclaimed", token=kept.token, kept=MAX_UNCLAIMED_STATUSES)
+
+
+async def delete_expired(connection: Connection, expired: DeleteExpired) -> None:
+    match expired.kind:
+        case RecordKind.SUBMISSIONS:
+            await rows(connection, "delete_stays", **keyed(expired, "queue", "ticket"))
+        case RecordKind.RUNS:
+            await rows(connection, "delete_runs", **keyed(expired, "queue", "id"))
+        case RecordKind.JOURNAL:
+            await rows(connection, "delete_entries", **keyed(expired, "seq"))
+        case RecordKind.TARGETS:
+            await rows(connection, "delete_targets", **keyed(expired, "queue", "number", "head"), before=expired.before)
+        case RecordKind.STATUSES:
+            statuses = keyed(expired, "host", "owner", "name", "sha", "context")
+            await rows(connection, "delete_statuses", **statuses, before=expired.before)
+
+
+def keyed(expired: DeleteExpired, *names: str) -> dict[str, list[str | int]]:
+    """Column by column, as one statement takes many rows at once."""
+    return {name: [key[place] for key in expired.keys] for place, name in enumerate(names)}
 
 
 async def keep_answer(connection: Connection, kept: KeepAnswer) -> None:

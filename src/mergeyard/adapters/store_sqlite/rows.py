@@ -9,7 +9,7 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.sessions import Session
 from mergeyard.domain.statuses import Status, StatusState
 from mergeyard.domain.tokens import Scope, Token
-from mergeyard.ports.store import AuditedEntry, Figure, StoredEntry, StoredQueue
+from mergeyard.ports.store import AuditedEntry, Figure, StoredEntry, StoredQueue, StoredRun
 from mergeyard.ports.writes import Answer, Fact, WebhookRow
 
 SCOPES = msgspec.json.Decoder(frozenset[Scope])
@@ -25,6 +25,11 @@ def queue_of(row: Row) -> StoredQueue:
 def fact_of(row: Row) -> Fact:
     shelf, key, body = row
     return Fact(shelf, key, body)
+
+
+def run_of(row: Row) -> StoredRun:
+    decided_at, place, body = row
+    return StoredRun(decided_at, place, body)
 
 
 def entry_of(row: Row) -> StoredEntry:

@@ -25,8 +25,19 @@ from mergeyard.domain.sessions import Session
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.statuses import Status
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import AuditedEntry, AuditPage, Changes, Figure, LoadedQueue, Page, StoredEntry, StoredQueue
-from mergeyard.ports.writes import Answer, WebhookRow, Write
+from mergeyard.ports.store import (
+    AuditedEntry,
+    AuditPage,
+    Changes,
+    Figure,
+    LoadedQueue,
+    Page,
+    ResultsPage,
+    StoredEntry,
+    StoredQueue,
+    StoredRun,
+)
+from mergeyard.ports.writes import Answer, RecordKey, RecordKind, WebhookRow, Write
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 """The ends of what SQLite can count to."""
@@ -123,6 +134,10 @@ class SqliteStore:
     async def any_targets(self, repo: Repo) -> bool:
         return bool(self._open.points.value("any_targets", host=repo.host, owner=repo.owner, name=repo.name))
 
+    async def targets_size(self, token: str) -> int:
+        ((size,),) = await self._open.lists.rows("targets_size", token=token)
+        return size
+
     async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
         found = self._open.points.rows("queues_ever", host=repo.host, owner=repo.owner, name=repo.name)
         return tuple(QueueId(queue) for (queue,) in found)
@@ -140,8 +155,8 @@ class SqliteStore:
     async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
         return self._open.points.value("stay", queue=queue, ticket=ticket)
 
-    async def stays_of(self, queue: QueueId, number: PrNumber) -> Sequence[bytes]:
-        return await self._open.lists.bodies("stays_of", queue=queue, number=number)
+    async def stays_of(self, queue: QueueId, number: PrNumber, take: int) -> Sequence[bytes]:
+        return await self._open.lists.bodies("stays_of", queue=queue, number=number, take=take)
 
     async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
         lists, before = self._open.lists, LATEST if page.before is None else page.before
@@ -165,11 +180,30 @@ class SqliteStore:
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return self._open.points.value("run", queue=queue, id=run)
 
-    async def decided_runs(self, queue: QueueId, since: Instant, until: Instant) -> Sequence[bytes]:
-        return await self._open.lists.bodies("decided_runs", queue=queue, since=since, until=until)
+    async def had_run(self, queue: QueueId, run: RunId) -> bool:
+        return bool(self._open.points.value("had_run", queue=queue, id=run))
 
-    async def timeline(self, queue: QueueId, ticket: Ticket) -> Sequence[StoredEntry]:
-        return tuple(map(rows.entry_of, await self._open.lists.rows("timeline", queue=queue, ticket=ticket)))
+    async def queue_of_run(self, run: RunId) -> StoredQueue | None:
+        row = self._open.points.row("queue_of_run", id=run)
+        return rows.queue_of(row) if row else None
+
+    async def decided_runs(
+        self, queue: QueueId, since: Instant, until: Instant, take: int, before: int = 0
+    ) -> Sequence[StoredRun]:
+        period = {"since": since, "until": until, "before": before}
+        found = await self._open.lists.rows("decided_runs", queue=queue, take=take, **period)
+        return tuple(map(rows.run_of, found))
+
+    async def results(self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int) -> ResultsPage:
+        period = {"queue": queue, "since": since, "until": until}
+        ((total,),) = await self._open.lists.rows("count_results", **period)
+        found = await self._open.lists.rows("results", **period, offset=offset, take=take)
+        skipped = offset - found[0][0] if found else 0
+        return ResultsPage(total, skipped, tuple(body for _, body in found))
+
+    async def timeline(self, queue: QueueId, ticket: Ticket, take: int) -> Sequence[StoredEntry]:
+        found = await self._open.lists.rows("timeline", queue=queue, ticket=ticket, take=take)
+        return tuple(map(rows.entry_of, found))
 
     async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
         chosen = msgspec.json.encode(queues).decode()
@@ -200,6 +234,20 @@ class SqliteStore:
 
     async def behind(self, teller: str) -> Sequence[StoredQueue]:
         return tuple(map(rows.queue_of, await self._open.lists.rows("behind", teller=teller)))
+
+    async def expired(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
+        match kind:
+            case RecordKind.SUBMISSIONS:
+                found = await self._open.lists.rows("expired_stays", before=before, take=take)
+            case RecordKind.RUNS:
+                found = await self._open.lists.rows("expired_runs", before=before, take=take)
+            case RecordKind.JOURNAL:
+                found = await self._open.lists.rows("expired_entries", before=before, take=take)
+            case RecordKind.TARGETS:
+                found = await self._open.lists.rows("expired_targets", before=before, take=take)
+            case RecordKind.STATUSES:
+                found = await self._open.lists.rows("expired_statuses", before=before, take=take)
+        return tuple(map(tuple, found))
 
     async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None:
         return self._open.points.value("conversation", queue=queue, number=number)

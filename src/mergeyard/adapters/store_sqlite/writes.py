@@ -11,11 +11,19 @@ from mergeyard.adapters.store_sqlite.sql import SQL
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.sessions import Session
 from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import DELIVERIES_KEPT, Answered, Outrun, Taken
+from mergeyard.ports.store import (
+    DELIVERIES_KEPT,
+    HEADS_WITH_TARGETS,
+    MAX_UNCLAIMED_STATUSES,
+    Answered,
+    Outrun,
+    Taken,
+)
 from mergeyard.ports.writes import (
     AppendEntries,
     BeginTelling,
     CreateQueue,
+    DeleteExpired,
     DeleteQueue,
     DropSession,
     DropVouchedFor,
@@ -31,6 +39,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    RecordKind,
     SaveSession,
     SaveToken,
     SaveTurn,
@@ -54,9 +63,13 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
         case KeepAnswer():
             keep_answer(cursor, write)
         case KeepStatus():
-            cursor.execute(SQL["keep_status"], {**asdict(write.repo), "sha": write.sha, **asdict(write.status)})
+            keep_status(cursor, write)
         case KeepTargets():
             cursor.execute(SQL["keep_targets"], asdict(write))
+            cursor.execute(
+                SQL["drop_older_heads"],
+                {"queue": write.queue, "number": write.number, "head": write.head, "others": HEADS_WITH_TARGETS - 1},
+            )
         case CreateQueue():
             create_queue(cursor, write)
         case DeleteQueue():
@@ -75,6 +88,8 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
             cursor.execute(SQL["drop_vouched_for"])
         case ForgetSessions():
             cursor.execute(SQL["forget_sessions"], asdict(write))
+        case DeleteExpired():
+            delete_expired(cursor, write)
         case BeginTelling():
             begin_telling(cursor, write)
         case MoveCursor():
@@ -130,6 +145,37 @@ def delete_queue(cursor: Cursor, queue: DeleteQueue) -> None:
         raise Outrun(f"Queue {queue.id} is there no more, or not at version {queue.version}.")
     cursor.execute(SQL["drop_facts"], {"id": queue.id})
     cursor.execute(SQL["drop_targets"], {"id": queue.id})
+
+
+def keep_status(cursor: Cursor, kept: KeepStatus) -> None:
+    row = {**asdict(kept.repo), "sha": kept.sha, **asdict(kept.status), "token": kept.token}
+    cursor.execute(SQL["keep_status"], row)
+    if kept.token is not None:
+        cursor.execute(SQL["drop_oldest_unclaimed"], {"token": kept.token, "kept": MAX_UNCLAIMED_STATUSES})
+
+
+def delete_expired(cursor: Cursor, expired: DeleteExpired) -> None:
+    match expired.kind:
+        case RecordKind.SUBMISSIONS:
+            cursor.executemany(SQL["delete_stay"], keyed(expired, "queue", "ticket"))
+        case RecordKind.RUNS:
+            runs = keyed(expired, "queue", "id")
+            cursor.executemany(SQL["remember_passed_run"], runs)
+            cursor.executemany(SQL["delete_statuses_of_run"], runs)
+            cursor.executemany(SQL["delete_run"], runs)
+        case RecordKind.JOURNAL:
+            cursor.executemany(SQL["delete_entry"], keyed(expired, "seq"))
+        case RecordKind.TARGETS:
+            targets = [{**key, "before": expired.before} for key in keyed(expired, "queue", "number", "head")]
+            cursor.executemany(SQL["delete_targets"], targets)
+        case RecordKind.STATUSES:
+            statuses = keyed(expired, "host", "owner", "name", "sha", "context")
+            cursor.executemany(SQL["claim_status"], statuses)
+            cursor.executemany(SQL["delete_status"], [{**key, "before": expired.before} for key in statuses])
+
+
+def keyed(expired: DeleteExpired, *columns: str) -> list[dict[str, str | int]]:
+    return [dict(zip(columns, key, strict=True)) for key in expired.keys]
 
 
 def keep_answer(cursor: Cursor, kept: KeepAnswer) -> None:

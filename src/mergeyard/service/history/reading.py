@@ -1,21 +1,22 @@
 """Reads the past out of the store, a little at a time, so that months of it neither fill memory nor stop others."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
 from msgspec import Struct, field
 
 from mergeyard.domain.ids import BatchId, QueueId, RunId, Sha
-from mergeyard.domain.instants import DAY, HOUR, Instant
+from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import CheckState, RunStatus
-from mergeyard.ports.store import Figure, Store
+from mergeyard.ports.store import Figure, Store, StoredRun
 from mergeyard.service.history.past import Past, PastRun, is_counted
 
 WATCH = 3 * HOUR
-FORTNIGHT = 14 * DAY
+MAX_RUNS_AT_ONCE = 2000
+"""Runs that are in memory as a whole at one time."""
 
 
 class _Stored(Struct):
@@ -52,11 +53,22 @@ class Histories:
 
     async def _runs(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> list[PastRun]:
         runs = list[PastRun]()
-        for start, end in _parts(since, until, FORTNIGHT):
-            for queue in queues:
-                bodies = await self._store.decided_runs(queue, start, end)
-                runs += await asyncio.to_thread(remembered, queue, bodies)
+        for queue in queues:
+            async for stored in decided_runs(self._store, queue, since, until):
+                runs += await asyncio.to_thread(remembered, queue, [run.body for run in stored])
         return runs
+
+
+async def decided_runs(
+    store: Store, queue: QueueId, since: Instant, until: Instant
+) -> AsyncIterator[Sequence[StoredRun]]:
+    """All runs of a queue that were started and decided in this time, chunk by chunk, the latest first."""
+    before = 0
+    while found := await store.decided_runs(queue, since, until, MAX_RUNS_AT_ONCE, before):
+        yield found
+        if len(found) < MAX_RUNS_AT_ONCE:
+            return
+        until, before = found[-1].decided_at, found[-1].place
 
 
 def remembered(queue: QueueId, bodies: Iterable[bytes]) -> list[PastRun]:

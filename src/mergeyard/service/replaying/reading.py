@@ -25,6 +25,8 @@ MOST = 500
 """Pull requests that are counted, the latest: more would make whoever asks wait for minutes."""
 LEAD, MOST_IN_LEAD = DAY, 100
 """Those who came before the period fill the queue, and are not counted."""
+MAX_RUNS = 10_000
+"""The latest: so many pull requests have fewer, unless clients restart their tests again and again."""
 MOST_CHANGES = 500
 MOST_TARGETS = 1000
 """Of one pull request: whoever has more is taken to impact ALL."""
@@ -50,7 +52,8 @@ async def read_history(store: Store, keeper: Keeper, since: Instant, until: Inst
         cut=cut,
         unread=past.unread,
     )
-    return await asyncio.to_thread(_put_together, stays, await store.decided_runs(keeper.id, begin, until), period)
+    runs = await store.decided_runs(keeper.id, begin, until, MAX_RUNS)
+    return await asyncio.to_thread(_put_together, stays, [run.body for run in runs], period)
 
 
 def _put_together(stays: Sequence[Submission], bodies: Sequence[bytes], period: Period) -> History:

@@ -9,6 +9,9 @@ from mergeyard.service import shelving
 from mergeyard.service.verifying.claims import Claim
 from mergeyard.service.verifying.recorded import LANDED
 
+MAX_SUBMISSIONS = 1000
+"""Of one pull request, the last: it lands with one of its last ones."""
+
 
 async def known_otherwise(
     store: Store, queue: QueueId, others: Iterable[QueueId], claims: Mapping[Sha, Claim]
@@ -26,10 +29,10 @@ async def known_otherwise(
 async def _came_from(store: Store, queue: QueueId, claim: Claim) -> bool:
     """Somebody brought over, or picked, what another branch had got in the right way."""
     if claim.run is not None:
-        return await store.run(queue, claim.run) is not None
+        return await store.had_run(queue, claim.run)
     return bool(await _landed(store, queue, claim))
 
 
 async def _landed(store: Store, queue: QueueId, claim: Claim) -> list[Submission]:
-    stays = map(shelving.decode_stay, await store.stays_of(queue, claim.number))
+    stays = map(shelving.decode_stay, await store.stays_of(queue, claim.number, MAX_SUBMISSIONS))
     return [stay for stay in stays if stay.reason in LANDED]

@@ -11,14 +11,14 @@ from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.ports.writes import AppendEntries, RunRow
 from mergeyard.service import shelving
-from mergeyard.service.history.reading import FORTNIGHT, WATCH, Histories
+from mergeyard.service.history.reading import WATCH, Histories
 from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
 from tests.support.builders import a_run
 
 DAY = 24 * HOUR
 SINCE, UNTIL = Instant(100 * DAY), Instant(140 * DAY + 7)
-EDGES = [SINCE, SINCE + WATCH - 1, SINCE + WATCH, SINCE + FORTNIGHT - 1, SINCE + FORTNIGHT, 140 * DAY, UNTIL - 1]
+EDGES = [SINCE, SINCE + WATCH - 1, SINCE + WATCH, SINCE + 14 * DAY, 140 * DAY, UNTIL - 1]
 OUTSIDE = [SINCE - 1, UNTIL]
 
 
@@ -32,7 +32,7 @@ def runs_decided(name: str, times: Sequence[int]) -> list[RunRow]:
         )
         for at in times
     ]
-    return [shelving.run_row(run, live=False) for run in runs]
+    return [shelving.run_row(run, UNTIL) for run in runs]
 
 
 @asynchronous

@@ -12,8 +12,8 @@ SELECT * FROM unnest(
 );
 
 -- name: timeline
--- Everything that happened to one stay, newest first.
-SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND ticket = :ticket ORDER BY seq DESC;
+-- What happened last to one stay, newest first.
+SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND ticket = :ticket ORDER BY seq DESC LIMIT :take;
 
 -- name: figures
 -- What happened to pull requests of these queues in this time.
@@ -56,3 +56,29 @@ FROM (
     LIMIT :take
 ) AS found LEFT JOIN queues ON queues.id = found.queue
 ORDER BY seq DESC;
+
+-- name: expired_entries
+-- Entries made before that every consumer has read, but none about live submissions or what live queues went through.
+SELECT seq FROM journal
+WHERE at < :before AND (
+    queue IS NULL
+    OR (
+        NOT EXISTS (
+            SELECT 1 FROM tellers LEFT JOIN cursors
+                ON cursors.teller = tellers.name AND cursors.queue = journal.queue
+            WHERE coalesce(cursors.seq, 0) < journal.seq
+        )
+        AND NOT coalesce(
+            (SELECT live FROM stays WHERE stays.queue = journal.queue AND stays.ticket = journal.ticket), false
+        )
+        AND (
+            kind NOT IN ('QueueCreated', 'QueueChanged')
+            OR EXISTS (SELECT 1 FROM queues WHERE queues.id = journal.queue AND deleted_at IS NOT NULL)
+        )
+    )
+)
+ORDER BY at LIMIT :take;
+
+-- name: delete_entries
+-- These entries.
+DELETE FROM journal WHERE seq = ANY (:seq::bigint[]);

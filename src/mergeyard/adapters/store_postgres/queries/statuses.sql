@@ -1,16 +1,56 @@
 -- name: keep_status
 -- The latest report for a context counts, whatever its clock says.
-INSERT INTO statuses (host, owner, name, sha, context, state, at, url, description, suite)
-VALUES (:host, :owner, :name, :sha, :context, :state, :at, :url, :description, :suite)
+INSERT INTO statuses (host, owner, name, sha, context, state, at, url, description, suite, unclaimed_by)
+VALUES (
+    :host, :owner, :name, :sha, :context, :state, :at, :url, :description, :suite,
+    CASE WHEN NOT EXISTS (SELECT 1 FROM runs WHERE tip = :sha) THEN :token::text END
+)
 ON CONFLICT (host, owner, name, sha, context) DO UPDATE SET
     state = excluded.state,
     at = excluded.at,
     url = excluded.url,
     description = excluded.description,
-    suite = excluded.suite;
+    suite = excluded.suite,
+    unclaimed_by = excluded.unclaimed_by;
+
+-- name: drop_oldest_unclaimed
+-- All statuses of a token for commits that no run tests, but those reported last. Rows that another transaction is
+-- deleting are passed over.
+WITH oldest AS (
+    SELECT host, owner, name, sha, context FROM statuses
+    WHERE unclaimed_by = :token ORDER BY at DESC OFFSET :kept
+    FOR UPDATE SKIP LOCKED
+)
+DELETE FROM statuses USING oldest
+WHERE statuses.host = oldest.host AND statuses.owner = oldest.owner AND statuses.name = oldest.name
+    AND statuses.sha = oldest.sha AND statuses.context = oldest.context;
+
+-- name: delete_statuses
+-- These, unless they were reported again. Those whose commit a run tests by now are kept as long as that run.
+WITH expired AS (
+    SELECT * FROM unnest(:host::text[], :owner::text[], :name::text[], :sha::text[], :context::text[])
+        AS expired (host, owner, name, sha, context)
+),
+claimed AS (
+    UPDATE statuses SET unclaimed_by = NULL FROM expired
+    WHERE statuses.host = expired.host AND statuses.owner = expired.owner AND statuses.name = expired.name
+        AND statuses.sha = expired.sha AND statuses.context = expired.context
+        AND EXISTS (SELECT 1 FROM runs WHERE tip = statuses.sha)
+)
+DELETE FROM statuses USING expired
+WHERE statuses.host = expired.host AND statuses.owner = expired.owner AND statuses.name = expired.name
+    AND statuses.sha = expired.sha AND statuses.context = expired.context
+    AND unclaimed_by IS NOT NULL AND at < :before
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE tip = statuses.sha);
 
 -- name: statuses
 -- All statuses of a commit.
 SELECT context, state, at, url, description, suite FROM statuses
 WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha
 ORDER BY context;
+
+-- name: expired_statuses
+-- Statuses reported before, the oldest first, for commits that no run is known to test.
+SELECT host, owner, name, sha, context FROM statuses
+WHERE unclaimed_by IS NOT NULL AND at < :before
+ORDER BY at LIMIT :take;

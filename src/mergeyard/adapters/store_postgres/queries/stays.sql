@@ -48,5 +48,20 @@ FROM (
 ORDER BY seq DESC;
 
 -- name: stays_of
--- All stays of one pull request, the latest first.
-SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC;
+-- The last stays of one pull request, the latest first.
+SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC LIMIT :take;
+
+-- name: expired_stays
+-- Stays that left their queue before, the oldest first.
+SELECT queue, ticket FROM stays WHERE ended_at < :before ORDER BY ended_at LIMIT :take;
+
+-- name: delete_stays
+-- These stays. Each queue knows up to which version records are gone.
+WITH expired AS (
+    DELETE FROM stays USING unnest(:queue::text[], :ticket::bigint[]) AS expired (queue, ticket)
+    WHERE stays.queue = expired.queue AND stays.ticket = expired.ticket AND NOT live
+    RETURNING stays.queue, stays.version
+)
+UPDATE queues SET deleted_up_to = greatest(deleted_up_to, newest.version)
+FROM (SELECT queue, max(version) AS version FROM expired GROUP BY queue) AS newest
+WHERE queues.id = newest.queue;

@@ -1,7 +1,37 @@
 -- name: keep_targets
--- What a head impacts, as uploaded last.
-INSERT INTO targets (queue, number, head, body, at) VALUES (:queue, :number, :head, :body, :at)
-ON CONFLICT (queue, number, head) DO UPDATE SET body = excluded.body, at = excluded.at;
+-- What a head impacts, as uploaded last. Of a pull request only this head and those uploaded last are kept.
+WITH older AS (
+    DELETE FROM targets WHERE queue = :queue AND number = :number AND head <> :head AND head NOT IN (
+        SELECT head FROM targets WHERE queue = :queue AND number = :number AND head <> :head
+        ORDER BY at DESC LIMIT :others
+    )
+)
+INSERT INTO targets (queue, number, head, body, at, token) VALUES (:queue, :number, :head, :body, :at, :token)
+ON CONFLICT (queue, number, head) DO UPDATE SET body = excluded.body, at = excluded.at, token = excluded.token;
+
+-- name: delete_targets
+-- Those of these heads, unless they were uploaded again.
+DELETE FROM targets
+USING unnest(:queue::text[], :number::bigint[], :head::text[]) AS expired (queue, number, head)
+WHERE targets.queue = expired.queue AND targets.number = expired.number AND targets.head = expired.head
+    AND at < :before;
+
+-- name: targets_size
+-- How many bytes of targets are kept that a token uploaded.
+SELECT coalesce(sum(length(body)), 0)::bigint FROM targets WHERE token = :token;
+
+-- name: expired_targets
+-- Targets uploaded before, of pull requests not in the queue; one upload stays, so that `any_targets` stays true.
+SELECT queue, number, head FROM targets
+WHERE at < :before
+    AND NOT EXISTS (
+        SELECT 1 FROM stays WHERE stays.queue = targets.queue AND stays.number = targets.number AND stays.live
+    )
+    AND EXISTS (
+        SELECT 1 FROM targets AS other
+        WHERE other.queue = targets.queue AND (other.number, other.head) > (targets.number, targets.head)
+    )
+ORDER BY at LIMIT :take;
 
 -- name: targets
 -- What a head impacts.

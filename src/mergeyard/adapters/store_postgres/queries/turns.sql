@@ -27,32 +27,38 @@ forgotten AS (
     DELETE FROM dropped USING turn WHERE dropped.queue = turn.id AND dropped.version <= :forget_until
 ),
 stayed AS (
-    INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, live, body, version)
+    INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, ended_at, live, body, version)
     SELECT
-        turn.id, stay.ticket, stay.number, stay.branch, stay.state, stay.submitted_at, stay.live, stay.body,
-        turn.version
+        turn.id, stay.ticket, stay.number, stay.branch, stay.state, stay.submitted_at, stay.ended_at, stay.live,
+        stay.body, turn.version
     FROM turn, unnest(
         :stay_ticket::bigint[], :stay_number::bigint[], :stay_branch::text[], :stay_state::text[],
-        :stay_submitted_at::bigint[], :stay_live::boolean[], :stay_body::bytea[]
-    ) AS stay (ticket, number, branch, state, submitted_at, live, body)
+        :stay_submitted_at::bigint[], :stay_ended_at::bigint[], :stay_live::boolean[], :stay_body::bytea[]
+    ) AS stay (ticket, number, branch, state, submitted_at, ended_at, live, body)
     ON CONFLICT (queue, ticket) DO UPDATE SET
         branch = excluded.branch,
         state = excluded.state,
+        ended_at = excluded.ended_at,
         live = excluded.live,
         body = excluded.body,
         version = excluded.version
 ),
 ran AS (
-    INSERT INTO runs (queue, id, status, started_at, decided_at, live, body, version)
-    SELECT turn.id, run.id, run.status, run.started_at, run.decided_at, run.live, run.body, turn.version
+    INSERT INTO runs (queue, id, status, tested, tip, started_at, decided_at, ended_at, live, body, version)
+    SELECT
+        turn.id, run.id, run.status, run.tested, run.tip, run.started_at, run.decided_at, run.ended_at, run.live,
+        run.body, turn.version
     FROM turn, unnest(
-        :run_id::text[], :run_status::text[], :run_started_at::bigint[], :run_decided_at::bigint[],
-        :run_live::boolean[], :run_body::bytea[]
-    ) AS run (id, status, started_at, decided_at, live, body)
+        :run_id::text[], :run_status::text[], :run_tested::bigint[], :run_tip::text[], :run_started_at::bigint[],
+        :run_decided_at::bigint[], :run_ended_at::bigint[], :run_live::boolean[], :run_body::bytea[]
+    ) AS run (id, status, tested, tip, started_at, decided_at, ended_at, live, body)
     ON CONFLICT (queue, id) DO UPDATE SET
         status = excluded.status,
+        tested = excluded.tested,
+        tip = excluded.tip,
         started_at = excluded.started_at,
         decided_at = excluded.decided_at,
+        ended_at = excluded.ended_at,
         live = excluded.live,
         body = excluded.body,
         version = excluded.version
@@ -74,8 +80,10 @@ SELECT true FROM turn;
 
 -- name: changes
 -- All that was written to a queue after a version, as of one moment, because it is one statement: its version, facts
--- that were kept or, without a body, dropped and did not come back, and stays and runs, live or not.
-SELECT 'queue' AS kind, version, NULL AS shelf, NULL AS key, 0::bigint AS place, true AS live, NULL::bytea AS body
+-- that were kept or, without a body, dropped and did not come back, and stays and runs, live or not. The place of the
+-- queue is the version up to which records of it were deleted.
+SELECT
+    'queue' AS kind, version, NULL AS shelf, NULL AS key, deleted_up_to AS place, true AS live, NULL::bytea AS body
 FROM queues WHERE id = :queue AND deleted_at IS NULL
 UNION ALL
 SELECT 'fact', version, shelf, key, 0, true, body FROM facts WHERE queue = :queue AND version > :after

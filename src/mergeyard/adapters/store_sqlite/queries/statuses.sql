@@ -1,16 +1,45 @@
 -- name: keep_status
 -- The latest report for a context counts, whatever its clock says.
-INSERT INTO statuses (host, owner, name, sha, context, state, at, url, description, suite)
-VALUES (:host, :owner, :name, :sha, :context, :state, :at, :url, :description, :suite)
+INSERT INTO statuses (host, owner, name, sha, context, state, at, url, description, suite, unclaimed_by)
+VALUES (
+    :host, :owner, :name, :sha, :context, :state, :at, :url, :description, :suite,
+    CASE WHEN NOT EXISTS (SELECT 1 FROM runs WHERE tip = :sha) THEN :token END
+)
 ON CONFLICT DO UPDATE SET
     state = excluded.state,
     at = excluded.at,
     url = excluded.url,
     description = excluded.description,
-    suite = excluded.suite;
+    suite = excluded.suite,
+    unclaimed_by = excluded.unclaimed_by;
+
+-- name: drop_oldest_unclaimed
+-- All statuses of a token for commits that no run tests, but those reported last.
+DELETE FROM statuses WHERE (host, owner, name, sha, context) IN (
+    SELECT host, owner, name, sha, context FROM statuses
+    WHERE unclaimed_by = :token ORDER BY at DESC LIMIT -1 OFFSET :kept
+);
+
+-- name: claim_status
+-- A run tests its commit by now.
+UPDATE statuses SET unclaimed_by = NULL
+WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha AND context = :context
+    AND EXISTS (SELECT 1 FROM runs WHERE tip = :sha);
+
+-- name: delete_status
+-- One status, unless a run tests its commit or it was reported again.
+DELETE FROM statuses
+WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha AND context = :context
+    AND unclaimed_by IS NOT NULL AND at < :before;
 
 -- name: statuses
 -- All statuses of a commit.
 SELECT context, state, at, url, description, suite FROM statuses
 WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha
 ORDER BY context;
+
+-- name: expired_statuses
+-- Statuses reported before, the oldest first, for commits that no run is known to test.
+SELECT host, owner, name, sha, context FROM statuses
+WHERE unclaimed_by IS NOT NULL AND at < :before
+ORDER BY at LIMIT :take;

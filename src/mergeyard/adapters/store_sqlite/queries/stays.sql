@@ -1,13 +1,13 @@
 -- name: save_stay
 -- New, or in another state, which leaves all indexes but one alone; to another branch or out of the queue it is moved.
-INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, live, body)
-VALUES (:queue, :ticket, :number, :branch, :state, :submitted_at, :live, :body)
+INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, ended_at, live, body)
+VALUES (:queue, :ticket, :number, :branch, :state, :submitted_at, :ended_at, :live, :body)
 ON CONFLICT (queue, ticket) DO UPDATE SET state = excluded.state, body = excluded.body
 WHERE stays.branch = excluded.branch AND stays.live = excluded.live;
 
 -- name: move_stay
 -- To another branch, or out of the queue. A ticket keeps its number and the time of its submission.
-UPDATE stays SET branch = :branch, state = :state, live = :live, body = :body
+UPDATE stays SET branch = :branch, state = :state, ended_at = :ended_at, live = :live, body = :body
 WHERE queue = :queue AND ticket = :ticket;
 
 -- name: live_stays
@@ -60,5 +60,13 @@ FROM (
 ORDER BY seq DESC;
 
 -- name: stays_of
--- All stays of one pull request, the latest first.
-SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC;
+-- The last stays of one pull request, the latest first.
+SELECT body FROM stays WHERE queue = :queue AND number = :number ORDER BY ticket DESC LIMIT :take;
+
+-- name: expired_stays
+-- Stays that left their queue before, the oldest first.
+SELECT queue, ticket FROM stays WHERE ended_at < :before ORDER BY ended_at LIMIT :take;
+
+-- name: delete_stay
+-- The record of one stay.
+DELETE FROM stays WHERE queue = :queue AND ticket = :ticket AND NOT live;

@@ -16,8 +16,10 @@ DELETE FROM facts WHERE (queue, shelf, key) IN (SELECT value ->> 0, value ->> 1,
 
 -- name: save_stays
 -- New, or in another state, which leaves all indexes but one alone; to another branch or out of the queue they are moved.
-INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, live, body)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, CAST(value ->> 7 AS BLOB)
+INSERT INTO stays (queue, ticket, number, branch, state, submitted_at, ended_at, live, body)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    CAST(value ->> 8 AS BLOB)
 FROM json_each(:rows) WHERE true
 ON CONFLICT (queue, ticket) DO UPDATE SET state = excluded.state, body = excluded.body
 WHERE stays.branch = excluded.branch AND stays.live = excluded.live;
@@ -25,10 +27,11 @@ WHERE stays.branch = excluded.branch AND stays.live = excluded.live;
 -- name: move_stays
 -- To another branch, or out of the queue. A ticket keeps its number and the time of its submission.
 UPDATE stays SET
-    branch = stay.value ->> 3, state = stay.value ->> 4, live = stay.value ->> 6, body = CAST(stay.value ->> 7 AS BLOB)
+    branch = stay.value ->> 3, state = stay.value ->> 4, ended_at = stay.value ->> 6, live = stay.value ->> 7,
+    body = CAST(stay.value ->> 8 AS BLOB)
 FROM json_each(:rows) AS stay
 WHERE stays.queue = stay.value ->> 0 AND stays.ticket = stay.value ->> 1
-AND (stays.branch <> stay.value ->> 3 OR stays.live <> stay.value ->> 6);
+AND (stays.branch <> stay.value ->> 3 OR stays.live <> stay.value ->> 7);
 
 -- name: append_entries
 -- The next entries; there is one writer at a time, so a smaller number was always visible earlier.
@@ -43,12 +46,17 @@ FROM json_each(:rows);
 
 -- name: save_runs
 -- New, or as they are now.
-INSERT INTO runs (queue, id, status, started_at, decided_at, live, body)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, CAST(value ->> 6 AS BLOB)
+INSERT INTO runs (queue, id, status, tested, tip, started_at, decided_at, ended_at, live, body)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+    CAST(value ->> 9 AS BLOB)
 FROM json_each(:rows) WHERE true
 ON CONFLICT (queue, id) DO UPDATE SET
     status = excluded.status,
+    tested = excluded.tested,
+    tip = excluded.tip,
     started_at = excluded.started_at,
     decided_at = excluded.decided_at,
+    ended_at = excluded.ended_at,
     live = excluded.live,
     body = excluded.body;
