@@ -40,8 +40,9 @@ from mergeyard.ports.git import MissingObject
 from mergeyard.ports.host import Host
 from mergeyard.ports.sealing import Seals
 from mergeyard.ports.store import Store
-from mergeyard.service.measuring import REGISTRY
+from mergeyard.service.measuring import REGISTRY, measure_disk
 from mergeyard.service.naming_branches import TEST_BRANCHES
+from mergeyard.service.retention import Retention
 from mergeyard.service.service import Service
 from mergeyard.service.telling.office import Office
 from mergeyard.service.tokens import Tokens
@@ -107,6 +108,7 @@ FORGES: dict[Provider, Callable[[Access, Clock], Host]] = {
 
 
 def make_service(settings: Settings, public_url: str) -> Service:
+    measure_disk(settings.data_dir)
     git = GitCli(settings.data_dir / "mirrors", Committer(settings.committer_name, settings.committer_email))
     hosts = make_hosts(settings)
 
@@ -134,6 +136,14 @@ def make_service(settings: Settings, public_url: str) -> Service:
         seals=make_seals(settings),
         public_url=public_url,
         grants=make_grants(settings),
+        retention=Retention(
+            runs_days=settings.retention_runs_days,
+            journal_days=settings.retention_journal_days,
+            statuses_days=settings.retention_statuses_days,
+            targets_days=settings.retention_targets_days,
+            outputs_days=settings.retention_outputs_days,
+        ),
+        targets_quota_bytes=settings.targets_quota_mib * 1024**2,
     )
 
 

@@ -12,6 +12,7 @@ from mergeyard.api.receiving import Reception
 from mergeyard.api.routes import endpoints
 from mergeyard.api.serving import Route, served, served_by_query
 from mergeyard.domain.ids import RunId
+from mergeyard.domain.instants import Instant
 from mergeyard.ports.runner import Job, Result
 from mergeyard.ports.sending import NotSent, Response
 from mergeyard.service.service import Service
@@ -141,6 +142,9 @@ class NoRunner:
 
     async def output(self, run: RunId, check: str) -> bytes | None:  # noqa: ARG002
         return None
+
+    async def delete_outputs(self, before: Instant) -> None:
+        """Nothing was written."""
 
     async def close(self) -> None:
         """Nothing is open."""

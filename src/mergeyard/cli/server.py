@@ -50,6 +50,12 @@ def serve(
     runner_limit: Annotated[int | None, typer.Option(help="How many checks run at once.")] = None,
     allow_private_webhooks: Annotated[bool | None, typer.Option(help="Send events to your own network too.")] = None,
     sealing_key_file: Annotated[str | None, typer.Option(help="What the secrets of webhooks are sealed with.")] = None,
+    retention_runs_days: Annotated[int | None, typer.Option(help="Days to keep ended runs and submissions.")] = None,
+    retention_journal_days: Annotated[int | None, typer.Option(help="Days to keep events and the audit log.")] = None,
+    retention_statuses_days: Annotated[int | None, typer.Option(help="Days to keep statuses without a run.")] = None,
+    retention_targets_days: Annotated[int | None, typer.Option(help="Days to keep impacted targets.")] = None,
+    retention_outputs_days: Annotated[int | None, typer.Option(help="Days to keep what checks wrote.")] = None,
+    targets_quota_mib: Annotated[int | None, typer.Option(help="MiB of impacted targets per token.")] = None,
 ) -> None:
     """Start the server."""
     options = {name: value for name, value in locals().items() if name != "config"}

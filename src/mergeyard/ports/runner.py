@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import StatusState
 
@@ -46,6 +47,10 @@ class Runner(Protocol):
 
     async def output(self, run: RunId, check: str) -> bytes | None:
         """What a command has written so far."""
+        ...
+
+    async def delete_outputs(self, before: Instant) -> None:
+        """Delete what commands wrote last before this time, but nothing of a run that is going on."""
         ...
 
     async def close(self) -> None: ...

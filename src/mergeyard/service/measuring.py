@@ -1,5 +1,8 @@
 """The figures of this process, for those who watch over it; each is explained in docs/metrics.md."""
 
+import shutil
+from pathlib import Path
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.process_collector import ProcessCollector
 
@@ -51,3 +54,21 @@ for doubt in Doubt:
 LAST_ROUND = Gauge(
     "mergeyard_audit_last_round_timestamp_seconds", "When all that was due was last gone through.", registry=REGISTRY
 )
+DATA_DIR_FREE = Gauge(
+    "mergeyard_data_dir_free_bytes", "Bytes that are free on the disk of the data directory.", registry=REGISTRY
+)
+DATA_DIR_SIZE = Gauge("mergeyard_data_dir_size_bytes", "Bytes that this disk has altogether.", registry=REGISTRY)
+
+
+def measure_disk(folder: Path) -> None:
+    """From now on the gauges read the disk of this folder whenever they are scraped."""
+    DATA_DIR_FREE.set_function(lambda: _disk_usage(folder)[0])
+    DATA_DIR_SIZE.set_function(lambda: _disk_usage(folder)[1])
+
+
+def _disk_usage(folder: Path) -> tuple[float, float]:
+    try:
+        usage = shutil.disk_usage(folder)
+    except OSError:
+        return float("nan"), float("nan")
+    return usage.free, usage.total

@@ -36,6 +36,7 @@ from mergeyard.service.queues import Queues
 from mergeyard.service.repeating import Repeating
 from mergeyard.service.replaying.replays import Replays
 from mergeyard.service.replica import Replica
+from mergeyard.service.retention import DELETE_EVERY, KEEP_FOREVER, Retention, RetentionJob
 from mergeyard.service.runs import Runs
 from mergeyard.service.sessions import FORGET_EVERY, Sessions
 from mergeyard.service.sight import Sight
@@ -54,7 +55,7 @@ from mergeyard.service.telling.retelling import Retelling
 from mergeyard.service.telling.subscribing import Subscriptions
 from mergeyard.service.telling.tellers import Tellers
 from mergeyard.service.tokens import Tokens
-from mergeyard.service.uploads import Uploads
+from mergeyard.service.uploads import DEFAULT_QUOTA_BYTES, Uploads
 from mergeyard.service.verifying import rounds
 from mergeyard.service.verifying.rounds import Rounds
 from mergeyard.service.verifying.verifier import Verifier
@@ -86,6 +87,8 @@ class Service:
         scribe: Scribe | None = None,
         works: bool = True,
         look_every: int = watch.INTERVAL,
+        retention: Retention = KEEP_FOREVER,
+        targets_quota_bytes: int = DEFAULT_QUOTA_BYTES,
     ) -> None:
         """`shared` is the store, where others write to it as well; one that does not work only answers. What others
         sign or verify, and what expires, goes by the wall, where that is another clock."""
@@ -107,7 +110,7 @@ class Service:
         self.repeating = Repeating(store, clock)
         self.stays = Stays(self.yard)
         self.submissions = Submissions(self.yard, self.sites, sight, self.stays, self.background)
-        self.uploads = Uploads(self.yard, self.sites)
+        self.uploads = Uploads(self.yard, self.sites, targets_quota_bytes)
         self.listing = Listing(self.yard, self.stays)
         self.queues = Queues(self.yard, self.sites, self.others)
         self.branch_warnings = BranchWarnings(self.sites, clock, self.background)
@@ -144,6 +147,7 @@ class Service:
         self.office = Office(store, self.wall, sender, seals, public_url)
         self.subscriptions = Subscriptions(self.office, self.tellers)
         self.retelling = Retelling(self.yard, self.office.stories, clock, self.live)
+        self._retention_job = None if retention == KEEP_FOREVER else RetentionJob(store, runner, clock, retention)
         self._alarms = Alarms(clock)
         self._shared = shared
         self._works = works
@@ -207,6 +211,8 @@ class Service:
             ("signing out", self.sessions.forget_ended, FORGET_EVERY),
         ):
             self.background.go_on(name, step, pause)
+        if self._retention_job is not None:
+            self.background.go_on("retention", self._retention_job.delete_expired, DELETE_EVERY)
 
     async def ready(self) -> None:
         """Raises what is in the way of working."""

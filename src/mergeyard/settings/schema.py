@@ -28,6 +28,8 @@ GitName = Annotated[
     str, Meta(pattern=r"^[^<>\x00-\x1f]*\w[^<>\x00-\x1f]*\Z", description="a name without < and > on one line")
 ]
 GitEmail = Annotated[str, Meta(pattern=r"^[^<>\s\x00-\x1f]+\Z", description="an address without <, > and spaces")]
+RetentionDays = Annotated[int, Meta(ge=0, le=36_500)]
+"""0: forever."""
 
 
 class PlainHost(Struct, frozen=True, kw_only=True, tag=True):
@@ -99,6 +101,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How many commands of `[checks]` run at once."""
     allow_private_webhooks: bool = False
     sealing_key_file: KeyFile | None = None
+    retention_runs_days: RetentionDays = 365
+    retention_journal_days: RetentionDays = 365
+    retention_statuses_days: RetentionDays = 30
+    retention_targets_days: RetentionDays = 30
+    retention_outputs_days: RetentionDays = 30
+    targets_quota_mib: Annotated[int, Meta(ge=0, le=1_000_000)] = 5120
+    """Of one token; 0: without limit."""
     hosts: Mapping[str, PlainHost | ForgeHost] = {}
     oidc: Oidc | None = None
 

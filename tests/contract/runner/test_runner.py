@@ -11,6 +11,7 @@ import uvloop
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import RunId
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.statuses import StatusState
 from tests.contract.runner.stage import Stage, ends, told
 from tests.support.asynchronous import asynchronous
@@ -312,3 +313,22 @@ async def play(stage: Stage) -> None:
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 def test_it_runs_on_either_event_loop(stage: Stage, run: Callable[[Coroutine[Any, Any, None]], None]):
     run(play(stage))
+
+
+@asynchronous
+async def test_old_outputs_are_deleted_but_none_of_a_run_that_is_going_on(stage: Stage):
+    gate = stage.gate()
+    async with stage.runner() as runner:
+        await runner.start(stage.job("old", unit="echo old"))
+        await runner.start(stage.job("going-on", unit=f"echo begun; {gate.waiting}"))
+        results = [await told(runner) for _ in range(3)]
+        assert len(results) == 3
+        for path in [*stage.runs.glob("[!.]*"), *stage.runs.glob("[!.]*/*.log")]:
+            os.utime(path, (100, 100))
+        await runner.delete_outputs(Instant(99_000))
+        assert await runner.output(RunId("old"), "unit") is not None
+        await runner.delete_outputs(Instant(101_000))
+        assert await runner.output(RunId("old"), "unit") is None
+        assert await runner.output(RunId("going-on"), "unit") is not None
+        gate.open()
+        await told(runner)

@@ -13,6 +13,7 @@ from mergeyard.adapters.runner_local.keeping import kept
 from mergeyard.adapters.runner_local.outputs import Outputs
 from mergeyard.adapters.runner_local.workshop import Workshop, refuse_without_room
 from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.instants import SECOND, Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import StatusState
 from mergeyard.ports.git import GitTrouble
@@ -86,6 +87,9 @@ class LocalRunner:
 
     async def output(self, run: RunId, check: str) -> bytes | None:
         return await asyncio.to_thread(self._outputs.read, run, check)
+
+    async def delete_outputs(self, before: Instant) -> None:
+        await asyncio.to_thread(self._outputs.delete_older, before / SECOND, self.running())
 
     async def close(self) -> None:
         await asyncio.gather(*map(self.stop, list(self._works)))
