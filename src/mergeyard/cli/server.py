@@ -21,8 +21,9 @@ from mergeyard.cli.exits import stop_with
 from mergeyard.cli.occupying import Occupied, alone_in
 from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings
 from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.host import ChecksFrom
 from mergeyard.ports.store import StoreTrouble
-from mergeyard.settings import Settings
+from mergeyard.settings import ForgeHost, Settings
 
 log = structlog.get_logger()
 
@@ -63,6 +64,7 @@ def serve(
     logs.configure(settings.log_format, settings.log_level, sys.stderr)
     if not settings.hosts:
         log.warning("no host is configured: add one to the file, see docs/configuration.md")
+    _warn_of_untrusted_checks(settings)
     memory.give_large_blocks_back()
     try:
         with alone_in(settings.data_dir), _listening(settings) as listener:
@@ -71,6 +73,12 @@ def serve(
         stop_with(f"Another server works in {settings.data_dir}: stop it, or name another folder with --data-dir.")
     except (GitTrouble, StoreTrouble) as trouble:
         stop_with(str(trouble))
+
+
+def _warn_of_untrusted_checks(settings: Settings) -> None:
+    for name, host in settings.hosts.items():
+        if isinstance(host, ForgeHost) and host.checks is ChecksFrom.RUN:
+            log.warning("untrusted_checks_allowed", host=name, setting="allow_untrusted_checks")
 
 
 def _run(settings: Settings, listener: socket.socket) -> None:

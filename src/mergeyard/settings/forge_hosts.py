@@ -12,7 +12,7 @@ from mergeyard.settings.sources import PREFIX, Complaint, File
 
 SECRETS = ("token", "private_key", "webhook_secret")
 KEYS = (
-    *("provider", "url", "api_url", "app_id", "checks", "poll_seconds"),
+    *("provider", "url", "api_url", "app_id", "checks", "allow_untrusted_checks", "poll_seconds"),
     *(f"{secret}_file" for secret in SECRETS),
 )
 APIS = {Provider.GITHUB: "/api/v3", Provider.GITLAB: "/api/v4", Provider.GITEA: "/api/v1"}
@@ -46,6 +46,7 @@ class ForgeTable:
                 yield self._complaint(key, "everybody sees it; remove what stands before the @ and set token_file")
         if self._table.get("checks", ChecksFrom.HOST) not in tuple(ChecksFrom):
             yield self._complaint("checks", f"expected one of {', '.join(ChecksFrom)}")
+        yield from self._complaints_about_untrusted_checks()
         seconds = self._table.get("poll_seconds", USUAL)
         if type(seconds) is not int or not SHORTEST <= seconds <= LONGEST:
             yield self._complaint("poll_seconds", f"expected a whole number from {SHORTEST} to {LONGEST}")
@@ -65,8 +66,20 @@ class ForgeTable:
             private_key=self._secret("private_key"),
             webhook_secret=self._secret("webhook_secret"),
             checks=ChecksFrom(str(self._table.get("checks", ChecksFrom.HOST))),
+            allow_untrusted_checks=bool(self._table.get("allow_untrusted_checks")),
             poll_seconds=int(str(self._table.get("poll_seconds", USUAL))),
         )
+
+    def _complaints_about_untrusted_checks(self) -> Iterator[Complaint]:
+        allowed = self._table.get("allow_untrusted_checks", False)
+        if not isinstance(allowed, bool):
+            yield self._complaint("allow_untrusted_checks", "expected true or false")
+        elif self._table.get("checks") == ChecksFrom.RUN and not allowed:
+            yield self._complaint(
+                "checks",
+                "this would run files of pull requests, also from forks, on this machine as the service's user; set it"
+                ' to "host" or "api", or accept the risk with allow_untrusted_checks = true',
+            )
 
     def _complaints_about_secret(self, secret: str) -> Iterator[Complaint]:
         key = f"{secret}_file"

@@ -28,6 +28,7 @@ FORGE: dict[str, Any] = {
     "url": "https://git.example.com",
     "api_url": "https://git.example.com/api",
     "checks": "api",
+    "allow_untrusted_checks": True,
     "token_file": "token",
     "webhook_secret_file": "token",
     "poll_seconds": 20,

@@ -93,6 +93,9 @@ def test_a_secret_in_the_table_is_refused_and_not_repeated(tmp_path: Path, key: 
         ('url = "https://me:pw@x"', "remove what stands before the @"),
         ('api_url = "ftp://x"', "expected an address such as"),
         ('checks = "github"', "expected one of api, run, host"),
+        ('checks = "run"', "or accept the risk with allow_untrusted_checks = true"),
+        ('checks = "run"\nallow_untrusted_checks = false', "files of pull requests, also from forks"),
+        ('checks = "run"\nallow_untrusted_checks = "true"', "expected true or false"),
         ("poll_seconds = 0", "expected a whole number from 1 to 60"),
         ("poll_seconds = true", "expected a whole number from 1 to 60"),
         ('token_file = "nowhere"', "cannot be read: No such file or directory"),
@@ -103,6 +106,16 @@ def test_a_secret_in_the_table_is_refused_and_not_repeated(tmp_path: Path, key: 
 )
 def test_what_is_wrong_is_said(tmp_path: Path, line: str, words: str):
     assert words in the_complaint(tmp_path, GITHUB + line)
+
+
+@pytest.mark.parametrize(("name", "provider"), [("github.com", "github"), ("gitlab.com", "gitlab"), ("a.b", "gitea")])
+def test_a_forge_runs_checks_on_this_machine_only_where_untrusted_checks_are_allowed(
+    tmp_path: Path, name: str, provider: str
+):
+    table = f'[hosts."{name}"]\nprovider = "{provider}"\nchecks = "run"\n'
+    token = {variable(name, "token"): "secret"}
+    assert "allow_untrusted_checks" in the_complaint(tmp_path, table, token)
+    assert the_forge(tmp_path, table + "allow_untrusted_checks = true", token).checks is ChecksFrom.RUN
 
 
 def test_an_empty_file_is_no_secret(tmp_path: Path):
