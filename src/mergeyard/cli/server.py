@@ -1,7 +1,9 @@
 """Starts the server, and ends it cleanly."""
 
 import asyncio
+import ctypes
 import gc
+import os
 import signal
 import socket
 import sys
@@ -24,6 +26,7 @@ from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import ChecksFrom
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.settings import ForgeHost, Settings
+from mergeyard.settings.sources import PREFIX
 
 log = structlog.get_logger()
 
@@ -33,6 +36,8 @@ GARBAGE_BEFORE_COLLECTION = 50_000
 """Queues are values without cycles: they die by themselves, and collecting often would only walk through them."""
 SECONDS_UNTIL_ANOTHER_THREAD = 0.0005
 """A tenth of what Python grants: who understands a large upload aside else holds up every answer several times."""
+PR_SET_DUMPABLE = 4
+"""From linux/prctl.h."""
 
 
 def serve(
@@ -61,6 +66,7 @@ def serve(
     """Start the server."""
     options = {name: value for name, value in locals().items() if name != "config"}
     settings = load_settings(config, options)
+    _protect_secrets()
     logs.configure(settings.log_format, settings.log_level, sys.stderr)
     if not settings.hosts:
         log.warning("no host is configured: add one to the file, see docs/configuration.md")
@@ -73,6 +79,18 @@ def serve(
         stop_with(f"Another server works in {settings.data_dir}: stop it, or name another folder with --data-dir.")
     except (GitTrouble, StoreTrouble) as trouble:
         stop_with(str(trouble))
+
+
+def _protect_secrets() -> None:
+    """Keeps other processes of the same user from reading the secrets of this one.
+
+    A process that is not dumpable can be neither traced nor read under /proc without CAP_SYS_PTRACE, and it leaves no
+    core dump. Its children are dumpable again after exec, so they must not inherit the variables of the settings.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]
 
 
 def _warn_of_untrusted_checks(settings: Settings) -> None:

@@ -1,0 +1,74 @@
+"""The secrets of a running server stay unreadable for other processes of its user.
+
+Root may read every process, so as root both the server and its reader run without capabilities: the kernel then treats
+them as two processes of one ordinary user.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.premises import new_token
+from tests.support.server import Process, Server
+
+LARGE_BODY_BYTES = 1_000_000
+"""The server starts another process to parse a body of this size."""
+SECRET = "MERGEYARD_HOST_GITHUB_COM_TOKEN"
+WITHOUT_CAPABILITIES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
+PREFIX = WITHOUT_CAPABILITIES if os.geteuid() == 0 else ()
+
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows processes under /proc"),
+    pytest.mark.skipif(bool(PREFIX) and not shutil.which("setpriv"), reason="root needs setpriv to drop capabilities"),
+]
+
+
+class UnprivilegedServer(Server):
+    def _spawn(self, *arguments: str) -> Process:
+        command = [*PREFIX, sys.executable, "-m", "mergeyard", *arguments]
+        with self._log.open("ab") as log:
+            return subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = UnprivilegedServer(tmp_path_factory.mktemp("server"), open_metrics=True)
+    server.surroundings[SECRET] = "hunter2"
+    server.start()
+    yield server
+    server.stop()
+
+
+def read_unprivileged(path: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*PREFIX, "head", "--bytes=10000", path], capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["environ", "mem", "maps"])
+def test_another_process_of_the_same_user_cannot_read_the_server(server: Server, name: str):
+    own = read_unprivileged("/proc/self/environ")
+    assert (own.returncode, b"PATH=" in own.stdout) == (0, True)
+    found = read_unprivileged(f"/proc/{server.process.pid}/{name}")
+    assert (found.returncode, found.stdout) == (1, b"")
+    assert b"Permission denied" in found.stderr or b"Operation not permitted" in found.stderr
+
+
+def test_processes_that_the_server_starts_do_not_inherit_its_secrets(server: Server):
+    headers = {"x-api-token": new_token(server.config)}
+    httpx.post(f"{server.url}/v1/getQueue", json={"repo": "x" * LARGE_BODY_BYTES}, headers=headers)
+    threads = Path(f"/proc/{server.process.pid}/task").glob("*/children")
+    children = [child for thread in threads for child in thread.read_text().split()]
+    environments = [Path(f"/proc/{child}/environ").read_bytes() for child in children]
+    assert any(b"PATH=" in environment for environment in environments)
+    assert not any(b"hunter2" in environment for environment in environments)
+
+
+def test_the_server_still_reads_its_own_figures(server: Server):
+    metrics = httpx.get(f"{server.url}/metrics").text
+    assert "\nprocess_open_fds " in metrics
+    assert "\nprocess_resident_memory_bytes " in metrics
