@@ -6,15 +6,22 @@ from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
+from mergeyard.adapters.runner_local.command import Limits
 from mergeyard.adapters.runner_local.runner import LocalRunner
+from mergeyard.adapters.runner_local.sandbox import Sandbox
 from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import StatusState
-from mergeyard.ports.git import GitTrouble
+from mergeyard.ports.git import GitTrouble, InvalidTreeError
 from mergeyard.ports.runner import Job, Runner
 from tests.support.repositories import Origin
 
 REPO = Repo("git.local", "acme", "app")
+OTHER = Repo("git.local", "acme", "other")
+BROKEN = Repo("git.local", "acme", "broken")
+"""Its checkouts always fail with trouble of the machine."""
+INVALID = Repo("git.local", "acme", "invalid")
+"""Git refuses to check out its commits."""
 MINUTE = 60_000
 Told = tuple[str, StatusState, str]
 
@@ -38,6 +45,8 @@ class Stage:
         self.origin = Origin.made(folder / "app.git")
         self.commit = self.origin.commit("main", {"greeting.txt": "hello\n", "deep/er.txt": "x"})
         self.failing_checkouts = 0
+        self.limits = Limits()
+        self.sandbox: Sandbox | None = None
         self._gates = count(1)
 
     @asynccontextmanager
@@ -49,10 +58,10 @@ class Stage:
             await runner.close()
 
     def opened(self, limit: int = 2) -> LocalRunner:
-        return LocalRunner(self.runs, limit, self.check_out)
+        return LocalRunner(self.runs, limit, self.check_out, self.limits, self.sandbox)
 
-    def job(self, run: str = "run-1", timeout: int = MINUTE, **commands: str) -> Job:
-        return Job(run=RunId(run), repo=REPO, commit=self.commit, commands=commands, timeout=timeout)
+    def job(self, run: str = "run-1", timeout: int = MINUTE, repo: Repo = REPO, **commands: str) -> Job:
+        return Job(run=RunId(run), repo=repo, commit=self.commit, commands=commands, timeout=timeout)
 
     def gate(self) -> Gate:
         return Gate(self.folder / f"gate-{next(self._gates)}")
@@ -62,7 +71,10 @@ class Stage:
         return list(self.runs.glob(".work/*/*/"))
 
     async def check_out(self, repo: Repo, commit: Sha, folder: str) -> None:
-        assert repo == REPO
+        if repo == BROKEN:
+            raise GitTrouble("the mirror is damaged")
+        if repo == INVALID:
+            raise InvalidTreeError("error: invalid path '.git/config'")
         assert os.listdir(folder) == []
         for path, content in self.origin.files(commit).items():
             place = Path(folder) / path

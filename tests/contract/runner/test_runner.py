@@ -10,10 +10,11 @@ import pytest
 import uvloop
 from msgspec.structs import replace
 
+from mergeyard.adapters.runner_local.command import Limits
 from mergeyard.domain.ids import RunId
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.statuses import StatusState
-from tests.contract.runner.stage import Stage, ends, told
+from tests.contract.runner.stage import BROKEN, INVALID, OTHER, Stage, ends, told
 from tests.support.asynchronous import asynchronous
 
 ONE = RunId("run-1")
@@ -106,6 +107,82 @@ async def test_what_a_command_leaves_running_is_ended_with_it(stage: Stage):
         assert [is_alive(int(number)) for number in written.split()] == [False, False, False]
 
 
+DETACHED = "setsid env -i sh -c '(setsid env -i sh -c \"echo \\$\\$; exec sleep 1000\" &)' &"
+"""Forked twice, in a session of its own, and without anything in its environment."""
+
+
+@asynchronous
+async def test_a_process_that_detached_itself_and_cleared_its_environment_ends_with_the_command(stage: Stage):
+    gate = stage.gate()
+    async with stage.runner() as runner:
+        await runner.start(stage.job(unit=f"{DETACHED} {gate.waiting}"))
+        while not (written := await runner.output(ONE, "unit") or b"").endswith(b"\n"):
+            await asyncio.sleep(0)
+        assert is_alive(int(written))
+        gate.open()
+        assert await ends(runner) == {"unit": PASSED}
+        assert not is_alive(int(written))
+
+
+@asynchronous
+async def test_processes_that_keep_forking_end_with_the_command(stage: Stage):
+    fork = "echo x >> forks; setsid sh fork.sh &"
+    async with stage.runner() as runner:
+        command = f"echo '{fork}' > fork.sh; sh fork.sh; while [ $(wc -l < forks) -lt 50 ]; do :; done"
+        await runner.start(stage.job(unit=command))
+        assert await ends(runner) == {"unit": PASSED}
+        assert stage.work_places() == []
+
+
+@asynchronous
+async def test_a_command_that_kills_its_supervisor_fails(stage: Stage):
+    async with stage.runner() as runner:
+        await runner.start(stage.job(unit="kill -9 $PPID; exec sleep 1000"))
+        assert await ends(runner) == {
+            "unit": (StatusState.ERROR, "could not be run: the process that supervises the command was killed")
+        }
+
+
+# Limits
+
+
+@asynchronous
+async def test_a_command_with_too_many_processes_is_ended_and_fails(stage: Stage):
+    stage.limits = Limits(max_processes=20)
+    words = "it had more than 20 processes at once (runner_max_processes)"
+    async with stage.runner() as runner:
+        await runner.start(stage.job(unit="for i in $(seq 50); do setsid sleep 1000 & done; echo started; wait"))
+        assert await ends(runner) == {"unit": (StatusState.FAILURE, f"was ended: {words}")}
+        assert await runner.output(ONE, "unit") == f"started\n\n[the check was ended: {words}]\n".encode()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "head -c 9000000 /dev/zero > large",
+        "i=0; while :; do i=$((i + 1)); head -c 3000000 /dev/zero > ~/$i; sleep 0.1; done",
+    ],
+    ids=["one file", "many files"],
+)
+@asynchronous
+async def test_a_command_whose_files_take_too_much_room_is_ended_and_fails(stage: Stage, command: str):
+    stage.limits = Limits(max_bytes=8 * 2**20)
+    words = "its files took more than 8 MiB of the disk (runner_max_disk_mb)"
+    async with stage.runner() as runner:
+        await runner.start(stage.job(unit=command))
+        assert await ends(runner) == {"unit": (StatusState.FAILURE, f"was ended: {words}")}
+        assert f"[the check was ended: {words}]".encode() in (await runner.output(ONE, "unit") or b"")
+        assert stage.work_places() == []
+
+
+@asynchronous
+async def test_a_command_leaves_no_core_dump(stage: Stage):
+    async with stage.runner() as runner:
+        await runner.start(stage.job(unit="ulimit -c"))
+        assert await ends(runner) == {"unit": PASSED}
+        assert await runner.output(ONE, "unit") == b"0\n"
+
+
 # Where commands run
 
 
@@ -163,7 +240,53 @@ async def test_trouble_with_the_checkout_passes_without_blame(stage: Stage):
         assert await ends(runner) == {"unit": PASSED}
 
 
+@asynchronous
+async def test_a_commit_that_git_refuses_to_check_out_fails_its_check_at_once(stage: Stage):
+    async with stage.runner() as runner:
+        await runner.start(stage.job(repo=INVALID, unit="true"))
+        words = "the commit cannot be checked out: error: invalid path '.git/config'"
+        assert await told(runner) == ("unit", StatusState.FAILURE, words)
+
+
 # Turns
+
+
+@asynchronous
+async def test_a_repository_whose_checks_cannot_start_does_not_hold_up_others(stage: Stage):
+    async with stage.runner(limit=1) as runner:
+        await runner.start(stage.job("run-1", repo=BROKEN, broken="true"))
+        assert await told(runner) == ("broken", StatusState.PENDING, "cannot be run yet: the mirror is damaged")
+        await runner.start(stage.job("run-2", unit="true"))
+        async with asyncio.timeout(30):
+            assert await ends(runner) == {"unit": PASSED}
+
+
+@asynchronous
+async def test_a_free_slot_goes_to_the_repository_with_the_fewest_running_commands(stage: Stage):
+    gates = {name: stage.gate() for name in ("a", "b", "c", "d", "other")}
+    waiting = {name: gate.waiting for name, gate in gates.items()}
+    async with stage.runner(limit=2) as runner:
+        first = {name: waiting[name] for name in ("a", "b", "c", "d")}
+        await runner.start(replace(stage.job("run-1"), commands=first))
+        assert {await told(runner), await told(runner)} == {("a", *RUNNING), ("b", *RUNNING)}
+        await runner.start(stage.job("run-2", repo=OTHER, other=waiting["other"]))
+        gates["a"].open()
+        assert [await told(runner), await told(runner)] == [("a", *PASSED), ("other", *RUNNING)]
+        gates["b"].open()
+        assert [await told(runner), await told(runner)] == [("b", *PASSED), ("c", *RUNNING)]
+
+
+@asynchronous
+async def test_a_stopped_run_that_waits_gives_up_its_place_in_the_queue(stage: Stage):
+    gate = stage.gate()
+    async with stage.runner(limit=1) as runner:
+        await runner.start(stage.job("run-1", unit=gate.waiting))
+        assert await told(runner) == ("unit", *RUNNING)
+        await runner.start(stage.job("run-2", repo=OTHER, waits="true"))
+        await runner.start(stage.job("run-3", late="true"))
+        await runner.stop(RunId("run-2"))
+        gate.open()
+        assert (await ends(runner, 2)).keys() == {"unit", "late"}
 
 
 @asynchronous

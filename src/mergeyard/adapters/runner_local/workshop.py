@@ -1,7 +1,7 @@
 """Holds the places that commands work in: a clean checkout and an empty home each, gone when the command is.
 
 Every service process has a workshop of its own, which it holds by a lock. One whose lock is free belongs to a process
-that was killed: what that left behind, processes and files, is cleared away.
+that was killed: its supervisors end their commands, and what files it left behind are cleared away.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from itertools import count
@@ -17,9 +18,9 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from mergeyard.adapters.runner_local.orphans import end_all_at_home_in
-
 LOCK = "lock"
+SUPERVISOR_TIMEOUT_S = 5.0
+"""For the supervisors of a server that was killed: they end their commands first."""
 LEAST_ROOM = 1024 * 1024
 
 
@@ -33,6 +34,16 @@ class Place(Struct, frozen=True):
     @property
     def home(self) -> Path:
         return self.folder / "home"
+
+    @property
+    def tmp(self) -> Path:
+        """What a sandboxed command has as /tmp."""
+        return self.folder / "tmp"
+
+    @property
+    def lock(self) -> Path:
+        """The supervisor holds it as long as it lives."""
+        return self.folder / LOCK
 
 
 class Workshop:
@@ -50,14 +61,14 @@ class Workshop:
     async def place(self) -> AsyncGenerator[Place]:
         place = Place(self._folder / str(next(self._numbers)))
         try:
-            for folder in (place.folder, place.home):
+            for folder in (place.folder, place.home, place.tmp):
                 folder.mkdir()
             yield place
         finally:
-            await asyncio.to_thread(clear, place.folder)
+            await asyncio.to_thread(remove, place.folder)
 
     def close(self) -> None:
-        clear(self._folder)
+        remove(self._folder)
         self._holding.close()
 
 
@@ -71,7 +82,8 @@ def refuse_without_room(place: Place) -> None:
 def clear_abandoned(street: Path) -> None:
     for folder in street.iterdir():
         if folder.is_dir() and not is_held(folder / LOCK):
-            clear(folder)
+            await_supervisors(folder)
+            remove(folder)
 
 
 @contextmanager
@@ -93,9 +105,10 @@ def is_held(lock: Path) -> bool:
     return False
 
 
-def clear(folder: Path) -> None:
-    end_all_at_home_in(folder)
-    remove(folder)
+def await_supervisors(folder: Path) -> None:
+    deadline = time.monotonic() + SUPERVISOR_TIMEOUT_S
+    while any(is_held(lock) for lock in folder.glob(f"*/{LOCK}")) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def remove(folder: Path) -> None:
