@@ -1,7 +1,9 @@
 """Puts the parts together: the one place that knows which adapter stands behind which port."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+import structlog
 from prometheus_client import generate_latest
 
 from mergeyard.adapters.clock import CalmClock, WallClock
@@ -15,7 +17,9 @@ from mergeyard.adapters.git_cli.opening import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.oidc.provider import OpenIdProvider
 from mergeyard.adapters.oidc.registration import Registration
-from mergeyard.adapters.runner_local.runner import LocalRunner
+from mergeyard.adapters.runner_local.command import Limits
+from mergeyard.adapters.runner_local.runner import Checkout, LocalRunner
+from mergeyard.adapters.runner_local.sandbox import Sandbox
 from mergeyard.adapters.scribe import ScribeApart
 from mergeyard.adapters.sealing import FileSeals, NoSeals
 from mergeyard.adapters.store_postgres.archive import PostgresArchive
@@ -38,6 +42,7 @@ from mergeyard.ports.archive import Archive
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.git import MissingObject
 from mergeyard.ports.host import Host
+from mergeyard.ports.runner import SandboxUnavailableError
 from mergeyard.ports.sealing import Seals
 from mergeyard.ports.store import Store
 from mergeyard.service.measuring import REGISTRY, measure_disk
@@ -51,6 +56,8 @@ from mergeyard.settings import ForgeHost, Provider, Settings
 from mergeyard.settings import PlainHost as PlainFolder
 from mergeyard.web import app as web
 from mergeyard.web.signing_in_elsewhere import BACK
+
+log = structlog.get_logger()
 
 
 def open_store(settings: Settings) -> SqliteStore | PostgresStore:
@@ -131,7 +138,7 @@ def make_service(settings: Settings, public_url: str) -> Service:
         wall=WallClock(),
         git=git,
         hosts=hosts,
-        runner=LocalRunner(settings.data_dir / "checks", settings.runner_limit, check_out),
+        runner=make_runner(settings, check_out),
         sender=HttpSender(allow_private=settings.allow_private_webhooks),
         seals=make_seals(settings),
         public_url=public_url,
@@ -145,6 +152,33 @@ def make_service(settings: Settings, public_url: str) -> Service:
         ),
         targets_quota_bytes=settings.targets_quota_mib * 1024**2,
     )
+
+
+def make_runner(settings: Settings, check_out: Checkout) -> LocalRunner:
+    limits = Limits(max_bytes=settings.runner_max_disk_mb * 2**20, max_processes=settings.runner_max_processes)
+    sandbox = make_sandbox(settings) if settings.runs_checks else None
+    return LocalRunner(settings.data_dir / "checks", settings.runner_limit, check_out, limits, sandbox)
+
+
+def make_sandbox(settings: Settings) -> Sandbox | None:
+    if settings.runner_sandbox == "none":
+        return None
+    roots = (host.root for host in settings.hosts.values() if isinstance(host, PlainFolder))
+    sandbox = Sandbox(
+        network=settings.runner_network,
+        readable=tuple(map(Path, filter(None, settings.runner_paths.split(":")))),
+        hidden=tuple(folder.resolve() for folder in (settings.data_dir, *roots)),
+    )
+    problem = sandbox.find_problem(settings.data_dir.absolute() / "checks")
+    if problem is None:
+        return sandbox
+    if settings.runner_sandbox == "bwrap":
+        raise SandboxUnavailableError(
+            f"Checks cannot be sandboxed: {problem}. Install bubblewrap and permit it to create namespaces, or set"
+            ' runner_sandbox to "auto" or "none".'
+        )
+    log.warning("checks_run_without_sandbox", problem=problem, setting="runner_sandbox")
+    return None
 
 
 def make_grants(settings: Settings) -> Grants:

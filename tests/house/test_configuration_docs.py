@@ -24,6 +24,7 @@ COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 DEFAULTS_IN_WORDS = {
     "database_url": "`mergeyard.db` in `data_dir`",
     "public_url": "`http://HOST:PORT`",
+    "runner_paths": "none",
     "sealing_key_file": "`sealing.key` in `data_dir`",
 }
 

@@ -90,6 +90,7 @@ class World:
 
     def _prepare_server(self) -> MortalServer:
         settings: dict[str, object] = {"allow_private_webhooks": True, "sealing_key_file": "seal"}
+        settings["runner_sandbox"] = "none"  # its checks write into a log outside of their checkout
         if self._database is not None:
             settings["database_url"] = self._database
         server = MortalServer(self._folder, self._toll, self._random, **settings)

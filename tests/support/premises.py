@@ -25,9 +25,9 @@ class Premises(Surroundings):
         self.server = server
 
     @classmethod
-    def prepared(cls, folder: Path, files: Files | None = None, *, checks: str = "api") -> Self:
+    def prepared(cls, folder: Path, files: Files | None = None, *, checks: str = "api", **settings: str) -> Self:
         """A running server, and a repository without a queue."""
-        server = QuickServer(folder, checks)
+        server = QuickServer(folder, checks, **settings)
         origin = Origin.made(folder / "repos" / "acme" / "app.git")
         origin.commit("main", files or {"README": "1"})
         premises = cls(server, origin, HostLog(origin, folder / "host"))

@@ -24,6 +24,7 @@ from mergeyard.cli.occupying import Occupied, alone_in
 from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings
 from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import ChecksFrom
+from mergeyard.ports.runner import SandboxUnavailableError
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.settings import ForgeHost, Settings
 from mergeyard.settings.sources import PREFIX
@@ -54,6 +55,11 @@ def serve(
     committer_name: Annotated[str | None, typer.Option(help="Who makes the queue's commits.")] = None,
     committer_email: Annotated[str | None, typer.Option(help="And the address in them.")] = None,
     runner_limit: Annotated[int | None, typer.Option(help="How many checks run at once.")] = None,
+    runner_sandbox: Annotated[str | None, typer.Option(help="How checks are sandboxed: auto, bwrap or none.")] = None,
+    runner_network: Annotated[bool | None, typer.Option(help="Give sandboxed checks a network.")] = None,
+    runner_paths: Annotated[str | None, typer.Option(help="More folders that sandboxed checks may read.")] = None,
+    runner_max_disk_mb: Annotated[int | None, typer.Option(help="Room on the disk for each check, in MiB.")] = None,
+    runner_max_processes: Annotated[int | None, typer.Option(help="Processes at once of each check.")] = None,
     allow_private_webhooks: Annotated[bool | None, typer.Option(help="Send events to your own network too.")] = None,
     sealing_key_file: Annotated[str | None, typer.Option(help="What the secrets of webhooks are sealed with.")] = None,
     retention_runs_days: Annotated[int | None, typer.Option(help="Days to keep ended runs and submissions.")] = None,
@@ -77,7 +83,7 @@ def serve(
             _run(settings, listener)
     except Occupied:
         stop_with(f"Another server works in {settings.data_dir}: stop it, or name another folder with --data-dir.")
-    except (GitTrouble, StoreTrouble) as trouble:
+    except (GitTrouble, SandboxUnavailableError, StoreTrouble) as trouble:
         stop_with(str(trouble))
 
 

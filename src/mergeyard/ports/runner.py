@@ -11,6 +11,10 @@ from mergeyard.domain.repositories import Repo
 from mergeyard.domain.statuses import StatusState
 
 
+class SandboxUnavailableError(Exception):
+    """The settings demand a sandbox for checks, and this machine cannot make one. The message says what to do."""
+
+
 class Job(Struct, frozen=True, kw_only=True):
     """The checks of one run: every command in a clean checkout of its own."""
 

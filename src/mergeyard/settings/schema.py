@@ -16,11 +16,15 @@ POSTGRESQL = ("postgresql://", "postgres://")
 Role = Literal["all", "api", "worker"]
 LogFormat = Literal["auto", "human", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+SandboxMode = Literal["auto", "bwrap", "none"]
 Address = Annotated[str, Meta(pattern=r"^[^\s/]+\Z", description="an address or a name to listen on")]
 Folder = Annotated[Path, Meta(description="the path of a folder")]
 KeyFile = Annotated[Path, Meta(description="the path of a file")]
 DatabaseUrl = Annotated[
     str, Meta(description="an address such as postgresql://user@host/name or sqlite:///mergeyard.db")
+]
+Folders = Annotated[
+    str, Meta(pattern=r"^(/[^:\x00]*(:/[^:\x00]*)*)?\Z", description="absolute paths of folders, separated by colons")
 ]
 WebAddress = Annotated[str, Meta(description="an address such as https://queue.example.com")]
 # What git strips from a name or an address in a commit must not be all there is, and must not break the header.
@@ -101,6 +105,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     committer_email: GitEmail = "mergeyard@localhost"
     runner_limit: Annotated[int, Meta(ge=1, le=1000)] = 2
     """How many commands of `[checks]` run at once."""
+    runner_sandbox: SandboxMode = "auto"
+    runner_network: bool = False
+    """Whether sandboxed checks have a network."""
+    runner_paths: Folders = ""
+    """Further folders that sandboxed checks may read."""
+    runner_max_disk_mb: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_240
+    runner_max_processes: Annotated[int, Meta(ge=1, le=1_000_000)] = 1000
     allow_private_webhooks: bool = False
     sealing_key_file: KeyFile | None = None
     retention_runs_days: RetentionDays = 365
@@ -117,6 +128,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     def database_server(self) -> str | None:
         """The address of the PostgreSQL database that several replicas share, if there is one."""
         return self.database_url if self.database_url and self.database_url.startswith(POSTGRESQL) else None
+
+    @property
+    def runs_checks(self) -> bool:
+        """Whether this process runs commands of `[checks]` for any host."""
+        return self.role != "api" and any(host.checks is ChecksFrom.RUN for host in self.hosts.values())
 
     @property
     def database(self) -> Path:
