@@ -13,7 +13,7 @@ LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-browser run demo docs test test-deciding test-long test-forge lint format types storeys bench bench-small \
+.PHONY: help setup setup-browser setup-sandbox run demo docs test test-deciding test-long test-forge lint format types storeys bench bench-small \
 	worlds simulate chaos kills campaign fuzz soak forge states api-page lock sbom audit-deps ci clean
 
 help: ## Show this list.
@@ -105,6 +105,9 @@ docs: setup ## Build the documentation as a site into .docs, strictly.
 setup-browser: ## Install Chromium for the tests of the pages, where there is none.
 	@sh tools/browser.sh
 
+setup-sandbox: ## Install bubblewrap for the tests of the check runner's sandbox, where there is none.
+	@sh tools/sandbox.sh
+
 states: setup ## Write docs/states.md anew from the tables of the domain.
 	$(BIN)/python -m tests.house.states_page
 
@@ -120,6 +123,7 @@ lock: ## Write the locks anew, with uv; UPGRADE=1 takes the newest versions.
 # this is said, and the rest goes on.
 ci: ## Test, also what takes long, simulate at length, kill replicas, and test on a real forge.
 	@$(MAKE) setup-browser || echo "NOT TESTED in a browser: Chromium could not be installed here."
+	@$(MAKE) setup-sandbox || echo "NOT TESTED in a sandbox: bubblewrap could not be installed here."
 	$(MAKE) test
 	$(MAKE) sbom
 	$(MAKE) worlds WORLDS=5000
