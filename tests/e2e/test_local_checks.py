@@ -134,6 +134,25 @@ def test_a_server_that_runs_no_checks_needs_no_sandbox(tmp_path: Path):
     server.stop()
 
 
+FORGE = """
+[hosts."git.example.com"]
+provider = "gitea"
+url = "http://127.0.0.1:9"
+checks = "run"
+allow_untrusted_checks = true
+"""
+
+
+def test_a_server_that_runs_checks_of_a_forge_warns_at_start(tmp_path: Path):
+    server = Server(tmp_path, "api", runner_sandbox="none")
+    server.config.write_text(server.config.read_text() + FORGE)
+    server.surroundings["MERGEYARD_HOST_GIT_EXAMPLE_COM_TOKEN"] = "secret"
+    server.start()
+    server.stop()
+    (warning,) = [entry for entry in server.told() if entry["event"] == "untrusted_checks_allowed"]
+    assert (warning["level"], warning["host"]) == ("warning", "git.example.com")
+
+
 ATTACKS = """\
 for path in /proc/{server}/environ {data}/mergeyard.db {data}/mirrors {repos}; do test ! -e $path || exit 1; done
 touch {data}/planted 2>/dev/null
