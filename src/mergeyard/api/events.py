@@ -21,9 +21,9 @@ class EventEndpoints:
         asked: r.ListEvents = call.request
         key = self._addressing.queue(call)
         told = await self._retelling.after(key, asked.after, asked.take, asked.wait_seconds * SECOND)
-        last = told[-1].seq if told else asked.after
+        last = told[-1].cursor if told else asked.after
         return encode(answers.Events(events=tuple(map(_event, told)), next=str(last)))
 
 
 def _event(told: Told) -> answers.QueueEvent:
-    return answers.QueueEvent(cursor=str(told.seq), message=told.story.message, **asdict(told.story.event))
+    return answers.QueueEvent(cursor=str(told.cursor), message=told.story.message, **asdict(told.story.event))

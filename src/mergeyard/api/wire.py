@@ -50,7 +50,8 @@ Cursor = Annotated[
     Meta(
         ge=0,
         le=10**18 - 1,
-        description="Only what happened behind this place; without it from the first that is kept.",
+        description="The `next` or a `cursor` of an answer for the same queue: only what happened behind it. Anything "
+        "else means from the first event that is kept.",
         extra_json_schema={
             SHOWN: {
                 "anyOf": [

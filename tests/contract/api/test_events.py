@@ -41,7 +41,19 @@ async def test_everything_that_happened_is_told_oldest_first_page_by_page(tmp_pa
         rest = await desk.ask("listEvents", after=first["next"])
         assert types(rest) == ["testing"]
         assert await desk.ask("listEvents", after=int(rest["next"])) == {"events": [], "next": rest["next"]}
-        assert await desk.ask("listEvents", after="999999") == {"events": [], "next": "999999"}
+
+
+@asynchronous
+async def test_what_is_no_cursor_of_the_queue_means_the_beginning(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        cursor = await last_cursor(desk)
+        assert (await desk.ask("listEvents", after=cursor))["events"] == []
+        whole = await desk.ask("listEvents")
+        for unknown in ("0", "1", "999999", "9" * 18):
+            assert await desk.ask("listEvents", after=unknown) == whole
+        await desk.ask("deleteQueue")
+        await desk.ask("createQueue")
+        assert types(await desk.ask("listEvents", after=cursor)) == ["created"]
 
 
 @asynchronous
