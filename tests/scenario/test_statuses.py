@@ -8,6 +8,8 @@ import pytest
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.statuses import StatusState
+from mergeyard.service import statuses
+from mergeyard.service.errors import Code, Refused
 from tests.support.asynchronous import asynchronous
 from tests.support.pushes import AFTER, BUILD, Gate
 from tests.support.scenario import CONFIG, SECOND, Scenario, Stage, a_scenario
@@ -175,3 +177,18 @@ async def under_test(scenario: Scenario) -> Sha:
     scenario.open(1)
     await scenario.submit(1)
     return scenario.run_of(1).tip
+
+
+@asynchronous
+async def test_a_commit_takes_a_limited_number_of_contexts_and_old_ones_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(statuses, "MAX_CONTEXTS", 3)
+    async with a_scenario(tmp_path) as scenario:
+        commit = Sha("c" * 40)
+        for context in ("a", "b", "c", "a"):
+            await scenario.hear(commit, FAILED, context)
+        with pytest.raises(Refused) as refused:
+            await scenario.hear(commit, FAILED, "d")
+        assert (refused.value.code, refused.value.retry_after) == (Code.RATE_LIMITED, 3600)
+        await scenario.hear(Sha("d" * 40), FAILED, "d")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
@@ -11,6 +12,7 @@ from mergeyard.domain.instants import HOUR, Instant
 from mergeyard.domain.states import PrState, RunStatus
 from mergeyard.ports.writes import AppendEntries, RunRow
 from mergeyard.service import shelving
+from mergeyard.service.history import reading
 from mergeyard.service.history.reading import WATCH, Histories
 from tests.contract.store.given import NEXT, OTHER, QUEUE, a_queue, a_turn, an_entry, opened
 from tests.support.asynchronous import asynchronous
@@ -58,3 +60,18 @@ async def test_several_queues_are_read_together_and_told_apart(tmp_path: Path):
         past = await Histories(store).read([QUEUE, OTHER], SINCE, UNTIL)
         queues: set[QueueId] = {QUEUE, OTHER}
         assert {figure.queue for figure in past.figures} == {run.queue for run in past.runs} == queues
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5])
+@asynchronous
+async def test_runs_are_read_in_chunks_also_when_several_were_decided_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    monkeypatch.setattr(reading, "MAX_RUNS_AT_ONCE", at_once)
+    async with opened(SqliteStore(tmp_path / "yard.db")) as store:
+        await store.commit(a_queue())
+        decided = [SINCE, SINCE, SINCE, SINCE + 1]
+        named = [replace(row, id=RunId(f"{place}")) for place, row in enumerate(runs_decided("run", decided))]
+        await store.commit(a_turn(1, *named))
+        past = await Histories(store).read([QUEUE], SINCE, UNTIL)
+        assert sorted(run.decided_at for run in past.runs) == decided
