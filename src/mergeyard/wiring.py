@@ -210,7 +210,7 @@ def make_application(settings: Settings, service: Service, public_url: str) -> A
 
     own_metrics = assembly.open_metrics(figures) if settings.open_metrics else assembly.guarded_metrics(figures, door)
     table = () if settings.role == "worker" else endpoints(handlers(service, public_url), settling(service))
-    find = either(CheckOutput(service, door).at, Hooks(service.news).at)
+    find = either(CheckOutput(service, door).at, Hooks(service.news, service.refusals).at)
     vouching = make_vouching(settings, service, public_url)
     over_tls = public_url.startswith("https:")
     pages = None if settings.role == "worker" else web.application(service, vouching, over_tls=over_tls)

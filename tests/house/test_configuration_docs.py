@@ -26,6 +26,7 @@ DEFAULTS_IN_WORDS = {
     "public_url": "`http://HOST:PORT`",
     "runner_paths": "none",
     "sealing_key_file": "`sealing.key` in `data_dir`",
+    "trusted_proxies": "none",
 }
 
 

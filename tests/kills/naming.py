@@ -21,6 +21,7 @@ OF_WRITE: dict[type[Write], str] = {
     w.ForgetAnswers: "answers_forgotten",
     w.ProveDuty: "duty",
     w.SaveToken: "token",
+    w.RecordTokenUse: "token_use",
     w.SaveSession: "session",
     w.DropSession: "session_dropped",
     w.DropVouchedFor: "vouched_for_dropped",

@@ -14,6 +14,7 @@ from mergeyard.api import routes
 from mergeyard.api.app import Application
 from mergeyard.api.assembly import application, guarded_metrics
 from mergeyard.api.endpoint import Call, Handler
+from mergeyard.api.head import Head
 from mergeyard.api.protocol import Protocol
 from mergeyard.api.receiving import Reception
 from mergeyard.domain.instants import Instant
@@ -40,8 +41,11 @@ class Yard:
         self.trouble = trouble
         self.unready: Exception | None = None
 
-    async def token(self, secret: bytes) -> Token | None:
+    async def token(self, secret: bytes, head: Head) -> Token | None:  # noqa: ARG002
         return self.tokens.get(secret)
+
+    def scope_is_missing(self, token: Token, head: Head) -> None:
+        """Not observed here."""
 
     async def kept(self, repeat: Repeat) -> bytes | None:
         return self.answers.get((repeat.token, repeat.key), (repeat.digest, None))[1]

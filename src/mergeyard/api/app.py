@@ -52,7 +52,7 @@ class Application:
         if methods is None and self._elsewhere is not None and not f"{scope['path']}/".startswith(PREFIX):
             await self._elsewhere(scope, receive, send)
             return
-        above = head.read(scope["headers"], scope["query_string"])
+        above = head.read(scope["headers"], scope["query_string"], scope["path"], _client(scope))
         body = Body(receive, above, at_once.body_of(scope))
         try:
             reply = await _replied(methods, scope, above, body)
@@ -62,6 +62,11 @@ class Application:
             await _answer_and_drain(send, reply, above, body)
         elif not at_once.offered(scope)(reply, above.request_id):
             await answer(send, reply, above.request_id)
+
+
+def _client(scope: Scope) -> str:
+    client = scope.get("client")
+    return "" if client is None else str(client[0])
 
 
 async def _replied(methods: Mapping[str, Route] | None, scope: Scope, above: Head, body: Body) -> Reply:

@@ -59,7 +59,9 @@ def open_metrics(text: Callable[[], bytes]) -> Route:
 
 def guarded_metrics(text: Callable[[], bytes], doorkeeper: Doorkeeper) -> Route:
     async def route(above: Head, _: Body) -> Reply:
-        door.refuse_without(await door.admitted(doorkeeper, above), Scope.READ)
+        token = await door.admitted(doorkeeper, above)
+        with door.scope_checked(doorkeeper, token, above):
+            door.refuse_without(token, Scope.READ)
         return Reply(text(), content_type=METRICS.encode())
 
     return route

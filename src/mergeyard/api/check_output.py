@@ -38,7 +38,8 @@ class CheckOutput:
                 page = f"/runs/{run}/output/{quote(check, safe='')}"
                 return Reply(b"", status=303, content_type=TEXT, headers=((b"location", page.encode()),))
             token = await door.admitted(self._doorkeeper, above)
-            door.refuse_without(token, Scope.READ)
+            with door.scope_checked(self._doorkeeper, token, above):
+                door.refuse_without(token, Scope.READ)
             return Reply(await self._output(token, run, check), content_type=TEXT, headers=GUARDED)
 
         return route

@@ -1,13 +1,18 @@
 """Who may come in: the token of a request, and whether its scopes suffice."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from mergeyard.api.endpoint import Doorkeeper
 from mergeyard.api.errors import ApiError
 from mergeyard.api.head import Head
 from mergeyard.domain.tokens import Scope, Token
-from mergeyard.service.errors import Code
+from mergeyard.service.errors import Code, Refused
 
 HEADER = b"x-api-token"
 CHALLENGE = ((b"www-authenticate", b'ApiToken realm="mergeyard", header="x-api-token"'),)
+UNKNOWN = "The API token is unknown, revoked or expired: ask your administrator for another."
+REPEATED = "The header x-api-token stands more than once: send one."
 
 
 async def admitted(doorkeeper: Doorkeeper, head: Head) -> Token:
@@ -15,13 +20,22 @@ async def admitted(doorkeeper: Doorkeeper, head: Head) -> Token:
     if not secret:
         words = "Send an API token in the header x-api-token; `mergeyard token create` makes one."
         raise ApiError(Code.MISSING_TOKEN, words, headers=CHALLENGE)
-    if HEADER in head.doubled:
-        raise ApiError(Code.INVALID_TOKEN, "The header x-api-token stands more than once: send one.", headers=CHALLENGE)
-    token = await doorkeeper.token(secret)
+    is_repeated = HEADER in head.doubled
+    token = await doorkeeper.token(b"" if is_repeated else secret, head)
     if token is None:
-        words = "The API token is unknown, revoked or expired: ask your administrator for another."
-        raise ApiError(Code.INVALID_TOKEN, words, headers=CHALLENGE)
+        raise ApiError(Code.INVALID_TOKEN, REPEATED if is_repeated else UNKNOWN, headers=CHALLENGE)
     return token
+
+
+@contextmanager
+def scope_checked(doorkeeper: Doorkeeper, token: Token, head: Head) -> Generator[None]:
+    """Reports every refusal for a missing scope in this block."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.code is Code.INSUFFICIENT_SCOPE:
+            doorkeeper.scope_is_missing(token, head)
+        raise
 
 
 def refuse_without(token: Token, scope: Scope) -> None:

@@ -2,7 +2,9 @@
 
 from contextlib import AbstractAsyncContextManager
 
+from mergeyard.api.head import Head
 from mergeyard.domain.tokens import Token
+from mergeyard.service.refusal_log import Refusal
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.service import Service
 
@@ -11,8 +13,19 @@ class ServiceDoor:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def token(self, secret: bytes) -> Token | None:
-        return await self._service.tokens.holder(secret)
+    async def token(self, secret: bytes, head: Head) -> Token | None:
+        token = await self._service.tokens.find(secret)
+        if token is None or not token.valid(self._service.wall.now()):
+            self._record(Refusal.TOKEN_REJECTED, head, token)
+            return None
+        self._service.token_uses.record(token, head.client)
+        return token
+
+    def scope_is_missing(self, token: Token, head: Head) -> None:
+        self._record(Refusal.SCOPE_MISSING, head, token)
+
+    def _record(self, kind: Refusal, head: Head, token: Token | None) -> None:
+        self._service.refusals.record(kind, head.client, token, path=head.path, request_id=head.request_id)
 
     async def kept(self, repeat: Repeat) -> bytes | None:
         return await self._service.repeating.answered(repeat)

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from mergeyard.api.head import Head
 from mergeyard.domain.tokens import Scope, Token
 from mergeyard.service.errors import Code
 from mergeyard.service.repeating import Repeat
@@ -53,8 +54,12 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 class Doorkeeper(Protocol):
-    async def token(self, secret: bytes) -> Token | None:
-        """None when nobody has it, or it was revoked or has expired."""
+    async def token(self, secret: bytes, head: Head) -> Token | None:
+        """The valid token with this secret, whose use is recorded; else None, and that is logged."""
+        ...
+
+    def scope_is_missing(self, token: Token, head: Head) -> None:
+        """Logs a request that was refused because its token lacks a scope."""
         ...
 
     async def kept(self, repeat: Repeat) -> bytes | None:

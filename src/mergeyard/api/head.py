@@ -22,6 +22,9 @@ class Head(Struct, frozen=True):
     size: int
     request_id: str
     query: bytes
+    path: str = ""
+    client: str = ""
+    """The address of the client, as the server knows it behind its trusted proxies."""
 
     def get(self, name: bytes) -> bytes:
         return self.values.get(name, b"")
@@ -34,7 +37,7 @@ class Head(Struct, frozen=True):
 NONE_DOUBLED = frozenset[bytes]()
 
 
-def read(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> Head:
+def read(headers: Iterable[tuple[bytes, bytes]], query: bytes, path: str = "", client: str = "") -> Head:
     values: dict[bytes, bytes] = {}
     doubled: set[bytes] = set()
     size = 0
@@ -43,7 +46,8 @@ def read(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> Head:
             doubled.add(name)
         values[name] = value
         size += len(name) + len(value) + 4
-    return Head(values, frozenset(doubled) if doubled else NONE_DOUBLED, size, _request_id(values, doubled), query)
+    twice = frozenset(doubled) if doubled else NONE_DOUBLED
+    return Head(values, twice, size, _request_id(values, doubled), query, path, client)
 
 
 def _request_id(values: dict[bytes, bytes], doubled: set[bytes]) -> str:

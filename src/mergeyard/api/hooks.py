@@ -7,14 +7,17 @@ from mergeyard.api.head import Head
 from mergeyard.api.receiving import Body, Reception
 from mergeyard.api.reply import Reply
 from mergeyard.api.serving import Route
+from mergeyard.service.errors import Code, Refused
 from mergeyard.service.news import NewsRoom
+from mergeyard.service.refusal_log import Refusal, RefusalLog
 
 PATH = re.compile(r"/hooks/([a-z]{1,20})/([a-z0-9.:-]{1,260})")
 
 
 class Hooks:
-    def __init__(self, room: NewsRoom, reception: Reception | None = None) -> None:
+    def __init__(self, room: NewsRoom, refusals: RefusalLog, reception: Reception | None = None) -> None:
         self._room = room
+        self._refusals = refusals
         self._reception = reception or Reception()
 
     def at(self, path: str) -> Mapping[str, Route] | None:
@@ -30,8 +33,24 @@ class Hooks:
                 if name not in above.doubled
             }
             listen = self._room.listener(provider, host)
-            news = await self._reception.understood(body, lambda raw: listen(headers, raw))
+            try:
+                news = await self._reception.understood(body, lambda raw: listen(headers, raw))
+            except Refused as refused:
+                self._record(refused, above, provider, host)
+                raise
             self._room.look_into(news)
             return Reply(b'{"accepted":true}', 202)
 
         return route
+
+    def _record(self, refused: Refused, above: Head, provider: str, host: str) -> None:
+        if refused.code is Code.INVALID_TOKEN:
+            self._refusals.record(
+                Refusal.WEBHOOK_SIGNATURE_INVALID,
+                above.client,
+                path=above.path,
+                request_id=above.request_id,
+                provider=provider,
+                host=host,
+                cause=str(refused.__cause__),
+            )

@@ -38,10 +38,11 @@ def served(endpoint: Endpoint, doorkeeper: Doorkeeper, reception: Reception, scr
             request, digest = await reception.understood(body, repeatably, repeatably_apart)
         else:
             request, digest = await reception.understood(body, plainly, plainly_apart)
-        door.refuse_without(token, endpoint.scope)
-        if digest is None:
-            return Reply(await endpoint.handler(Call(token, request, above.request_id)), content_type=content_type)
-        return await _once(endpoint, doorkeeper, token, above, request, digest)
+        with door.scope_checked(doorkeeper, token, above):
+            door.refuse_without(token, endpoint.scope)
+            if digest is None:
+                return Reply(await endpoint.handler(Call(token, request, above.request_id)), content_type=content_type)
+            return await _once(endpoint, doorkeeper, token, above, request, digest)
 
     return route
 
@@ -50,8 +51,9 @@ def served_by_query(endpoint: Endpoint, doorkeeper: Doorkeeper) -> Route:
     async def route(above: Head, _: Body) -> Reply:
         token = await door.admitted(doorkeeper, above)
         request = query.metrics_request(above.query)
-        door.refuse_without(token, endpoint.scope)
-        answer = await endpoint.handler(Call(token, request, above.request_id))
+        with door.scope_checked(doorkeeper, token, above):
+            door.refuse_without(token, endpoint.scope)
+            answer = await endpoint.handler(Call(token, request, above.request_id))
         return Reply(answer, content_type=endpoint.media_type.encode())
 
     return route

@@ -54,7 +54,7 @@ def show(
     if as_json:
         typer.echo(in_json([_described(token) for token in tokens]))
         return
-    table = Table("id", "name", "scopes", "repositories", "created", "expires", "state")
+    table = Table("id", "name", "scopes", "repositories", "created", "expires", "state", "last used", "from")
     for token in tokens:
         table.add_row(*(plain(value or "–") for value in _described(token).values()))
     put(table)
@@ -93,6 +93,8 @@ def _described(token: Token) -> dict[str, str | None]:
         "created": _date(token.created_at),
         "expires": _date(token.expires_at),
         "state": _state(token),
+        "last_used": _date(token.last_used_at),
+        "last_used_from": token.last_used_from or None,
     }
 
 

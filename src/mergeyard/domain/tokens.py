@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import DAY, Instant, later
+from mergeyard.domain.instants import DAY, HOUR, Instant, later
 from mergeyard.domain.repositories import Repo
 
 
@@ -19,6 +19,7 @@ class Scope(StrEnum):
 
 
 DEFAULT_SCOPES = frozenset({Scope.READ, Scope.SUBMIT, Scope.TARGETS})
+USE_RECORDED_EVERY = HOUR
 LONGEST_GIFT = 90 * DAY
 """Of somebody who has no token of their own: nobody is told when they leave."""
 
@@ -34,9 +35,17 @@ class Token(Struct, frozen=True, kw_only=True):
     created_at: Instant
     expires_at: Instant | None = None
     revoked_at: Instant | None = None
+    last_used_at: Instant | None = None
+    """Recorded at most once per `USE_RECORDED_EVERY`, so it may be that much too early."""
+    last_used_from: str = ""
+    """The client's address at that time."""
 
     def valid(self, now: Instant) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def use_is_due(self, now: Instant) -> bool:
+        """Whether a use at this time is to be recorded."""
+        return self.last_used_at is None or now - self.last_used_at >= USE_RECORDED_EVERY
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes

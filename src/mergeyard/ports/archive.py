@@ -14,7 +14,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import LoadedQueue, StoredQueue
 
-FORM = 4
+FORM = 5
 """The number of the migration, of every kind of database, that left the tables as they are described here."""
 
 Cell = None | int | bool | str | bytes
@@ -151,6 +151,8 @@ TABLES = (
             "created_at": NUMBER,
             "expires_at": MAYBE_NUMBER,
             "revoked_at": MAYBE_NUMBER,
+            "last_used_at": MAYBE_NUMBER,
+            "last_used_from": TEXT,
         },
     ),
     Table("tellers", ("name",), {"name": TEXT}),

@@ -164,6 +164,14 @@ class SaveToken(Struct, frozen=True):
     token: Token
 
 
+class RecordTokenUse(Struct, frozen=True):
+    """When and from which address a token was last used. Of several times the latest counts."""
+
+    id: str
+    at: Instant
+    address: str
+
+
 class BeginTelling(Struct, frozen=True):
     """Who has not begun yet begins at the present end of every journal: what happened before is not told."""
 
@@ -280,6 +288,7 @@ Write = (
     | ForgetAnswers
     | ProveDuty
     | SaveToken
+    | RecordTokenUse
     | SaveSession
     | DropSession
     | DropVouchedFor

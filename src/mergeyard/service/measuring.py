@@ -40,6 +40,9 @@ TASK_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60),
     registry=REGISTRY,
 )
+REFUSED_REQUESTS = Counter(
+    "mergeyard_refused_requests", "Requests refused because of their credentials.", ["kind"], registry=REGISTRY
+)
 LANDINGS_VERIFIED = Counter(
     "mergeyard_audit_landings_verified", "Landings that were compared with their target.", registry=REGISTRY
 )

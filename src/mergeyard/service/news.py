@@ -22,6 +22,12 @@ from mergeyard.service.yard import Yard
 
 log = structlog.get_logger()
 
+UNVERIFIED = (
+    "The signature of this webhook is missing or wrong, or no such host is configured: compare the webhook's address "
+    "and secret with the settings. The server's log has the cause."
+)
+"""The same answer for all causes, so that a client without the secret cannot find out which hosts are configured."""
+
 
 class NewsRoom:
     def __init__(self, yard: Yard, sites: Sites, desk: Desk, checks: ForgeChecks, background: Background) -> None:
@@ -34,16 +40,15 @@ class NewsRoom:
     def listener(self, provider: str, name: str) -> Callable[[Mapping[str, str], bytes], Sequence[News]]:
         """Reads what this host sends, from the headers and the raw body; in any thread."""
         host = self._sites.hosts.get(name)
-        if host is None or host.forge is None or host.provider != provider:
-            words = f"No {provider[:50]} host {name[:100]} is configured: correct the address of the webhook."
-            raise Refused(Code.NOT_FOUND, words)
-        forge = host.forge
+        forge = None if host is None or host.provider != provider else host.forge
 
         def listen(headers: Mapping[str, str], body: bytes) -> Sequence[News]:
             try:
+                if forge is None:
+                    raise Forged("no such host is configured")
                 return forge.heard(headers, body)
             except Forged as forged:
-                raise Refused(Code.INVALID_TOKEN, f"Nothing of it was read: {forged}") from forged
+                raise Refused(Code.INVALID_TOKEN, UNVERIFIED) from forged
 
         return listen
 

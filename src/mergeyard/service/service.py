@@ -33,6 +33,7 @@ from mergeyard.service.live import Live
 from mergeyard.service.news import NewsRoom
 from mergeyard.service.others import Others
 from mergeyard.service.queues import Queues
+from mergeyard.service.refusal_log import RefusalLog
 from mergeyard.service.repeating import Repeating
 from mergeyard.service.replaying.replays import Replays
 from mergeyard.service.replica import Replica
@@ -54,7 +55,7 @@ from mergeyard.service.telling.office import Office
 from mergeyard.service.telling.retelling import Retelling
 from mergeyard.service.telling.subscribing import Subscriptions
 from mergeyard.service.telling.tellers import Tellers
-from mergeyard.service.tokens import Tokens
+from mergeyard.service.tokens import Tokens, TokenUses
 from mergeyard.service.uploads import DEFAULT_QUOTA_BYTES, Uploads
 from mergeyard.service.verifying import rounds
 from mergeyard.service.verifying.rounds import Rounds
@@ -105,6 +106,8 @@ class Service:
         self.others = Others(shared, self.background)
         sight = Sight()
         self.tokens = Tokens(store, self.wall)
+        self.token_uses = TokenUses(store, self.wall, self.background)
+        self.refusals = RefusalLog(clock, self.background)
         self.sessions = Sessions(store, self.wall, self.tokens, grants)
         self.live = Live(clock)
         self.repeating = Repeating(store, clock)

@@ -5,6 +5,7 @@ import re
 import uuid
 from collections.abc import Collection, Sequence
 
+import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain.instants import Instant
@@ -12,12 +13,16 @@ from mergeyard.domain.journal import RESERVED, TokenCreated, TokenRevoked
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
 from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import Store
-from mergeyard.ports.writes import SaveToken
+from mergeyard.ports.store import Store, StoreTrouble
+from mergeyard.ports.writes import RecordTokenUse, SaveToken
 from mergeyard.service import secrets
+from mergeyard.service.background import Background
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.journaling import actor_of, noted
 
+log = structlog.get_logger()
+
+LONGEST_ADDRESS = 100
 A_NAME = re.compile(r"[^\s#\x00-\x1f][^#\x00-\x1f]{0,99}")
 NAMES = "A token's name has 1 to 100 characters, no # and no line break: choose another."
 OURS = "The journal calls by this name what no token does: choose another."
@@ -56,6 +61,11 @@ class Tokens:
 
     async def holder(self, secret: bytes) -> Token | None:
         """None for one that is unknown, revoked or expired."""
+        token = await self.find(secret)
+        return token if token is not None and token.valid(self._clock.now()) else None
+
+    async def find(self, secret: bytes) -> Token | None:
+        """The token with this secret, also a revoked or expired one."""
         digest = secrets.digest(secret)
         if digest not in self._met and not secrets.well_formed(secret):
             return None
@@ -63,7 +73,7 @@ class Tokens:
         if token is None or not hmac.compare_digest(token.digest, digest):
             return None
         self._met.add(digest)
-        return token if token.valid(self._clock.now()) else None
+        return token
 
     async def all(self) -> Sequence[Token]:
         return await self._store.tokens()
@@ -78,6 +88,31 @@ class Tokens:
         deed = TokenRevoked(at=now, actor=actor_of(taker), id=found.id, name=found.name)
         await self._store.commit(SaveToken(revoked), noted(deed))
         return revoked
+
+
+class TokenUses:
+    """Records when and from where tokens are used, in the background: no request waits for it."""
+
+    def __init__(self, store: Store, clock: Clock, background: Background) -> None:
+        self._store = store
+        self._clock = clock
+        self._background = background
+        self._being_written = set[str]()
+        """Ids of tokens. At most one write per token is in progress, however many requests it makes."""
+
+    def record(self, token: Token, address: str) -> None:
+        now = self._clock.now()
+        if token.use_is_due(now) and token.id not in self._being_written:
+            self._being_written.add(token.id)
+            self._background.start(self._write(RecordTokenUse(token.id, now, address[:LONGEST_ADDRESS])))
+
+    async def _write(self, use: RecordTokenUse) -> None:
+        try:
+            await self._store.commit(use)
+        except StoreTrouble as error:
+            log.warning("token_use_not_recorded", token_id=use.id, error=str(error))
+        finally:
+            self._being_written.discard(use.id)
 
 
 def _refuse_unfit(token: Token, giver: Token | None) -> None:

@@ -1,6 +1,7 @@
 """Makes a setting's value out of what was given for it, or says why it does not fit."""
 
 from collections.abc import Callable
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 from urllib.parse import urlsplit
@@ -109,6 +110,14 @@ def web_address(given: Given, value: str) -> object:
     return value.rstrip("/")
 
 
+def proxies(given: Given, value: str) -> object:
+    try:
+        networks = [ip_network(each.strip()) for each in value.split(",") if each.strip()]
+    except ValueError:
+        return given.complaint(f"expected {expected(given.key)}{instead(given)}")
+    return ", ".join(map(str, networks))
+
+
 def is_web_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
@@ -124,4 +133,5 @@ FURTHER: dict[str, Callable[[Given, Any], object]] = {
     "sealing_key_file": key_file,
     "database_url": database,
     "public_url": web_address,
+    "trusted_proxies": proxies,
 }

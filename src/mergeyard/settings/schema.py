@@ -26,6 +26,7 @@ DatabaseUrl = Annotated[
 Folders = Annotated[
     str, Meta(pattern=r"^(/[^:\x00]*(:/[^:\x00]*)*)?\Z", description="absolute paths of folders, separated by colons")
 ]
+Proxies = Annotated[str, Meta(description="addresses or networks, such as 10.0.0.5, 172.16.0.0/12")]
 WebAddress = Annotated[str, Meta(description="an address such as https://queue.example.com")]
 # What git strips from a name or an address in a commit must not be all there is, and must not break the header.
 GitName = Annotated[
@@ -98,6 +99,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     database_url: DatabaseUrl | None = None
     role: Role = "all"
     public_url: WebAddress | None = None
+    trusted_proxies: Proxies = ""
+    """The proxies whose `X-Forwarded-For` names the client, separated by commas."""
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
     open_metrics: bool = False

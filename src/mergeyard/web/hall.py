@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from mergeyard.domain.repositories import QueueKey
-from mergeyard.domain.tokens import Scope
+from mergeyard.domain.tokens import Scope, Token
+from mergeyard.service.refusal_log import Refusal
 from mergeyard.service.service import Service
 from mergeyard.service.yard import queue_not_found
 from mergeyard.web import addresses, drawing, visiting
@@ -27,6 +28,11 @@ class Hall:
         visitor = await visiting.visitor(request, self.service.sessions)
         visitor.must(scope)
         return visitor
+
+    def record_refusal(self, kind: Refusal, request: Request, token: Token | None = None, **fields: str) -> None:
+        request_id = request.headers.get("x-request-id", "")
+        address = visiting.client_address(request)
+        self.service.refusals.record(kind, address, token, path=request.url.path, request_id=request_id, **fields)
 
     def queue(self, visitor: Visitor, name: str) -> QueueKey:
         """The queue of this name, if the visitor may see its repository."""

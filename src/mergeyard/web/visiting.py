@@ -46,6 +46,11 @@ async def visitor(request: Request, sessions: Sessions) -> Visitor:
     return Visitor(token, csrf_of(secret))
 
 
+def client_address(request: Request) -> str:
+    """As the server knows it behind its trusted proxies."""
+    return "" if request.client is None else request.client.host
+
+
 def csrf_of(secret: bytes) -> str:
     """Known only to pages of this session: it follows from the secret, which does not follow from it."""
     return hmac.new(secret, b"csrf", sha256).hexdigest()

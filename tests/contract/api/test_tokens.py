@@ -4,9 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import json
+from structlog.testing import capture_logs
 
+from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope
+from mergeyard.service.secrets import new_secret
 from tests.contract.api.desk import QUEUE, REPOSITORY, a_desk, an_empty_desk, code_of
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
@@ -128,6 +131,75 @@ async def test_a_token_that_is_almost_right_is_wrong(tmp_path: Path):
             above = {b"x-api-token": almost.encode(), b"content-type": b"application/json"}
             refused = await desk.client.post("/v1/getQueue", content=json.encode(QUEUE), headers=list(above.items()))
             assert code_of(refused) == "invalid_token"
+
+
+@asynchronous
+async def test_every_rejected_token_is_logged_and_no_part_of_it(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        made, revoked = await desk.world.service.tokens.create("old", {Scope.READ})
+        await desk.world.service.tokens.revoke(made.id)
+        unknown = new_secret()
+        with capture_logs() as lines:
+            for secret in (unknown, revoked, "my_nonsense"):
+                assert await desk.refuses("getQueue", token=secret) == "invalid_token"
+            twice = [("x-api-token", desk.secret), ("x-api-token", desk.secret)]
+            await desk.client.post("/v1/getQueue", headers=twice)
+            await desk.client.post("/v1/getQueue")
+        assert [line["event"] for line in lines] == ["token_rejected"] * 4
+        assert [line.get("token_name") for line in lines] == [None, "old", None, None]
+        assert {(line["client"], line["path"]) for line in lines} == {("127.0.0.1", "/v1/getQueue")}
+        assert all(line["request_id"] for line in lines)
+        secrets = (unknown, revoked, desk.secret, "nonsense")
+        assert [secret for secret in secrets if secret[3:20] in str(lines)] == []
+
+
+@asynchronous
+async def test_a_missing_scope_is_logged_with_the_name_of_the_token(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        token = await desk.token(Scope.SUBMIT)
+        desk.world.open(1)
+        with capture_logs() as lines:
+            assert await desk.refuses("getQueue", token=token) == "insufficient_scope"
+            urgent = {"pr": {"number": 1}, "force": True}
+            assert await desk.refuses("submitPullRequest", token=token, **urgent) == "insufficient_scope"
+            await desk.metrics(token=token)
+        told = [(line["event"], line["token_name"], line["path"]) for line in lines]
+        assert told == [
+            ("scope_missing", "tests", f"/v1/{endpoint}")
+            for endpoint in ("getQueue", "submitPullRequest", "getMergeQueueMetrics")
+        ]
+
+
+@asynchronous
+async def test_a_token_shows_when_and_from_where_it_was_last_used(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        tokens, clock = desk.world.service.tokens, desk.world.clock
+        made, secret = await tokens.create("ci", {Scope.READ})
+
+        async def last_use() -> tuple[Instant | None, str]:
+            (token,) = [each for each in await tokens.all() if each.id == made.id]
+            return token.last_used_at, token.last_used_from
+
+        assert await last_use() == (None, "")
+        await desk.ask("getQueue", token=secret)
+        first = clock.now()
+        assert await last_use() == (first, "127.0.0.1")
+        await desk.let_pass(59 * MINUTE)
+        await desk.ask("getQueue", token=secret)
+        assert await last_use() == (first, "127.0.0.1")
+        await desk.let_pass(MINUTE)
+        await desk.ask("getQueue", token=secret)
+        assert await last_use() == (clock.now(), "127.0.0.1")
+
+
+@asynchronous
+async def test_a_request_is_answered_when_the_use_of_its_token_cannot_be_recorded(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        token = await desk.token(Scope.READ)
+        desk.world.store.failures = 1
+        with capture_logs() as lines:
+            assert (await desk.post("getQueue", token=token)).status_code == 200
+        assert "token_use_not_recorded" in {line["event"] for line in lines}
 
 
 @asynchronous

@@ -11,7 +11,7 @@ from mergeyard.domain.repositories import QueueKey, Repo
 from mergeyard.domain.statuses import StatusState
 from mergeyard.domain.tokens import Scope
 from mergeyard.ports.store import Answered, Store, StoredQueue
-from mergeyard.ports.writes import Fact, ForgetAnswers, KeepAnswer, KeepStatus, KeepTargets, SaveToken
+from mergeyard.ports.writes import Fact, ForgetAnswers, KeepAnswer, KeepStatus, KeepTargets, RecordTokenUse, SaveToken
 from tests.contract.store.given import (
     HEAD,
     OTHER,
@@ -54,6 +54,18 @@ async def test_a_token_is_saved_again_as_it_is_now(store: Store):
         await store.commit(SaveToken(replace(revoked, digest=b"another")))
         assert await store.token(digest_of("ci")) is None
         assert await store.tokens() == (replace(revoked, digest=b"another"),)
+
+
+@asynchronous
+async def test_the_latest_recorded_use_of_a_token_is_kept_also_when_it_is_revoked(store: Store):
+    async with opened(store):
+        await store.commit(SaveToken(a_token("ci")))
+        for at, address in ((7, "192.0.2.7"), (9, "2001:db8::1"), (8, "192.0.2.8")):
+            await store.commit(RecordTokenUse("ci", Instant(at), address))
+        await store.commit(RecordTokenUse("unknown", Instant(9), "192.0.2.7"))
+        await store.commit(SaveToken(a_token("ci", revoked_at=10)))
+        (token,) = await store.tokens()
+        assert (token.revoked_at, token.last_used_at, token.last_used_from) == (10, 9, "2001:db8::1")
 
 
 @asynchronous

@@ -6,6 +6,7 @@ from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_scenario import USUAL
 from tests.support.meeting_places.place import FINE
+from tests.support.quiet import captured_warnings
 from tests.support.scenario import MINUTE, SECOND, Stage
 
 
@@ -161,11 +162,19 @@ async def test_a_forged_message_is_refused_and_nothing_is_done(story: Stories):
 
 
 @asynchronous
-async def test_a_message_to_a_host_that_is_not_there_is_refused(story: Stories):
+async def test_a_webhook_for_an_unknown_host_is_answered_like_one_with_a_wrong_signature(story: Stories):
+    known_id = {"x-request-id": "the-same"}
     async with story() as scenario:
-        for address in (f"{scenario.hook}.example", scenario.hook.replace("/hooks/", "/hooks/x")):
+        addresses = (scenario.hook, f"{scenario.hook}.example", scenario.hook.replace("/hooks/", "/hooks/x"))
+        with captured_warnings() as lines:
             async with httpx.AsyncClient(trust_env=False) as client:
-                assert (await client.post(address, content=b"{}")).status_code == 404
+                answers = [await client.post(address, content=b"{}", headers=known_id) for address in addresses]
+        assert {(answer.status_code, answer.content) for answer in answers} == {(401, answers[0].content)}
+        told = [line for line in lines if line["event"] == "webhook_signature_invalid"]
+        assert [(line["client"], f"{scenario.doorway.url}{line['path']}") for line in told] == [
+            ("127.0.0.1", address) for address in addresses
+        ]
+        assert [line["cause"] == "no such host is configured" for line in told] == [False, True, True]
 
 
 def forgeries(headers: dict[str, str]) -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ from tests.support.asynchronous import asynchronous
 from tests.support.browsing import Page, Visitor
 from tests.support.forges.faults import Answers
 from tests.support.identity_provider import BACK, CLIENT, SECRET, IdentityProvider
+from tests.support.quiet import captured_warnings
 from tests.support.scenario import Scenario, a_scenario
 
 GRANTS = Grants(to_groups={"devs": frozenset({Scope.SUBMIT}), "ops": frozenset({Scope.ADMIN})})
@@ -181,6 +182,16 @@ async def test_who_is_in_no_permitted_group_is_told_so(tmp_path: Path):
         stage.provider.visitor["groups"] = ["choir"]
         status, words = await stays_out(stage, await stage.leave())
         assert (status, words.startswith("You are known, but none of your groups may come in here.")) == (403, True)
+
+
+@asynchronous
+async def test_a_failed_sign_in_by_the_provider_is_logged(tmp_path: Path):
+    async with a_stage(tmp_path) as stage:
+        stage.provider.visitor["groups"] = ["choir"]
+        with captured_warnings() as lines:
+            assert (await stage.sign_in()).status == 403
+        (line,) = [line for line in lines if line["event"] == "sign_in_failed"]
+        assert (line["client"], line["path"], line["by"]) == ("127.0.0.1", "/sign-in/back", "Acme <b>")
 
 
 @asynchronous

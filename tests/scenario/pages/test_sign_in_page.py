@@ -8,6 +8,7 @@ from mergeyard.domain.tokens import Scope
 from mergeyard.web import visiting
 from tests.support.asynchronous import asynchronous
 from tests.support.browsing import a_stranger, a_visitor
+from tests.support.quiet import captured_warnings
 from tests.support.scenario import a_scenario
 
 
@@ -39,6 +40,38 @@ async def test_who_mistypes_is_told_and_asked_again(tmp_path: Path, token: str):
         assert page.status == 401
         assert page.one("[role=alert]").text.startswith("This token is unknown, revoked or expired.")
         assert page.one("input[name=next]")["value"] == "/pulls/x"
+
+
+@asynchronous
+async def test_a_failed_sign_in_is_logged_and_an_empty_form_is_not(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_stranger(scenario.service) as stranger:
+        token, revoked = await scenario.service.tokens.create("ada", {Scope.READ}, ())
+        await scenario.service.tokens.revoke(token.id)
+        _, blind = await scenario.service.tokens.create("blind", {Scope.STATUS}, ())
+        with captured_warnings() as lines:
+            for given in ("", "my_mistyped", revoked, blind):
+                assert (await stranger.post("/sign-in", token=given, next="/")).status in {401, 403}
+        assert [(line["event"], line["client"], line.get("token_name")) for line in lines] == [
+            ("sign_in_failed", "127.0.0.1", name) for name in (None, "ada", "blind")
+        ]
+        assert "my_mistyped" not in str(lines)
+
+
+@asynchronous
+async def test_signing_in_counts_as_a_use_of_the_token(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, name="ada"):
+        await scenario.rest()
+        (token,) = await scenario.service.tokens.all()
+        assert (token.last_used_at, token.last_used_from) == (scenario.clock.now(), "127.0.0.1")
+
+
+@asynchronous
+async def test_a_page_that_needs_another_scope_is_logged(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, name="ada") as visitor:
+        with captured_warnings() as lines:
+            assert (await visitor.get("/administration/tokens")).status == 403
+        told = [(line["event"], line["token_name"], line["path"]) for line in lines]
+        assert told == [("scope_missing", "ada", "/administration/tokens")]
 
 
 @pytest.mark.parametrize(

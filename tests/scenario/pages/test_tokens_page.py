@@ -35,6 +35,16 @@ async def test_an_administrator_is_led_to_the_tokens_and_sees_all_of_them(tmp_pa
 
 
 @asynchronous
+async def test_the_tokens_show_when_and_from_where_they_were_last_used(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+        await scenario.service.tokens.create("idle", {Scope.STATUS})
+        await scenario.rest()
+        page = await visitor.get(PAGE)
+        assert "valid just now from 127.0.0.1" in row_of(page, "ada")
+        assert "valid never" in row_of(page, "idle")
+
+
+@asynchronous
 async def test_a_token_is_made_and_its_secret_shown_once(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
         made = await visitor.post(

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from mergeyard.domain.sessions import Session
 from mergeyard.domain.tokens import Token
+from mergeyard.ports.writes import RecordTokenUse
 
 
 class People:
@@ -16,8 +19,14 @@ class People:
         before = self.tokens.get(token.id)
         if before is not None:
             del self._of_digest[before.digest]
+            token = replace(token, last_used_at=before.last_used_at, last_used_from=before.last_used_from)
         self.tokens[token.id] = token
         self._of_digest[token.digest] = token.id
+
+    def record_use(self, use: RecordTokenUse) -> None:
+        token = self.tokens.get(use.id)
+        if token is not None and (token.last_used_at is None or token.last_used_at < use.at):
+            self.tokens[use.id] = replace(token, last_used_at=use.at, last_used_from=use.address)
 
     def token(self, digest: bytes) -> Token | None:
         found = self._of_digest.get(digest)

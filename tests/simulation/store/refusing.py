@@ -26,6 +26,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    RecordTokenUse,
     SaveSession,
     SaveToken,
     SaveTurn,
@@ -81,7 +82,7 @@ class Foresight:
                 self._webhooks[write.id] = None
             case KeepTargets() | KeepConversation() | MoveCursor() | NoteStuck():
                 self._is_known(write.queue)
-            case KeepStatus() | KeepDelivery() | DropSession() | DropVouchedFor() | ForgetSessions():
+            case RecordTokenUse() | KeepStatus() | KeepDelivery() | DropSession() | DropVouchedFor() | ForgetSessions():
                 pass
             case BeginTelling() | TakeHeart() | ForgetTeller() | DeleteExpired():
                 pass

@@ -24,6 +24,7 @@ from mergeyard.ports.writes import (
     MoveCursor,
     NoteStuck,
     ProveDuty,
+    RecordTokenUse,
     SaveSession,
     SaveToken,
     SaveTurn,
@@ -72,6 +73,8 @@ def write_down(records: Records, write: Write) -> None:
             forget_answers(records, write.before)
         case SaveToken():
             records.people.save_token(write.token)
+        case RecordTokenUse():
+            records.people.record_use(write)
         case SaveSession() | DropSession() | DropVouchedFor() | ForgetSessions():
             write_sessions(records, write)
         case BeginTelling() | MoveCursor() | NoteStuck() | TakeHeart() | ForgetTeller():

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.instants import Instant, later
 from mergeyard.domain.repositories import Repo
-from mergeyard.domain.tokens import LONGEST_GIFT, Scope, Token, VouchedFor
+from mergeyard.domain.tokens import LONGEST_GIFT, USE_RECORDED_EVERY, Scope, Token, VouchedFor
 
 HERE, THERE = Repo("git.local", "acme", "app"), Repo("git.local", "acme", "other")
 TOKEN = Token(id="1", name="ci", digest=b"", created_at=Instant(0))
@@ -40,6 +40,13 @@ def test_a_revoked_token_is_not_valid():
 
 def test_a_token_without_an_end_is_valid():
     assert TOKEN.valid(Instant(10**15))
+
+
+def test_a_use_is_recorded_when_the_last_recorded_one_is_an_hour_old():
+    used = replace(TOKEN, last_used_at=Instant(5))
+    assert TOKEN.use_is_due(Instant(5))
+    assert not used.use_is_due(Instant(4 + USE_RECORDED_EVERY))
+    assert used.use_is_due(Instant(5 + USE_RECORDED_EVERY))
 
 
 def test_what_a_token_gives_ends_with_it():

@@ -36,6 +36,7 @@ from mergeyard.ports.writes import (
     NoteStuck,
     ProveDuty,
     RecordKind,
+    RecordTokenUse,
     SaveSession,
     SaveToken,
     SaveTurn,
@@ -119,7 +120,7 @@ def queues_of(write: Write) -> Iterable[QueueId]:
             return ()
         case KeepTargets() | KeepStatus() | KeepAnswer() | ForgetAnswers() | ProveDuty() | SaveToken():
             return ()
-        case SaveSession() | DropSession() | DropVouchedFor() | ForgetSessions():
+        case RecordTokenUse() | SaveSession() | DropSession() | DropVouchedFor() | ForgetSessions():
             return ()
         case BeginTelling() | MoveCursor() | NoteStuck() | TakeHeart() | ForgetTeller() | KeepConversation():
             return ()

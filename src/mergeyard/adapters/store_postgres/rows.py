@@ -101,7 +101,7 @@ def duty_of(row: Row) -> Duty:
 @lru_cache(maxsize=256)
 def token_of(row: Row) -> Token:
     """Remembered by all that the row says: whatever is changed in it makes another token."""
-    token, name, digest, scopes, repos, created_at, expires_at, revoked_at = row
+    token, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from = row
     return Token(
         id=restored(token),
         name=restored(name),
@@ -111,4 +111,6 @@ def token_of(row: Row) -> Token:
         created_at=created_at,
         expires_at=expires_at,
         revoked_at=revoked_at,
+        last_used_at=last_used_at,
+        last_used_from=restored(last_used_from),
     )

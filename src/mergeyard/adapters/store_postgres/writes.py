@@ -43,6 +43,7 @@ from mergeyard.ports.writes import (
     NoteStuck,
     ProveDuty,
     RecordKind,
+    RecordTokenUse,
     RunRow,
     SaveSession,
     SaveToken,
@@ -105,6 +106,8 @@ async def perform(connection: Connection, write: Write | ToldTurn) -> None:
             await rows(connection, "forget_answers", **asdict(write))
         case SaveToken():
             await save_token(connection, write.token)
+        case RecordTokenUse():
+            await rows(connection, "record_token_use", **asdict(write))
         case SaveSession():
             await save_session(connection, write.session)
         case DropSession():

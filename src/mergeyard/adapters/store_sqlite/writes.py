@@ -40,6 +40,7 @@ from mergeyard.ports.writes import (
     NoteStuck,
     ProveDuty,
     RecordKind,
+    RecordTokenUse,
     SaveSession,
     SaveToken,
     SaveTurn,
@@ -80,6 +81,8 @@ def perform(cursor: Cursor, write: Write | Beat) -> None:
             pass  # Whoever writes to this file works for all repositories in it: there is nobody who could relieve it.
         case SaveToken():
             save_token(cursor, write.token)
+        case RecordTokenUse():
+            cursor.execute(SQL["record_token_use"], asdict(write))
         case SaveSession():
             save_session(cursor, write.session)
         case DropSession():
