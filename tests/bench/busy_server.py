@@ -14,7 +14,7 @@ from typing import Any, Self
 import httpx
 from msgspec import Struct
 
-from mergeyard.cli import token
+from mergeyard.cli import db, token
 from tests.bench.grounds import Grounds
 from tests.bench.load import Load, request
 from tests.support.patience import eventually
@@ -48,7 +48,9 @@ class BusyServer:
         for grounds in (self.one, *self.many):
             grounds.write()
         self._servers = servers or [Server(folder)]
-        words = ("create", "--name", "bench", "--scope", "admin", "--config", str(self._servers[0].config))
+        config = str(self._servers[0].config)
+        command(db.app, "migrate", "--config", config)
+        words = ("create", "--name", "bench", "--scope", "admin", "--config", config)
         self.secret = command(token.app, *words).strip()
         self._client = httpx.Client(headers={"x-api-token": self.secret}, timeout=60)
 

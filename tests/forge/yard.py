@@ -36,6 +36,7 @@ class ForgeYard:
         self.server.config.write_text(f'data_dir = "data"\nlog_format = "json"\n[hosts."{HOST}"]\n{lines}')
         secrets = {"token": people.token_of(BOT, *SCOPES), "webhook_secret": SECRET}
         self.server.surroundings |= {variable(HOST, name): secret for name, secret in secrets.items()}
+        self.command("db", "migrate")
         token = self.command("token", "create", "--name", "tests", "--scope", "admin").stdout.strip()
         self._client = httpx.Client(headers={"x-api-token": token}, timeout=30, trust_env=False)
         repo = {"host": HOST, "owner": project.owner, "name": project.name}

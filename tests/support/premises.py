@@ -10,7 +10,7 @@ premises.wait_for("merged", number)
 from pathlib import Path
 from typing import Self
 
-from mergeyard.cli import token
+from mergeyard.cli import db, token
 from tests.support.api import Api
 from tests.support.host_log import HostLog
 from tests.support.quick_server import QuickServer
@@ -46,4 +46,6 @@ class Premises(Surroundings):
 
 
 def new_token(config: Path) -> str:
+    """Also before the server was ever started."""
+    command(db.app, "migrate", "--config", str(config))
     return command(token.app, "create", "--name", "tests", "--scope", "admin", "--config", str(config)).strip()

@@ -5,11 +5,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from mergeyard.cli.exits import stop_with
+from mergeyard.cli.exits import Ends, stop_with
 from mergeyard.cli.options import load_settings
 from mergeyard.ports.store import Store, StoreTrouble
 from mergeyard.service.errors import Refused
 from mergeyard.settings import Settings
+from mergeyard.wiring import open_archive
+
+NO_DATABASE = (
+    "No database of Mergeyard here: {place}. Start `mergeyard serve` once, which makes it, or say where it is with "
+    "--config, --data-dir or --database-url."
+)
 
 Room = TypeVar("Room")
 Outcome = TypeVar("Outcome")
@@ -22,9 +28,15 @@ def store_settings(config: Path | None, data_dir: str | None, database_url: str 
 def with_store(
     make: Callable[[Settings], tuple[Store, Room]], settings: Settings, use: Callable[[Room], Awaitable[Outcome]]
 ) -> Outcome:
-    """What comes of using a room that stands upon the store, which is open meanwhile."""
+    """What comes of using a room that stands upon the store, which is open meanwhile.
+
+    It never makes a database: a token in a new one at the wrong place would open nothing.
+    """
 
     async def run() -> Outcome:
+        archive = open_archive(settings)
+        if not await archive.form():
+            stop_with(NO_DATABASE.format(place=archive.place), Ends.WRONG_USE)
         store, room = make(settings)
         await store.open()
         try:

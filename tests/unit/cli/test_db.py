@@ -35,6 +35,7 @@ def plant(statement: str, data: str) -> None:
 
 
 def a_token_in(data: str) -> None:
+    db("migrate", "--data-dir", data)
     assert CliRunner().invoke(app, ["token", "create", "--name", "ci", "--data-dir", data]).exit_code == 0
 
 
