@@ -8,8 +8,11 @@ from standardwebhooks.webhooks import Webhook as Verifier
 
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import Scope
+from mergeyard.ports.store import AuditPage
+from mergeyard.service.telling.webhooks import Asker
 from tests.contract.api.desk import QUEUE, REPOSITORY, Desk, a_desk, code_of
 from tests.support.asynchronous import asynchronous
+from tests.support.repositories import Origin
 from tests.support.scenario import REPO
 
 URL = "https://there.example/hook"
@@ -72,10 +75,18 @@ async def test_its_secret_is_shown_once(tmp_path: Path):
 @asynchronous
 async def test_what_may_be_secret_in_its_address_is_not_shown(tmp_path: Path):
     async with a_desk(tmp_path) as desk:
-        assert (await make(desk, url="https://there.example/a?key=s3cret"))["url"] == "https://there.example/a?…"
+        for url, shown in (
+            ("https://there.example/a?key=s3cret", "https://there.example/a?…"),
+            ("https://there.example/api/webhooks/1234/s3cret?wait=1", "https://there.example/api/…"),
+            (f"https://there.example/s3cret{'0' * 20}", "https://there.example/…"),
+            ("https://there.example:8443", "https://there.example:8443"),
+        ):
+            assert (await make(desk, url=url))["url"] == shown
         slack = await make(desk, kind="SLACK", url="https://hooks.slack.com/services/T0/B0/s3cret")
         assert (slack["url"], "secret" in slack) == ("https://hooks.slack.com/…", False)
         assert "s3cret" not in (await desk.send("listWebhooks", {})).text
+        audited = await desk.world.store.audit(AuditPage(take=99))
+        assert [entry.body for entry in audited if b"s3cret" in entry.body] == []
 
 
 @asynchronous
@@ -85,7 +96,7 @@ async def test_only_what_is_given_changes(tmp_path: Path):
         del made["secret"]
         assert await ask(desk, "updateWebhook", id=made["id"]) == made
         changed = await ask(desk, "updateWebhook", id=made["id"], events=["QUEUE.STATE_CHANGED"], url=URL + "/2")
-        assert changed == made | {"events": ["queue.state_changed"], "url": URL + "/2"}
+        assert changed == made | {"events": ["queue.state_changed"], "url": URL + "/…"}
         await desk.ask("updateQueue", state="PAUSED", concurrency=7)
         assert [(heard.url, heard.payload["type"]) for heard in desk.world.sender.received] == [
             (URL + "/2", "queue.state_changed")
@@ -216,6 +227,32 @@ async def test_a_token_that_is_limited_sees_only_webhooks_within_its_limits(tmp_
         assert listed == [[ours["id"]], []]
         assert await refuses(desk, "deleteWebhook", token=inside, id=everything["id"]) == "webhook_not_found"
         assert await refuses(desk, "testWebhook", token=outside, id=ours["id"]) == "webhook_not_found"
+
+
+@asynchronous
+async def test_a_limited_token_sees_no_deliveries_of_repositories_that_the_webhook_once_had(tmp_path: Path):
+    async with a_desk(tmp_path) as desk:
+        Origin.made(tmp_path / "repos" / "acme" / "other.git").commit("main", {"a": "1"})
+        other = QUEUE | {"repo": REPOSITORY | {"name": "other"}}
+        await desk.send("createQueue", other)
+        made = (await make(desk, queues=[QUEUE, other]))["id"]
+        await desk.send("updateQueue", other | {"concurrency": 7})
+        await desk.ask("updateQueue", concurrency=7)
+        await ask(desk, "testWebhook", id=made)
+        await ask(desk, "updateWebhook", id=made, queues=[QUEUE])
+        inside = await desk.token(Scope.ADMIN, repos=[REPO])
+        everything = (await ask(desk, "listWebhookDeliveries", id=made))["deliveries"]
+        visible = (await desk.send("listWebhookDeliveries", {"id": made}, token=inside)).json()["deliveries"]
+        assert [each["type"] for each in everything] == ["webhook.test", "queue.updated", "queue.updated"]
+        assert visible == everything[:2]
+        newest = (await desk.send("listWebhookDeliveries", {"id": made, "take": 1}, token=inside)).json()
+        assert newest["deliveries"] == everything[:1]
+        hidden = {"id": made, "eventId": everything[2]["eventId"]}
+        assert code_of(await desk.send("resendWebhookEvent", hidden, token=inside)) == "event_not_found"
+        (limited,) = [token for token in await desk.world.service.tokens.all() if token.repos]
+        trying = desk.world.service.office.trying
+        assert await trying.payload(Asker(limited), made, everything[2]["eventId"]) is None
+        assert await trying.payload(Asker(limited), made, everything[1]["eventId"])
 
 
 @asynchronous

@@ -34,7 +34,7 @@ class Trying:
     async def resend(self, asker: Asker, name: str, event: str, present: Present) -> bytes:
         """Under the name that it had, so that a receiver that has it already can tell."""
         webhook = (await self._webhooks.find(asker, name)).webhook
-        place = await self._place(webhook, event)
+        place = await self._place(asker, webhook, event)
         story = None if place is None else await self._story(place)
         if story is None:
             words = f"{event[:100]} is not among the last events of this webhook: listWebhookDeliveries shows them."
@@ -45,7 +45,7 @@ class Trying:
     async def payload(self, asker: Asker, name: str, event: str) -> bytes | None:
         """What was sent, as the journal still tells it; None for a test, and for what is not known any more."""
         webhook = (await self._webhooks.find(asker, name)).webhook
-        place = await self._place(webhook, event)
+        place = await self._place(asker, webhook, event)
         story = None if place is None else await self._story(place)
         return None if story is None else contents(webhook, story)
 
@@ -63,9 +63,10 @@ class Trying:
         await self._store.commit(self._courier.kept(webhook, delivery), noted(deed), *asker.kept(answer, now))
         return answer
 
-    async def _place(self, webhook: Webhook, event: str) -> Place | None:
+    async def _place(self, asker: Asker, webhook: Webhook, event: str) -> Place | None:
         body = await self._store.delivery(webhook.id, event)
-        return None if body is None else decode_delivery(body).place
+        delivery = None if body is None else decode_delivery(body)
+        return None if delivery is None or not asker.sees_delivery(delivery) else delivery.place
 
     async def _story(self, place: Place) -> Story | None:
         entries = await self._store.entries(place.queue, place.seq - 1, 1)

@@ -16,7 +16,7 @@ from mergeyard.domain.webhooks import Delivery, Disabled, EventType, Topic, Webh
 from mergeyard.ports.clock import Clock
 from mergeyard.ports.sealing import SealTrouble
 from mergeyard.ports.sending import AddressRefused, Sender
-from mergeyard.ports.store import Outrun, Store
+from mergeyard.ports.store import DELIVERIES_KEPT, Outrun, Store
 from mergeyard.ports.writes import (
     BeginTelling,
     DropWebhook,
@@ -31,6 +31,9 @@ from mergeyard.service.journaling import actor_of, noted
 from mergeyard.service.repeating import Repeat, kept
 from mergeyard.service.telling.courier import Courier, Letterbox, decode_delivery
 from mergeyard.service.telling.signing import new_secret
+
+MAX_SHOWN_PATH_CHARS = 20
+"""A longer first part of a path may be a secret by itself."""
 
 Present = Callable[[Webhook], bytes]
 decode = msgspec.json.Decoder(Webhook).decode
@@ -61,6 +64,9 @@ class Asker(Struct, frozen=True):
         if self.token is None or not self.token.repos:
             return True
         return bool(webhook.topics) and all(self.token.sees(topic.repo) for topic in webhook.topics)
+
+    def sees_delivery(self, delivery: Delivery) -> bool:
+        return self.token is None or delivery.place is None or self.token.sees(delivery.place.key.repo)
 
     def kept(self, answer: bytes, now: Instant) -> tuple[Write, ...]:
         return kept(self.repeat, answer, now)
@@ -142,8 +148,10 @@ class Webhooks:
         raise Refused(Code.WEBHOOK_NOT_FOUND, words)
 
     async def deliveries(self, asker: Asker, name: str, take: int) -> list[Delivery]:
+        """Those that the asker may see: the webhook may have told of other repositories before it was changed."""
         await self.find(asker, name)
-        return list(map(decode_delivery, await self._store.deliveries(name, take)))
+        found = map(decode_delivery, await self._store.deliveries(name, DELIVERIES_KEPT))
+        return [delivery for delivery in found if asker.sees_delivery(delivery)][:take]
 
     async def is_current(self, webhook: Webhook) -> bool:
         return any(stored.webhook == webhook for stored in await self.all())
@@ -195,10 +203,16 @@ class Webhooks:
 
 
 def shown(kind: WebhookKind, url: str) -> str:
-    """An address that Slack gave out is a secret by itself; of others the query may be."""
+    """The host and at most the first part of the path: many receivers keep a secret in the rest.
+
+    https://discord.com/api/webhooks/1234/secret is shown as https://discord.com/api/…
+    """
     parts = urlsplit(url)
     place = f"{parts.scheme}://{parts.netloc}"
-    return f"{place}/…" if kind is WebhookKind.SLACK else place + parts.path + ("?…" if parts.query else "")
+    first, _, rest = parts.path.removeprefix("/").partition("/")
+    if kind is WebhookKind.SLACK or len(first) > MAX_SHOWN_PATH_CHARS:
+        return f"{place}/…"
+    return place + (f"/{first}" if first else "") + ("/…" if rest else "?…" if parts.query else "")
 
 
 def _saved(webhook: Webhook, version: int) -> SaveWebhook:
