@@ -15,7 +15,7 @@ class Addressing:
     def queue(self, call: Call) -> QueueKey:
         """A queue outside of the token's repositories is one that does not exist."""
         asked: OfQueue = call.request
-        key = QueueKey(self.repo(asked.key.repo), asked.key.branch)
+        key = QueueKey(self.repo(call, asked.key.repo), asked.key.branch)
         if not call.token.sees(key.repo):
             raise queue_not_found(key)
         return key
@@ -25,13 +25,13 @@ class Addressing:
         return QueueKey(self.visible_repo(call, asked.key.repo), asked.key.branch)
 
     def visible_repo(self, call: Call, named: Repo) -> Repo:
-        repo = self.repo(named)
+        repo = self.repo(call, named)
         if not call.token.sees(repo):
             raise repository_not_found(repo)
         return repo
 
-    def repo(self, named: Repo) -> Repo:
-        return self._sites.repo(named)
+    def repo(self, call: Call, named: Repo) -> Repo:
+        return self._sites.repo(named, call.token)
 
 
 def repository_not_found(repo: Repo) -> Refused:

@@ -55,7 +55,7 @@ class QueueEndpoints:
 
     async def metrics(self, call: Call) -> bytes:
         asked: r.GetMergeQueueMetrics = call.request
-        repo = None if asked.only is None else self._addressing.repo(asked.only)
+        repo = None if asked.only is None else self._addressing.repo(call, asked.only)
         figures = await self._service.counting.of_queues(call.token, repo)
         if repo is not None and not figures:
             raise Refused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: create one with createQueue.")

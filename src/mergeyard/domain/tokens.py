@@ -53,6 +53,9 @@ class Token(Struct, frozen=True, kw_only=True):
     def sees(self, repo: Repo) -> bool:
         return not self.repos or repo in self.repos
 
+    def sees_host(self, host: str) -> bool:
+        return not self.repos or any(repo.host == host for repo in self.repos)
+
     def gives_until(self, _: Instant, /) -> Instant | None:
         """When a token that its holder makes now must end; None: it need not."""
         return self.expires_at

@@ -8,6 +8,7 @@ from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PrNumber, RunId, Sha
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.runs import Member
+from mergeyard.domain.tokens import Token
 from mergeyard.ports.git import Git, Mirror, MissingObject
 from mergeyard.ports.host import Host
 from mergeyard.service.errors import Code, Refused
@@ -61,15 +62,16 @@ class Sites:
         self.hosts = hosts
         self._git = git
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str, token: Token | None = None) -> Host:
+        """A host where the token has no repository looks to it like one that is not configured."""
         found = self.hosts.get(name)
-        if found is None:
+        if found is None or (token is not None and not token.sees_host(name)):
             raise Refused(Code.HOST_NOT_ALLOWED, f"The host {name[:100]} is not configured: check its name.")
         return found
 
-    def repo(self, named: Repo) -> Repo:
+    def repo(self, named: Repo, token: Token | None = None) -> Repo:
         """The repository as its host calls it, however it was spelled."""
-        host = self.host(named.host)
+        host = self.host(named.host, token)
         if "/" in named.owner and not host.has_groups:
             raise Refused(Code.INVALID_REPO, f"{host.name} knows no groups within groups: name an owner without a /.")
         return host.same_name(named)

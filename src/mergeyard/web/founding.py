@@ -72,7 +72,7 @@ class Founding:
             raise Refused(Code.INVALID_REPO, "Give the owner and the name, such as acme/app.")
         if not names.is_target_branch(form.get("branch")):
             raise Refused(Code.INVALID_BRANCH, f"Give a branch that git takes, not below {BRANCHES}, such as main.")
-        repo = self._hall.service.sites.repo(Repo(form.get("host"), owner, name))
+        repo = self._hall.service.sites.repo(Repo(form.get("host"), owner, name), visitor.token)
         if not visitor.token.sees(repo):
             raise Refused(Code.REPOSITORY_NOT_FOUND, f"{repo} is not there: check its owner and name.")
         return QueueKey(repo, form.get("branch"))

@@ -37,7 +37,7 @@ class Hall:
     def queue(self, visitor: Visitor, name: str) -> QueueKey:
         """The queue of this name, if the visitor may see its repository."""
         named = addresses.queue_named(name)
-        key = QueueKey(self.service.sites.repo(named.repo), named.branch)
+        key = QueueKey(self.service.sites.repo(named.repo, visitor.token), named.branch)
         if not visitor.token.sees(key.repo):
             raise queue_not_found(key)
         return key

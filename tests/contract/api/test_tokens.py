@@ -13,7 +13,7 @@ from mergeyard.service.secrets import new_secret
 from tests.contract.api.desk import QUEUE, REPOSITORY, a_desk, an_empty_desk, code_of
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
-from tests.support.scenario import MINUTE
+from tests.support.scenario import MINUTE, REPO
 
 WHOLE: dict[str, Any] = QUEUE | {
     "pr": {"number": 1}, "prs": [], "impactedTargets": [], "testRunId": "x", "since": "2023-11-14T00:00:00Z",
@@ -101,6 +101,26 @@ async def test_what_lies_outside_looks_exactly_like_what_does_not_exist(tmp_path
         assert told[0]["code"] == told[1]["code"] == "repository_not_found"
         assert (await desk.ask("listQueues", token=limited)) == {"queues": []}
         assert (await desk.metrics(token=limited)).text.count("acme/app") == 0
+
+
+@asynchronous
+async def test_a_limited_token_cannot_tell_a_host_that_is_configured_from_one_that_is_not(tmp_path: Path):
+    same_id = {"x-request-id": "the-same"}
+    async with a_desk(tmp_path) as desk:
+        limited = await desk.token(Scope.ADMIN, repos=[Repo("elsewhere.example", "acme", "app")])
+        unknown = "git.other"
+        for endpoint in NEEDED:
+            if "repo" not in body_for(endpoint) or endpoint in ABOUT_NO_QUEUE - {"createQueue"}:
+                continue
+            body = body_for(endpoint)
+            known, other = [
+                await desk.send(endpoint, body | {"repo": REPOSITORY | {"host": host}}, token=limited, headers=same_id)
+                for host in (REPO.host, unknown)
+            ]
+            assert code_of(known) == "host_not_allowed", endpoint
+            assert known.text.replace(REPO.host, unknown) == other.text
+        metrics = await desk.metrics("?repo=acme/app&repoHost=git.local", token=limited)
+        assert code_of(metrics) == "host_not_allowed"
 
 
 @asynchronous

@@ -29,6 +29,12 @@ def test_a_token_with_repositories_sees_only_those():
     assert (limited.sees(HERE), limited.sees(THERE)) == (True, False)
 
 
+def test_a_token_with_repositories_sees_only_their_hosts():
+    limited = replace(TOKEN, repos=frozenset({HERE}))
+    assert (limited.sees_host("git.local"), limited.sees_host("github.com")) == (True, False)
+    assert TOKEN.sees_host("github.com")
+
+
 def test_a_token_is_valid_until_the_moment_of_its_end():
     ending = replace(TOKEN, expires_at=Instant(10))
     assert (ending.valid(Instant(9)), ending.valid(Instant(10))) == (True, False)

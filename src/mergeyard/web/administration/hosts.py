@@ -68,7 +68,7 @@ class HostsPage:
 
     def _meant(self, visitor: Visitor, name: str, text: str) -> tuple[Host, Repo | None]:
         sites = self._hall.service.sites
-        host = sites.host(name)
+        host = sites.host(name, visitor.token)
         named = sites.repo(repo_at(host, text)) if text else None
         if visitor.token.repos and (named is None or not visitor.token.sees(named)):
             raise Refused(Code.INVALID_REQUEST, "Your token is limited to some repositories: name one of those.")

@@ -40,7 +40,7 @@ def typed(topic: Topic) -> str:
 
 def _named(line: str, visitor: Visitor, sites: Sites) -> Topic:
     topic = topic_typed(line)
-    repo = sites.repo(topic.repo)
+    repo = sites.repo(topic.repo, visitor.token)
     if not visitor.token.sees(repo):
         raise Refused(Code.INVALID_REQUEST, f"Your token does not reach {str(repo)[:200]}: leave it out.")
     return Topic(repo, topic.branch)

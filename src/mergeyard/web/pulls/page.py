@@ -57,7 +57,7 @@ class PullPage:
         return self._hall.answer(request, "pull_unknown.html", 404, visitor=visitor, **context)
 
     def _repo(self, visitor: Visitor, text: str) -> Repo:
-        repo = self._service.sites.repo(addresses.repo_named(text))
+        repo = self._service.sites.repo(addresses.repo_named(text), visitor.token)
         if not visitor.token.sees(repo):
             raise no_queue(repo)
         return repo
