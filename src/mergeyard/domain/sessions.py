@@ -15,6 +15,8 @@ class Session(Struct, frozen=True, kw_only=True):
     """The id of the token that was signed in with: what that one may no longer do, the session may not either."""
     name: str = ""
     """Who it is, where somebody else vouched for them."""
+    subject: str = ""
+    """Their issuer and `sub` there, which no rename changes."""
     groups: frozenset[str] = frozenset()
     """And which groups they were in then, of those that anything is granted to."""
     created_at: Instant

@@ -9,6 +9,8 @@ from msgspec import Struct
 class Person(Struct, frozen=True):
     name: str
     groups: frozenset[str] = frozenset()
+    subject: str = ""
+    """Issuer and `sub`: names the same person for good, while the name may change."""
 
 
 class Departure(Struct, frozen=True):

@@ -36,9 +36,9 @@ class Sessions:
         secret, session = self._new(token.id)
         return await self._begin(secret, session, token)
 
-    async def vouch(self, name: str, groups: frozenset[str]) -> str | None:
+    async def vouch(self, name: str, groups: frozenset[str], subject: str = "") -> str | None:
         """For somebody whom a provider of identities knows; None when nothing is granted to them."""
-        secret, session = self._new(None, name, groups & self._grants.to_groups.keys())
+        secret, session = self._new(None, name, groups & self._grants.to_groups.keys(), subject)
         person = self._vouched_for(session)
         return None if person is None else await self._begin(secret, session, person)
 
@@ -64,16 +64,26 @@ class Sessions:
     async def forget_ended(self) -> None:
         await self._store.commit(ForgetSessions(self._clock.now()))
 
-    def _new(self, token: str | None, name: str = "", groups: frozenset[str] = frozenset()) -> tuple[str, Session]:
+    def _new(
+        self, token: str | None, name: str = "", groups: frozenset[str] = frozenset(), subject: str = ""
+    ) -> tuple[str, Session]:
         secret, now = secrets.new_secret(), self._clock.now()
         digest = secrets.digest(secret.encode())
         expires_at = later(now, LASTING)
         return secret, Session(
-            digest=digest, token=token, name=name, groups=groups, created_at=now, expires_at=expires_at
+            digest=digest,
+            token=token,
+            name=name,
+            subject=subject,
+            groups=groups,
+            created_at=now,
+            expires_at=expires_at,
         )
 
     async def _begin(self, secret: str, session: Session, who: Token) -> str:
-        signed_in = SignedIn(at=session.created_at, actor=actor_of(who), id=who.id, name=who.name)
+        signed_in = SignedIn(
+            at=session.created_at, actor=actor_of(who), id=who.id, name=who.name, words=session.subject
+        )
         await self._store.commit(SaveSession(session), noted(signed_in))
         return secret
 

@@ -1,6 +1,7 @@
 """Lets people in whom a provider of identities vouches for, with what their groups may do."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 from msgspec import Struct
 
@@ -10,6 +11,7 @@ from mergeyard.service.journaling import SEPARATOR
 from mergeyard.service.sessions import Sessions
 
 LONGEST_NAME = 100
+SUBJECT_DIGITS = 8
 NO_GROUP = "You are known, but none of your groups may come in here. Ask your administrator to let one of them in."
 
 
@@ -32,11 +34,17 @@ class Vouching:
 
     async def take_in(self, answer: Mapping[str, str], luggage: str) -> Welcome:
         arrival = await self._identities.arrival(answer, luggage)
-        name = fit_for_the_journal(arrival.person.name)
-        secret = await self._sessions.vouch(name, arrival.person.groups)
+        person = arrival.person
+        name = qualify(fit_for_the_journal(person.name), person.subject)
+        secret = await self._sessions.vouch(name, person.groups, person.subject)
         if secret is None:
             raise NotVouchedFor(NO_GROUP)
         return Welcome(name, secret, arrival.there)
+
+
+def qualify(name: str, subject: str) -> str:
+    """`ada (3f2a9c1b)`: the digits follow from issuer and `sub`, so two people with one name can be told apart."""
+    return f"{name} ({sha256(subject.encode()).hexdigest()[:SUBJECT_DIGITS]})"
 
 
 def fit_for_the_journal(name: str) -> str:

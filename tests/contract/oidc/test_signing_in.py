@@ -10,18 +10,21 @@ from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import Answers, LosesReply
 
 DISCOVERY = "/.well-known/openid-configuration"
-ADA = Person("ada", frozenset({"devs"}))
+
+
+def ada(stage: OidcStage) -> Person:
+    return Person("ada", frozenset({"devs"}), f"{stage.provider.issuer} 7")
 
 
 @asynchronous
 async def test_who_comes_back_is_known_by_name_and_groups_and_goes_where_they_wanted(stage: OidcStage):
-    assert await stage.sign_in("/queues/a?b=c") == Arrival(ADA, "/queues/a?b=c")
+    assert await stage.sign_in("/queues/a?b=c") == Arrival(ada(stage), "/queues/a?b=c")
 
 
 @asynchronous
 async def test_any_replica_takes_in_who_left_from_another(stage: OidcStage):
     answer, luggage = await stage.leave()
-    assert (await stage.replica().arrival(answer, luggage)).person == ADA
+    assert (await stage.replica().arrival(answer, luggage)).person == ada(stage)
 
 
 @asynchronous
@@ -39,7 +42,7 @@ async def test_nothing_is_asked_twice_within_an_hour(stage: OidcStage):
 @asynchronous
 async def test_the_secret_may_have_to_be_sent_in_the_form(stage: OidcStage):
     stage.provider.says_of_itself = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
-    assert (await stage.sign_in()).person == ADA
+    assert (await stage.sign_in()).person == ada(stage)
 
 
 # What they carry
@@ -135,7 +138,7 @@ async def test_a_provider_that_signs_its_answers_must_have_signed_this_one(stage
     with pytest.raises(IdentityTrouble):
         await stage.adapter.arrival(answer, luggage)
     answer, luggage = await stage.leave()
-    assert (await stage.adapter.arrival(answer | {"iss": stage.provider.issuer}, luggage)).person == ADA
+    assert (await stage.adapter.arrival(answer | {"iss": stage.provider.issuer}, luggage)).person == ada(stage)
 
 
 @pytest.mark.parametrize("place", [DISCOVERY, "/keys", "/token"])
@@ -146,7 +149,7 @@ async def test_whatever_fails_is_told_and_works_again_afterwards(
 ):
     stage.provider.faults.plan(fault, place)
     assert f"{stage.provider.issuer}{place}" in (await stage.trouble()).detail
-    assert (await stage.sign_in()).person == ADA
+    assert (await stage.sign_in()).person == ada(stage)
 
 
 @asynchronous

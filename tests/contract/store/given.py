@@ -185,6 +185,7 @@ def a_session(
         digest=digest_of(name),
         token=token,
         name=f"the session of {name}",
+        subject=f"https://id {name}",
         groups=groups,
         created_at=Instant(1),
         expires_at=Instant(expires_at),

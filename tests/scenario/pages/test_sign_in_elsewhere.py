@@ -11,9 +11,12 @@ import pytest
 from mergeyard.adapters.oidc.provider import OpenIdProvider
 from mergeyard.adapters.oidc.registration import Registration
 from mergeyard.domain.instants import HOUR, MINUTE, Instant
+from mergeyard.domain.journal import SignedIn
 from mergeyard.domain.sessions import Grants
 from mergeyard.domain.tokens import Scope
-from mergeyard.service.vouching import Vouching, fit_for_the_journal
+from mergeyard.ports.store import AuditPage
+from mergeyard.service.auditing import decode_kept
+from mergeyard.service.vouching import Vouching, fit_for_the_journal, qualify
 from mergeyard.web.app import application
 from tests.support import scenario
 from tests.support.asynchronous import asynchronous
@@ -34,6 +37,10 @@ class Stage:
         self.scenario = played
         self.provider = provider
         self.visitor = Visitor(client)
+
+    def name(self, given: str) -> str:
+        """As the journal has it for the provider's visitor."""
+        return qualify(given, f"{self.provider.issuer} {self.provider.visitor['sub']}")
 
     async def leave(self, address: str = "/sign-in/elsewhere?next=/") -> str:
         """To the provider, and to the address that it leads back to."""
@@ -76,7 +83,7 @@ async def test_who_comes_back_sees_the_page_that_they_wanted_with_what_their_gro
         assert (arrived.status, arrived.location) == (303, "/queues/git.local/acme/app:main")
         page = await stage.visitor.get("/")
         assert page.status == 200
-        assert page.one("#visitor").text == "ada"
+        assert page.one("#visitor").text == stage.name("ada")
         assert "/administration" not in page.links()
 
 
@@ -93,7 +100,22 @@ async def test_their_name_is_made_fit_for_the_journal(tmp_path: Path):
     async with a_stage(tmp_path) as stage:
         stage.provider.visitor["preferred_username"] = "ada#root\u202e\n love"
         await stage.sign_in()
-        assert (await stage.visitor.get("/")).one("#visitor").text == "ada-root love"
+        assert (await stage.visitor.get("/")).one("#visitor").text == stage.name("ada-root love")
+
+
+@asynchronous
+async def test_a_person_who_takes_the_name_of_another_can_be_told_apart(tmp_path: Path):
+    async with a_stage(tmp_path) as stage:
+        for subject in ("7", "8"):
+            stage.provider.visitor["sub"] = subject
+            await stage.sign_in()
+        journal = await stage.scenario.store.audit(AuditPage(take=9, kind="SignedIn"))
+        second, first = (decode_kept(entry.body) for entry in journal)
+        assert isinstance(first, SignedIn)
+        assert isinstance(second, SignedIn)
+        assert first.name != second.name
+        assert first.name.startswith("ada (")
+        assert (first.words, second.words) == (f"{stage.provider.issuer} 7", f"{stage.provider.issuer} 8")
 
 
 @asynchronous

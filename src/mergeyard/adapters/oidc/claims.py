@@ -25,7 +25,8 @@ def person_in(sources: Sources, registration: Registration) -> Person:
         raise IdentityTrouble(NAMELESS, f"there is no claim {registration.name_claim!r} among {there}: set name_claim")
     if registration.name_claim == EMAIL and not verified(sources, name):
         raise NotVouchedFor(UNVERIFIED)
-    return Person(name, groups_in(told(sources, registration.groups_claim)))
+    subject = f"{registration.issuer} {sources[0]['sub']}"
+    return Person(name, groups_in(told(sources, registration.groups_claim)), subject)
 
 
 def complete(claims: Claims, registration: Registration) -> bool:

@@ -60,11 +60,12 @@ def audited_of(row: Row) -> AuditedEntry:
 
 
 def session_of(row: Row) -> Session:
-    digest, token, name, groups, created_at, expires_at = row
+    digest, token, name, subject, groups, created_at, expires_at = row
     return Session(
         digest=digest,
         token=token,
         name=restored(name),
+        subject=restored(subject),
         groups=GROUPS.decode(groups),
         created_at=created_at,
         expires_at=expires_at,

@@ -49,11 +49,12 @@ def audited_of(row: Row) -> AuditedEntry:
 
 
 def session_of(row: Row) -> Session:
-    digest, token, name, groups, created_at, expires_at = row
+    digest, token, name, subject, groups, created_at, expires_at = row
     return Session(
         digest=digest,
         token=token,
         name=name,
+        subject=subject,
         groups=GROUPS.decode(groups),
         created_at=created_at,
         expires_at=expires_at,

@@ -1,11 +1,11 @@
 -- name: save_session
 -- Somebody signed in.
-INSERT INTO sessions (digest, token, name, groups, created_at, expires_at)
-VALUES (:digest, :token, :name, :groups, :created_at, :expires_at);
+INSERT INTO sessions (digest, token, name, subject, groups, created_at, expires_at)
+VALUES (:digest, :token, :name, :subject, :groups, :created_at, :expires_at);
 
 -- name: session
 -- The session with this digest.
-SELECT digest, token, name, groups, created_at, expires_at FROM sessions WHERE digest = :digest;
+SELECT digest, token, name, subject, groups, created_at, expires_at FROM sessions WHERE digest = :digest;
 
 -- name: drop_session
 -- Somebody signed out.
