@@ -133,7 +133,15 @@ class ReportCommitStatus(Request, frozen=True, kw_only=True):
     sha: wire.Sha
     context: Annotated[str, Meta(min_length=1, max_length=255, description="The name of the status.")]
     state: ReportedState
-    url: Annotated[str, Meta(max_length=4096, description="Where to read more.")] | UnsetType = UNSET
+    url: (
+        Annotated[
+            str,
+            Meta(
+                max_length=4096, pattern=wire.WEB_ADDRESS, description="Where to read more: an http or https address."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     description: Annotated[str, Meta(max_length=4096, description="In a few words.")] | UnsetType = UNSET
 
 

@@ -80,6 +80,8 @@ Priority = Annotated[
     ),
     Read(reading.priority),
 ]
+WEB_ADDRESS = "^([hH][tT][tT][pP][sS]?://|$)"
+"""Pages and clients make links of it, so no other scheme is accepted; empty means none."""
 Sha = Annotated[
     ids.Sha,
     shown("A commit's full name.", {"type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$"}),

@@ -67,7 +67,9 @@ def application(service: Service, vouching: Vouching | None = None, *, over_tls:
     )
     elsewhere = () if vouching is None else SigningInElsewhere(hall, vouching).routes()
     routes = [*elsewhere, *(route for room in rooms for route in room.routes())]
-    return Guard(Prepared(Starlette(routes=[*routes, *files.routes()], exception_handlers=_refusals(hall))))
+    return Guard(
+        Prepared(Starlette(routes=[*routes, *files.routes()], exception_handlers=_refusals(hall))), over_tls=over_tls
+    )
 
 
 def _refusals(hall: Hall) -> dict[type[Exception], Handler]:

@@ -15,9 +15,14 @@ HEADERS = {
 }
 
 
+OVER_TLS = {"strict-transport-security": "max-age=31536000"}
+"""For a year, a browser that was here over https does not come over http."""
+
+
 class Guard:
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, over_tls: bool = False) -> None:
         self._app = app
+        self._headers = HEADERS | (OVER_TLS if over_tls else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -27,7 +32,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
+                headers.update(self._headers)
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 

@@ -25,7 +25,7 @@ class Hall:
         self.over_tls = over_tls
 
     async def visitor(self, request: Request, scope: Scope = Scope.READ) -> Visitor:
-        visitor = await visiting.visitor(request, self.service.sessions)
+        visitor = await visiting.visitor(request, self.service.sessions, over_tls=self.over_tls)
         visitor.must(scope)
         return visitor
 

@@ -50,10 +50,11 @@ class SigningIn:
 
     async def sign_out(self, request: Request) -> Response:
         """Whoever is signed in may leave, whatever else they may do."""
-        await filled_in_by(await visiting.visitor(request, self._hall.service.sessions), request)
-        await self._hall.service.sessions.sign_out(request.cookies[visiting.COOKIE].encode())
+        sessions, over_tls = self._hall.service.sessions, self._hall.over_tls
+        await filled_in_by(await visiting.visitor(request, sessions, over_tls=over_tls), request)
+        await sessions.sign_out(request.cookies[visiting.session_cookie(over_tls=over_tls)].encode())
         response = RedirectResponse("/sign-in", 303)
-        visiting.farewell(response)
+        visiting.farewell(response, over_tls=over_tls)
         return response
 
 

@@ -11,6 +11,8 @@ from mergeyard.domain.tokens import Scope, Token
 from mergeyard.service.sessions import LASTING, Sessions
 
 COOKIE = "mergeyard_session"
+COOKIE_OVER_TLS = f"__Host-{COOKIE}"
+"""With this prefix a browser takes a cookie only from this host itself, over TLS."""
 FIELD = "csrf"
 
 
@@ -38,8 +40,12 @@ class Visitor(Struct, frozen=True):
             raise Forbidden(scope)
 
 
-async def visitor(request: Request, sessions: Sessions) -> Visitor:
-    secret = request.cookies.get(COOKIE, "").encode()
+def session_cookie(*, over_tls: bool) -> str:
+    return COOKIE_OVER_TLS if over_tls else COOKIE
+
+
+async def visitor(request: Request, sessions: Sessions, *, over_tls: bool) -> Visitor:
+    secret = request.cookies.get(session_cookie(over_tls=over_tls), "").encode()
     token = await sessions.holder(secret)
     if token is None:
         raise SignInNeeded
@@ -58,7 +64,7 @@ def csrf_of(secret: bytes) -> str:
 
 def welcome(response: Response, secret: str, *, over_tls: bool) -> None:
     response.set_cookie(
-        COOKIE,
+        session_cookie(over_tls=over_tls),
         secret,
         max_age=LASTING // 1000,
         path="/",
@@ -68,5 +74,5 @@ def welcome(response: Response, secret: str, *, over_tls: bool) -> None:
     )
 
 
-def farewell(response: Response) -> None:
-    response.delete_cookie(COOKIE, path="/")
+def farewell(response: Response, *, over_tls: bool) -> None:
+    response.delete_cookie(session_cookie(over_tls=over_tls), path="/", secure=over_tls)

@@ -7,7 +7,7 @@ import apsw
 
 from mergeyard.domain.repositories import Repo
 from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope
-from tests.contract.api.desk import QUEUE, REPOSITORY, a_desk
+from tests.contract.api.desk import QUEUE, REPOSITORY, a_desk, problem_of
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 from tests.support.scenario import MINUTE
@@ -149,6 +149,12 @@ async def test_a_status_that_makes_no_sense_is_refused(tmp_path: Path):
             {"state": "passed"}, {"state": None}, {"url": 1}, {"description": ["x"]},
         ):  # fmt: skip
             assert await desk.refuses("reportCommitStatus", **report | wrong) == "invalid_request", wrong
+        for url in ("javascript:alert(1)", "data:text/html,x", " https://ci.example", "//ci.example"):
+            refused = await desk.post("reportCommitStatus", **report, url=url)
+            problem = problem_of(refused)
+            assert (problem["code"], [flaw["pointer"] for flaw in problem["errors"]]) == ("invalid_request", ["/url"])
+        for url in ("https://ci.example/1", "HTTP://ci.example", ""):
+            await desk.ask("reportCommitStatus", **report, url=url)
 
 
 @asynchronous

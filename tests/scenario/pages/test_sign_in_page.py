@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from mergeyard.domain.tokens import Scope
 from mergeyard.web import visiting
+from mergeyard.web.app import application
 from tests.support.asynchronous import asynchronous
 from tests.support.browsing import a_stranger, a_visitor
 from tests.support.quiet import captured_warnings
@@ -30,6 +32,26 @@ async def test_what_the_browser_keeps_is_for_us_alone(tmp_path: Path):
         kept = (await stranger.post("/sign-in", token=secret, next="/")).headers["set-cookie"]
         assert secret not in kept
         assert {"httponly", "samesite=lax", "path=/"} <= {part.strip().lower() for part in kept.split(";")}
+
+
+@asynchronous
+async def test_over_tls_no_other_host_can_set_the_cookie(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        _, secret = await scenario.service.tokens.create("ada", {Scope.READ}, ())
+        transport = httpx.ASGITransport(application(scenario.service, over_tls=True))
+        async with httpx.AsyncClient(transport=transport, base_url="https://yard.example") as client:
+            kept = (await client.post("/sign-in", data={"token": secret, "next": "/"})).headers["set-cookie"]
+            assert kept.startswith("__Host-mergeyard_session=")
+            assert {"secure", "path=/"} <= {part.strip().lower() for part in kept.split(";")}
+            assert "domain" not in kept.lower()
+            assert (await client.get("/")).status_code == 200
+            session = client.cookies["__Host-mergeyard_session"]
+            client.cookies.clear()
+            assert (await client.get("/", headers={"cookie": f"mergeyard_session={session}"})).status_code == 303
+            client.cookies.set("__Host-mergeyard_session", session)
+            csrf = {visiting.FIELD: visiting.csrf_of(session.encode())}
+            assert "__Host-mergeyard_session=" in (await client.post("/sign-out", data=csrf)).headers["set-cookie"]
+            assert (await client.get("/")).status_code == 303
 
 
 @pytest.mark.parametrize("token", ["", "my_mistyped", "ü", "my_" + "0" * 49])

@@ -28,6 +28,13 @@ APP = Guard(
 
 
 @asynchronous
+async def test_only_over_tls_a_browser_is_told_to_come_back_over_tls():
+    for app, told in ((Guard(APP, over_tls=True), "max-age=31536000"), (APP, None)):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://yard.example") as client:
+            assert (await client.get("/fine")).headers.get("strict-transport-security") == told
+
+
+@asynchronous
 async def test_every_answer_is_guarded_and_kept_by_nobody():
     async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://yard.example") as client:
         for path, status in (("/fine", 200), ("/broken", 500), ("/nowhere", 404)):

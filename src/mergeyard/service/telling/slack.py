@@ -1,5 +1,6 @@
 """Every word that we say in Slack: one short message per event."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -28,6 +29,8 @@ ALARMS: dict[str | None, str] = {
     Reason.AUDIT_MISMATCH: "🚨 {queue}: what landed is not as recorded",
 }
 """Of the queue itself: these say more than the state that it is in now."""
+BROADCAST = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
+"""Calls all members of a channel, unless a character that is not seen stands behind the @."""
 LONGEST_TITLE = 150
 LONGEST_MESSAGE = 2000
 """Slack refuses a section of more than 3000 characters."""
@@ -56,11 +59,16 @@ def _queue(story: Story) -> str:
 
 
 def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+    return {"type": "section", "text": _markup(text)}
 
 
 def _context(text: str) -> dict[str, Any]:
-    return {"type": "context", "elements": [{"type": "mrkdwn", "text": text}]}
+    return {"type": "context", "elements": [_markup(text)]}
+
+
+def _markup(text: str) -> dict[str, Any]:
+    """Verbatim: Slack makes no links and no mentions of plain names and addresses in it."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
 def _shortened(text: str, longest: int) -> str:
@@ -69,4 +77,5 @@ def _shortened(text: str, longest: int) -> str:
 
 def quoted(text: str) -> str:
     """What others wrote calls nobody and links nowhere."""
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = BROADCAST.sub("@\u200b", " ".join(text.split()))
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -63,6 +63,14 @@ def test_what_others_wrote_calls_nobody_and_links_nowhere():
     assert not [call for call in ("<!channel>", "<https://evil", "<@U1>", "<!here>") if call in text]
 
 
+@pytest.mark.parametrize("call", ["@channel", "@here", "@Everyone", "<!channel>"])
+def test_a_title_does_not_call_a_whole_channel(call: str):
+    message = said(a_story(EventType.PR_FAILED, title=f"Hurry {call}"))
+    assert call not in str(message)
+    texts = [block["text"] if "text" in block else block["elements"][0] for block in message["blocks"]]
+    assert [text["verbatim"] for text in texts] == [True] * len(texts)
+
+
 def test_a_long_message_fits():
     text = said(a_story(EventType.PR_FAILED, message="word " * 5000))["blocks"][0]["text"]["text"]
     assert len(text) <= 3000
