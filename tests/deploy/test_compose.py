@@ -33,6 +33,17 @@ def test_a_service_has_an_image_of_a_pinned_version(name: str):
     assert re.fullmatch(r"[a-z]+:\d[\w.-]*", SERVICES[name]["image"])
 
 
+@every_replica
+def test_a_replica_has_a_limit_of_memory(name: str):
+    assert REPLICAS[name]["mem_limit"] == "1g"
+
+
+def test_the_sealing_key_is_read_by_no_other_user_of_the_machine():
+    assert "chmod 644" not in COMPOSE
+    assert re.search(r"chown 10001 \S+sealing.key", COMPOSE)
+    assert re.search(r"chmod 600 \S+sealing.key", COMPOSE)
+
+
 @every_service
 def test_a_service_cannot_gain_rights(name: str):
     assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]

@@ -36,6 +36,10 @@ def test_it_has_more_time_to_end_than_it_takes():
     assert int(value("TimeoutStopSec")) >= SECONDS_TO_FINISH + 10
 
 
+def test_it_leaves_memory_to_the_machine():
+    assert value("MemoryMax").endswith("%")
+
+
 def test_what_it_keeps_is_where_it_may_write():
     assert value("StateDirectory") == "mergeyard"
     assert "MERGEYARD_DATA_DIR=%S/mergeyard" in value("Environment")

@@ -27,6 +27,7 @@ DEFAULTS_IN_WORDS = {
     "runner_paths": "none",
     "sealing_key_file": "`sealing.key` in `data_dir`",
     "trusted_proxies": "none",
+    "database_url_file": "none",
 }
 
 
@@ -129,5 +130,5 @@ def test_the_example_without_its_comments_names_every_setting_and_its_default(tm
     assert settings.database == Settings(data_dir=tmp_path / "mergeyard-data").database
     assert settings.public_url == "https://queue.example.com"
     assert settings.sealing_key_file == tmp_path / "mergeyard-data" / "sealing.key"
-    alike = set(SIMPLE_KEYS) - {"data_dir", "database_url", "public_url", "sealing_key_file"}
+    alike = set(SIMPLE_KEYS) - {"data_dir", "database_url", "database_url_file", "public_url", "sealing_key_file"}
     assert {key: getattr(settings, key) for key in alike} == {key: getattr(Settings(), key) for key in alike}

@@ -1,6 +1,7 @@
 """Seals with a key that lies in a file beside the database, never in it."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_bytes
 
@@ -20,33 +21,34 @@ class FileSeals:
 
     def seal(self, plain: bytes, purpose: str) -> bytes:
         nonce = token_bytes(NONCE_BYTES)
-        return nonce + AESGCM(self._key()).encrypt(nonce, plain, purpose.encode())
+        return nonce + AESGCM(self._keys()[0]).encrypt(nonce, plain, purpose.encode())
 
     def open(self, sealed: bytes, purpose: str) -> bytes:
         nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
-        try:
-            return AESGCM(self._key()).decrypt(nonce, rest, purpose.encode())
-        except (InvalidTag, ValueError):
-            raise SealTrouble(
-                f"This was sealed with another key than the one in {self._path}: bring that key back, or make it anew."
-            ) from None
+        for key in self._keys():
+            with suppress(InvalidTag, ValueError):
+                return AESGCM(key).decrypt(nonce, rest, purpose.encode())
+        raise SealTrouble(
+            f"This was sealed with another key than the one in {self._path}: bring that key back, or make it anew."
+        )
 
-    def _key(self) -> bytes:
+    def _keys(self) -> list[bytes]:
+        """One per line, the newest first: it seals, and all of them open."""
         try:
-            key = bytes.fromhex(self._path.read_text().strip())
+            keys = [bytes.fromhex(line) for line in self._path.read_text().split()]
         except FileNotFoundError:
-            return self._new_key()
+            return self._new_keys()
         except (OSError, ValueError) as error:
             raise SealTrouble(f"The key in {self._path} cannot be read: {error}.") from error
-        if len(key) != KEY_BYTES:
-            raise SealTrouble(f"{self._path} holds no key: it must have {2 * KEY_BYTES} hexadecimal digits.")
-        return key
+        if not keys or any(len(key) != KEY_BYTES for key in keys):
+            raise SealTrouble(f"{self._path} holds no key: each line must have {2 * KEY_BYTES} hexadecimal digits.")
+        return keys
 
-    def _new_key(self) -> bytes:
+    def _new_keys(self) -> list[bytes]:
         """Whole or not at all, and for us alone. Whoever was faster has made the one that counts."""
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft.touch(mode=0o600)
             draft.write_text(token_bytes(KEY_BYTES).hex() + "\n")
             os.link(draft, self._path)
@@ -56,7 +58,7 @@ class FileSeals:
             raise SealTrouble(f"The key {self._path} cannot be made: {error}.") from error
         finally:
             draft.unlink(missing_ok=True)
-        return self._key()
+        return self._keys()
 
 
 class NoSeals:

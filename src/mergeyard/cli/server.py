@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 is any that is free.")] = None,
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
+    database_url_file: Annotated[str | None, typer.Option(help="A file that holds the database's address.")] = None,
     role: Annotated[str | None, typer.Option(help="What this process does: all, api or worker.")] = None,
     public_url: Annotated[str | None, typer.Option(help="Where people find the service.")] = None,
     trusted_proxies: Annotated[str | None, typer.Option(help="Proxies whose X-Forwarded-For is believed.")] = None,
@@ -81,6 +83,7 @@ def serve(
     memory.give_large_blocks_back()
     try:
         with alone_in(settings.data_dir), _listening(settings) as listener:
+            _warn_about_exposure(settings)
             _run(settings, listener)
     except Occupied:
         stop_with(f"Another server works in {settings.data_dir}: stop it, or name another folder with --data-dir.")
@@ -104,6 +107,16 @@ def _warn_of_untrusted_checks(settings: Settings) -> None:
     for name, host in settings.hosts.items():
         if isinstance(host, ForgeHost) and host.checks is ChecksFrom.RUN:
             log.warning("untrusted_checks_allowed", host=name, setting="allow_untrusted_checks")
+
+
+def _warn_about_exposure(settings: Settings) -> None:
+    mode = stat.S_IMODE(settings.data_dir.stat().st_mode)
+    if mode & 0o077:
+        advice = "other users of this machine can reach mirrors, outputs and keys: chmod 700"
+        log.warning("data_dir_is_accessible", data_dir=str(settings.data_dir), mode=f"{mode:04o}", advice=advice)
+    if settings.database_is_unverified:
+        advice = "the connection may be read or redirected: add sslmode=verify-full to database_url"
+        log.warning("database_connection_not_verified", advice=advice)
 
 
 def _run(settings: Settings, listener: socket.socket) -> None:

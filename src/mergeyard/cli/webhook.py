@@ -145,6 +145,14 @@ def deliveries(
     put(table)
 
 
+@app.command()
+def reseal(config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
+    """Seal all webhooks again with the newest key, which is the first line of the sealing key file."""
+    settings = store_settings(config, data_dir, database_url)
+    count = with_store(open_office, settings, lambda office: office.webhooks.reseal())
+    say(f"Sealed {count} webhooks with the newest key. Older lines of the key file can be removed now.")
+
+
 def _wishes(events: list[EventType] | None, queues: list[str] | None, description: str | None) -> Wishes:
     return Wishes(
         events=UNSET if events is None else tuple(events),

@@ -131,6 +131,7 @@ def is_web_address(text: str) -> bool:
 FURTHER: dict[str, Callable[[Given, Any], object]] = {
     "data_dir": folder,
     "sealing_key_file": key_file,
+    "database_url_file": key_file,
     "database_url": database,
     "public_url": web_address,
     "trusted_proxies": proxies,

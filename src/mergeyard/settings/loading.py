@@ -28,6 +28,9 @@ def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str
     if isinstance(file, Complaint):
         raise SettingsError([file, *fitted(given)[1]])
     values, complaints = fitted([*from_file(file), *given])
+    address, complaints_about_address = read_database_url(values)
+    values |= address
+    complaints += complaints_about_address
     hosts, complaints_about_hosts = read_hosts(file, environment)
     oidc, complaints_about_oidc = read_oidc(file, environment)
     if wrong := complaints + complaints_about_hosts + complaints_about_oidc:
@@ -36,6 +39,19 @@ def load(path: Path | None, environment: Mapping[str, str], options: Mapping[str
     if settings.role != "all" and settings.database_server is None:
         raise SettingsError([LONELY_ROLE])
     return settings
+
+
+def read_database_url(values: Mapping[str, object]) -> tuple[dict[str, object], list[Complaint]]:
+    """From `database_url_file`; one that is given directly goes before it."""
+    path = values.get("database_url_file")
+    if not isinstance(path, Path) or "database_url" in values:
+        return {}, []
+    try:
+        text = path.read_text().strip()
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else "it is no text"
+        return {}, [Complaint(f"database_url_file: {path} cannot be read: {words}")]
+    return fitted([Given(key="database_url", value=text, where=str(path), beside=path.parent, has_types=True)])
 
 
 def fitted(given: Iterable[Given | Complaint]) -> tuple[dict[str, object], list[Complaint]]:

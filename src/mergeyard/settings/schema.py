@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Meta, Struct, structs
 
@@ -97,6 +98,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """0: any that is free."""
     data_dir: Folder = Path("mergeyard-data")
     database_url: DatabaseUrl | None = None
+    database_url_file: KeyFile | None = None
+    """Holds `database_url`, where that is not given itself."""
     role: Role = "all"
     public_url: WebAddress | None = None
     trusted_proxies: Proxies = ""
@@ -136,6 +139,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     def runs_checks(self) -> bool:
         """Whether this process runs commands of `[checks]` for any host."""
         return self.role != "api" and any(host.checks is ChecksFrom.RUN for host in self.hosts.values())
+
+    @property
+    def database_is_unverified(self) -> bool:
+        """Whether the connection to another machine's database need not be encrypted with a checked certificate."""
+        if self.database_server is None:
+            return False
+        parts = urlsplit(self.database_server)
+        query = parse_qs(parts.query)
+        host = query.get("host", [parts.hostname or ""])[-1]
+        is_local = host in ("", "localhost", "127.0.0.1", "::1") or host.startswith("/")
+        return not is_local and query.get("sslmode", [""])[-1] != "verify-full"
 
     @property
     def database(self) -> Path:

@@ -57,6 +57,13 @@ async def test_a_machine_without_git_is_told_to_install_it(git: Git, tmp_path: P
 
 
 @asynchronous
+async def test_no_other_user_reaches_the_mirrors(tmp_path: Path):
+    folder = tmp_path / "mirrors"
+    await GitCli(folder, Committer("Mergeyard", "mergeyard@example.org")).check()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@asynchronous
 async def test_a_mirror_is_found_again_after_a_restart(git: Git, origin: Origin, tmp_path: Path):
     (tip,) = (await (await git.mirror("h/o/n", Remote(origin.url))).fetch([MAIN])).values()
     restarted = GitCli(tmp_path / "mirrors", Committer("Another", "x@example.org"))

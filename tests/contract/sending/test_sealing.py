@@ -38,6 +38,20 @@ def test_another_key_does_not_open_it(tmp_path: Path):
         FileSeals(tmp_path / "other").open(sealed, "w1")
 
 
+def test_the_first_key_of_a_file_seals_and_every_key_opens(tmp_path: Path):
+    old, new = "11" * 32, "22" * 32
+    path = tmp_path / "key"
+    path.write_text(f"{old}\n")
+    sealed_before = FileSeals(path).seal(b"a secret", "w1")
+    path.write_text(f"{new}\n{old}\n")
+    assert FileSeals(path).open(sealed_before, "w1") == b"a secret"
+    sealed_after = FileSeals(path).seal(b"a secret", "w1")
+    path.write_text(f"{new}\n")
+    assert FileSeals(path).open(sealed_after, "w1") == b"a secret"
+    with pytest.raises(SealTrouble, match="another key"):
+        FileSeals(path).open(sealed_before, "w1")
+
+
 def test_the_key_is_for_us_alone_and_made_once(tmp_path: Path):
     FileSeals(tmp_path / "key").seal(b"a secret", "w1")
     key = (tmp_path / "key").read_text()
@@ -47,7 +61,7 @@ def test_the_key_is_for_us_alone_and_made_once(tmp_path: Path):
     assert [file.name for file in tmp_path.iterdir()] == ["key"]
 
 
-@pytest.mark.parametrize("content", ["", "nonsense", "00" * 31, "00" * 33])
+@pytest.mark.parametrize("content", ["", "nonsense", "00" * 31, "00" * 33, "00" * 32 + "\nff"])
 def test_a_file_that_holds_no_key_is_named(content: str, tmp_path: Path):
     (tmp_path / "key").write_text(content)
     with pytest.raises(SealTrouble, match="key"):

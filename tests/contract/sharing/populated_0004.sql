@@ -67,6 +67,6 @@ INSERT INTO deliveries (webhook, event, body) VALUES
     ('w1', 'e1', 'first'::bytea),
     ('w1', 'e1', 'second'::bytea);
 
-INSERT INTO sessions (digest, token, name, subject, groups, created_at, expires_at) VALUES
-    ('\x02'::bytea, 't1', '', '', '[]', 317, 999),
-    ('\x03'::bytea, NULL, 'ada', 'https://id 7', '["devs","ops"]', 318, 999);
+INSERT INTO sessions (digest, token, name, groups, created_at, expires_at) VALUES
+    ('\x02'::bytea, 't1', '', '[]', 317, 999),
+    ('\x03'::bytea, NULL, 'ada', '["devs","ops"]', 318, 999);

@@ -131,7 +131,7 @@ async def test_whoever_was_signed_in_to_a_populated_database_still_is(populated:
         by_token = Session(digest=b"\2", token="t1", created_at=Instant(317), expires_at=Instant(999))
         assert await store.session(b"\2") == by_token
         groups = frozenset({"devs", "ops"})
-        subject = "https://id 7" if number_of(populated) > 3 else ""
+        subject = "https://id 7" if number_of(populated) > 4 else ""
         vouched_for = Session(
             digest=b"\3",
             token=None,

@@ -58,6 +58,6 @@ INSERT INTO deliveries (webhook, event, body) VALUES
     ('w1', 'e1', CAST('first' AS BLOB)),
     ('w1', 'e1', CAST('second' AS BLOB));
 
-INSERT INTO sessions (digest, token, name, subject, groups, created_at, expires_at) VALUES
-    (X'02', 't1', '', '', '[]', 317, 999),
-    (X'03', NULL, 'ada', 'https://id 7', '["devs","ops"]', 318, 999);
+INSERT INTO sessions (digest, token, name, groups, created_at, expires_at) VALUES
+    (X'02', 't1', '', '[]', 317, 999),
+    (X'03', NULL, 'ada', '["devs","ops"]', 318, 999);

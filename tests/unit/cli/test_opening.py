@@ -26,6 +26,26 @@ def test_without_a_database_a_command_says_where_it_looked_and_makes_none(tmp_pa
     assert not folder.exists()
 
 
+def test_webhooks_are_sealed_again_with_the_newest_key(tmp_path: Path):
+    terminal, place = Terminal("", ""), ("--data-dir", str(tmp_path))
+    key = tmp_path / "sealing.key"
+    terminal.done("db", "migrate", *place)
+    terminal.environment["MERGEYARD_ALLOW_PRIVATE_WEBHOOKS"] = "true"
+    terminal.done("webhook", "create", "--url", "http://127.0.0.1:9/x", *place)
+    old, new = key.read_text(), "22" * 32 + "\n"
+    key.write_text(new)
+    assert "was sealed with another key" in terminal.refused(1, "webhook", "reseal", *place)
+    key.write_text(new + old)
+    assert "Sealed 1 webhooks" in terminal.run("webhook", "reseal", *place).stderr
+    key.write_text(new)
+    assert "Not delivered" in terminal.refused(1, "webhook", "test", *webhook_in(terminal, place))
+
+
+def webhook_in(terminal: Terminal, place: tuple[str, ...]) -> tuple[str, ...]:
+    (webhook,) = terminal.answered("webhook", "list", *place)
+    return (webhook["id"], *place)
+
+
 def test_a_command_does_not_fill_an_empty_postgresql_database():
     url = shared_server().fresh_database()
     for _ in range(2):

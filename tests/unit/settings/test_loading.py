@@ -32,6 +32,31 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # Which source counts
 
 
+def test_the_address_of_the_database_may_stand_in_a_file(tmp_path: Path):
+    address = "postgresql://ada:s3cret@db.example/queue"
+    (tmp_path / "url").write_text(f"{address}\n")
+    for settings in (
+        load(written(tmp_path, 'database_url_file = "url"'), {}, {}),
+        load(written(tmp_path, ""), {"MERGEYARD_DATABASE_URL_FILE": "url"}, {}),
+    ):
+        assert settings.database_url == address
+        assert "s3cret" not in repr(settings)
+
+
+def test_an_address_of_the_database_that_is_given_goes_before_the_file():
+    settings = load(None, {"MERGEYARD_DATABASE_URL_FILE": "missing"}, {"database_url": "sqlite:///other.db"})
+    assert settings.database == Path("other.db")
+
+
+def test_a_file_with_no_address_of_a_database_is_named_and_its_contents_are_not(tmp_path: Path):
+    variable = {"MERGEYARD_DATABASE_URL_FILE": "url"}
+    assert "url cannot be read" in complaints(environment=variable)[0]
+    (tmp_path / "url").write_text("mysql://ada:s3cret@db.example/queue")
+    (said,) = complaints(environment=variable)
+    assert said.startswith("url: expected postgresql://")
+    assert "s3cret" not in said
+
+
 def test_with_nothing_given_all_is_default():
     assert load(None, {}, {}) == Settings()
 

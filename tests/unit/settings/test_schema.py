@@ -33,6 +33,22 @@ def test_the_password_of_a_database_is_never_shown(address: str):
     assert "hunter2" not in repr(settings) + str(settings) + pretty_repr(settings)
 
 
+@pytest.mark.parametrize(
+    ("address", "unverified"),
+    [
+        ("postgresql://ada@db.example/queue", True),
+        ("postgresql://ada@db.example/queue?sslmode=require", True),
+        ("postgresql://ada@db.example/queue?sslmode=verify-full", False),
+        ("postgresql://ada@localhost/queue", False),
+        ("postgresql:///queue?host=/run/postgresql", False),
+        ("postgresql:///queue?host=db.example", True),
+        ("sqlite:///queue.db", False),
+    ],
+)
+def test_a_connection_to_another_machine_without_a_checked_certificate_is_noticed(address: str, unverified: bool):
+    assert Settings(database_url=address).database_is_unverified is unverified
+
+
 def test_the_rest_is_shown():
     shown = repr(Settings(database_url="sqlite:///queue.db", port=4711))
     assert "port=4711" in shown

@@ -77,7 +77,7 @@ class GitCli:
 
     def _lack_of_room(self) -> str | None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with TemporaryFile(dir=self._folder) as probe:
                 probe.write(bytes(ROOM))
         except OSError as error:

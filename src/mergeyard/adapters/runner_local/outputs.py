@@ -18,7 +18,7 @@ class Outputs:
 
     def prepare(self, run: RunId, check: str) -> Path:
         place = self._place(run, check)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return place
 
     def read(self, run: RunId, check: str) -> bytes | None:

@@ -153,6 +153,22 @@ class Webhooks:
         found = map(decode_delivery, await self._store.deliveries(name, DELIVERIES_KEPT))
         return [delivery for delivery in found if asker.sees_delivery(delivery)][:take]
 
+    async def reseal(self) -> int:
+        """Seals every webhook again, with the newest key, and returns how many there are."""
+        found = await self.all()
+        for stored in found:
+            webhook = stored.webhook
+            try:
+                letterbox = self._courier.opened(webhook)
+            except SealTrouble as trouble:
+                raise Refused(Code.INVALID_REQUEST, f"Webhook {webhook.id}: {trouble}") from trouble
+            resealed = replace(webhook, sealed=self._sealed(webhook.id, letterbox))
+            try:
+                await self._store.commit(_saved(resealed, stored.version + 1))
+            except Outrun:
+                raise Refused(Code.INVALID_REQUEST, f"Webhook {webhook.id} was changed meanwhile: try again.") from None
+        return len(found)
+
     async def is_current(self, webhook: Webhook) -> bool:
         return any(stored.webhook == webhook for stored in await self.all())
 
