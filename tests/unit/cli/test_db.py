@@ -45,8 +45,8 @@ def test_every_command_explains_itself(command: str):
 
 
 def test_migrating_says_from_where_to_where(data: str):
-    assert "was made, in form 4" in db("migrate", "--data-dir", data).output
-    assert "has form 4 already: nothing to do" in db("migrate", "--data-dir", data).output
+    assert "was made, in form 5" in db("migrate", "--data-dir", data).output
+    assert "has form 5 already: nothing to do" in db("migrate", "--data-dir", data).output
 
 
 def test_a_check_tells_people_and_programs_the_same(data: str):

@@ -18,12 +18,15 @@ WHERE id = :id AND (last_used_at IS NULL OR last_used_at < :at);
 
 -- name: token
 -- The token with this digest.
-SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from FROM tokens WHERE digest = :digest;
+SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from
+FROM tokens WHERE digest = :digest;
 
 -- name: tokens
 -- All tokens, oldest first; people made them, so there are few.
-SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from FROM tokens ORDER BY created_at, id;
+SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from
+FROM tokens ORDER BY created_at, id;
 
 -- name: token_of_id
 -- The token with this id.
-SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from FROM tokens WHERE id = :id;
+SELECT id, name, digest, scopes, repos, created_at, expires_at, revoked_at, last_used_at, last_used_from
+FROM tokens WHERE id = :id;
