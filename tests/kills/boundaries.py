@@ -16,6 +16,7 @@ class StoreKind(StrEnum):
 OUT_OF_REACH = {
     "vouched_for_dropped": "only where a provider of identities vouches for people",
     "conversation": "only on forges that have comments",
+    "expired_deleted": "only when records are days old",
 }
 """What these servers never write, and why."""
 

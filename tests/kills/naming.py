@@ -26,6 +26,7 @@ OF_WRITE: dict[type[Write], str] = {
     w.DropSession: "session_dropped",
     w.DropVouchedFor: "vouched_for_dropped",
     w.ForgetSessions: "sessions_forgotten",
+    w.DeleteExpired: "expired_deleted",
     w.BeginTelling: "telling_begun",
     w.MoveCursor: "cursor",
     w.NoteStuck: "stuck",
