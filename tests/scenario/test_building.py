@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.domain.config import Config, MergeMethod
+from mergeyard.domain.config import Config, DirectMergeMode, MergeMethod
+from mergeyard.domain.statuses import StatusState
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.performing.stepping import MAX_REBASE_COMMITS
 from tests.support.asynchronous import asynchronous
@@ -356,3 +357,50 @@ async def test_files_that_git_refuses_and_the_target_has_already_fail_no_one(tmp
         await scenario.time_passes(2 * SECOND)
         await scenario.submit(1)
         assert scenario.picture == "main ← 1…"
+
+
+@every_method
+@asynchronous
+async def test_one_that_breaks_the_configuration_fails_alone(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method, batch=True, batching_min_size=2)) as scenario:
+        scenario.open(1, files={".mergeyard.toml": "version = 2\n"})
+        scenario.open(2)
+        await scenario.submit(1, 2)
+        assert await scenario.state(1) == "failed: breaks_config"
+        assert "line 1, version: expected 1" in (await scenario.view(1)).why.message
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_one_that_changes_the_configuration_well_is_tested(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1, files={".mergeyard.toml": 'version = 1\nrequired_statuses = ["unit", "lint"]\n'})
+        await scenario.submit(1)
+        assert scenario.picture == "main ← 1…"
+
+
+@pytest.mark.parametrize("bad", [{".mergeyard.toml": "version = 2\n"}, None], ids=["configuration", "tree"])
+@asynchronous
+async def test_what_may_not_be_built_is_not_merged_directly_either(tmp_path: Path, bad: dict[str, str] | None):
+    async with a_scenario(tmp_path, Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
+        scenario.open(1, files=bad)
+        if bad is None:
+            scenario.origin.graft("feature1", ".git", f"040000 tree {scenario.origin.tree('main')}")
+            scenario.set_pull(1, head=scenario.origin.tip("feature1"))
+        await scenario.report(scenario.origin.tip("feature1"), StatusState.SUCCESS)
+        await scenario.submit(1)
+        assert await scenario.state(1) in {"failed: breaks_config", "failed: invalid_tree"}
+
+
+@asynchronous
+async def test_a_broken_configuration_can_be_repaired_where_the_queue_names_its_statuses(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(required_statuses=("unit",))) as scenario:
+        scenario.origin.commit("main", {".mergeyard.toml": "version = 2\n"})
+        scenario.open(1, files={".mergeyard.toml": "version = 1\n"})
+        scenario.open(2)
+        await scenario.time_passes(2 * SECOND)
+        await scenario.submit(1, 2)
+        await scenario.passes(1)
+        await scenario.passes(2)
+        assert await scenario.state(1) == await scenario.state(2) == "merged: merged_by_queue"

@@ -132,6 +132,7 @@ class BuildRefusal(StrEnum):
     ALREADY_CONTAINED = "already_contained"
     TOO_LARGE = "too_large"
     INVALID_TREE = "invalid_tree"
+    BREAKS_CONFIG = "breaks_config"
     REFUSED = "refused"
 
 
@@ -260,5 +261,6 @@ REFUSAL_REASONS: dict[BuildRefusal, Reason] = {
     BuildRefusal.NOTHING_TO_MERGE: Reason.NOTHING_TO_MERGE,
     BuildRefusal.TOO_LARGE: Reason.PR_TOO_LARGE,
     BuildRefusal.INVALID_TREE: Reason.INVALID_TREE,
+    BuildRefusal.BREAKS_CONFIG: Reason.BREAKS_CONFIG,
     BuildRefusal.REFUSED: Reason.START_REFUSED,
 }

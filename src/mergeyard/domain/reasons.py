@@ -25,6 +25,7 @@ class Reason(StrEnum):
     INVALID_TREE = "invalid_tree"
     NO_REQUIRED_STATUSES = "no_required_statuses"
     CONFIG_INVALID = "config_invalid"
+    BREAKS_CONFIG = "breaks_config"
     START_REFUSED = "start_refused"
     MERGE_REFUSED = "merge_refused"
     # It was taken out.
@@ -94,6 +95,7 @@ MESSAGES: dict[Reason, str] = {
     Reason.INVALID_TREE: "Git refuses files that it brings: take them out of all its commits and submit it again.",
     Reason.NO_REQUIRED_STATUSES: "No required status is known, and nothing merges untested: name some in the settings.",
     Reason.CONFIG_INVALID: "The repository's .mergeyard.toml cannot be read: repair it on the target branch.",
+    Reason.BREAKS_CONFIG: "It breaks .mergeyard.toml: repair the file in the pull request and submit it again.",
     Reason.START_REFUSED: "The host refuses its test branch for good: see the host's words.",
     Reason.MERGE_REFUSED: "The host refuses to merge it: see the host's words.",
     Reason.CANCELLED_BY_USER: "It was taken out of the queue.",

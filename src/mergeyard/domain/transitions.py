@@ -62,6 +62,7 @@ PR_TRANSITIONS = (
             R.INVALID_TREE,
             R.NO_REQUIRED_STATUSES,
             R.CONFIG_INVALID,
+            R.BREAKS_CONFIG,
             R.START_REFUSED,
         ),
     ),

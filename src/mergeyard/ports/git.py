@@ -182,6 +182,10 @@ class Mirror(Protocol):
         """What a file holds, measured before it is read; None when there is no such file."""
         ...
 
+    async def has_same_file(self, one: Sha, other: Sha, path: str) -> bool:
+        """Whether a file is the same in two commits, or in neither, without reading it."""
+        ...
+
     async def push(self, *updates: RefUpdate) -> PushOutcome:
         """All or none, each only from its old value. When the answer is lost, `GitTrouble`: read the remote."""
         ...

@@ -117,6 +117,15 @@ async def file(repository: Repository, commit: Sha, path: str, max_bytes: int) -
     return None
 
 
+async def has_same_file(repository: Repository, one: Sha, other: Sha, path: str) -> bool:
+    names = "".join(f"{checked_sha(commit)}:{path}\n" for commit in (one, other))
+    out = await repository.ask("cat-file", "--batch-check", stdin=names.encode())
+    first, second = (
+        line.rpartition(" ")[2] if line.endswith(" missing") else line for line in out.decode().splitlines()
+    )
+    return first == second
+
+
 async def tree_problems(repository: Repository, head: Sha, without: Sha | None) -> tuple[str, ...]:
     """The new trees alone are packed, for `index-pack --strict` is the one check that takes a list of objects: `fsck`
     follows every object to the beginning of history."""

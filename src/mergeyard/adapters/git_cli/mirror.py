@@ -113,6 +113,9 @@ class CliMirror:
     async def file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
         return await contents.file(self.repository, commit, path, max_bytes)
 
+    async def has_same_file(self, one: Sha, other: Sha, path: str) -> bool:
+        return await contents.has_same_file(self.repository, one, other, path)
+
     async def push(self, *updates: RefUpdate) -> PushOutcome:
         return await pushing.push(self.repository, self.remote, updates)
 

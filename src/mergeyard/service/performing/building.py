@@ -16,6 +16,7 @@ from mergeyard.service.naming_branches import TEST_BRANCHES, branch_ref, test_br
 from mergeyard.service.performing.drafting import open_draft
 from mergeyard.service.performing.removed import holds_removed_commit
 from mergeyard.service.performing.stepping import TOO_MUCH_TO_READ, Stepper, TooLarge, steps_of
+from mergeyard.service.repository_config import FILE, Broken, parse, read_file
 from mergeyard.service.site import Site
 
 BY_THE_TARGET = (BuildRefusal.CONFLICTS_WITH_TARGET, BuildRefusal.NOTHING_TO_MERGE, BuildRefusal.ALREADY_CONTAINED)
@@ -68,7 +69,7 @@ async def _chain(site: Site, task: BuildRun) -> tuple[Step, ...] | RunRefused:
 async def _step(site: Site, task: BuildRun, stepper: Stepper, member: Member, onto: Sha) -> Step | RunRefused:
     if await holds_removed_commit(site, member.head, task.forbidden):
         return _refuse(task, member, BuildRefusal.CONTAINS_REMOVED_COMMIT)
-    problems = await _tree_problems(site, task, member)
+    problems = await tree_problems(site, member.head, task.base)
     if problems:
         return replace(_refuse(task, member, BuildRefusal.INVALID_TREE), words=problems)
     step = await stepper.step(member, site.title_of(member), onto)
@@ -77,16 +78,27 @@ async def _step(site: Site, task: BuildRun, stepper: Stepper, member: Member, on
     refusal = await _refusal(site, task, member, onto, step)
     if isinstance(step, Conflict) or refusal is not None:
         return refusal or _refuse(task, member, BuildRefusal.CONFLICTS_WITH_STACK)
+    broken = await config_error(site, onto, step.commit)
+    if broken:
+        return replace(_refuse(task, member, BuildRefusal.BREAKS_CONFIG), words=broken)
     return step
 
 
-async def _tree_problems(site: Site, task: BuildRun, member: Member) -> str:
-    """What the base has itself is not the member's fault: every folder that it changes there has it too."""
-    found = await site.mirror.tree_problems(member.head, without=task.base)
+async def tree_problems(site: Site, head: Sha, base: Sha) -> str:
+    """What the base has itself is no fault of the head: every folder that it changes there has it too."""
+    found = await site.mirror.tree_problems(head, without=base)
     if not found:
         return ""
-    known = await site.mirror.tree_problems(await site.mirror.tree(task.base), without=None)
+    known = await site.mirror.tree_problems(await site.mirror.tree(base), without=None)
     return "; ".join(wording.harmless(problem) for problem in found if problem not in known)
+
+
+async def config_error(site: Site, before: Sha, after: Sha) -> str:
+    """What is wrong with `.mergeyard.toml` in a commit that changes it: landed, it would close the queue for all."""
+    if await site.mirror.has_same_file(before, after, FILE):
+        return ""
+    config = parse(await read_file(site.mirror, after))
+    return config.words if isinstance(config, Broken) else ""
 
 
 async def _bare_step(site: Site, task: BuildRun) -> Step:

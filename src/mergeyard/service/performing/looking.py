@@ -18,6 +18,7 @@ from mergeyard.ports.git import MissingObject, OutputTooLargeError
 from mergeyard.ports.host import ChecksFrom, Unreadable
 from mergeyard.ports.store import Store
 from mergeyard.service import recalling, wording
+from mergeyard.service.performing.building import config_error, tree_problems
 from mergeyard.service.performing.removed import brought, holds_removed_commit, removed_since
 from mergeyard.service.repository_config import Broken, parse, read_file
 from mergeyard.service.sight import Sight
@@ -100,7 +101,7 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
     statuses = await _statuses(site, store, task.head)
     exam = HeadExam(
         tip=task.tip,
-        contains_tip=await mirror.holds(task.head, task.tip),
+        contains_tip=await mirror.holds(task.head, task.tip) and await _would_be_built(site, task),
         changes_something=tree != await mirror.tree(task.tip),
         holds_removed_commit=await _may_hold_removed_commit(site, task),
         passed=frozenset(status.context for status in statuses if status.check in SATISFIED),
@@ -108,6 +109,11 @@ async def examine(site: Site, store: Store, task: ExamineHead) -> tuple[Event, .
         tree=tree,
     )
     return (HeadExamined(ticket=task.ticket, exam=exam, forbidden=task.forbidden),)
+
+
+async def _would_be_built(site: Site, task: ExamineHead) -> bool:
+    """False: no direct merge, and building its run says what is wrong with it."""
+    return not (await tree_problems(site, task.head, task.tip) or await config_error(site, task.tip, task.head))
 
 
 async def _may_hold_removed_commit(site: Site, task: ExamineHead) -> bool:
