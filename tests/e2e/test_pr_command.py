@@ -207,3 +207,20 @@ def test_the_list_for_people_shows_titles_as_they_are_and_obeys_none(origin: Ori
 
 def test_a_repository_without_pull_requests_has_an_empty_list(origin: Origin):
     assert json.loads(done(origin, "list", "--json")) == []
+
+
+def test_opening_runs_no_program_that_the_repository_names(origin: Origin, tmp_path: Path):
+    raw = origin.run("cat-file", "commit", "topic")
+    head, _, message = raw.partition(b"\n\n")
+    signature = b"gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    signed = b"\n".join((head, signature)) + b"\n\n" + message
+    origin.set("topic", origin.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed).decode().strip())
+    program, marker = tmp_path / "program", tmp_path / "it-ran"
+    program.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    program.chmod(0o755)
+    for name in ("gpg.program", "diff.external", "core.pager", "core.fsmonitor"):
+        origin.run("config", name, str(program))
+    origin.run("config", "log.showSignature", "true")
+    assert done(origin, "open", "--head", "topic", "--base", "main") == "1\n"
+    assert meta(origin)["title"] == "Add b"
+    assert not marker.exists()

@@ -6,6 +6,8 @@ from mergeyard.adapters.host_plain.process import GitFailed, git
 from mergeyard.adapters.host_plain.refs import refs_below
 from mergeyard.domain.ids import Sha
 
+MAX_SUBJECT_BYTES = 1024 * 1024
+
 
 class Refusal(Exception):
     """What was asked cannot be done; the words say what can."""
@@ -28,6 +30,8 @@ async def require_name(folder: Path, branch: str) -> None:
 
 
 async def subject_and_author(folder: Path, commit: Sha) -> tuple[str, str]:
-    shown = await git(folder, "show", "--no-patch", "--format=%s%x00%an", "--end-of-options", commit)
+    """Read by plumbing: `git show` would run the programs that the repository's own configuration names."""
+    fields = ("--format=%s%x00%an", "--no-commit-header", "--max-count=1", "--end-of-options", commit)
+    shown = await git(folder, "rev-list", *fields, max_bytes=MAX_SUBJECT_BYTES)
     subject, _, author = shown.decode(errors="replace").strip().partition("\0")
     return subject, author

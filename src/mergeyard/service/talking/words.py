@@ -51,7 +51,8 @@ ONLY_WRITERS = (
     "Ask one of them."
 )
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>+!|~&]|#(?!\d))")
-_CALLS = re.compile(r"@(?=\w)")
+_CALLS_AND_LINKS = re.compile(r"@(?=\w)|www(?=\.)|:(?=//)", re.IGNORECASE)
+"""What forges turn into mentions and links without any brackets around it."""
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -160,7 +161,7 @@ def test_pull_text(numbers: Sequence[PrNumber]) -> str:
 
 def quoted(text: str) -> str:
     """As it stands, whatever it looks like."""
-    return _CALLS.sub("@\u200b", _SPECIAL.sub(r"\\\1", " ".join(text.split())))
+    return _CALLS_AND_LINKS.sub("\\g<0>\u200b", _SPECIAL.sub(r"\\\1", " ".join(text.split())))
 
 
 def code(text: str) -> str:

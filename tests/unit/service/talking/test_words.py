@@ -1,5 +1,7 @@
 """What people read at a forge, and that nobody's words do more there than being read."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -116,3 +118,11 @@ def test_the_title_of_a_test_stays_short_however_many_are_tested_on_whatever_bra
     assert " and 90 more on main" in words.test_pull_title(many, "main")
     assert len(words.test_pull_title(many, "a/" * 100)) <= 240
     assert len(words.test_pull_title([], "a/" * 100)) <= 240
+
+
+@pytest.mark.parametrize(
+    "text", ["www.evil.example/x", "see WWW.evil.example", "https://evil.example", "a@evil.example"]
+)
+def test_the_words_of_others_become_no_link(text: str):
+    assert not re.search(r"www\.|://|@\w", words.quoted(text), re.IGNORECASE)
+    assert words.quoted(text).replace("\u200b", "") == text
