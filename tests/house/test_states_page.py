@@ -37,7 +37,10 @@ PROMISED_CHANGES = (
     (ADMITTED, "cancelled", "pr_base_changed pr_converted_to_draft"),
     (LIVE, "merged", "merged_manually"),
 )
-ADDED_CHANGES = (("testing pending_failure tests_passed", "pending", "required_statuses_changed"),)
+ADDED_CHANGES = (
+    ("testing pending_failure tests_passed", "pending", "required_statuses_changed"),
+    ("pending", "failed", "pr_too_large invalid_tree breaks_config"),
+)
 
 PROMISED_WAITS = {
     *("base_branch_mismatch", "draft", "not_mergeable", "mergeability_unknown", "missing_impacted_targets"),

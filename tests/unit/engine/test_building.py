@@ -89,6 +89,9 @@ FOR_GOOD = {
     e.BuildRefusal.CONFLICTS_WITH_TARGET: Reason.MERGE_CONFLICT,
     e.BuildRefusal.CONTAINS_REMOVED_COMMIT: Reason.CONTAINS_REMOVED_COMMIT,
     e.BuildRefusal.NOTHING_TO_MERGE: Reason.NOTHING_TO_MERGE,
+    e.BuildRefusal.TOO_LARGE: Reason.PR_TOO_LARGE,
+    e.BuildRefusal.INVALID_TREE: Reason.INVALID_TREE,
+    e.BuildRefusal.BREAKS_CONFIG: Reason.BREAKS_CONFIG,
     e.BuildRefusal.REFUSED: Reason.START_REFUSED,
 }
 
