@@ -204,6 +204,11 @@ def test_a_queue_is_drawn_once_in_a_pipe(terminal: Terminal, ended: dict[str, in
 # Refusals
 
 
+def test_another_head_is_refused_with_the_option_that_names_one(terminal: Terminal, ended: dict[str, int]):
+    refusal = terminal.refused(3, "submit", str(ended["failed"]), "--sha", "1" * 40)
+    assert "submit it with --sha HEAD" in refusal
+
+
 def test_a_refusal_is_told_with_its_code_and_the_request(terminal: Terminal):
     refusal = terminal.refused(3, "status", "999")
     assert refusal.startswith("Pull request 999 was never submitted")

@@ -68,6 +68,7 @@ KINDS: dict[Code, Kind] = {
     Code.MERGE_IN_PROGRESS: Kind(409, "Merge is in progress", retryable=True),
     Code.TESTS_NOT_RUNNING: Kind(409, "Tests are not running"),
     Code.SHA_MISMATCH: Kind(409, "Head is another commit"),
+    Code.SHA_REQUIRED: Kind(409, "Head must be named"),
     Code.MODE_SWITCH_IN_PROGRESS: Kind(409, "Mode is being switched", retryable=True),
     Code.IDEMPOTENCY_KEY_REUSED: Kind(422, "Idempotency key was used before"),
     Code.BRANCH_NOT_FOUND: Kind(422, "Branch not found"),

@@ -46,6 +46,14 @@ class Pinned(Struct, frozen=True, kw_only=True):
     sha: wire.Sha | UnsetType = UNSET
 
 
+class Reviewed(Struct, frozen=True, kw_only=True):
+    number: wire.PrNumber
+    sha: (
+        Annotated[wire.Sha, says("The full SHA of the head that was reviewed; required for pull requests from forks.")]
+        | UnsetType
+    ) = UNSET
+
+
 class NumberOrBranch(Struct, frozen=True, kw_only=True):
     number: wire.PrNumber | UnsetType = UNSET
     branch: Annotated[NonEmpty, says("Its head branch; where the number is given too, that counts.")] | UnsetType = (
@@ -68,7 +76,7 @@ class RestartTestsOnPullRequest(OfQueue, frozen=True, kw_only=True):
 class SubmitPullRequest(OfQueue, frozen=True, kw_only=True):
     """Members that are not given stay as they are when the pull request is already queued."""
 
-    pr: Pinned
+    pr: Reviewed
     priority: wire.Priority | UnsetType = UNSET
     no_batch: Annotated[bool, says("Test it alone, also where batches are on.")] | UnsetType = UNSET
     force: Annotated[bool, says("Do not wait for mergeability; needs the scope `priority`.")] | UnsetType = UNSET

@@ -28,6 +28,7 @@ TABLE: dict[str, dict[str, Any]] = {
             Code.PR_ALREADY_MERGED,
             Code.PR_CLOSED,
             Code.SHA_MISMATCH,
+            Code.SHA_REQUIRED,
             Code.MERGE_IN_PROGRESS,
             *PROVIDER,
         ),

@@ -43,7 +43,9 @@ def submit(
     priority: Priority = None,
     no_batch: Annotated[bool | None, typer.Option("--no-batch/--batch", help="Test it alone.")] = None,
     force: Annotated[bool | None, typer.Option("--force", help="Do not wait until it is mergeable.")] = None,
-    sha: Annotated[str | None, typer.Option("--sha", help="Only if this is its head.")] = None,
+    sha: Annotated[
+        str | None, typer.Option("--sha", metavar="HEAD", help="Only if this is its head (required for forks).")
+    ] = None,
     wait: Wait = False,
 ) -> None:
     """Put a pull request into the queue.

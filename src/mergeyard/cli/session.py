@@ -102,14 +102,22 @@ def with_parameters(run: Callable[..., None], parameters: Iterable[Parameter]) -
     return run
 
 
+HINTS = {
+    "sha_required": "Review that head, then submit it with --sha HEAD.",
+    "sha_mismatch": "Review that head, then submit it with --sha HEAD.",
+}
+"""What the option is called here that the API names in its refusal."""
+
+
 @contextmanager
 def troubles_told(whom: Whom) -> Generator[None]:
     try:
         yield
     except MergeyardError as refusal:
         flaws = [f"  {flaw.pointer}: {flaw.message}" for flaw in refusal.errors]
+        hints = [HINTS[refusal.code]] if refusal.code in HINTS else []
         last = f"({refusal.code}, request {refusal.request_id})"
-        stop_with("\n".join(map(clean, [refusal.detail, *flaws, last])), Ends.REFUSED)
+        stop_with("\n".join(map(clean, [refusal.detail, *flaws, *hints, last])), Ends.REFUSED)
     except Unreachable as trouble:
         stop_with(f"{clean(whom.url or '')}: {clean(str(trouble))}", Ends.UNREACHABLE)
 

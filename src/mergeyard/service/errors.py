@@ -40,6 +40,7 @@ class Code(StrEnum):
     MERGE_IN_PROGRESS = "merge_in_progress"
     TESTS_NOT_RUNNING = "tests_not_running"
     SHA_MISMATCH = "sha_mismatch"
+    SHA_REQUIRED = "sha_required"
     MODE_SWITCH_IN_PROGRESS = "mode_switch_in_progress"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     BRANCH_NOT_FOUND = "branch_not_found"

@@ -53,6 +53,26 @@ class Wish(Struct, frozen=True, kw_only=True):
     forced: bool | None = None
 
 
+class HeadNotConfirmed(Refused):
+    """The request named another head than the present one, or none although the pull request comes from a fork."""
+
+    def __init__(self, pull: PullRequest, named: Sha | None) -> None:
+        self.head = pull.head
+        if named is None:
+            code = Code.SHA_REQUIRED
+            detail = (
+                f"Pull request {pull.number} comes from a fork: name the head that you reviewed. Its head is now "
+                f"{pull.head}. Review that commit, then send it as `pr.sha`."
+            )
+        else:
+            code = Code.SHA_MISMATCH
+            detail = (
+                f"The head of pull request {pull.number} is now {pull.head}, not {named}. Review the new head, then "
+                "send it as `pr.sha`."
+            )
+        super().__init__(code, detail)
+
+
 class Submissions:
     def __init__(self, yard: Yard, sites: Sites, sight: Sight, stays: Stays, background: Background) -> None:
         self._yard = yard
@@ -74,9 +94,8 @@ class Submissions:
         pull, complete = await self._see(keeper, errand.number, wish)
         if pull is None:
             raise refusing.not_found(errand.key, errand.number)
-        if wish.head is not None and wish.head != pull.head:
-            words = f"The head of pull request {pull.number} is {pull.head}: submit the head that you mean."
-            raise Refused(Code.SHA_MISMATCH, words)
+        if wish.head != pull.head and (wish.head is not None or pull.fork):
+            raise HeadNotConfirmed(pull, wish.head)
         submitted = PrSubmitted(
             pull=pull,
             as_of=as_of,

@@ -6,14 +6,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mergeyard.domain.ids import PrNumber
+from mergeyard.domain.ids import PrNumber, Sha
 from mergeyard.domain.priorities import LOWEST, PRIORITIES, URGENT, named
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.tokens import Scope
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.journaling import actor_of
-from mergeyard.service.submissions import Errand, Wish
+from mergeyard.service.submissions import Errand, HeadNotConfirmed, Wish
 from mergeyard.service.views import PullView
 from mergeyard.web import addresses
 from mergeyard.web.forms import Form, filled_in_by
@@ -62,12 +62,32 @@ class Actions:
         visitor = await self._hall.visitor(request, scope)
         form = await filled_in_by(visitor, request)
         key = self._hall.queue(visitor, form.get("queue"))
-        words = await act(visitor, key, form)
+        try:
+            words = await act(visitor, key, form)
+        except HeadNotConfirmed as refused:
+            return self._ask_for_head(request, visitor, key, form, refused)
         there = local(form.get("there")) if "there" in form else addresses.queue_page(key)
         return self._hall.done(request, words, there)
 
+    def _ask_for_head(
+        self, request: Request, visitor: Visitor, key: QueueKey, form: Form, refused: HeadNotConfirmed
+    ) -> Response:
+        """Shows the present head and a form that submits exactly that head."""
+        number = _number(form.get("number"))
+        context = {
+            "key": key,
+            "number": number,
+            "head": refused.head,
+            "pushed": refused.code is Code.SHA_MISMATCH,
+            "fields": {name: form.get(name) for name in ("priority", "no_batch", "force", "there") if name in form},
+            "outside": self._service.sites.host(key.repo.host).pull_page(key.repo, number),
+        }
+        template = "confirm_head_form.html" if "hx-request" in request.headers else "confirm_head.html"
+        return self._hall.answer(request, template, 409, visitor=visitor, **context)
+
     async def _submit(self, visitor: Visitor, key: QueueKey, form: Form) -> str:
         wish = Wish(
+            head=Sha(form.get("head")) if form.get("head") else None,
             priority=_priority(form.get("priority")),
             no_batch="no_batch" in form or None,
             forced="force" in form or None,

@@ -26,7 +26,7 @@ THE_CONTRACT = {
     415: "unsupported_media_type",
     431: "headers_too_large",
     409: "queue_already_exists queue_not_empty pr_already_merged pr_closed pr_not_in_queue merge_in_progress "
-    "tests_not_running sha_mismatch mode_switch_in_progress",
+    "tests_not_running sha_mismatch sha_required mode_switch_in_progress",
     422: "idempotency_key_reused branch_not_found commit_not_found",
     429: "rate_limited",
     500: "internal_error",
@@ -43,6 +43,7 @@ STATUS = {
     for code in codes.split()
 }
 CANNOT_OCCUR = {
+    Code.SHA_REQUIRED: "a plain host has no forks; tests/scenario/forges provokes it",
     Code.PROVIDER_TIMEOUT: "a plain host is a folder: nobody waits for it over a network",
 }
 OF_ADDRESSES = {Code.NOT_FOUND, Code.METHOD_NOT_ALLOWED}

@@ -1,8 +1,12 @@
 """What people say to the queue in comments, and what it answers."""
 
+from mergeyard.domain.tokens import Scope
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
+from tests.support.browsing import a_visitor
 from tests.support.meeting_places.place import FINE, NOT_FINE, STRANGER
+
+QUEUE_NAME = "git.local/acme/app:main"
 
 
 @asynchronous
@@ -117,7 +121,7 @@ async def test_our_own_words_are_no_commands(story: Stories):
 async def test_of_a_fork_only_the_head_is_tested_that_a_writer_submitted(story: Stories):
     async with story() as scenario:
         await scenario.open_fork(1)
-        await scenario.say(1, "/merge")
+        await scenario.say(1, f"/merge {scenario.place.head(1)}")
         assert scenario.picture == "main ← 1…"
         scenario.push(1, {"evil": "yes"})
         await scenario.a_moment_passes()
@@ -130,7 +134,7 @@ async def test_a_push_to_a_fork_takes_it_out_even_before_it_is_ready(story: Stor
     async with story() as scenario:
         await scenario.open_fork(1)
         scenario.place.make_draft(1)
-        await scenario.say(1, "/merge")
+        await scenario.say(1, f"/merge {scenario.place.head(1)}")
         assert await scenario.state(1) == "not_ready: draft"
         scenario.push(1, {"evil": "yes"})
         await scenario.a_moment_passes()
@@ -141,7 +145,7 @@ async def test_a_push_to_a_fork_takes_it_out_even_before_it_is_ready(story: Stor
 async def test_a_fork_is_merged_and_shown_so(story: Stories):
     async with story() as scenario:
         await scenario.open_fork(1)
-        await scenario.say(1, "/merge")
+        await scenario.say(1, f"/merge {scenario.place.head(1)}")
         await scenario.passes(1)
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert scenario.place.is_merged(1)
@@ -161,12 +165,108 @@ async def test_a_fork_is_not_submitted_by_a_label_because_nobody_knows_which_hea
 
 
 @asynchronous
-async def test_a_fork_that_was_pushed_to_while_a_writer_spoke_is_not_tested(story: Stories):
+async def test_a_bare_merge_on_a_fork_is_answered_with_the_line_to_post(story: Stories):
     async with story() as scenario:
         await scenario.open_fork(1)
-        scenario.push(1, {"evil": "yes"})
         await scenario.say(1, "/merge")
         assert scenario.picture == "main"
         (answer,) = scenario.answers(1)
-        assert f"!merge {scenario.place.head(1)}" in answer
+        assert f"`!merge {scenario.place.head(1)}`" in answer
         assert scenario.signs(1) == [(NOT_FINE,)]
+
+
+@asynchronous
+async def test_a_head_that_was_pushed_over_after_the_review_is_not_tested(story: Stories):
+    async with story() as scenario:
+        await scenario.open_fork(1)
+        reviewed = scenario.place.head(1)
+        scenario.push(1, {"evil": "yes"})
+        await scenario.rest()
+        await scenario.say(1, f"/merge {reviewed}")
+        assert scenario.picture == "main"
+        (answer,) = scenario.answers(1)
+        assert "not the head" in answer
+        assert f"`!merge {scenario.place.head(1)}`" in answer
+
+
+@asynchronous
+async def test_an_abbreviated_head_is_not_accepted(story: Stories):
+    async with story() as scenario:
+        await scenario.open_fork(1)
+        await scenario.say(1, f"/merge {scenario.place.head(1)[:12]}")
+        assert scenario.picture == "main"
+        (answer,) = scenario.answers(1)
+        assert "full SHA" in answer
+
+
+@asynchronous
+async def test_a_head_named_on_a_pull_request_of_the_same_repository_is_pinned(story: Stories):
+    async with story() as scenario:
+        scenario.open(1)
+        scenario.place.make_draft(1)
+        await scenario.say(1, f"/merge {scenario.place.head(1)}")
+        scenario.push(1, {"more": "work"})
+        await scenario.a_moment_passes()
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+
+
+@asynchronous
+async def test_the_api_tests_a_fork_only_for_the_head_that_the_request_names(story: Stories):
+    async with story() as scenario:
+        await scenario.open_fork(1)
+        reviewed = scenario.place.head(1)
+        scenario.push(1, {"evil": "yes"})
+        await scenario.rest()
+        unnamed = await scenario.ask("submitPullRequest", pr={"number": 1})
+        stale = await scenario.ask("submitPullRequest", pr={"number": 1, "sha": reviewed})
+        assert [answer.json()["code"] for answer in (unnamed, stale)] == ["sha_required", "sha_mismatch"]
+        assert unnamed.status_code == 409
+        assert scenario.place.head(1) in unnamed.json()["detail"]
+        assert scenario.picture == "main"
+        named = await scenario.ask("submitPullRequest", pr={"number": 1, "sha": scenario.place.head(1)})
+        assert named.status_code == 200, named.text
+        again = await scenario.ask("submitPullRequest", pr={"number": 1}, priority="high")
+        assert again.json()["code"] == "sha_required"
+
+
+# Forms of the dashboard.
+
+
+@asynchronous
+async def test_a_form_without_a_head_shows_the_head_of_a_fork_and_asks_to_confirm_it(github_story: Stories):
+    async with github_story() as scenario, a_visitor(scenario, Scope.SUBMIT) as visitor:
+        await scenario.open_fork(1)
+        asked = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, no_batch="on")
+        head = scenario.place.head(1)
+        assert asked.status == 409
+        assert head in asked.one(".said").text
+        assert any("/pull/1" in link for link in asked.links())
+        await scenario.rest()
+        assert scenario.picture == "main"
+        in_place = await visitor.post_in_place("/actions/submit", queue=QUEUE_NAME, number=1)
+        assert in_place.one("[name=head]")["value"] == head
+        fields = {field["name"]: field["value"] for field in asked.all("input[name]")}
+        confirmed = await visitor.post("/actions/submit", **fields)
+        await scenario.rest()
+        assert confirmed.status == 303
+        assert scenario.picture == "main ← 1…"
+        assert (await scenario.stay(1)).no_batch
+
+
+@asynchronous
+async def test_a_form_that_shows_a_stale_head_is_refused(github_story: Stories):
+    async with github_story() as scenario, a_visitor(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+        act = await visitor.get(f"/actions?queue={QUEUE_NAME}&number=1")
+        page = await visitor.get("/pulls/git.local/acme/app/1")
+        shown = [each.one("[name=head]")["value"] for each in (act, page)]
+        assert shown == [scenario.place.head(1)] * 2
+        scenario.push(1, {"evil": "yes"})
+        refused = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, head=shown[0])
+        assert refused.status == 409
+        assert "got new commits" in refused.text
+        assert scenario.place.head(1) in refused.text
+        await scenario.rest()
+        assert scenario.picture == "main"

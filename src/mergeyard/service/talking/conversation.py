@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec import Struct
 
-from mergeyard.domain.ids import PrNumber, QueueId, Sha, Ticket
+from mergeyard.domain.ids import PrNumber, QueueId, Ticket
 from mergeyard.domain.instants import Instant
 from mergeyard.domain.repositories import Repo
 from mergeyard.ports.forge import Comment
@@ -37,8 +37,6 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     """When the last comment that was dealt with was written."""
     dealt_with: tuple[str, ...] = ()
     """Those of that very moment."""
-    head: Sha = Sha("")
-    """Its head when we last listened."""
     label: str = ""
     """The one that it bore then, if that meant something at the time."""
     labelled: Labelled | None = None
@@ -58,7 +56,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     def take_over(self, other: "Conversation") -> None:
         """What was said to another queue, when it was pointed at another branch, was not said to this one."""
         self.heard, self.dealt_with = other.heard, other.dealt_with
-        self.head, self.label, self.trace = other.head, other.label, ""
+        self.label, self.trace = other.label, ""
 
 
 class Kept:

@@ -119,7 +119,6 @@ class Desk:
         thread = await forge.thread(keeper.key.repo, pull.number, conversation.heard)
         for comment in conversation.unheard(thread.comments):
             await self._hear(keeper, forge, pull, comment, kept)
-        conversation.head = pull.head
         if keeper.queue.config.label_commands_enabled:
             await self._labelling.mind(keeper, forge, pull, thread, kept)
 
@@ -128,7 +127,7 @@ class Desk:
         outcome = None
         if keeper.queue.config.commands_enabled and not comment.text.startswith(words.OURS):
             order = Order(keeper=keeper, pull=pull, person=comment.author, word=comment.id)
-            outcome = await self._obeying.outcome(forge, order, comment, kept.so_far)
+            outcome = await self._obeying.outcome(forge, order, comment)
         kept.so_far.hear(comment)
         if outcome is not None:
             await kept.keep()

@@ -10,13 +10,12 @@ from mergeyard.domain.pulls import PullRequest
 from mergeyard.ports.forge import Comment, Forge
 from mergeyard.ports.host import HostRefused
 from mergeyard.ports.store import Answered
-from mergeyard.service.errors import Refused
+from mergeyard.service.errors import Code, Refused
 from mergeyard.service.repeating import Repeat, Repeating
 from mergeyard.service.stays import Stays
-from mergeyard.service.submissions import Errand, Submissions, Wish
+from mergeyard.service.submissions import Errand, HeadNotConfirmed, Submissions, Wish
 from mergeyard.service.talking import commands, words
 from mergeyard.service.talking.commands import Command, Misunderstood, Verb
-from mergeyard.service.talking.conversation import Conversation
 from mergeyard.service.turn import Keeper
 from mergeyard.service.views import PullView
 
@@ -52,7 +51,7 @@ class Obeying:
         self._stays = stays
         self._repeating = repeating
 
-    async def outcome(self, forge: Forge, order: Order, comment: Comment, conversation: Conversation) -> Outcome | None:
+    async def outcome(self, forge: Forge, order: Order, comment: Comment) -> Outcome | None:
         """None when nothing is asked of us."""
         asked = commands.read(comment.text)
         if asked is None:
@@ -67,10 +66,10 @@ class Obeying:
             return Outcome(False, words.MAY_NOT_SEE)
         if isinstance(asked, Misunderstood):
             return Outcome(False, words.misunderstood(asked.word))
-        if asked.verb is Verb.SUBMIT and not _means_this_head(order.pull, asked, conversation):
-            return Outcome(False, words.another_head(order.pull.head))
         try:
             view = await self._carry_out(order, asked)
+        except HeadNotConfirmed as refused:
+            return Outcome(False, words.name_the_head(refused.head, pushed=refused.code is Code.SHA_MISMATCH))
         except Refused as refused:
             return Outcome(False, words.refused(refused.detail))
         return Outcome(True, words.submitted(view), told_by_comment=asked.verb is not Verb.STATUS)
@@ -80,8 +79,7 @@ class Obeying:
         with suppress(Answered):  # it was carried out, and then a crash came before anybody knew
             match asked.verb:
                 case Verb.SUBMIT:
-                    head = order.pull.head if order.pull.fork or asked.head else None
-                    wish = Wish(head=head, priority=asked.priority, no_batch=asked.no_batch, forced=asked.forced)
+                    wish = Wish(head=asked.head, priority=asked.priority, no_batch=asked.no_batch, forced=asked.forced)
                     await self._submissions.submit(errand, wish)
                 case Verb.CANCEL:
                     await self._submissions.cancel(errand)
@@ -113,11 +111,3 @@ def _ticket(view: PullView) -> bytes:
 
 def _goes_around_the_rules(asked: Command | Misunderstood) -> bool:
     return isinstance(asked, Command) and bool(asked.forced)
-
-
-def _means_this_head(pull: PullRequest, asked: Command, conversation: Conversation) -> bool:
-    """Whoever may not write here may push to a fork at any time: only what was there when a writer spoke is meant.
-    A word that the last look did not hear was spoken after it, and what both looks saw was there in between."""
-    if asked.head is not None:
-        return pull.head == asked.head
-    return not pull.fork or conversation.head == pull.head

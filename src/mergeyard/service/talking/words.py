@@ -41,8 +41,8 @@ STATES = {
 ON_THEIR_WAY = (PrState.PENDING, PrState.TESTING, PrState.TESTS_PASSED, PrState.PENDING_FAILURE)
 IN_THE_QUEUE = "In the merge queue."
 USAGE = (
-    "Say `!merge` to submit this pull request (`--priority urgent|high|medium|low`, `--no-batch`, `--force`), or "
-    "`!merge cancel`, `!merge restart`, `!merge status`."
+    "Say `!merge` to submit this pull request (`--priority urgent|high|medium|low`, `--no-batch`, `--force`), `!merge` "
+    "and the full SHA of its head if it comes from a fork, or `!merge cancel`, `!merge restart`, `!merge status`."
 )
 ONLY_MAINTAINERS = "Only people who maintain this repository can say `--force`. Ask one of them, or say it without."
 MAY_NOT_SEE = "I may not see who may write to this repository. `mergeyard host check` says which right I need for that."
@@ -132,12 +132,20 @@ def misunderstood(word: str) -> str:
     return f"I do not know what {code(word)} means here. {USAGE}"
 
 
-def another_head(head: Sha) -> str:
-    return f"I cannot tell whether you have seen its present head. If you have, say `!merge {head}`."
+def name_the_head(head: Sha, *, pushed: bool) -> str:
+    if pushed:
+        return f"That commit is not the head of this pull request. Review its present head, then post `!merge {head}`."
+    return (
+        "This pull request comes from a fork, so name the head that you reviewed: its CI runs with the secrets and "
+        f"the token of this repository. Review its present head, then post `!merge {head}`."
+    )
 
 
 def fork_by_label(head: Sha) -> str:
-    return f"A label does not say which head of a fork is meant. If you have looked at it, say !merge {head} instead."
+    return (
+        "A label does not name the head of a fork that was reviewed. Review its present head, then post "
+        f"!merge {head} instead."
+    )
 
 
 def refused(words: str) -> str:
