@@ -65,8 +65,11 @@ REFUSALS = {
 CHANGING = frozenset(reason for row in PR_TRANSITIONS for reason in row.reasons)
 OF_THE_QUEUE = frozenset(reason for reasons in QUEUE_TRANSITIONS.values() for reason in reasons)
 CHANGING_NO_STATE = frozenset({Reason.SETTINGS_CHANGED})
-WAITING = frozenset(Reason) - CHANGING - OF_THE_QUEUE - CHANGING_NO_STATE | {Reason.BASE_BROKEN}
-"""Whatever changes nothing is waited for; a broken base sends back first and is waited for afterwards."""
+WAITING = frozenset(Reason) - CHANGING - OF_THE_QUEUE - CHANGING_NO_STATE | {
+    Reason.BASE_BROKEN,
+    Reason.WAITING_FOR_MAINTAINER,
+}
+"""Whatever changes nothing is waited for; two reasons also send back, and are waited for afterwards."""
 
 START = "[*]"
 ANY: dict[tuple[PrState | None, ...], tuple[str, str]] = {

@@ -40,6 +40,7 @@ PROMISED_CHANGES = (
 ADDED_CHANGES = (
     ("testing pending_failure tests_passed", "pending", "required_statuses_changed"),
     ("pending", "failed", "pr_too_large invalid_tree breaks_config"),
+    (ADMITTED, "not_ready", "waiting_for_maintainer"),
 )
 
 PROMISED_WAITS = {
@@ -48,6 +49,7 @@ PROMISED_WAITS = {
     *("waiting_for_slot", "waiting_for_batch", "waiting_for_checks"),
     *("waiting_for_prs_ahead", "waiting_for_prs_behind", "waiting_for_base"),
     *("base_broken", "conflicts_with_pr_ahead", "target_branch_missing", "provider_unavailable"),
+    "waiting_for_maintainer",
 }
 
 every_reason = pytest.mark.parametrize("reason", Reason)

@@ -160,6 +160,12 @@ class SimMirror:
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         return frozenset(path.encode() for path in self._objects.changes(self._need(before), self._need(after)))
 
+    async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
+        raise NotImplementedError(f"there are no forks here: {before} {after} {globs}")
+
+    async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
+        raise NotImplementedError(f"there are no forks here: {one} {other}")
+
     async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
         contents = self._objects.files(self._need(source))
         changes = {path.decode(): contents.get(path.decode()) for path in paths}

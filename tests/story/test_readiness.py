@@ -128,6 +128,22 @@ def test_a_fork_s_pr_is_cancelled_by_a_push_even_when_not_ready():
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
 
 
+def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it():
+    story = Story()
+    story.open(1)
+    story.change_unheard(1, fork=True, guarded=(".gitlab-ci.yml",))
+    story.submit(1)
+    assert (story.state(1), story.waiting(1)) == ("not_ready", "waiting_for_maintainer")
+    story.submit(1, forced=True)
+    assert story.state(1) == "not_ready"
+    story.submit(1, by_maintainer=True)
+    assert story.state(1) == "testing"
+    story.push(1)
+    assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
+    story.submit(1)
+    assert (story.state(1), story.waiting(1)) == ("not_ready", "waiting_for_maintainer")
+
+
 def test_one_that_is_closed_while_not_ready_is_cancelled():
     story = Story()
     story.open(1)

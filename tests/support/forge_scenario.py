@@ -86,8 +86,8 @@ class ForgeScenario(Scenario):
         for number in numbers:
             self.place.open(number, files or {f"file{number}": f"{number}\n"}, upon)
 
-    async def open_fork(self, number: int) -> None:
-        self.place.open_fork(number, {f"file{number}": f"{number}\n"})
+    async def open_fork(self, number: int, files: Files | None = None) -> None:
+        self.place.open_fork(number, files or {f"file{number}": f"{number}\n"})
         await self.rest()
 
     def push(self, number: int, files: Files) -> None:
@@ -109,11 +109,13 @@ class ForgeScenario(Scenario):
 
     # What people ask of the queue.
 
-    async def ask(self, path: str, **members: Any) -> httpx.Response:
-        """Over HTTP, about the one queue."""
+    async def ask(self, path: str, *, token: str = "", **members: Any) -> httpx.Response:
+        """Over HTTP, about the one queue; with a token that may do everything, unless another is given."""
         transport = httpx.ASGITransport(app=self.application)
         async with httpx.AsyncClient(transport=transport, base_url=YARD) as client:
-            return await client.post(f"/v1/{path}", json=QUEUE | members, headers={"x-api-token": self._secret})
+            return await client.post(
+                f"/v1/{path}", json=QUEUE | members, headers={"x-api-token": token or self._secret}
+            )
 
     async def submit_by_api(self, number: int, **members: Any) -> dict[str, Any]:
         answer = await self.ask("submitPullRequest", pr={"number": number}, **members)

@@ -55,6 +55,7 @@ class Asked(TypedDict, total=False):
     priority: int
     no_batch: bool
     forced: bool
+    by_maintainer: bool
 
 
 class Story:

@@ -38,6 +38,7 @@ class PullRequests:
             priority=_given(asked.priority),
             no_batch=_given(asked.no_batch),
             forced=_given(asked.force),
+            by_maintainer=call.token.may(Scope.ADMIN),
         )
         if wish.priority == URGENT or wish.forced:
             refuse_without(call.token, Scope.PRIORITY)

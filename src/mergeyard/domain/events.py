@@ -36,6 +36,7 @@ class PrSubmitted(Happened, frozen=True):
     no_batch: bool | None = None
     forced: bool | None = None
     pinned: bool = False
+    by_maintainer: bool = False
     targets: Targets | None = None
     actor: str = OURSELVES
 

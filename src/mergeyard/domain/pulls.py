@@ -24,6 +24,8 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     fork: bool = False
     mergeability: Mergeability = Mergeability.UNKNOWN
     merged_into: str | None = None
+    guarded: tuple[str, ...] | None = None
+    """Some of the guarded paths that it changes, if it comes from a fork; None: git has not been asked yet."""
     contained: bool = False
     """Its head is already part of the target branch."""
     contains: Mapping[PrNumber, Sha] = field(default_factory=dict[PrNumber, Sha])
@@ -63,6 +65,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     forced: bool = False
     pinned: bool = False
     """The submitter named the head, so no other head may take its place."""
+    by_maintainer: bool = False
+    """A maintainer submitted this head, so it may change guarded paths."""
     targets: Targets | None = None
     not_ready_mark: int = 0
     """What the queue's running clock showed when it last became not ready."""

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     NOT_MERGEABLE = "not_mergeable"
     MERGEABILITY_UNKNOWN = "mergeability_unknown"
     MISSING_IMPACTED_TARGETS = "missing_impacted_targets"
+    WAITING_FOR_MAINTAINER = "waiting_for_maintainer"
     QUEUE_PAUSED = "queue_paused"
     QUEUE_DRAINING = "queue_draining"
     SWITCHING_MODES = "switching_modes"
@@ -121,6 +122,7 @@ MESSAGES: dict[Reason, str] = {
     Reason.NOT_MERGEABLE: "The host calls it not mergeable: resolve its conflicts or what protects the branch.",
     Reason.MERGEABILITY_UNKNOWN: "The host has not said yet whether it can be merged.",
     Reason.MISSING_IMPACTED_TARGETS: "Its impacted targets are not known: upload them for its present head.",
+    Reason.WAITING_FOR_MAINTAINER: "It comes from a fork and changes guarded paths: a maintainer has to submit it.",
     Reason.QUEUE_PAUSED: "The queue is paused.",
     Reason.QUEUE_DRAINING: "The queue is draining and takes nothing new.",
     Reason.SWITCHING_MODES: "The queue is changing its mode.",

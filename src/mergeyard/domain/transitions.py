@@ -50,7 +50,7 @@ PR_TRANSITIONS = (
         ),
     ),
     PrTransition((P.TESTING, P.PENDING_FAILURE), P.PENDING, (R.TESTS_RESTARTED,)),
-    PrTransition(ADMITTED, P.NOT_READY, (R.NO_LONGER_MERGEABLE,)),
+    PrTransition(ADMITTED, P.NOT_READY, (R.NO_LONGER_MERGEABLE, R.WAITING_FOR_MAINTAINER)),
     PrTransition(
         (P.PENDING,),
         P.FAILED,

@@ -25,12 +25,15 @@ class Waiting(Struct, frozen=True):
     prs: tuple[PrNumber, ...] = ()
     checks: tuple[str, ...] = ()
     """The required statuses that have not reported."""
+    paths: tuple[str, ...] = ()
+    """The guarded paths for which a maintainer is needed."""
 
 
 def explain(queue: Queue, submission: Submission) -> Waiting:
     if submission.state is PrState.NOT_READY:
         reason = readiness.unready(queue, submission) or CLOSED.get(queue.state, Reason.READY)
-        return Waiting(reason)
+        paths = submission.pull.guarded if reason is Reason.WAITING_FOR_MAINTAINER else None
+        return Waiting(reason, paths=paths or ())
     if submission.hold is not None:
         awaited = retaining.awaited(queue, submission.ticket, submission.hold)
         return Waiting(submission.hold.reason, _numbers(queue, sorted(awaited)))

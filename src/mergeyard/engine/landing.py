@@ -62,7 +62,7 @@ def record_read(queue: Queue, landing: Landing, event: LandingRead, now: Instant
     doubtful = [each for each in stays if not each.forced]
     for submission in doubtful:
         if submission.pull.mergeability is Mergeability.NOT_MERGEABLE and submission.state is not PrState.NOT_READY:
-            queue = readiness.demote(queue, submission.ticket, now)
+            queue = readiness.demote(queue, submission.ticket, Reason.NO_LONGER_MERGEABLE, now)
     if any(each.pull.mergeability is not Mergeability.MERGEABLE for each in doubtful):
         return queue
     return replace(queue, landing=replace(landing, read=True))

@@ -58,7 +58,11 @@ def record_pull(queue: Queue, pull: PullRequest, as_of: int, now: Instant, targe
     asked = queue.looks.get(submission.ticket)
     if asked is not None and asked <= as_of:
         queue = replace(queue, looks=queue.looks.drop(submission.ticket))
-    queue = places.update(queue, _refreshed(queue, submission, pull, targets))
+    submission = _refreshed(queue, submission, pull, targets)
+    queue = places.update(queue, submission)
+    # The target branch can guard other paths than when the pull request was admitted.
+    if submission.state is not PrState.NOT_READY and readiness.awaits_maintainer(submission):
+        return readiness.demote(queue, submission.ticket, Reason.WAITING_FOR_MAINTAINER, now)
     return readiness.admit(queue, submission.ticket, now)
 
 
@@ -135,6 +139,6 @@ def _end_of_stay(queue: Queue, submission: Submission, pull: PullRequest) -> tup
 
 def _refreshed(queue: Queue, submission: Submission, pull: PullRequest, targets: Targets | None) -> Submission:
     if pull.head != submission.pull.head:
-        submission = replace(submission, targets=None, exam=None)
+        submission = replace(submission, targets=None, exam=None, by_maintainer=False)
     seen = submission.seen if pull == submission.pull else queue.counters.turns
     return replace(submission, pull=pull, targets=targets or submission.targets, seen=seen)

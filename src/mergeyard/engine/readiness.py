@@ -9,7 +9,7 @@ from mergeyard.domain.pulls import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.reasons import Reason
 from mergeyard.domain.states import Mergeability, PrState, QueueState
-from mergeyard.engine import clock, naming, places
+from mergeyard.engine import clock, dissolving, naming, places
 
 
 def unready(queue: Queue, submission: Submission) -> Reason | None:
@@ -19,6 +19,10 @@ def unready(queue: Queue, submission: Submission) -> Reason | None:
         return Reason.BASE_BRANCH_MISMATCH
     if pull.draft:
         return Reason.DRAFT
+    if awaits_maintainer(submission):
+        return Reason.WAITING_FOR_MAINTAINER
+    if pull.fork and pull.guarded is None and not submission.by_maintainer:
+        return Reason.MERGEABILITY_UNKNOWN
     if queue.config.mode is Mode.PARALLEL and submission.targets is None:
         return Reason.MISSING_IMPACTED_TARGETS
     if submission.forced or pull.mergeability is Mergeability.MERGEABLE:
@@ -26,6 +30,10 @@ def unready(queue: Queue, submission: Submission) -> Reason | None:
     if pull.mergeability is Mergeability.NOT_MERGEABLE:
         return Reason.NOT_MERGEABLE
     return Reason.MERGEABILITY_UNKNOWN
+
+
+def awaits_maintainer(submission: Submission) -> bool:
+    return submission.pull.fork and bool(submission.pull.guarded) and not submission.by_maintainer
 
 
 def admit(queue: Queue, ticket: Ticket, now: Instant) -> Queue:
@@ -50,7 +58,7 @@ def open_or_close(queue: Queue, now: Instant) -> Queue:
     return queue
 
 
-def demote(queue: Queue, ticket: Ticket, now: Instant) -> Queue:
-    queue = places.take_out(queue, ticket)
-    queue = naming.rename(queue, ticket, PrState.NOT_READY, Reason.NO_LONGER_MERGEABLE, now)
+def demote(queue: Queue, ticket: Ticket, reason: Reason, now: Instant) -> Queue:
+    queue = dissolving.lose(places.take_out(queue, ticket), ticket, merged=False, now=now)
+    queue = naming.rename(queue, ticket, PrState.NOT_READY, reason, now)
     return places.to_not_ready(queue, ticket, clock.running_time(queue, now))

@@ -110,6 +110,7 @@ def _enter(queue: Queue, event: PrSubmitted, now: Instant) -> Queue:
         no_batch=bool(event.no_batch),
         forced=bool(event.forced),
         pinned=event.pinned,
+        by_maintainer=event.by_maintainer,
         targets=event.targets,
         submitted_at=now,
         state_changed_at=now,
@@ -131,6 +132,7 @@ def _amend(queue: Queue, known: Submission, event: PrSubmitted, now: Instant) ->
         no_batch=known.no_batch if event.no_batch is None else event.no_batch,
         forced=known.forced if event.forced is None else event.forced,
         pinned=known.pinned or event.pinned,
+        by_maintainer=known.by_maintainer or (event.by_maintainer and event.pull.head == known.pull.head),
         targets=event.targets if event.targets and _are_news(event, known) else known.targets,
     )
     queue = places.update(queue, amended)

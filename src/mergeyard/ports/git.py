@@ -171,6 +171,18 @@ class Mirror(Protocol):
         """Every path that differs between two commits or trees; a rename is both its names."""
         ...
 
+    async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
+        """The paths, as text for people, that differ between two commits or trees and that a glob matches.
+
+        Globs match whole paths from the root: `*` and `?` do not match `/`, `**` between slashes matches any folders, a
+        trailing `/` means everything below, and a glob without wildcards also matches everything below that folder.
+        """
+        ...
+
+    async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
+        """Every best common ancestor of two commits; none when their histories share nothing."""
+        ...
+
     async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
         """The tree of `onto` with exactly the contents of commit `source` at these paths (absent there: removed).
 

@@ -14,12 +14,42 @@ from mergeyard.service import toml_document
 from mergeyard.service.toml_document import KeyPath, Unreadable
 
 FILE = ".mergeyard.toml"
-KEYS = ("version", "required_statuses", "checks", "targets")
+KEYS = ("version", "required_statuses", "checks", "targets", "guarded_paths")
 UNMATCHED = "unmatched"
 """The one word in `[targets]` that is no target."""
 LARGEST_FILE = 64 * 1024
 MOST_COMPLAINTS = 3
 LONGEST_NAME = 255
+MAX_GUARDED_PATHS = 100
+MAX_GLOB_LENGTH = 255
+CI_FILES = (
+    ".github/workflows/**",
+    ".github/actions/**",
+    ".gitlab-ci.yml",
+    ".gitlab/ci/**",
+    ".gitea/workflows/**",
+    ".gitea/actions/**",
+    ".forgejo/workflows/**",
+    ".forgejo/actions/**",
+    ".woodpecker*",
+    ".woodpecker/**",
+    ".drone.*",
+    ".circleci/**",
+    ".buildkite/**",
+    ".semaphore/**",
+    ".teamcity/**",
+    ".cirrus.*",
+    ".travis.yml",
+    ".build.yml",
+    ".builds/**",
+    ".azure-pipelines/**",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "appveyor.yml",
+    ".appveyor.yml",
+    "Jenkinsfile",
+)
+"""What a repository guards that does not say otherwise: the files from which CI systems take what they run."""
 
 Table = dict[str, object]
 Complaint = tuple[KeyPath, str]
@@ -44,6 +74,8 @@ class RepositoryConfig(Struct, frozen=True):
     checks: dict[str, str]
     """What to run for each status, where the service runs the checks itself."""
     targets: PathTargets | None = None
+    guarded_paths: tuple[str, ...] = (FILE, *CI_FILES)
+    """Globs of paths that a fork may change only with a maintainer's submission."""
 
 
 class Broken(Struct, frozen=True):
@@ -86,6 +118,8 @@ def complaints_about(values: Table) -> Iterator[Complaint]:
         yield from complaints_about_checks(values["checks"])
     if "targets" in values:
         yield from complaints_about_targets(values["targets"])
+    if "guarded_paths" in values:
+        yield from complaints_about_guarded_paths(values["guarded_paths"])
 
 
 def complaints_about_names(values: Table) -> Iterator[Complaint]:
@@ -150,6 +184,16 @@ def complaints_about_targets(targets: object) -> Iterator[Complaint]:
             yield ("targets", name), 'expected globs of paths from the root of the repository, such as "app/**/*.py"'
 
 
+def complaints_about_guarded_paths(guarded: object) -> Iterator[Complaint]:
+    path, globs = ("guarded_paths",), list_of_strings(guarded)
+    if globs is None:
+        yield path, "expected a list of globs; [] guards only this file"
+    elif len(globs) > MAX_GUARDED_PATHS:
+        yield path, f"expected at most {MAX_GUARDED_PATHS} globs"
+    elif not all(is_glob(glob) and len(glob) <= MAX_GLOB_LENGTH for glob in globs):
+        yield path, f'expected globs of at most {MAX_GLOB_LENGTH} characters, from the root, such as "ci/**"'
+
+
 def broken(complaints: list[Complaint], lines: dict[KeyPath, int]) -> Broken:
     shown = [sentence(path, words, lines) for path, words in complaints[:MOST_COMPLAINTS]]
     return Broken("; ".join(shown) + ("; and more" if len(complaints) > MOST_COMPLAINTS else ""))
@@ -163,7 +207,19 @@ def sentence(path: KeyPath, words: str, lines: dict[KeyPath, int]) -> str:
 def config_of(values: Table) -> RepositoryConfig:
     checks = {name: str(command) for name, command in (table_of(values.get("checks")) or {}).items()}
     required = list_of_strings(values.get("required_statuses")) or list(checks)
-    return RepositoryConfig(tuple(dict.fromkeys(required)), checks, targets_of(values))
+    return RepositoryConfig(tuple(dict.fromkeys(required)), checks, targets_of(values), guarded_paths_of(values))
+
+
+def guarded_paths_of(values: Table) -> tuple[str, ...]:
+    """The file itself is always among them: it says what is guarded."""
+    listed = list_of_strings(values.get("guarded_paths"))
+    return (FILE, *dict.fromkeys(CI_FILES if listed is None else listed))
+
+
+def guarded_paths(content: bytes | TooLargeFile | None) -> tuple[str, ...]:
+    """The globs that the file guards; a file that cannot be used guards what an absent one does."""
+    config = parse(content)
+    return absent().guarded_paths if isinstance(config, Broken) else config.guarded_paths
 
 
 def targets_of(values: Table) -> PathTargets | None:

@@ -5,6 +5,7 @@ What git says about two commits never changes, so it is asked once.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -20,12 +21,18 @@ from mergeyard.ports.host import Host
 from mergeyard.service.grounding import ground
 from mergeyard.service.landscape import Landscape
 from mergeyard.service.naming_branches import branch_ref
+from mergeyard.service.repository_config import guarded_paths, read_file
 from mergeyard.service.site import Site
 from mergeyard.service.surveying import survey
 from mergeyard.service.turn import Keeper
 
 MOST_COMMITS = 250
 """Of a pull request: of a longer one only the newest are searched for others that it stands upon."""
+MAX_GUARDED_SHOWN = 10
+MAX_PATH_LENGTH = 200
+"""Characters of a guarded path that are kept to be shown."""
+MAX_MERGE_BASES = 10
+"""A crafted history can have many: beyond these the head is also compared with the tip itself."""
 
 
 class Facts(Struct, frozen=True):
@@ -35,6 +42,8 @@ class Facts(Struct, frozen=True):
     mergeability: Mergeability
     commits: tuple[Sha, ...]
     """Those that the head would bring."""
+    tree: Sha | None
+    """Of the head merged into the target; None when it conflicts."""
 
 
 class Learned(Struct):
@@ -42,6 +51,11 @@ class Learned(Struct):
 
     tip: Sha
     facts: dict[Sha, Facts] = {}
+    guards: tuple[str, ...] | None = None
+    """The globs of guarded paths, as the tip has them."""
+    guarded: dict[Sha, tuple[str, ...]] = {}
+    """Some of the guarded paths that a head changes. Asked only for forks, so not part of the facts: a pull request of
+    the same repository can have the same head."""
     contained: dict[Sha, bool] = {}
 
 
@@ -57,9 +71,10 @@ class Sight:
         if pull is None or tip is None:
             return pull, True
         self._landscapes[site.repo].glimpse(number, pull.head)
-        facts = self._upon(site.keeper, tip).facts.get(pull.head)
-        if facts is not None:
-            return self._complete(site, pull, facts), True
+        learned = self._upon(site.keeper, tip)
+        facts = learned.facts.get(pull.head)
+        if facts is not None and (not pull.fork or pull.head in learned.guarded):
+            return self._complete(site, pull, facts, learned), True
         contained = await self._seems_contained(site, tip, pull)
         return replace(pull, contained=contained, mergeability=Mergeability.CHECKING), False
 
@@ -71,13 +86,16 @@ class Sight:
             return pull
         if not self._landscapes[site.repo].surveyed:
             await self.survey(site, {site.target_ref})
-        known = self._upon(site.keeper, tip).facts
-        if pull.head not in known:
+        learned = self._upon(site.keeper, tip)
+        known = learned.facts
+        if pull.head not in known or (pull.fork and pull.head not in learned.guarded):
             if not await site.has(tip):
                 await site.tip()
             await site.bring(number, pull.head)
-            known[pull.head] = await self._learn(site, tip, pull.head)
-        return self._complete(site, pull, known[pull.head])
+            known[pull.head] = facts = await self._learn(site, tip, pull.head)
+            if pull.fork:
+                learned.guarded[pull.head] = await self._guarded(site, learned, pull.head, facts)
+        return self._complete(site, pull, known[pull.head], learned)
 
     async def survey(self, site: Site, targets: Collection[str], heads: Mapping[PrNumber, Sha] | None = None) -> None:
         """Learns which heads there are, and which of them these branches hold already. Without the heads that its host
@@ -107,8 +125,23 @@ class Sight:
     async def _learn(self, site: Site, tip: Sha, head: Sha) -> Facts:
         commits = await site.mirror.shas(head, without=[tip], limit=MOST_COMMITS)
         merged = await site.mirror.merge(await self._ground(site, tip, commits), head)
-        clean = Mergeability.NOT_MERGEABLE if isinstance(merged, Conflict) else Mergeability.MERGEABLE
-        return Facts(not commits, clean, commits)
+        if isinstance(merged, Conflict):
+            return Facts(not commits, Mergeability.NOT_MERGEABLE, commits, None)
+        return Facts(not commits, Mergeability.MERGEABLE, commits, merged)
+
+    async def _guarded(self, site: Site, learned: Learned, head: Sha, facts: Facts) -> tuple[str, ...]:
+        """What the head changes since every merge base, and what its merge would change: a merge follows renames, so it
+        can change a file whose former name was not guarded."""
+        mirror, tip = site.mirror, learned.tip
+        if learned.guards is None:
+            learned.guards = guarded_paths(await read_file(mirror, tip))
+        bases = await mirror.merge_bases(tip, head)
+        few = bases[:MAX_MERGE_BASES] if 0 < len(bases) <= MAX_MERGE_BASES else (*bases[:MAX_MERGE_BASES], tip)
+        changes = [(base, head) for base in few] + ([(tip, facts.tree)] if facts.tree else [])
+        found = dict[str, None]()
+        for before, after in changes:
+            found |= dict.fromkeys(await mirror.changed_paths_matching(before, after, learned.guards))
+        return tuple(path[:MAX_PATH_LENGTH] for path in islice(found, MAX_GUARDED_SHOWN))
 
     async def _ground(self, site: Site, tip: Sha, commits: tuple[Sha, ...]) -> Sha:
         """A merge commit holds the heads that it merged."""
@@ -129,11 +162,12 @@ class Sight:
             return False
         return contained[pull.head]
 
-    def _complete(self, site: Site, pull: PullRequest, facts: Facts) -> PullRequest:
+    def _complete(self, site: Site, pull: PullRequest, facts: Facts, learned: Learned) -> PullRequest:
         land = self._landscapes[site.repo]
         contains = {number: commit for commit in facts.commits for number in land.numbers_of(commit)}
         contains.pop(pull.number, None)
         opinion = pull.mergeability if site.host.judges_mergeability else Mergeability.UNKNOWN
         if opinion is Mergeability.UNKNOWN:
             opinion = facts.mergeability
-        return replace(pull, contained=facts.contained, mergeability=opinion, contains=contains)
+        guarded = learned.guarded.get(pull.head) if pull.fork else None
+        return replace(pull, contained=facts.contained, mergeability=opinion, contains=contains, guarded=guarded)

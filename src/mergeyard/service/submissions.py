@@ -51,6 +51,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     no_batch: bool | None = None
     forced: bool | None = None
+    by_maintainer: bool = False
 
 
 class HeadNotConfirmed(Refused):
@@ -104,16 +105,19 @@ class Submissions:
             no_batch=wish.no_batch,
             forced=wish.forced,
             pinned=wish.head is not None,
+            by_maintainer=wish.by_maintainer,
             targets=await self._stays.targets(keeper, pull.number, pull.head),
             actor=errand.actor,
         )
         return await self._carry_out(keeper, errand, submitted, _present_stay)
 
     async def _see(self, keeper: Keeper, number: PrNumber, wish: Wish) -> tuple[PullRequest | None, bool]:
-        """A glance will do, unless it is admitted at once or would replace what is known already."""
+        """A glance will do, unless it is admitted at once, would replace what is known already, or comes from a fork:
+        then the answer says whether it needs a maintainer."""
         site = await self._sites.of(keeper)
         pull, complete = await self._sight.glance(site, number)
-        if complete or not (wish.forced or keeper.queue.submission_of(number)):
+        fork = pull is not None and pull.fork
+        if complete or not (wish.forced or fork or keeper.queue.submission_of(number)):
             return pull, complete
         return await self._sight.look(site, number), True
 

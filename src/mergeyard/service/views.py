@@ -111,6 +111,8 @@ def _how_it_ended(stay: Submission) -> Why:
 def _what_it_waits_for(queue: Queue, stay: Submission) -> Why:
     waiting = explaining.explain(queue, stay)
     words = queue.words if waiting.reason is Reason.QUEUE_PAUSED else ""
+    if waiting.paths:
+        words = f"Changed: {', '.join(waiting.paths)}. To submit it, a maintainer posts: !merge {stay.pull.head}"
     return Why(waiting.reason, sentence(waiting.reason, words, checks=waiting.checks), waiting.prs)
 
 

@@ -141,18 +141,22 @@ class Watch:
         self._tips[keeper] = tip
 
     def _second_chances(self, keeper: Keeper, host: Host) -> Iterator[Event]:
-        """When another tip is recorded: who could not be merged may be mergeable now, or be part of the target.
+        """When another tip is recorded: who could not be merged may be mergeable now, or be part of the target, and the
+        target may guard other paths from forks.
         A host with an opinion of its own may change it at any time, and tells nobody."""
         tip = keeper.queue.target.tip
         if tip is None or (self._tips.get(keeper) == tip and not host.judges_mergeability):
             return
+        moved = self._tips.get(keeper) != tip
         self._laps[keeper] = self._laps.get(keeper, 0) + 1
         seldom = self._laps[keeper] % LAPS_OF_DOUBT == 0
         for stay in keeper.queue.submissions.values():
             doubtful = stay.state is PrState.NOT_READY and stay.pull.mergeability is not Mergeability.MERGEABLE
             if host.judges_mergeability and stay.pull.mergeability is Mergeability.NOT_MERGEABLE:
                 doubtful = doubtful and seldom
-            if doubtful or self._sight.knows_contained(keeper, stay.number, stay.pull.head):
+            # Another tip can guard other paths.
+            guards_differ = moved and stay.pull.fork and not stay.by_maintainer
+            if doubtful or guards_differ or self._sight.knows_contained(keeper, stay.number, stay.pull.head):
                 yield PullTouched(number=stay.number)
 
     def _other_rules(self, keeper: Keeper, host: Host) -> Iterator[Event]:

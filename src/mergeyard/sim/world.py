@@ -90,6 +90,7 @@ class World:
         priority: int | None = None,
         no_batch: bool | None = None,
         forced: bool | None = None,
+        by_maintainer: bool = False,
         targets: Targets | None = None,
     ) -> e.PrSubmitted:
         return e.PrSubmitted(
@@ -98,6 +99,7 @@ class World:
             priority=priority,
             no_batch=no_batch,
             forced=forced,
+            by_maintainer=by_maintainer,
             targets=targets,
         )
 

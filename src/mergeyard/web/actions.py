@@ -91,6 +91,7 @@ class Actions:
             priority=_priority(form.get("priority")),
             no_batch="no_batch" in form or None,
             forced="force" in form or None,
+            by_maintainer=visitor.may(Scope.ADMIN),
         )
         if wish.priority == URGENT or wish.forced:
             visitor.must(Scope.PRIORITY)

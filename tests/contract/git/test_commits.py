@@ -165,3 +165,18 @@ async def test_shas_are_those_of_the_commits(mirror: Mirror, origin: Origin):
     assert list(await mirror.shas(tip, without=[before])) == commits
     assert list(await mirror.shas(tip, without=[before], limit=2)) == commits[-2:]
     assert await mirror.shas(tip, without=[tip]) == ()
+
+
+@asynchronous
+async def test_merge_bases_are_all_best_common_ancestors(mirror: Mirror, origin: Origin):
+    one = origin.branch("one", upon="main", files={"one": "1"})
+    two = origin.branch("two", upon="main", files={"two": "1"})
+    left = origin.commit("one", {"left": "1"}, merging="two")
+    right = origin.commit("two", {"right": "1"}, merging=one)
+    stranger = origin.commit("stranger", {"other": "1"})
+    await mirror.fetch(["refs/heads/*"])
+    assert set(await mirror.merge_bases(left, right)) == {one, two}
+    assert await mirror.merge_bases(one, left) == (one,)
+    assert await mirror.merge_bases(one, stranger) == ()
+    with pytest.raises(MissingObject):
+        await mirror.merge_bases(one, Sha("1" * 40))

@@ -42,6 +42,40 @@ async def test_changed_paths_with_hostile_names_are_exact(mirror: Mirror, origin
     assert await mirror.changed_paths(before, after) == {name.encode(errors="surrogateescape") for name in HOSTILE}
 
 
+@pytest.mark.parametrize(
+    ("glob", "matched"),
+    [
+        ("ci/**", {"ci/a.yml", "ci/sub/b.yml"}),
+        ("ci/", {"ci/a.yml", "ci/sub/b.yml"}),
+        ("ci", {"ci/a.yml", "ci/sub/b.yml"}),
+        ("ci/*", {"ci/a.yml"}),
+        ("ci/?.yml", {"ci/a.yml"}),
+        ("**/*.yml", {"ci/a.yml", "ci/sub/b.yml", "top.yml"}),
+        ("ci/**/b.yml", {"ci/sub/b.yml"}),
+        ("[id].txt", {"[id].txt"}),
+        (":(exclude)x", set[str]()),
+        ("b.txt", {"b.txt"}),
+        ("z.txt", {"z.txt"}),
+        ("nothing", set[str]()),
+    ],
+)
+@asynchronous
+async def test_globs_choose_among_the_changed_paths(mirror: Mirror, origin: Origin, glob: str, matched: set[str]):
+    before = origin.tip("main")
+    origin.rename("main", "b.txt", "z.txt")
+    after = origin.commit("main", {"ci/a.yml": "1", "ci/sub/b.yml": "1", "top.yml": "1", "[id].txt": "1", "i": "1"})
+    await mirror.fetch(["refs/heads/main"])
+    assert set(await mirror.changed_paths_matching(before, after, [glob])) == matched
+    assert await mirror.changed_paths_matching(after, after, [glob]) == ()
+
+
+@asynchronous
+async def test_no_globs_choose_no_path(mirror: Mirror, origin: Origin):
+    before, after = origin.tip("main"), origin.commit("main", {"new": "1"})
+    await mirror.fetch(["refs/heads/main"])
+    assert await mirror.changed_paths_matching(before, after, []) == ()
+
+
 @asynchronous
 async def test_a_file_that_becomes_a_directory_is_both_its_paths(mirror: Mirror, origin: Origin):
     before = origin.tip("main")

@@ -1,10 +1,15 @@
 """What people say to the queue in comments, and what it answers."""
 
+import pytest
+
 from mergeyard.domain.tokens import Scope
+from mergeyard.service.talking.conversation import MAX_STRANGERS_ANSWERED
 from tests.scenario.forges.conftest import Stories
 from tests.support.asynchronous import asynchronous
 from tests.support.browsing import a_visitor
-from tests.support.meeting_places.place import FINE, NOT_FINE, STRANGER
+from tests.support.forge_scenario import SELDOM, USUAL
+from tests.support.meeting_places.github import GithubPlace
+from tests.support.meeting_places.place import FINE, MAINTAINER, NOT_FINE, STRANGER
 
 QUEUE_NAME = "git.local/acme/app:main"
 
@@ -71,13 +76,64 @@ async def test_a_stranger_is_refused_and_nothing_is_done(story: Stories):
         await scenario.submit(2)
         run = scenario.run_of(2).id
         await scenario.say(1, "/merge", person=STRANGER)
-        await scenario.say(2, "/merge cancel", "/merge restart", "/merge status", person=STRANGER)
-        assert scenario.signs(1) == [(NOT_FINE,)]
-        assert scenario.signs(2) == [(NOT_FINE,)] * 3
-        assert len(scenario.answers(2)) == 3
-        assert all(f"@{STRANGER} Only people who may write" in answer for answer in scenario.answers(2))
+        await scenario.say(2, "/merge cancel", person=STRANGER)
+        assert [scenario.signs(number) for number in (1, 2)] == [[(NOT_FINE,)]] * 2
+        (answer,) = scenario.answers(2)
+        assert f"@{STRANGER} Only people who may write" in answer
         assert scenario.picture == "main ← 2…"
         assert scenario.run_of(2).id == run
+
+
+@asynchronous
+async def test_a_stranger_is_answered_once_on_a_pull_request_and_costs_few_calls_afterwards(story: Stories):
+    async with story() as scenario:
+        scenario.open(1)
+        await scenario.say(1, "/merge", person=STRANGER)
+        before = scenario.asked()
+        for _ in range(4):
+            await scenario.say(1, "/merge", person=STRANGER)
+        calls_per_command = (scenario.asked() - before) / 4
+        assert calls_per_command <= 5  # reads of the pull request, its labels and its comments
+        assert len(scenario.answers(1)) == 1
+        assert scenario.signs(1) == [(NOT_FINE,), (), (), (), ()]
+
+
+@asynchronous
+async def test_a_stranger_who_gets_write_permission_is_obeyed_some_minutes_later(github_story: Stories):
+    async with github_story() as scenario:
+        scenario.open(1)
+        await scenario.say(1, "/merge", person="newcomer")
+        asked = [call for call in scenario.place.faults.calls if "newcomer/permission" in call]
+        await scenario.say(1, "/merge", person="newcomer")
+        assert [call for call in scenario.place.faults.calls if "newcomer/permission" in call] == asked
+        assert isinstance(scenario.place, GithubPlace)
+        scenario.place.acme.roles["newcomer"] = "write"
+        for _ in range(6):
+            await scenario.a_minute_passes()
+        await scenario.say(1, "/merge", person="newcomer")
+        assert scenario.picture == "main ← 1…"
+
+
+@asynchronous
+async def test_of_a_crowd_of_strangers_only_some_are_answered(github_story: Stories):
+    async with github_story() as scenario:
+        scenario.open(1)
+        for number in range(MAX_STRANGERS_ANSWERED + 2):
+            scenario.place.say(1, f"stranger{number}", "/merge")
+        await scenario.rest()
+        assert len(scenario.answers(1)) == MAX_STRANGERS_ANSWERED
+
+
+@asynchronous
+async def test_only_a_maintainer_can_ask_for_what_passes_others_or_goes_around_the_rules(story: Stories):
+    async with story() as scenario:
+        scenario.open(1)
+        await scenario.say(1, "/merge --priority urgent", "/merge --priority 0", "/merge --force")
+        assert scenario.picture == "main"
+        assert len(scenario.answers(1)) == 3
+        assert all("Only maintainers" in answer for answer in scenario.answers(1))
+        await scenario.say(1, "/merge --priority urgent", person=MAINTAINER)
+        assert (await scenario.stay(1)).priority == 0
 
 
 @asynchronous
@@ -93,8 +149,8 @@ async def test_talk_that_asks_us_for_nothing_is_not_answered(story: Stories):
 async def test_commands_are_obeyed_in_the_order_in_which_they_were_said(story: Stories):
     async with story() as scenario:
         scenario.open(1)
-        await scenario.say(1, "/merge --priority low", "/merge cancel", "/merge --priority urgent")
-        assert (await scenario.stay(1)).priority == 0
+        await scenario.say(1, "/merge --priority low", "/merge cancel", "/merge --priority high")
+        assert (await scenario.stay(1)).priority == 10
         await scenario.a_moment_passes()
         assert scenario.picture == "main ← 1…"
         assert scenario.signs(1) == [(FINE,)] * 3
@@ -227,6 +283,127 @@ async def test_the_api_tests_a_fork_only_for_the_head_that_the_request_names(sto
         assert named.status_code == 200, named.text
         again = await scenario.ask("submitPullRequest", pr={"number": 1}, priority="high")
         assert again.json()["code"] == "sha_required"
+
+
+# Guarded paths.
+
+WORKFLOW = ".github/workflows/ci.yml"
+GUARDS_THE_MAKEFILE = 'version = 1\nrequired_statuses = ["unit"]\nguarded_paths = ["Makefile"]'
+
+
+@asynchronous
+async def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it(story: Stories):
+    async with story() as scenario:
+        await scenario.open_fork(1, {WORKFLOW: "on: push"})
+        head = scenario.place.head(1)
+        await scenario.say(1, f"/merge {head}")
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        why = (await scenario.view(1)).why.message
+        assert WORKFLOW in why
+        assert f"!merge {head}" in why
+        assert "workflows/ci.yml" in scenario.comment(1)
+        await scenario.say(1, f"/merge {head} --priority high")
+        assert scenario.picture == "main"
+        await scenario.say(1, f"/merge {head}", person=MAINTAINER)
+        assert scenario.picture == "main ← 1…"
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_pull_request_of_the_same_repository_may_change_ci_files(story: Stories):
+    async with story() as scenario:
+        scenario.open(1, files={WORKFLOW: "on: push"})
+        await scenario.say(1, "/merge")
+        assert scenario.picture == "main ← 1…"
+
+
+@asynchronous
+async def test_force_does_not_skip_the_wait_for_a_maintainer(github_story: Stories):
+    async with github_story() as scenario:
+        await scenario.open_fork(1, {".mergeyard.toml": "version = 1"})
+        await scenario.submit(1, head=scenario.place.head(1), forced=True)
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        assert scenario.picture == "main"
+
+
+@asynchronous
+async def test_by_api_and_dashboard_a_maintainer_is_who_has_the_scope_admin(github_story: Stories):
+    async with github_story() as scenario, a_visitor(scenario, Scope.SUBMIT) as writer:
+        await scenario.open_fork(1, {WORKFLOW: "on: push"})
+        head = scenario.place.head(1)
+        _, token = await scenario.service.tokens.create("writer", {Scope.SUBMIT, Scope.PRIORITY})
+        by_api = await scenario.ask("submitPullRequest", token=token, pr={"number": 1, "sha": head}, force=True)
+        assert by_api.json()["reason"]["code"] == "waiting_for_maintainer"
+        await writer.post("/actions/submit", queue=QUEUE_NAME, number=1, head=head)
+        await scenario.rest()
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        page = await writer.get("/pulls/git.local/acme/app/1")
+        assert "Changes guarded paths" in page.text
+        answer = await scenario.ask("submitPullRequest", pr={"number": 1, "sha": head})
+        await scenario.rest()
+        assert answer.status_code == 200, answer.text
+        assert scenario.picture == "main ← 1…"
+
+
+@asynchronous
+async def test_the_target_branch_says_which_paths_are_guarded(github_story: Stories):
+    async with github_story() as scenario:
+        scenario.place.push_to_main({".mergeyard.toml": GUARDS_THE_MAKEFILE})
+        await scenario.a_moment_passes()
+        await scenario.open_fork(1, {WORKFLOW: "on: push"})
+        await scenario.open_fork(2, {"Makefile": "test:"})
+        await scenario.open_fork(3, {".mergeyard.toml": "version = 1\nguarded_paths = []"})
+        for number in (1, 2, 3):
+            await scenario.say(number, f"/merge {scenario.place.head(number)}")
+        assert scenario.picture == "main ← 1…"
+        for number in (2, 3):
+            assert await scenario.state(number) == "not_ready: waiting_for_maintainer"
+
+
+@asynchronous
+async def test_a_head_that_the_same_repository_has_too_is_still_examined_for_the_fork(github_story: Stories):
+    async with github_story() as scenario:
+        scenario.open(1, files={WORKFLOW: "on: push"})
+        await scenario.say(1, "/merge")
+        await scenario.open_fork(2, {"other": "1"})
+        assert isinstance(scenario.place, GithubPlace)
+        scenario.place.point_fork_at(2, scenario.place.head(1))
+        await scenario.rest()
+        await scenario.say(2, f"/merge {scenario.place.head(2)}")
+        assert await scenario.state(2) == "not_ready: waiting_for_maintainer"
+
+
+@pytest.mark.parametrize("heard", [True, False], ids=["while it is tested", "before it lands"])
+@asynchronous
+async def test_a_fork_waits_again_when_the_target_comes_to_guard_what_it_changes(github_story: Stories, heard: bool):
+    async with github_story(poll_seconds=USUAL if heard else SELDOM) as scenario:
+        await scenario.open_fork(1, {"Makefile": "test:"})
+        await scenario.say(1, f"/merge {scenario.place.head(1)}")
+        await scenario.a_minute_passes()
+        assert scenario.picture == "main ← 1…"
+        scenario.place.push_to_main({".mergeyard.toml": GUARDS_THE_MAKEFILE})
+        await scenario.a_minute_passes()
+        if not heard:
+            await scenario.passes(1)
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        assert not scenario.place.is_merged(1)
+        assert "Makefile" in scenario.comment(1)
+
+
+@asynchronous
+async def test_a_change_that_a_rename_on_the_target_carries_into_a_guarded_folder_is_seen(github_story: Stories):
+    """The merge follows the rename, so that the fork changes a workflow without naming one."""
+    content = "".join(f"line {number}\n" for number in range(20))
+    async with github_story() as scenario:
+        scenario.place.push_to_main({"ci.yml": content})
+        await scenario.a_moment_passes()
+        await scenario.open_fork(1, {"ci.yml": content + "evil\n"})
+        scenario.place.push_to_main({"ci.yml": None, WORKFLOW: content})
+        await scenario.a_moment_passes()
+        await scenario.say(1, f"/merge {scenario.place.head(1)}")
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        assert WORKFLOW in (await scenario.view(1)).why.message
 
 
 # Forms of the dashboard.

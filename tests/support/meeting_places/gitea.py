@@ -10,7 +10,7 @@ from tests.support.forges.gitea.door import ROOT
 from tests.support.forges.gitea.fake import FakeGitea
 from tests.support.forges.gitea.judging import latest_statuses
 from tests.support.forges.gitea.nouns import Account, Comment, Hook, Label, Pull, Repository, Rule, Status
-from tests.support.meeting_places.place import SECRET, SIGNS, STRANGER, US, Paths, Said, Shown
+from tests.support.meeting_places.place import MAINTAINER, SECRET, SIGNS, STRANGER, US, Paths, Said, Shown
 from tests.support.repositories import Files
 
 SCOPES = ("write:repository", "write:issue", "read:user")
@@ -34,10 +34,10 @@ class GiteaPlace:
     def __init__(self, root: Path, clock: Clock) -> None:
         self.gitea = FakeGitea(root, clock).__enter__()
         self.world, self.acts = self.gitea.world, self.gitea.acts
-        self._people = {name: self.world.make_account(name, "") for name in ("acme", "ada", US, STRANGER)}
+        self._people = {name: self.world.make_account(name, "") for name in ("acme", "ada", US, STRANGER, MAINTAINER)}
         self.acme = self._repository("acme")
         self.acme.origin.commit("main", {"a.txt": "1"})
-        self.acme.roles |= {"ada": "write", US: "admin"}
+        self.acme.roles |= {"ada": "write", MAINTAINER: "admin", US: "admin"}
         self.acme.settings.allow_manual_merge = True
         self.origin = self.acme.origin
         self.deliveries = self.gitea.deliveries

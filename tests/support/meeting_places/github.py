@@ -9,7 +9,7 @@ from mergeyard.settings import ForgeHost, Provider
 from tests.support.forges.github import merging
 from tests.support.forges.github.facts import Change, Guard, Hook
 from tests.support.forges.github.fake import FakeGithub
-from tests.support.meeting_places.place import SECRET, SIGNS, US, Paths, Said, Shown
+from tests.support.meeting_places.place import MAINTAINER, SECRET, SIGNS, US, Paths, Said, Shown
 from tests.support.repositories import Files
 
 EVENTS = ["pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push"]
@@ -34,7 +34,7 @@ class GithubPlace:
         self.github = FakeGithub(root, clock)
         self.github.token(TOKEN, US)
         self.acme = self.github.repository("acme/app")
-        self.acme.roles |= {US: "write", "ada": "write"}
+        self.acme.roles |= {US: "write", "ada": "write", MAINTAINER: "maintain"}
         self.origin = self.acme.origin
         self.deliveries = self.github.deliveries
         self.faults = self.github.faults
@@ -75,6 +75,10 @@ class GithubPlace:
         self.origin.set(f"refs/pull/{number}/head", head)
         self.acme.edits(number, "synchronize", head=head)
         return head
+
+    def point_fork_at(self, number: int, head: Sha) -> None:
+        self.origin.set(f"refs/pull/{number}/head", head)
+        self.acme.edits(number, "synchronize", head=head)
 
     def push_to_main(self, files: Files) -> Sha:
         return self.acme.commits("main", files)

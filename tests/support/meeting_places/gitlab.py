@@ -10,7 +10,7 @@ from tests.support.forges.gitlab.door import ROOT
 from tests.support.forges.gitlab.fake import FakeGitlab
 from tests.support.forges.gitlab.nouns import DEVELOPER, Hook, MergeRequest, Pipeline, Project
 from tests.support.forges.gitlab.world import OURS, TOKEN
-from tests.support.meeting_places.place import SECRET, SIGNS, Paths, Said, Shown
+from tests.support.meeting_places.place import MAINTAINER, SECRET, SIGNS, Paths, Said, Shown
 from tests.support.repositories import Files
 
 STATES = {
@@ -20,6 +20,7 @@ STATES = {
     StatusState.ERROR: "failed",
 }
 DRAFT = "Draft: "
+MAINTAINER_LEVEL = 40
 
 
 class GitlabPlace:
@@ -39,6 +40,8 @@ class GitlabPlace:
         self.acts = self.gitlab.acts
         self.project = self.gitlab.project("acme/app")
         self.project.mergers["main"] = [{"access_level": DEVELOPER}]
+        self.project.members[MAINTAINER] = MAINTAINER_LEVEL
+        self.gitlab.world.person(MAINTAINER)
         self.origin = self.project.origin
         self.deliveries = self.gitlab.deliveries
         self.faults = self.gitlab.faults

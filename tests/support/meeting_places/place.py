@@ -18,6 +18,7 @@ from tests.support.repositories import Files, Origin
 US = "mergeyard-bot"
 SECRET = "between us"
 STRANGER = "eve"
+MAINTAINER = "grace"
 
 
 FINE = "fine"
@@ -59,7 +60,7 @@ class Paths(Struct, frozen=True, kw_only=True):
 
 
 class MeetingPlace(Protocol):
-    """`acme/app` on a forge. Ada may write there, and so may we; a stranger may only speak."""
+    """`acme/app` on a forge. Ada may write there, and so may we; Grace maintains it; a stranger may only speak."""
 
     @property
     def settings(self) -> ForgeHost: ...

@@ -56,6 +56,11 @@ def test_one_that_is_not_ready_says_what_it_lacks(change: dict[str, object], rea
     assert one_that_is_not_ready(**change).waits(1) == a_wait(reason)
 
 
+def test_one_that_waits_for_a_maintainer_names_the_guarded_paths():
+    waits = one_that_is_not_ready(fork=True, guarded=("ci.yml", "Makefile")).waits(1)
+    assert (waits.reason, waits.paths) == (Reason.WAITING_FOR_MAINTAINER, ("ci.yml", "Makefile"))
+
+
 def test_one_without_targets_says_so():
     yard = a_parallel_yard()
     yard.submit(1)

@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mergeyard.ports.git import TooLargeFile
-from mergeyard.service.repository_config import Broken, PathTargets, RepositoryConfig, Unmatched, absent, parse
+from mergeyard.service.repository_config import (
+    Broken,
+    PathTargets,
+    RepositoryConfig,
+    Unmatched,
+    absent,
+    guarded_paths,
+    parse,
+)
+
+A_GLOB = 'expected globs of at most 255 characters, from the root, such as "ci/**"'
 
 
 def config(text: str) -> RepositoryConfig:
@@ -59,6 +69,17 @@ def test_what_no_glob_covers_is_decided_in_one_word(word: Unmatched):
 def test_a_glob_may_hold_brackets_spaces_and_line_breaks():
     assert config(r"""version = 1
 targets.app = ["app/[id]/**", " a", "a\nb"]""").targets == PathTargets({"app": ("app/[id]/**", " a", "a\nb")})
+
+
+def test_without_guarded_paths_the_files_of_ci_and_the_file_itself_are_guarded():
+    guarded = config("version = 1").guarded_paths
+    assert guarded == guarded_paths(None) == guarded_paths(b"not toml")
+    assert {".mergeyard.toml", ".github/workflows/**", ".gitlab-ci.yml", "Jenkinsfile"} <= set(guarded)
+
+
+def test_guarded_paths_replace_the_default_but_the_file_itself_stays_guarded():
+    assert config('version = 1\nguarded_paths = ["ci/**", "ci/**"]').guarded_paths == (".mergeyard.toml", "ci/**")
+    assert guarded_paths(b"version = 1\nguarded_paths = []") == (".mergeyard.toml",)
 
 
 def test_windows_line_ends_are_fine():
@@ -119,7 +140,18 @@ def test_windows_line_ends_are_fine():
         ),
         ("version = 1\n[targets]\nunmatched = 'all'", "line 3, targets.unmatched: expected one of ALL, ignore, path"),
         ("version = 1\n[targets]\nunmatched = ['a']", "line 3, targets.unmatched: expected one of ALL, ignore, path"),
-        ('version = 1\n"" = 1', "line 2, '': unknown key; known are version, required_statuses, checks, targets"),
+        (
+            'version = 1\n"" = 1',
+            "line 2, '': unknown key; known are version, required_statuses, checks, targets, guarded_paths",
+        ),
+        (
+            "version = 1\nguarded_paths = 'ci'",
+            "line 2, guarded_paths: expected a list of globs; [] guards only this file",
+        ),
+        (f"version = 1\nguarded_paths = {['a'] * 101}", "line 2, guarded_paths: expected at most 100 globs"),
+        (f"version = 1\nguarded_paths = ['{'a' * 256}']", f"line 2, guarded_paths: {A_GLOB}"),
+        ("version = 1\nguarded_paths = ['/ci']", f"line 2, guarded_paths: {A_GLOB}"),
+        ("version = 1\nguarded_paths = ['']", f"line 2, guarded_paths: {A_GLOB}"),
         (
             'version = 1\nrequired_status = ["unit"]',
             "line 2, required_status: unknown key (did you mean required_statuses?)",

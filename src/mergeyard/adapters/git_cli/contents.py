@@ -15,6 +15,7 @@ from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Conflict, GitTrouble, InvalidTreeError, TooLargeFile
 
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
+NAMES = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
 FILES = (b"100644", b"100755")
 ABSENT = b"000000"
 NO_NAME_FOR_AN_INDEX = "invalid path"
@@ -48,6 +49,22 @@ def parsed(out: bytes) -> Iterator[Difference]:
 
 async def changed_paths(repository: Repository, before: Sha, after: Sha) -> frozenset[bytes]:
     return frozenset(difference.path for difference in await differences(repository, before, after))
+
+
+async def changed_paths_matching(
+    repository: Repository, before: Sha, after: Sha, globs: Collection[str]
+) -> tuple[str, ...]:
+    if not globs:  # without any pathspec git would list every path
+        return ()
+    question = (*NAMES, "--end-of-options", checked_sha(before), checked_sha(after), "--", *map(pathspec, globs))
+    out = await repository.ask(*question, environment={"GIT_LITERAL_PATHSPECS": "0"})
+    return tuple(readable(path) for path in out.split(b"\0")[:-1])
+
+
+def pathspec(glob: str) -> str:
+    """In git's language brackets are wildcards; here they stand for themselves."""
+    below = f"{glob}**" if glob.endswith("/") else glob
+    return ":(top,glob)" + below.replace("[", r"\[")
 
 
 async def transplant(repository: Repository, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:

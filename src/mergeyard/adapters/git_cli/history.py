@@ -14,6 +14,8 @@ LOG = ("log", "-z", "--no-mailmap", "--no-show-signature", "--date=raw", "--stdi
 MAX_LOG_BYTES = 16 * 1024 * 1024
 MAX_SHAS_BYTES = 16 * 1024 * 1024
 """About 400,000 commits."""
+NO_COMMON_ANCESTOR = 1
+"""The exit code of `git merge-base`."""
 
 
 async def read(repository: Repository, commit: Sha) -> Commit:
@@ -82,6 +84,13 @@ async def tree(repository: Repository, commit: Sha) -> Sha:
     except GitTrouble:  # somebody may have fetched it between the question and the look at what is missing
         out = await repository.ask(*question)
     return Sha(out.decode().strip())
+
+
+async def merge_bases(repository: Repository, one: Sha, other: Sha) -> tuple[Sha, ...]:
+    answer = await repository.call("merge-base", "--all", "--end-of-options", checked_sha(one), checked_sha(other))
+    if answer.code not in (0, NO_COMMON_ANCESTOR):
+        raise await repository.trouble(answer, [one, other])
+    return tuple(map(Sha, answer.out.decode().split()))
 
 
 async def holds(repository: Repository, commit: Sha, ancestor: Sha) -> bool:

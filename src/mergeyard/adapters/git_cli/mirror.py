@@ -107,6 +107,12 @@ class CliMirror:
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
         return await contents.changed_paths(self.repository, before, after)
 
+    async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
+        return await contents.changed_paths_matching(self.repository, before, after, globs)
+
+    async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
+        return await history.merge_bases(self.repository, one, other)
+
     async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
         return await contents.transplant(self.repository, onto, source, paths)
 

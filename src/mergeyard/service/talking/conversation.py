@@ -18,6 +18,9 @@ from mergeyard.service.duties import Duties
 from mergeyard.service.turn import Keeper
 from mergeyard.service.yard import Yard
 
+MAX_STRANGERS_ANSWERED = 50
+"""On one pull request: a crowd must not spend what the forge lets us write."""
+
 
 class Labelled(Struct, frozen=True):
     """A label asks for a submission, by a word of its own each time that somebody puts it there."""
@@ -42,6 +45,8 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     labelled: Labelled | None = None
     """As long as nobody heard what came of it."""
     submitted_by_label: Ticket | None = None
+    strangers: tuple[str, ...] = ()
+    """People without write permission who got their one answer here."""
     trace: str = ""
     """How the host showed it when we last listened."""
 
@@ -53,10 +58,17 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
         same_moment = self.dealt_with if comment.at == self.heard else ()
         self.heard, self.dealt_with = comment.at, (*same_moment, comment.id)
 
+    def answer_once(self, person: str) -> bool:
+        """Whether the person is still to be answered; from now on they are not."""
+        if person in self.strangers or len(self.strangers) >= MAX_STRANGERS_ANSWERED:
+            return False
+        self.strangers = (*self.strangers, person)
+        return True
+
     def take_over(self, other: "Conversation") -> None:
         """What was said to another queue, when it was pointed at another branch, was not said to this one."""
         self.heard, self.dealt_with = other.heard, other.dealt_with
-        self.label, self.trace = other.label, ""
+        self.label, self.strangers, self.trace = other.label, other.strangers, ""
 
 
 class Kept:

@@ -55,7 +55,7 @@ class Desk:
         self._yard = yard
         self._sites = sites
         self._conversations = conversations
-        self._obeying = Obeying(submissions, stays, repeating)
+        self._obeying = Obeying(submissions, stays, repeating, yard.clock)
         self._labelling = Labelling(self._obeying)
         self._duties = duties
         self._others = others
@@ -129,7 +129,7 @@ class Desk:
             order = Order(keeper=keeper, pull=pull, person=comment.author, word=comment.id)
             outcome = await self._obeying.outcome(forge, order, comment)
         kept.so_far.hear(comment)
-        if outcome is not None:
+        if outcome is not None and (not outcome.once or kept.so_far.answer_once(comment.author)):
             await kept.keep()
             await self._answer(keeper, forge, pull, comment, outcome)
 

@@ -44,7 +44,9 @@ USAGE = (
     "Say `!merge` to submit this pull request (`--priority urgent|high|medium|low`, `--no-batch`, `--force`), `!merge` "
     "and the full SHA of its head if it comes from a fork, or `!merge cancel`, `!merge restart`, `!merge status`."
 )
-ONLY_MAINTAINERS = "Only people who maintain this repository can say `--force`. Ask one of them, or say it without."
+ONLY_MAINTAINERS = (
+    "Only maintainers of this repository can say `--force` or `--priority urgent`. Ask one of them, or say it without."
+)
 MAY_NOT_SEE = "I may not see who may write to this repository. `mergeyard host check` says which right I need for that."
 ONLY_WRITERS = (
     "Only people who may write to this repository, and merge into this branch where it is protected, can say that. "

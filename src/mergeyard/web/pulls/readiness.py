@@ -44,7 +44,7 @@ DOORS = {
 
 def checklist(view: PullView, state: QueueState) -> tuple[Item, ...]:
     targets = (_targets(view),) if view.parallel else ()
-    return (_base(view), _draft(view), _mergeable(view), *targets, DOORS[state])
+    return (_base(view), _draft(view), *_guarded(view), _mergeable(view), *targets, DOORS[state])
 
 
 def _base(view: PullView) -> Item:
@@ -59,6 +59,17 @@ def _draft(view: PullView) -> Item:
     if view.stay.pull.draft:
         return Item(Mark.MISSING, "Is a draft", "Mark it as ready for review.")
     return Item(Mark.MET, "Is no draft")
+
+
+def _guarded(view: PullView) -> tuple[Item, ...]:
+    stay = view.stay
+    if not (stay.pull.fork and stay.pull.guarded):
+        return ()
+    paths = ", ".join(stay.pull.guarded)
+    if stay.by_maintainer:
+        return (Item(Mark.MET, "Changes guarded paths, and a maintainer submitted it", f"Changed: {paths}"),)
+    advice = f"Changed: {paths}. A maintainer has to review its head {stay.pull.head} and submit it."
+    return (Item(Mark.MISSING, "Changes guarded paths", advice),)
 
 
 def _mergeable(view: PullView) -> Item:

@@ -54,6 +54,14 @@ def test_one_that_was_forced_need_not_be_called_mergeable():
     assert missing(seen(mergeability=Mergeability.NOT_MERGEABLE, forced=True)) == []
 
 
+def test_a_fork_that_changes_guarded_paths_needs_a_maintainer():
+    (guarded,) = missing(seen(fork=True, guarded=("ci.yml",)))
+    assert guarded.words == "Changes guarded paths"
+    assert "ci.yml" in guarded.advice
+    assert missing(seen(fork=True, guarded=("ci.yml",), by_maintainer=True)) == []
+    assert missing(seen(fork=True, guarded=())) == []
+
+
 def test_targets_are_needed_only_where_there_are_lanes():
     (targets,) = missing(seen(mode=Mode.PARALLEL, targets=None))
     assert "Upload them" in targets.advice
