@@ -112,6 +112,11 @@ def test_the_file_of_a_repository_on_the_page_works():
     assert config == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"}, targets)
 
 
+def test_the_page_lists_the_paths_that_are_guarded_by_default():
+    config = repository_config.parse(b"version = 1\n" + toml_blocks()[4].encode())
+    assert config == repository_config.absent()
+
+
 # The example
 
 
