@@ -14,7 +14,7 @@ DESCRIPTION = """'-alert(5)-'</script><script>alert(5)//"""
 TOKEN = """<b onmouseover="alert(6)">Mallory</b>"""
 WEBHOOK = """<details open ontoggle=alert(7)>"""
 TARGET = """<math><a xlink:href="javascript:alert(8)">x</a>"""
-ADDRESS = "javascript:alert(9)"
+ADDRESS = 'https://ci.example.org/"onmouseover=alert(9)//<script>alert(9)</script>'
 TURNED = "safe\u202egnp.exe"
 
 MADE_OF_TEXT = "[onerror], [onload], [ontoggle], [onmouseover], iframe, bdi *"

@@ -8,7 +8,7 @@ from msgspec import json
 from standardwebhooks.webhooks import Webhook as Verifier
 from typer.testing import CliRunner
 
-from mergeyard.cli import webhook
+from mergeyard.cli import db, webhook
 from tests.e2e.conftest import Build
 from tests.support.premises import Premises
 from tests.support.receiver import Receiver
@@ -98,8 +98,8 @@ def test_a_webhook_is_managed_beside_the_server(build: Build):
 
 
 def test_an_address_of_this_machine_is_refused_unless_the_operator_allows_it(tmp_path: Path):
-    refused = CliRunner().invoke(
-        webhook.app, ["create", "--url", "https://127.0.0.1/", "--data-dir", str(tmp_path / "data")]
-    )
+    here = ["--data-dir", str(tmp_path / "data")]
+    command(db.app, "migrate", *here)
+    refused = CliRunner().invoke(webhook.app, ["create", "--url", "https://127.0.0.1/", *here])
     assert refused.exit_code == 1
     assert "not public" in refused.stderr

@@ -219,12 +219,12 @@ PUSHES = Script(
     seed=1,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
-    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=350)),
+    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=600)),
 )
 PAUSED_THROUGH_ANOTHER = Script(
     seed=11,
     replicas=2,
-    acts=(Submit(at=9176, pr=5, forced=True), SetState(at=9413, state=QueueState.PAUSED)),
+    acts=(Submit(at=9176, pr=5, forced=True), SetState(at=9500, state=QueueState.PAUSED)),
 )
 UPON_WHAT_WAS_TAKEN_OFF = Script(
     nature=Nature(upon=((2, 1),)),

@@ -53,4 +53,6 @@ def _in_words(message: str) -> str:
         if out["of_length"]:
             return f"expected {bound} {out['bound']} {PARTS.get(out['what'], 'part')}(s)"
         return f"expected an integer of {bound} {out['bound']}"
+    if message.startswith("Expected `str` matching regex"):
+        return "expected an address that begins with http:// or https://"
     return message

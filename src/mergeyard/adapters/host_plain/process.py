@@ -86,16 +86,16 @@ class Call:
         self._starting = Lock()
 
     def perform(self) -> tuple[int, bytes, bytes]:
-        with self._starting:
-            if self._unwanted:
-                raise GitFailed("git is not wanted any more")
-            complaint = scratch()
-            self._process = self._start(complaint)
-        with complaint, self._process:
-            output = self._read(self._process)
-            code = self._process.wait()
-            complaint.seek(0)
-            return code, output, complaint.read(MAX_COMPLAINT_BYTES)
+        with scratch() as complaint:
+            with self._starting:
+                if self._unwanted:
+                    raise GitFailed("git is not wanted any more")
+                self._process = self._start(complaint)
+            with self._process:
+                output = self._read(self._process)
+                code = self._process.wait()
+                complaint.seek(0)
+                return code, output, complaint.read(MAX_COMPLAINT_BYTES)
 
     def _read(self, process: Popen[bytes]) -> bytes:
         assert process.stdout
