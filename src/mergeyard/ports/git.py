@@ -175,7 +175,8 @@ class Mirror(Protocol):
         """The paths, as text for people, that differ between two commits or trees and that a glob matches.
 
         Globs match whole paths from the root: `*` and `?` do not match `/`, `**` between slashes matches any folders, a
-        trailing `/` means everything below, and a glob without wildcards also matches everything below that folder.
+        trailing `/` means everything below, and a glob without wildcards also matches everything below that folder. Of
+        very many paths only the first are returned.
         """
         ...
 

@@ -77,6 +77,15 @@ async def test_no_globs_choose_no_path(mirror: Mirror, origin: Origin):
 
 
 @asynchronous
+async def test_of_very_many_matching_paths_the_first_are_named(mirror: Mirror, origin: Origin):
+    before = origin.tip("main")
+    after = origin.commit("main", {f"ci/{'x' * 200}{number}": "1" for number in range(6000)})
+    await mirror.fetch(["refs/heads/main"])
+    found = await mirror.changed_paths_matching(before, after, ["ci/**"])
+    assert 4000 < len(found) < 6000
+
+
+@asynchronous
 async def test_a_file_that_becomes_a_directory_is_both_its_paths(mirror: Mirror, origin: Origin):
     before = origin.tip("main")
     after = origin.commit("main", {"a.txt": None, "a.txt/inside": "1"})

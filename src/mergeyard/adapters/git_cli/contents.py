@@ -25,6 +25,8 @@ HARMLESS_DEFECTS = "zeroPaddedFilemode=ignore,badFilemode=ignore"
 CHECK = ("index-pack", f"--strict={HARMLESS_DEFECTS}")
 PROBLEM = re.compile(r"^error: object [0-9a-f]{40}: (\w+: .*)$", re.MULTILINE)
 MAX_PROBLEM_CHARS = 200
+MAX_MATCHES_BYTES = 1024 * 1024
+"""Of changed paths that match: callers show the first few."""
 
 
 class Difference(Struct, frozen=True):
@@ -57,8 +59,12 @@ async def changed_paths_matching(
     if not globs:  # without any pathspec git would list every path
         return ()
     question = (*NAMES, "--end-of-options", checked_sha(before), checked_sha(after), "--", *map(pathspec, globs))
-    out = await repository.ask(*question, environment={"GIT_LITERAL_PATHSPECS": "0"})
-    return tuple(readable(path) for path in out.split(b"\0")[:-1])
+    answer = await repository.call(
+        *question, environment={"GIT_LITERAL_PATHSPECS": "0"}, max_bytes=MAX_MATCHES_BYTES, may_be_cut=True
+    )
+    if answer.complete and answer.code != 0:
+        raise await repository.trouble(answer, [before, after])
+    return tuple(readable(path) for path in answer.out.split(b"\0")[:-1])
 
 
 def pathspec(glob: str) -> str:
