@@ -70,14 +70,6 @@ async def test_a_status_without_a_command_is_an_error_with_words(tmp_path: Path)
 
 
 @asynchronous
-async def test_a_pull_request_that_git_refuses_to_check_out_fails(tmp_path: Path):
-    async with a_scenario(tmp_path, stage=checked_by(unit="true")) as scenario:
-        scenario.open(1, files={".git/hooks/post-checkout": "exit 1"})
-        await scenario.submit(1)
-        assert await scenario.state(1) == "failed: test_run_failed"
-
-
-@asynchronous
 async def test_the_output_of_a_command_is_kept(tmp_path: Path):
     async with a_scenario(tmp_path, stage=checked_by(unit="cat file1; echo done")) as scenario:
         scenario.open(1)
