@@ -28,7 +28,7 @@ def store_settings(config: Path | None, data_dir: str | None, database_url: str 
 def with_store(
     make: Callable[[Settings], tuple[Store, Room]], settings: Settings, use: Callable[[Room], Awaitable[Outcome]]
 ) -> Outcome:
-    """What comes of using a room that stands upon the store, which is open meanwhile.
+    """Opens the store, and returns what the given function makes of it.
 
     It never makes a database: a token in a new one at the wrong place would open nothing.
     """

@@ -71,7 +71,7 @@ async def _accesses(caller: Caller, repo: Repo, branch: str) -> list[BranchAcces
 
 
 async def _grants(caller: Caller, access: BranchAccess, member: Member) -> bool:
-    """Level 0 is no one, and 60 administrators alone, whom we cannot tell from others."""
+    """Level 0 is no one, and 60 administrators alone, which the API does not tell from others."""
     if access.deploy_key_id is not None:
         return False
     if access.user_id is not None:
