@@ -34,7 +34,7 @@ def test_what_is_damaged_is_not_opened(damaged: bytes, tmp_path: Path):
 
 def test_another_key_does_not_open_it(tmp_path: Path):
     sealed = FileSeals(tmp_path / "one").seal(b"a secret", "w1")
-    with pytest.raises(SealTrouble, match="bring that key back"):
+    with pytest.raises(SealTrouble, match="restore that key"):
         FileSeals(tmp_path / "other").open(sealed, "w1")
 
 
