@@ -29,7 +29,8 @@ class FileSeals:
             with suppress(InvalidTag, ValueError):
                 return AESGCM(key).decrypt(nonce, rest, purpose.encode())
         raise SealTrouble(
-            f"This was sealed with another key than the one in {self._path}: restore that key, or create the webhook again."
+            f"This was sealed with another key than the one in {self._path}: restore that key, or create the webhook "
+            "again."
         )
 
     def _keys(self) -> list[bytes]:
