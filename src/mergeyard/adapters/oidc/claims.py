@@ -25,8 +25,10 @@ def person_in(sources: Sources, registration: Registration) -> Person:
         raise IdentityTrouble(NAMELESS, f"there is no claim {registration.name_claim!r} among {there}: set name_claim")
     if registration.name_claim == EMAIL and not verified(sources, name):
         raise NotVouchedFor(UNVERIFIED)
-    subject = f"{registration.issuer} {sources[0]['sub']}"
-    return Person(name, groups_in(told(sources, registration.groups_claim)), subject)
+    subject = sources[0].get("sub")
+    if not isinstance(subject, str) or not subject:
+        raise IdentityTrouble(NAMELESS, "there is no claim 'sub' in the ID token, which every provider must send")
+    return Person(name, groups_in(told(sources, registration.groups_claim)), f"{registration.issuer} {subject}")
 
 
 def complete(claims: Claims, registration: Registration) -> bool:
