@@ -1,5 +1,6 @@
 """What the system knows of a process, those that it started included, and how quickly it answers."""
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -7,11 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Event
+from time import process_time
 from typing import Self
 
 import httpx
 
 PAUSE = 0.02
+USUAL_READ_S = 0.6
+"""What an ordinary server needs to read five million numbers with the standard library."""
 
 
 def memory(pid: int, name: str = "VmRSS") -> int:
@@ -23,6 +27,18 @@ def work(pid: int) -> float:
     """In seconds, however many others were at work meanwhile."""
     after_names = [line.rpartition(")")[2].split() for each in _household(pid) for line in _lines(each, "stat")]
     return sum(int(each[11]) + int(each[12]) for each in after_names) / os.sysconf("SC_CLK_TCK")
+
+
+def slowness() -> float:
+    """How many times slower this machine is now than an ordinary server at reading a large JSON list; at least 1."""
+    body = b"[1.5" + b",1.5" * 5_000_000 + b"]"
+
+    def read() -> float:
+        began = process_time()
+        json.loads(body)
+        return process_time() - began
+
+    return max(1.0, min(read() for _ in range(2)) / USUAL_READ_S)
 
 
 def _household(pid: int) -> list[int]:
