@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 
 from mergeyard.api.head import Head
 from mergeyard.domain.tokens import Token
-from mergeyard.service.refusal_log import Refusal
+from mergeyard.service.refusal_log import RefusalKind
 from mergeyard.service.repeating import Repeat
 from mergeyard.service.service import Service
 
@@ -16,15 +16,15 @@ class ServiceDoor:
     async def token(self, secret: bytes, head: Head) -> Token | None:
         token = await self._service.tokens.find(secret)
         if token is None or not token.valid(self._service.wall.now()):
-            self._record(Refusal.TOKEN_REJECTED, head, token)
+            self._record(RefusalKind.TOKEN_REJECTED, head, token)
             return None
         self._service.token_uses.record(token, head.client)
         return token
 
     def scope_is_missing(self, token: Token, head: Head) -> None:
-        self._record(Refusal.SCOPE_MISSING, head, token)
+        self._record(RefusalKind.SCOPE_MISSING, head, token)
 
-    def _record(self, kind: Refusal, head: Head, token: Token | None) -> None:
+    def _record(self, kind: RefusalKind, head: Head, token: Token | None) -> None:
         self._service.refusals.record(kind, head.client, token, path=head.path, request_id=head.request_id)
 
     async def kept(self, repeat: Repeat) -> bytes | None:

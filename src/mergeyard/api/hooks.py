@@ -9,7 +9,7 @@ from mergeyard.api.reply import Reply
 from mergeyard.api.serving import Route
 from mergeyard.service.errors import Code, Refused
 from mergeyard.service.news import NewsRoom
-from mergeyard.service.refusal_log import Refusal, RefusalLog
+from mergeyard.service.refusal_log import RefusalKind, RefusalLog
 
 PATH = re.compile(r"/hooks/([a-z]{1,20})/([a-z0-9.:-]{1,260})")
 
@@ -46,7 +46,7 @@ class Hooks:
     def _record(self, refused: Refused, above: Head, provider: str, host: str) -> None:
         if refused.code is Code.INVALID_TOKEN:
             self._refusals.record(
-                Refusal.WEBHOOK_SIGNATURE_INVALID,
+                RefusalKind.WEBHOOK_SIGNATURE_INVALID,
                 above.client,
                 path=above.path,
                 request_id=above.request_id,

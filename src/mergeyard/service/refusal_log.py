@@ -25,7 +25,7 @@ MAX_FIELD_CHARS = 500
 OTHER_ADDRESSES = "others"
 
 
-class Refusal(StrEnum):
+class RefusalKind(StrEnum):
     """The event in the log and the label `kind` of the metric."""
 
     TOKEN_REJECTED = "token_rejected"
@@ -34,7 +34,7 @@ class Refusal(StrEnum):
     WEBHOOK_SIGNATURE_INVALID = "webhook_signature_invalid"
 
 
-for kind in Refusal:
+for kind in RefusalKind:
     REFUSED_REQUESTS.labels(kind)
 
 
@@ -43,10 +43,10 @@ class RefusalLog:
         self._clock = clock
         self._background = background
         self._window_ends = Instant(0)
-        self._written = Counter[tuple[Refusal, str]]()
-        self._suppressed = Counter[tuple[Refusal, str]]()
+        self._written = Counter[tuple[RefusalKind, str]]()
+        self._suppressed = Counter[tuple[RefusalKind, str]]()
 
-    def record(self, kind: Refusal, address: str, token: Token | None = None, **fields: str) -> None:
+    def record(self, kind: RefusalKind, address: str, token: Token | None = None, **fields: str) -> None:
         """`token` is the one that was presented, where it is known; its secret is never passed here."""
         address = address[:MAX_ADDRESS_CHARS]
         REFUSED_REQUESTS.labels(kind).inc()

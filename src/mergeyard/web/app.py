@@ -15,7 +15,7 @@ from mergeyard.ports.git import GitTrouble
 from mergeyard.ports.host import HostTrouble
 from mergeyard.ports.store import StoreTrouble
 from mergeyard.service.errors import Code, Refused
-from mergeyard.service.refusal_log import Refusal
+from mergeyard.service.refusal_log import RefusalKind
 from mergeyard.service.service import Service
 from mergeyard.service.vouching import Vouching
 from mergeyard.web import addresses, files
@@ -89,7 +89,7 @@ def _refusals(hall: Hall) -> dict[type[Exception], Handler]:
         with suppress(SignInNeeded, Forbidden, StoreTrouble):
             visitor = await hall.visitor(request)
         if words.code is Code.INSUFFICIENT_SCOPE:
-            hall.record_refusal(Refusal.SCOPE_MISSING, request, visitor and visitor.token)
+            hall.record_refusal(RefusalKind.SCOPE_MISSING, request, visitor and visitor.token)
         in_place = "hx-request" in request.headers
         template = "said.html" if in_place else "refused.html"
         answer = hall.answer(request, template, words.status, visitor=visitor, refused=words, words="")

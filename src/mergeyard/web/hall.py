@@ -7,7 +7,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from mergeyard.domain.repositories import QueueKey
 from mergeyard.domain.tokens import Scope, Token
-from mergeyard.service.refusal_log import Refusal
+from mergeyard.service.refusal_log import RefusalKind
 from mergeyard.service.service import Service
 from mergeyard.service.yard import queue_not_found
 from mergeyard.web import addresses, drawing, visiting
@@ -29,7 +29,7 @@ class Hall:
         visitor.must(scope)
         return visitor
 
-    def record_refusal(self, kind: Refusal, request: Request, token: Token | None = None, **fields: str) -> None:
+    def record_refusal(self, kind: RefusalKind, request: Request, token: Token | None = None, **fields: str) -> None:
         request_id = request.headers.get("x-request-id", "")
         address = visiting.client_address(request)
         self.service.refusals.record(kind, address, token, path=request.url.path, request_id=request_id, **fields)

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mergeyard.service.errors import Refused
-from mergeyard.service.refusal_log import Refusal
+from mergeyard.service.refusal_log import RefusalKind
 from mergeyard.web import visiting
 from mergeyard.web.forms import filled_in, filled_in_by
 from mergeyard.web.hall import Hall
@@ -37,11 +37,11 @@ class SigningIn:
         try:
             secret = await self._hall.service.sessions.sign_in(given)
         except Refused as refused:
-            self._hall.record_refusal(Refusal.SIGN_IN_FAILED, request, token)
+            self._hall.record_refusal(RefusalKind.SIGN_IN_FAILED, request, token)
             return not_in(self._hall, request, 403, refused.detail, there)
         if secret is None or token is None:
             if given:
-                self._hall.record_refusal(Refusal.SIGN_IN_FAILED, request, token)
+                self._hall.record_refusal(RefusalKind.SIGN_IN_FAILED, request, token)
             return not_in(self._hall, request, 401, UNKNOWN, there)
         self._hall.service.token_uses.record(token, visiting.client_address(request))
         response = RedirectResponse(there, 303)

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mergeyard.ports.identity import IdentityTrouble, NotVouchedFor
-from mergeyard.service.refusal_log import Refusal
+from mergeyard.service.refusal_log import RefusalKind
 from mergeyard.service.vouching import Vouching
 from mergeyard.web import visiting
 from mergeyard.web.hall import Hall
@@ -66,7 +66,7 @@ class SigningInElsewhere:
     def _not_in(self, request: Request, trouble: IdentityTrouble | NotVouchedFor) -> Response:
         refused = isinstance(trouble, NotVouchedFor)
         cause = str(trouble) if refused else trouble.detail
-        self._hall.record_refusal(Refusal.SIGN_IN_FAILED, request, by=self._vouching.label, cause=cause)
+        self._hall.record_refusal(RefusalKind.SIGN_IN_FAILED, request, by=self._vouching.label, cause=cause)
         if refused:
             return not_in(self._hall, request, 403, str(trouble))
         return not_in(self._hall, request, 503, str(trouble))

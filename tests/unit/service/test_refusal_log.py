@@ -10,11 +10,11 @@ from mergeyard.domain.instants import Instant
 from mergeyard.domain.tokens import Token
 from mergeyard.service.background import Background
 from mergeyard.service.measuring import REGISTRY
-from mergeyard.service.refusal_log import MAX_LINES, MAX_LINES_PER_ADDRESS, WINDOW_MS, Refusal, RefusalLog
+from mergeyard.service.refusal_log import MAX_LINES, MAX_LINES_PER_ADDRESS, WINDOW_MS, RefusalKind, RefusalLog
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import HandClock
 
-REJECTED = Refusal.TOKEN_REJECTED
+REJECTED = RefusalKind.TOKEN_REJECTED
 
 
 class Desk:
@@ -43,7 +43,7 @@ def suppressed(lines: list[Any]) -> dict[str, int]:
 async def test_a_refusal_names_the_token_where_it_is_known():
     token = Token(id="t1", name="ci", digest=b"", created_at=Instant(0))
     with capture_logs() as lines:
-        Desk().refusals.record(Refusal.SCOPE_MISSING, "192.0.2.7", token, path="/v1/createQueue", request_id="r1")
+        Desk().refusals.record(RefusalKind.SCOPE_MISSING, "192.0.2.7", token, path="/v1/createQueue", request_id="r1")
     assert lines == [
         {
             "event": "scope_missing", "log_level": "warning", "client": "192.0.2.7", "token_id": "t1",
