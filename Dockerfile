@@ -6,10 +6,10 @@ RUN python -m venv /opt/mergeyard
 COPY requirements/run.txt /tmp/run.txt
 RUN /opt/mergeyard/bin/pip install --no-cache-dir --require-hashes --only-binary :all: --requirement /tmp/run.txt \
     && /opt/mergeyard/bin/pip uninstall --yes pip
-# Copied, not built: the tools that build it would be all that comes without a hash.
+# Copied, not built: the build tools would be the only packages without a hash.
 COPY src/mergeyard /opt/mergeyard/lib/python${PYTHON}/site-packages/mergeyard
 COPY --chmod=755 deploy/docker/mergeyard /opt/mergeyard/bin/mergeyard
-# The root of the file system may be read-only later, so bytecode is written now.
+# The root file system can be read-only at run time, so bytecode is written now.
 RUN /opt/mergeyard/bin/python -m compileall -q /opt/mergeyard/lib
 
 FROM python:${PYTHON}-slim-bookworm
@@ -29,7 +29,7 @@ ENV PATH=/opt/mergeyard/bin:$PATH \
     MERGEYARD_PORT=8080 \
     MERGEYARD_DATA_DIR=/var/lib/mergeyard
 
-# Where mergeyard.toml is looked for; only the hosts that it names are reached.
+# The folder of mergeyard.toml; the service connects only to the hosts that it names.
 WORKDIR /etc/mergeyard
 USER 10001:10001
 VOLUME ["/var/lib/mergeyard"]

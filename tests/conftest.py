@@ -1,4 +1,4 @@
-"""Whoever takes longest begins first, so that nobody waits for a last one; and what did not run is told."""
+"""Starts slow tests first, so that no worker waits for a last one, and reports the reasons of skipped tests."""
 
 import gc
 import logging
@@ -9,20 +9,20 @@ import pytest
 import structlog
 from structlog.dev import ConsoleRenderer, plain_traceback
 
-from mergeyard.logs import SERVER_LOGGERS
+from mergeyard.logging import SERVER_LOGGERS
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
-"""Not to be had. httpx would import it with every request, and search all folders for it every time."""
+"""It is not installed. httpx would try to import it with every request, which searches all folders every time."""
 
 structlog.configure(
     processors=[*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]
 )
-"""A logged error would otherwise be drawn in colour, with the values of all variables: dearer than most tests."""
+"""A logged error would otherwise be rendered with all variables, which takes longer than most tests."""
 
 
 @pytest.fixture
 def logging_as_before() -> Iterator[None]:
-    """For whoever configures it: later tests listen to what is logged."""
+    """Restores the logging configuration, because later tests read what is logged."""
     loggers = [logging.getLogger(name) for name in (None, *SERVER_LOGGERS)]
     before = [(logger, logger.handlers, logger.level, logger.propagate) for logger in loggers]
     configured = structlog.get_config()
@@ -34,7 +34,7 @@ def logging_as_before() -> Iterator[None]:
 
 
 SLOW = (
-    *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/surroundings/"),
+    *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/faults/"),
     *("tests/hostile/", "tests/campaign/", "tests/browser/"),
     *("tests/simulation/", "tests/bench/", "tests/model/"),
     *("tests/contract/archive/", "tests/scenario/"),
@@ -43,7 +43,7 @@ SLOW = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays until the end: nobody need search it for garbage, neither now nor later."""
+    """Collected items live until the end, so garbage collection never has to examine them."""
     gc.disable()
     try:
         return (yield)
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was skipped, and why, in one sentence for all that share it."""
+    """Prints each reason of skipped tests once."""
     skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
-    for words in sorted({str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)}):
-        terminalreporter.write_line(words.removeprefix("Skipped: "), yellow=True)
+    for reason in sorted({str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)}):
+        terminalreporter.write_line(reason.removeprefix("Skipped: "), yellow=True)

@@ -1,4 +1,4 @@
-# Installs the system's Chromium, where there is none and this system can.
+# Installs the system's Chromium if it is missing and this system can install it.
 set -eu
 
 for name in chromium chromium-browser google-chrome; do

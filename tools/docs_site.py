@@ -1,6 +1,6 @@
-"""Brings into the site what its pages link to outside of docs/, and lets no page load anything from another host.
+"""Adds files outside of docs/ that pages link to to the site, and fails when a page loads anything from another host.
 
-On a forge the same links lead to the files themselves, so pages are written for both.
+On a forge the same links lead to the files themselves, so pages work on both.
 """
 
 import re
@@ -23,7 +23,7 @@ FOREIGN = re.compile(r"<(?:script|img|iframe|link|source)\b[^>]*\b(?:src|srcset|
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """A folder in the navigation stands for all of its pages."""
+    """Replaces a folder in the navigation by all of its pages."""
     config["nav"] = unfolded(config["nav"])
     return config
 
@@ -57,7 +57,7 @@ def on_post_page(output: str, page: Page, **_: object) -> str:
 
 
 def reached(paths: list[str]) -> set[str]:
-    """These, and all that they link to in the project; guests may link to further guests."""
+    """Returns these paths and all that they link to in the project, transitively."""
     known, unread = set[str](), [*paths]
     while unread:
         path = unread.pop()

@@ -3,8 +3,8 @@ set -eu
 
 MODULE=code.gitea.io/gitea
 CACHE=$PWD/.forge
-RELEASES=4 # so many are tried, the newest first
-PARTS="templates options public" # what the binary reads while it runs; no front end is needed
+RELEASES=4 # how many releases are tried, the newest first
+PARTS="templates options public" # what the binary reads at run time; no front end is needed
 
 newest_binary() { find "$CACHE" -path '*/gitea-*/gitea' 2>/dev/null | sort -V | tail -n 1; }
 
@@ -12,7 +12,7 @@ releases() { go list -m -versions "$MODULE" | tr ' ' '\n' | grep -E '^v[0-9]+\.[
 
 source_of() { go mod download -json "$MODULE@$1" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p'; }
 
-# What it is built from is read-only in the module cache, and its parts must stand beside the binary.
+# The sources in the module cache are read-only, and the parts must be in the folder of the binary.
 build() {
     home=$CACHE/gitea-${1#v} work=$CACHE/work
     rm -rf "$work" && mkdir -p "$work"
@@ -29,12 +29,12 @@ if [ -n "${MERGEYARD_FORGE_BINARY:-}" ]; then
 fi
 found=$(newest_binary)
 if [ -n "$found" ]; then
-    echo "Nothing is built: $found is there."
+    echo "Nothing is built: $found exists."
     exit
 fi
 for tool in go cc; do
     command -v "$tool" >/dev/null && continue
-    echo "No Gitea was built: that needs $tool. Install it, or name a binary in MERGEYARD_FORGE_BINARY." >&2
+    echo "No Gitea was built: the build needs $tool. Install it, or name a binary in MERGEYARD_FORGE_BINARY." >&2
     exit 1
 done
 
@@ -42,12 +42,12 @@ mkdir -p "$CACHE" && echo '*' >"$CACHE/.gitignore"
 export GOMODCACHE="${GOMODCACHE:-$CACHE/modules}" GOFLAGS="${GOFLAGS:-} -modcacherw"
 trap 'rm -rf "$CACHE/work" "$CACHE/modules"' EXIT
 for release in $(releases); do
-    echo "Gitea $release is being built, which takes some minutes."
+    echo "Building Gitea $release, which takes some minutes."
     if build "$release" 2>"$CACHE/build.log"; then
         echo "Gitea $release is at $(newest_binary)."
         exit
     fi
     echo "Gitea $release cannot be built here: $(tail -n 1 "$CACHE/build.log")"
 done
-echo "No Gitea was built: none of the newest $RELEASES releases can be. What went wrong is in $CACHE/build.log." >&2
+echo "No Gitea was built: none of the newest $RELEASES releases can be built. See $CACHE/build.log." >&2
 exit 1

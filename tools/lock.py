@@ -1,4 +1,4 @@
-"""Reads the locks: what is pinned, by which hashes, where it is needed, and by whom it is wanted."""
+"""Reads the lock files: the pins, their hashes, the environments that need them, and the packages that require them."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 ROOT = Path(__file__).parents[1]
 RUN, TEST = ROOT / "requirements" / "run.txt", ROOT / "requirements" / "test.txt"
-OURSELVES = "mergeyard"
+PROJECT_NAME = "mergeyard"
 
 PINNED_AND_HASHED = re.compile(
     r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w, -]+)\])?==(?P<version>[\w.]+)(?: ; (?P<where>[^\\]+?))?"
@@ -19,10 +19,10 @@ class Pin(Struct, frozen=True):
     name: str
     version: str
     extras: frozenset[str]
-    where: str
-    """The marker: in which surroundings it is needed. Empty is everywhere."""
+    marker: str
+    """The environment marker; empty means everywhere."""
     hashes: tuple[str, ...]
-    wanted_by: frozenset[str]
+    required_by: frozenset[str]
 
     @property
     def purl(self) -> str:
@@ -34,12 +34,12 @@ def pins(lock: Path) -> list[Pin]:
 
 
 def entries(text: str) -> list[str]:
-    """Each requirement together with the comments that follow it."""
+    """Returns each requirement together with the comments that follow it."""
     return re.findall(r"^(?![ #])\S.*(?:\n +\S.*)*", text, re.MULTILINE)
 
 
 def requirement(entry: str) -> str:
-    """In one line, without comments."""
+    """Returns the requirement in one line, without comments."""
     lines = (line for line in entry.splitlines() if not line.lstrip().startswith("#"))
     return re.sub(r" *\\\n +", " ", "\n".join(lines))
 
@@ -52,14 +52,14 @@ def _pin(entry: str) -> Pin:
         name=found["name"],
         version=found["version"],
         extras=frozenset(re.findall(r"[\w-]+", found["extras"] or "")),
-        where=found["where"] or "",
+        marker=found["where"] or "",
         hashes=tuple(re.findall(r"[0-9a-f]{64}", found["hashes"])),
-        wanted_by=frozenset(_wanting(entry)),
+        required_by=frozenset(_parse_required_by(entry)),
     )
 
 
-def _wanting(entry: str) -> list[str]:
-    """Said in one line, `# via a`, or in several, `# via` and then `#   a`."""
+def _parse_required_by(entry: str) -> list[str]:
+    """Parses the packages of `# via a`, or of `# via` followed by lines `#   a`."""
     comments = [line.strip(" #") for line in entry.splitlines() if line.lstrip().startswith("#")]
-    words = [comment.removeprefix("via").strip() for comment in comments]
-    return [word.partition("[")[0] for word in words if word and not word.startswith("-c ")]
+    names = [comment.removeprefix("via").strip() for comment in comments]
+    return [name.partition("[")[0] for name in names if name and not name.startswith("-c ")]

@@ -1,4 +1,4 @@
-"""Asks the registries what they know of a package: its archives, its faults, and what was published in it."""
+"""Reads from the registries a package's archives, its vulnerabilities, and its published files."""
 
 import base64
 import hashlib
@@ -19,8 +19,8 @@ LINK = re.compile(r"<a\s([^>]*)>([^<]+)</a>", re.IGNORECASE)
 HASH = re.compile(r"#sha256=([0-9a-f]{64})")
 
 
-class NotTold(Exception):
-    """The registry cannot be reached, or does not answer this question."""
+class DataUnavailable(Exception):
+    """The registry cannot be reached, or does not provide this data."""
 
 
 class Archive(Struct, frozen=True):
@@ -29,10 +29,10 @@ class Archive(Struct, frozen=True):
     withdrawn: bool
 
 
-class Fault(Struct, frozen=True):
+class Vulnerability(Struct, frozen=True):
     package: str
     id: str
-    words: str
+    summary: str
 
 
 class PythonRegistry:
@@ -41,8 +41,8 @@ class PythonRegistry:
         self._url = url
 
     def archives(self, pin: Pin) -> list[Archive]:
-        """All that were ever published under the name, of every version."""
-        text = told(self._client.get(f"{self._url}/simple/{pin.name}/")).text
+        """Returns all archives that were ever published under the name, of every version."""
+        text = require_success(self._client.get(f"{self._url}/simple/{pin.name}/")).text
         links = ((unescape(attributes), name) for attributes, name in LINK.findall(text))
         return [
             Archive(name.strip(), found[1], "data-yanked" in attributes)
@@ -50,13 +50,16 @@ class PythonRegistry:
             if (found := HASH.search(attributes))
         ]
 
-    def faults(self, pin: Pin) -> list[Fault]:
-        """Those that are known of the very version."""
-        told_of_it = told(self._client.get(f"{self._url}/pypi/{pin.name}/{pin.version}/json")).json()
-        if "vulnerabilities" not in told_of_it:
-            raise NotTold(f"{self._url} tells nothing of faults")
-        known = (fault for fault in told_of_it["vulnerabilities"] if not fault.get("withdrawn"))
-        return [Fault(f"{pin.name} {pin.version}", fault["id"], _fixed(fault.get("fixed_in"))) for fault in known]
+    def vulnerabilities(self, pin: Pin) -> list[Vulnerability]:
+        """Returns the known vulnerabilities of that exact version."""
+        details = require_success(self._client.get(f"{self._url}/pypi/{pin.name}/{pin.version}/json")).json()
+        if "vulnerabilities" not in details:
+            raise DataUnavailable(f"{self._url} does not report vulnerabilities")
+        known = (advisory for advisory in details["vulnerabilities"] if not advisory.get("withdrawn"))
+        return [
+            Vulnerability(f"{pin.name} {pin.version}", advisory["id"], _describe_fix(advisory.get("fixed_in")))
+            for advisory in known
+        ]
 
 
 class JavascriptRegistry:
@@ -65,12 +68,12 @@ class JavascriptRegistry:
         self._url = url
 
     def published(self, package: Vendored) -> dict[str, bytes]:
-        """The files of its archive, by their paths in it."""
-        about: Any = told(self._client.get(f"{self._url}/{package.package}/{package.version}")).json()
-        archive = told(self._client.get(about["dist"]["tarball"])).content
+        """Returns the files of its archive, by their paths in it."""
+        about: Any = require_success(self._client.get(f"{self._url}/{package.package}/{package.version}")).json()
+        archive = require_success(self._client.get(about["dist"]["tarball"])).content
         algorithm, _, digest = about["dist"]["integrity"].partition("-")
         if base64.b64encode(hashlib.new(algorithm, archive).digest()).decode() != digest:
-            raise NotTold(f"the archive of {package.package} is not the one that was published")
+            raise DataUnavailable(f"the archive of {package.package} is not the one that was published")
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             return {
                 member.name.removeprefix("package/"): content.read()
@@ -78,17 +81,23 @@ class JavascriptRegistry:
                 if (content := files.extractfile(member))
             }
 
-    def faults(self, packages: Sequence[Vendored]) -> list[Fault]:
-        asked = {package.package: [package.version] for package in packages}
-        known: Any = told(self._client.post(f"{self._url}/-/npm/v1/security/advisories/bulk", json=asked)).json()
-        return [Fault(name, str(fault["id"]), fault["title"]) for name, faults in known.items() for fault in faults]
+    def vulnerabilities(self, packages: Sequence[Vendored]) -> list[Vulnerability]:
+        versions = {package.package: [package.version] for package in packages}
+        known: Any = require_success(
+            self._client.post(f"{self._url}/-/npm/v1/security/advisories/bulk", json=versions)
+        ).json()
+        return [
+            Vulnerability(name, str(advisory["id"]), advisory["title"])
+            for name, advisories in known.items()
+            for advisory in advisories
+        ]
 
 
-def told(response: httpx.Response) -> httpx.Response:
+def require_success(response: httpx.Response) -> httpx.Response:
     if not response.is_success:
-        raise NotTold(f"{response.request.url} answered {response.status_code}")
+        raise DataUnavailable(f"{response.request.url} returned {response.status_code}")
     return response
 
 
-def _fixed(versions: Sequence[str] | None) -> str:
-    return f"repaired in {', '.join(versions)}" if versions else "not repaired anywhere"
+def _describe_fix(versions: Sequence[str] | None) -> str:
+    return f"fixed in {', '.join(versions)}" if versions else "not fixed in any version"

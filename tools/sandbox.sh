@@ -1,4 +1,4 @@
-# Installs bubblewrap for the tests of the sandbox, where there is none and this system can.
+# Installs bubblewrap for the tests of the sandbox if it is missing and this system can install it.
 set -eu
 
 if command -v bwrap >/dev/null; then exit 0; fi

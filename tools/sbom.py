@@ -1,9 +1,9 @@
-"""Writes the bill of materials: all that runs with the service, as CycloneDX 1.6.
+"""Writes the software bill of materials: all components of the service, as CycloneDX 1.6.
 
     python -m tools.sbom dist/mergeyard.cdx.json
 
-What is pinned is read off the lock, licences off what is installed, and vendored files off their folder. The same
-lock gives the same document, to the byte.
+Pins come from the lock file, licenses from the installed packages, and vendored files from their folder. The same
+lock file gives the same document, byte for byte.
 """
 
 import hashlib
@@ -16,13 +16,13 @@ from uuid import NAMESPACE_URL, uuid5
 from msgspec import json
 
 from mergeyard import __version__
-from tools.lock import OURSELVES, RUN, Pin, pins
+from tools.lock import PROJECT_NAME, RUN, Pin, pins
 from tools.vendored import FOLDER, Vendored, vendored
 
 Part = dict[str, Any]
 
-OWN_PURL = f"pkg:pypi/{OURSELVES}@{__version__}"
-LONGEST_NAME_OF_A_LICENCE = 100
+OWN_PURL = f"pkg:pypi/{PROJECT_NAME}@{__version__}"
+MAX_LICENSE_NAME_LENGTH = 100
 APPROVED = "License :: OSI Approved :: "
 
 
@@ -30,7 +30,7 @@ def bill() -> Part:
     locked, shipped = pins(RUN), vendored()
     components = [*map(_package, locked), *map(_vendored, shipped)]
     contents = {
-        "metadata": {"component": _ourselves()},
+        "metadata": {"component": _describe_project()},
         "components": components,
         "dependencies": [*_dependencies(locked, shipped)],
     }
@@ -44,11 +44,11 @@ def bill() -> Part:
     }
 
 
-def _ourselves() -> Part:
+def _describe_project() -> Part:
     return {
         "type": "application",
         "bom-ref": OWN_PURL,
-        "name": OURSELVES,
+        "name": PROJECT_NAME,
         "version": __version__,
         "purl": OWN_PURL,
         "licenses": [{"license": {"id": "Apache-2.0"}}],
@@ -56,24 +56,24 @@ def _ourselves() -> Part:
 
 
 def _package(pin: Pin) -> Part:
-    """A pin has a hash for every archive that was published: one of them is what is installed."""
+    """A pin has a hash for every published archive: one of them is the installed one."""
     archives = {
         "type": "distribution",
         "url": f"https://pypi.org/project/{pin.name}/{pin.version}/#files",
         "hashes": [{"alg": "SHA-256", "content": content} for content in pin.hashes],
     }
     part = _library(pin.name, pin.version, pin.purl) | {"externalReferences": [archives]}
-    if licences := _licences(pin.name):
-        part["licenses"] = licences
-    if pin.where:
-        part["properties"] = [{"name": "mergeyard:needed-where", "value": pin.where}]
+    if licenses := _licenses(pin.name):
+        part["licenses"] = licenses
+    if pin.marker:
+        part["properties"] = [{"name": "mergeyard:needed-where", "value": pin.marker}]
     return part
 
 
 def _vendored(package: Vendored) -> Part:
     files = [_file(name) for name in package.files]
-    licences = [{"license": {"id": package.licence}}]
-    return _library(package.package, package.version, package.purl) | {"licenses": licences, "components": files}
+    licenses = [{"license": {"id": package.license}}]
+    return _library(package.package, package.version, package.purl) | {"licenses": licenses, "components": files}
 
 
 def _library(name: str, version: str, purl: str) -> Part:
@@ -86,39 +86,41 @@ def _file(name: str) -> Part:
     return {"type": "file", "bom-ref": path, "name": path, "hashes": [{"alg": "SHA-256", "content": content}]}
 
 
-def _licences(name: str) -> list[Part]:
-    """None for what is not installed here, because it is needed only elsewhere."""
+def _licenses(name: str) -> list[Part]:
+    """Returns an empty list for a package that is not installed because only other platforms need it."""
     try:
-        told = distribution(name)
+        package = distribution(name)
     except PackageNotFoundError:
         return []
-    if expressions := _said(told, "License-Expression"):
+    if expressions := _metadata_values(package, "License-Expression"):
         return [{"expression": expression} for expression in expressions[:1]]
-    approved = [word.removeprefix(APPROVED) for word in _said(told, "Classifier") if word.startswith(APPROVED)]
-    short = [word for word in _said(told, "License") if len(word) <= LONGEST_NAME_OF_A_LICENCE]
+    approved = [
+        value.removeprefix(APPROVED) for value in _metadata_values(package, "Classifier") if value.startswith(APPROVED)
+    ]
+    short = [value for value in _metadata_values(package, "License") if len(value) <= MAX_LICENSE_NAME_LENGTH]
     return [{"license": {"name": name}} for name in approved or short]
 
 
-def _said(told: Distribution, field: str) -> list[str]:
-    return [word for word in told.metadata.get_all(field) or [] if word]
+def _metadata_values(package: Distribution, field: str) -> list[str]:
+    return [value for value in package.metadata.get_all(field) or [] if value]
 
 
 def _dependencies(locked: list[Pin], shipped: list[Vendored]) -> list[Part]:
-    wanted: dict[str, list[str]] = {OWN_PURL: [package.purl for package in shipped]}
+    dependencies: dict[str, list[str]] = {OWN_PURL: [package.purl for package in shipped]}
     purls = {pin.name: pin.purl for pin in locked}
     for pin in locked:
-        wanted.setdefault(pin.purl, [])
-        for name in pin.wanted_by:
-            wanted.setdefault(purls.get(name, OWN_PURL), []).append(pin.purl)
-    return [{"ref": ref, "dependsOn": sorted(parts)} for ref, parts in sorted(wanted.items())]
+        dependencies.setdefault(pin.purl, [])
+        for name in pin.required_by:
+            dependencies.setdefault(purls.get(name, OWN_PURL), []).append(pin.purl)
+    return [{"ref": ref, "dependsOn": sorted(parts)} for ref, parts in sorted(dependencies.items())]
 
 
 def main() -> None:
     (place,) = map(Path, sys.argv[1:])
     place.parent.mkdir(parents=True, exist_ok=True)
-    made = bill()
-    place.write_bytes(json.format(json.encode(made), indent=2) + b"\n")
-    print(f"{place}: {len(made['components'])} components.")
+    document = bill()
+    place.write_bytes(json.format(json.encode(document), indent=2) + b"\n")
+    print(f"{place}: {len(document['components'])} components.")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-# Makes .venv from the hashed lock, with uv where there is one and pip where there is none.
+# Creates .venv from the hashed lock file, with uv if it is installed and pip otherwise.
 set -eu
 
-# The path belongs to it: a copied checkout must not run the programs of the place it came from.
-foundation() { pwd; cat requirements/test.txt; }
+# Includes the path: a copied checkout must not run the programs of the original folder.
+fingerprint() { pwd; cat requirements/test.txt; }
 
-is_founded() { [ -x .venv/bin/python ] && foundation | cmp -s - .venv/foundation; }
+is_current() { [ -x .venv/bin/python ] && fingerprint | cmp -s - .venv/fingerprint; }
 
 is_installed() { cmp -s pyproject.toml .venv/pyproject.toml; }
 
@@ -30,17 +30,17 @@ choose_installer() {
     fi
 }
 
-if is_founded && is_installed; then exit 0; fi
+if is_current && is_installed; then exit 0; fi
 
 python=$(choose_python)
 install=$(choose_installer "$python")
 
-if ! is_founded; then
-    echo "Making .venv with $python ..."
+if ! is_current; then
+    echo "Creating .venv with $python ..."
     rm -rf .venv
     "$python" -m venv --without-pip .venv
     $install --require-hashes --only-binary :all: --requirement requirements/test.txt
-    foundation >.venv/foundation # last, so that a half-made .venv is never taken for a whole one
+    fingerprint >.venv/fingerprint # last, so that an incomplete .venv is never taken for a complete one
 fi
 
 $install --no-deps --no-build-isolation --editable .

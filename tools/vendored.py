@@ -1,4 +1,4 @@
-"""Reads which files of the pages others wrote, as the table beside them tells it."""
+"""Reads the list of vendored files of the web pages from the table in their folder's README."""
 
 import re
 from pathlib import Path
@@ -14,9 +14,9 @@ ROW = re.compile(r"^\| (`.+?`) \| ([\w.@/-]+), (`.+?`) \| ([\w.]+) \| ([\w.-]+)(
 class Vendored(Struct, frozen=True):
     package: str
     version: str
-    licence: str
+    license: str
     files: dict[str, str]
-    """Our name for a file, and its path in the package that was published."""
+    """Our name of each file, and its path in the published package."""
 
     @property
     def purl(self) -> str:
@@ -26,12 +26,12 @@ class Vendored(Struct, frozen=True):
 def vendored(folder: Path = FOLDER) -> list[Vendored]:
     rows = ROW.findall((folder / "README.md").read_text())
     return [
-        Vendored(package, version, licence, dict(zip(_quoted(ours), _quoted(theirs), strict=True)))
-        for ours, package, theirs, version, licence, _ in rows
+        Vendored(package, version, license_id, dict(zip(_quoted(ours), _quoted(theirs), strict=True)))
+        for ours, package, theirs, version, license_id, _ in rows
     ]
 
 
-def licence_texts(folder: Path = FOLDER) -> set[str]:
+def license_texts(folder: Path = FOLDER) -> set[str]:
     return {row[-1] for row in ROW.findall((folder / "README.md").read_text())} - {""}
 
 

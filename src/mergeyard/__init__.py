@@ -1,3 +1,3 @@
-"""A self-hosted merge queue: the bytes that were tested are the bytes that land."""
+"""A self-hosted merge queue: the commit that was tested is the commit that is merged."""
 
 __version__ = "0.1.0"

@@ -1,18 +1,18 @@
-"""Starts the command line, as `mergeyard` and as `python -m mergeyard`."""
+"""Entry point of `mergeyard` and `python -m mergeyard`."""
 
 import sys
 
 from mergeyard.cli import app
-from mergeyard.cli.exits import Ends
+from mergeyard.cli.output import ExitCode
 
 
 def main() -> None:
-    """What nobody foresaw ends with a code of its own, lest it looks like a pull request that failed."""
+    """An unexpected exception has its own exit code, so that scripts do not take it for a failed pull request."""
     try:
         app()
-    except Exception as unforeseen:
-        sys.excepthook(type(unforeseen), unforeseen, unforeseen.__traceback__)
-        sys.exit(Ends.UNFORESEEN)
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(ExitCode.INTERNAL_ERROR)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Puts the parts together: the one place that knows which adapter stands behind which port."""
+"""Assembles the application: the only module that knows which adapter implements which port."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,68 +6,61 @@ from pathlib import Path
 import structlog
 from prometheus_client import generate_latest
 
-from mergeyard.adapters.clock import CalmClock, WallClock
-from mergeyard.adapters.foretelling import ForetellerApart
-from mergeyard.adapters.forges.access import Access, App
+from mergeyard.adapters.clock import SlewingClock, WallClock
+from mergeyard.adapters.encryption import FileSecretBox, UnconfiguredSecretBox
 from mergeyard.adapters.forges.gitea.host import GiteaHost
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.adapters.forges.gitlab.host import GitlabHost
-from mergeyard.adapters.git_cli.commits import Committer
-from mergeyard.adapters.git_cli.opening import GitCli
+from mergeyard.adapters.forges.http import App, ForgeConfig
+from mergeyard.adapters.git_cli.history import Committer
+from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
+from mergeyard.adapters.oidc.discovery import ClientRegistration
 from mergeyard.adapters.oidc.provider import OpenIdProvider
-from mergeyard.adapters.oidc.registration import Registration
-from mergeyard.adapters.runner_local.command import Limits
+from mergeyard.adapters.runner_local.process import Limits, Sandbox
 from mergeyard.adapters.runner_local.runner import Checkout, LocalRunner
-from mergeyard.adapters.runner_local.sandbox import Sandbox
-from mergeyard.adapters.scribe import ScribeApart
-from mergeyard.adapters.sealing import FileSeals, NoSeals
 from mergeyard.adapters.store_postgres.archive import PostgresArchive
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.adapters.store_sqlite.archive import SqliteArchive
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.adapters.tell_webhooks.sender import HttpSender
-from mergeyard.api import assembly
-from mergeyard.api.app import Application, either
-from mergeyard.api.check_output import CheckOutput
-from mergeyard.api.doorkeeping import ServiceDoor
-from mergeyard.api.handlers import handlers, settling
-from mergeyard.api.hooks import Hooks
-from mergeyard.api.routes import endpoints
-from mergeyard.domain.ids import Sha
-from mergeyard.domain.instants import SECOND
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
+from mergeyard.adapters.subprocesses import ScribeApart, SubprocessForecaster
+from mergeyard.adapters.webhooks.sender import HttpSender
+from mergeyard.api import app
+from mergeyard.api.app import Application, build_effect_waits, build_handlers, combine_finders
+from mergeyard.api.auth import ServiceAccessControl
+from mergeyard.api.pages import CheckOutput, ForgeWebhooks
+from mergeyard.api.routes import build_endpoints
+from mergeyard.domain.access import NO_GRANTS, Grants
+from mergeyard.domain.ids import Repo, Sha
+from mergeyard.domain.timestamps import SECOND
 from mergeyard.ports.archive import Archive
-from mergeyard.ports.clock import Clock
+from mergeyard.ports.external import Clock, SandboxUnavailableError, SecretBox
+from mergeyard.ports.forge import Host
 from mergeyard.ports.git import MissingObject
-from mergeyard.ports.host import Host
-from mergeyard.ports.runner import SandboxUnavailableError
-from mergeyard.ports.sealing import Seals
 from mergeyard.ports.store import Store
-from mergeyard.service.measuring import REGISTRY, measure_disk
-from mergeyard.service.naming_branches import TEST_BRANCHES
+from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN
+from mergeyard.service.metrics import REGISTRY, measure_disk
 from mergeyard.service.retention import Retention
 from mergeyard.service.service import Service
-from mergeyard.service.telling.office import Office
+from mergeyard.service.sessions import SingleSignOn
 from mergeyard.service.tokens import Tokens
-from mergeyard.service.vouching import Vouching
+from mergeyard.service.webhooks.webhooks import WebhookServices
 from mergeyard.settings import ForgeHost, Provider, Settings
-from mergeyard.settings import PlainHost as PlainFolder
+from mergeyard.settings import PlainHost as PlainHostSettings
 from mergeyard.web import app as web
-from mergeyard.web.signing_in_elsewhere import BACK
+from mergeyard.web.sign_in import SSO_CALLBACK_PATH
 
 log = structlog.get_logger()
 
 
 def open_store(settings: Settings) -> SqliteStore | PostgresStore:
-    server = settings.database_server
-    return SqliteStore(settings.database) if server is None else PostgresStore(server)
+    server = settings.database_server_url
+    return SqliteStore(settings.database_path) if server is None else PostgresStore(server)
 
 
 def open_archive(settings: Settings) -> Archive:
-    server = settings.database_server
-    return SqliteArchive(settings.database) if server is None else PostgresArchive(server)
+    server = settings.database_server_url
+    return SqliteArchive(settings.database_path) if server is None else PostgresArchive(server)
 
 
 def open_tokens(settings: Settings) -> tuple[Store, Tokens]:
@@ -75,15 +68,17 @@ def open_tokens(settings: Settings) -> tuple[Store, Tokens]:
     return store, Tokens(store, WallClock())
 
 
-def open_office(settings: Settings) -> tuple[Store, Office]:
+def open_webhook_services(settings: Settings) -> tuple[Store, WebhookServices]:
     store, sender = open_store(settings), HttpSender(allow_private=settings.allow_private_webhooks)
-    return store, Office(store, WallClock(), sender, make_seals(settings), settings.address(settings.port))
+    return store, WebhookServices(
+        store, WallClock(), sender, make_secret_box(settings), settings.build_public_url(settings.port)
+    )
 
 
-def make_seals(settings: Settings) -> Seals:
+def make_secret_box(settings: Settings) -> SecretBox:
     if settings.sealing_key_file is not None:
-        return FileSeals(settings.sealing_key_file)
-    return NoSeals() if settings.database_server else FileSeals(settings.data_dir / "sealing.key")
+        return FileSecretBox(settings.sealing_key_file)
+    return UnconfiguredSecretBox() if settings.database_server_url else FileSecretBox(settings.data_dir / "sealing.key")
 
 
 def make_hosts(settings: Settings) -> dict[str, Host]:
@@ -91,23 +86,23 @@ def make_hosts(settings: Settings) -> dict[str, Host]:
     return {name: make_host(name, host, clock) for name, host in settings.hosts.items()}
 
 
-def make_host(name: str, host: PlainFolder | ForgeHost, clock: Clock) -> Host:
-    if isinstance(host, PlainFolder):
+def make_host(name: str, host: PlainHostSettings | ForgeHost, clock: Clock) -> Host:
+    if isinstance(host, PlainHostSettings):
         return PlainHost(name, host.root, host.checks)
-    access = Access(
+    access = ForgeConfig(
         name=name,
-        pages=host.url,
-        api=host.api_url,
+        web_url=host.url,
+        api_url=host.api_url,
         token=host.token,
         app=App(host.app_id, host.private_key) if host.app_id and host.private_key else None,
         webhook_secret=host.webhook_secret,
         checks_from=host.checks,
-        look_every=host.poll_seconds * SECOND,
+        poll_interval_ms=host.poll_seconds * SECOND,
     )
     return FORGES[host.provider](access, clock)
 
 
-FORGES: dict[Provider, Callable[[Access, Clock], Host]] = {
+FORGES: dict[Provider, Callable[[ForgeConfig, Clock], Host]] = {
     Provider.GITHUB: GithubHost,
     Provider.GITLAB: GitlabHost,
     Provider.GITEA: GiteaHost,
@@ -122,25 +117,25 @@ def make_service(settings: Settings, public_url: str) -> Service:
     async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
         mirror = await git.mirror(str(repo), await hosts[repo.host].remote(repo))
         try:
-            await mirror.export(commit, folder)
-        except MissingObject:  # another replica built it
-            await mirror.fetch([TEST_BRANCHES])
-            await mirror.export(commit, folder)
+            await mirror.export_tree(commit, folder)
+        except MissingObject:  # built by another replica, so not in this mirror yet
+            await mirror.fetch([TEST_BRANCH_REF_PATTERN])
+            await mirror.export_tree(commit, folder)
 
     store = open_store(settings)
     return Service(
         store=store,
-        shared=store if isinstance(store, PostgresStore) else None,
-        works=settings.role != "api",
-        foreteller=None if settings.role == "worker" else ForetellerApart(),
-        scribe=None if settings.role == "worker" else ScribeApart(),
-        clock=CalmClock(),
-        wall=WallClock(),
+        shared_store=store if isinstance(store, PostgresStore) else None,
+        is_worker=settings.role != "api",
+        forecaster=None if settings.role == "worker" else SubprocessForecaster(),
+        body_parser=None if settings.role == "worker" else ScribeApart(),
+        clock=SlewingClock(),
+        wall_clock=WallClock(),
         git=git,
         hosts=hosts,
         runner=make_runner(settings, check_out),
         sender=HttpSender(allow_private=settings.allow_private_webhooks),
-        seals=make_seals(settings),
+        secret_box=make_secret_box(settings),
         public_url=public_url,
         grants=make_grants(settings),
         retention=Retention(
@@ -156,14 +151,14 @@ def make_service(settings: Settings, public_url: str) -> Service:
 
 def make_runner(settings: Settings, check_out: Checkout) -> LocalRunner:
     limits = Limits(max_bytes=settings.runner_max_disk_mb * 2**20, max_processes=settings.runner_max_processes)
-    sandbox = make_sandbox(settings) if settings.runs_checks else None
+    sandbox = make_sandbox(settings) if settings.can_run_checks else None
     return LocalRunner(settings.data_dir / "checks", settings.runner_limit, check_out, limits, sandbox)
 
 
 def make_sandbox(settings: Settings) -> Sandbox | None:
     if settings.runner_sandbox == "none":
         return None
-    roots = (host.root for host in settings.hosts.values() if isinstance(host, PlainFolder))
+    roots = (host.root for host in settings.hosts.values() if isinstance(host, PlainHostSettings))
     sandbox = Sandbox(
         network=settings.runner_network,
         readable=tuple(map(Path, filter(None, settings.runner_paths.split(":")))),
@@ -183,43 +178,53 @@ def make_sandbox(settings: Settings) -> Sandbox | None:
 
 def make_grants(settings: Settings) -> Grants:
     oidc = settings.oidc
-    return NOTHING_GRANTED if oidc is None else Grants(to_groups=oidc.scopes, to_everybody=oidc.default_scopes)
+    return NO_GRANTS if oidc is None else Grants(group_scopes=oidc.scopes, default_scopes=oidc.default_scopes)
 
 
-def make_vouching(settings: Settings, service: Service, public_url: str) -> Vouching | None:
+def make_sso(settings: Settings, service: Service, public_url: str) -> SingleSignOn | None:
     oidc = settings.oidc
     if oidc is None:
         return None
-    registration = Registration(
+    registration = ClientRegistration(
         issuer=oidc.issuer,
         client_id=oidc.client_id,
         client_secret=oidc.client_secret,
-        back=public_url + BACK,
+        redirect_uri=public_url + SSO_CALLBACK_PATH,
         scopes=oidc.request_scopes,
         name_claim=oidc.name_claim,
         groups_claim=oidc.groups_claim,
     )
-    return Vouching(oidc.label, OpenIdProvider(registration, service.wall), service.sessions)
+    return SingleSignOn(oidc.label, OpenIdProvider(registration, service.wall_clock), service.sessions)
 
 
 def make_application(settings: Settings, service: Service, public_url: str) -> Application:
-    door = ServiceDoor(service)
+    auth = ServiceAccessControl(service)
 
-    def figures() -> bytes:
+    def render_metrics() -> bytes:
         return generate_latest(REGISTRY)
 
-    own_metrics = assembly.open_metrics(figures) if settings.open_metrics else assembly.guarded_metrics(figures, door)
-    table = () if settings.role == "worker" else endpoints(handlers(service, public_url), settling(service))
-    find = either(CheckOutput(service, door).at, Hooks(service.news, service.refusals).at)
-    vouching = make_vouching(settings, service, public_url)
+    own_metrics = (
+        app.public_metrics_route(render_metrics)
+        if settings.open_metrics
+        else app.authenticated_metrics_route(render_metrics, auth)
+    )
+    table = (
+        ()
+        if settings.role == "worker"
+        else build_endpoints(build_handlers(service, public_url), build_effect_waits(service))
+    )
+    find = combine_finders(
+        CheckOutput(service, auth).find_route, ForgeWebhooks(service.forge_events, service.refusal_log).find_route
+    )
+    sso = make_sso(settings, service, public_url)
     over_tls = public_url.startswith("https:")
-    pages = None if settings.role == "worker" else web.application(service, vouching, over_tls=over_tls)
-    return assembly.application(
+    pages = None if settings.role == "worker" else web.create_web_app(service, sso, over_tls=over_tls)
+    return app.build_application(
         table,
-        door,
-        ready=service.ready,
-        own_metrics=own_metrics,
-        scribe=service.scribe,
-        find=find,
-        elsewhere=pages,
+        auth,
+        check_ready=service.check_ready,
+        metrics_route=own_metrics,
+        body_parser=service.body_parser,
+        find_route=find,
+        fallback=pages,
     )

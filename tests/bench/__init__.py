@@ -1,1 +1,1 @@
-"""What turns, requests and test branches cost: ratios that must hold on any machine, and the times on this one."""
+"""The cost of decisions, requests and test branches: ratios that hold everywhere, and the times on this machine."""

@@ -1,7 +1,7 @@
-"""Runs the whole benchmark, shows one table, keeps the numbers in `.bench/latest.json`, and checks the promises.
+"""Runs the whole benchmark, prints tables, stores the figures in `.bench/latest.json`, and checks the limits.
 
-With `--small` it measures on smaller grounds, for machines that are shared, and checks only that no ratio fell by a
-third since it was recorded.
+With `--small` it measures with smaller repositories and loads, for shared machines, and checks only that no ratio
+became worse by a third since it was recorded.
 """
 
 import resource
@@ -14,72 +14,71 @@ import msgspec
 from rich.console import Console
 
 from mergeyard.domain.config import Mode
-from tests.bench import branching, placement, remembering, replicating, service_table, serving, starting, turns
-from tests.bench.busy_server import Crowd
-from tests.bench.machine import in_words, machine
-from tests.bench.promises import broken_promises
-from tests.bench.recorded import fallen
-from tests.bench.table import drawn
+from tests.bench import branch_builds, decisions, memory, placement, replication, requests, startup
+from tests.bench.busy_server import LoadSize
+from tests.bench.limits import exceeded_limits, fallen_ratios
+from tests.bench.machine import describe_machine, format_machine
+from tests.bench.tables import engine_table, service_table
 
 LATEST = Path(__file__).parents[2] / ".bench" / "latest.json"
 SIZES = (100, 1000, 10_000, 100_000)
 ROUNDS = 120
 PLACEMENTS = {80: (2000, 20), 800: (1000, 4), 8000: (400, 1)}
-"""By the targets that each impacts: how many are placed by the index, and how many by asking everybody."""
-ROUNDS_OF_REQUESTS = 3
+"""By impacted targets per batch: how many batches are placed with the index, and how many by comparing with all."""
+REQUEST_ROUNDS = 3
 FILES = (20_000, 100_000)
-BRANCHES = 60
-ENTRIES = 100_000
+BRANCH_BUILDS = 60
+JOURNAL_ENTRIES = 100_000
 FEW_FILES = (20_000, 40_000)
-FEW_BRANCHES = 20
+FEW_BRANCH_BUILDS = 20
 
 
 def main() -> int:
     LATEST.parent.mkdir(exist_ok=True)
     small = "--small" in sys.argv[1:]
-    numbers = measured_small() if small else measured()
-    LATEST.write_bytes(msgspec.json.format(msgspec.json.encode({**machine(), **numbers})) + b"\n")
+    numbers = measure_small() if small else measure_all()
+    LATEST.write_bytes(msgspec.json.format(msgspec.json.encode({**describe_machine(), **numbers})) + b"\n")
     console = Console(width=110, highlight=False)
     if not small:
-        console.print(drawn(numbers, SIZES, tuple(PLACEMENTS)))
-    console.print(service_table.drawn(numbers))
+        console.print(engine_table(numbers, SIZES, tuple(PLACEMENTS)))
+    console.print(service_table(numbers))
     seconds, mebibytes = numbers["bench_seconds"], numbers["bench_peak_mib"]
     console.print(
-        f"Measured in {seconds:.0f} s with at most {mebibytes:,.0f} MiB on {in_words(machine())}; "
-        "the numbers are in .bench/latest.json."
+        f"Measured in {seconds:.0f} s with at most {mebibytes:,.0f} MiB on {format_machine(describe_machine())}; "
+        "the figures are in .bench/latest.json."
     )
-    broken = list(fallen(numbers) if small else broken_promises(numbers))
-    for sentence in broken:
-        console.print(sentence, style="bold red")
-    return 1 if broken else 0
+    problems = list(fallen_ratios(numbers) if small else exceeded_limits(numbers))
+    for problem in problems:
+        console.print(problem, style="bold red")
+    return 1 if problems else 0
 
 
-def measured() -> dict[str, float]:
-    begun = perf_counter()
+def measure_all() -> dict[str, float]:
+    started = perf_counter()
     numbers = dict[str, float]()
     for mode in Mode:
-        numbers.update(turns.measure(mode, SIZES, ROUNDS))
+        numbers.update(decisions.measure(mode, SIZES, ROUNDS))
     for targets_each, counts in PLACEMENTS.items():
         numbers.update(placement.measure(targets_each, *counts))
-    numbers.update(remembering.measure(1000, 11_000))
+    numbers.update(memory.measure(1000, 11_000))
     with TemporaryDirectory(dir=LATEST.parent) as folder:
-        numbers.update(branching.measure(Path(folder, "branches"), FILES, BRANCHES))
-        numbers.update(starting.measure(Path(folder, "starting"), ENTRIES, ROUNDS_OF_REQUESTS))
-        numbers.update(serving.measure(Path(folder), Crowd(), ROUNDS_OF_REQUESTS))
-        numbers.update(replicating.measure(Path(folder, "replicas"), Crowd(256), ROUNDS_OF_REQUESTS))
-    return _rounded(numbers, begun)
+        numbers.update(branch_builds.measure(Path(folder, "branches"), FILES, BRANCH_BUILDS))
+        numbers.update(startup.measure(Path(folder, "starting"), JOURNAL_ENTRIES, REQUEST_ROUNDS))
+        numbers.update(requests.measure(Path(folder), LoadSize(), REQUEST_ROUNDS))
+        numbers.update(replication.measure(Path(folder, "replicas"), LoadSize(256), REQUEST_ROUNDS))
+    return _add_totals(numbers, started)
 
 
-def measured_small() -> dict[str, float]:
-    begun = perf_counter()
+def measure_small() -> dict[str, float]:
+    started = perf_counter()
     with TemporaryDirectory(dir=LATEST.parent) as folder:
-        numbers = branching.measure(Path(folder, "branches"), FEW_FILES, FEW_BRANCHES)
-        numbers |= serving.measure(Path(folder), Crowd(256), ROUNDS_OF_REQUESTS)
-    return _rounded(numbers, begun)
+        numbers = branch_builds.measure(Path(folder, "branches"), FEW_FILES, FEW_BRANCH_BUILDS)
+        numbers |= requests.measure(Path(folder), LoadSize(256), REQUEST_ROUNDS)
+    return _add_totals(numbers, started)
 
 
-def _rounded(numbers: dict[str, float], begun: float) -> dict[str, float]:
-    numbers["bench_seconds"] = perf_counter() - begun
+def _add_totals(numbers: dict[str, float], started: float) -> dict[str, float]:
+    numbers["bench_seconds"] = perf_counter() - started
     numbers["bench_peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {name: round(number, 2) for name, number in numbers.items()}
 

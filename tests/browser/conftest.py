@@ -1,4 +1,4 @@
-"""A server and a browser for all tests here, and for each test a queue and its visitors."""
+"""One server and one browser for all tests, and for each test a queue and its visitors."""
 
 import os
 from collections.abc import Iterator
@@ -7,74 +7,74 @@ from typing import cast
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.chromium import NEEDED, PATIENCE, Chromium, Visit, executable
-from tests.support.grounds import Grounds, Track
+from tests.support.browser import BROWSER_REQUIRED_VARIABLE, PAGE_TIMEOUT_MS, BrowserSession, Chromium, find_executable
+from tests.support.shared_server import SharedServer, SharedServerQueue
 
 MISSING = "The pages were not tested in a browser: there is no Chromium here. `make setup-browser` installs one."
 
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Chromium]:
-    if executable() is None:
-        assert not os.environ.get(NEEDED), MISSING
+    if find_executable() is None:
+        assert not os.environ.get(BROWSER_REQUIRED_VARIABLE), MISSING
         pytest.skip(MISSING)
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=PAGE_TIMEOUT_MS)
     chromium = Chromium()
     yield chromium
     chromium.close()
 
 
 @pytest.fixture(scope="package")
-def grounds(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grounds]:
+def site(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServer]:
     assert chromium.browser.is_connected()
-    grounds = Grounds(tmp_path_factory.mktemp("grounds"))
-    yield grounds
-    grounds.close()
+    site = SharedServer(tmp_path_factory.mktemp("site"))
+    yield site
+    site.close()
 
 
 @pytest.fixture
-def track(grounds: Grounds) -> Iterator[Track]:
-    track = grounds.track()
-    yield track
-    track.api.close()
+def queue(site: SharedServer) -> Iterator[SharedServerQueue]:
+    queue = site.create_queue()
+    yield queue
+    queue.api.close()
 
 
 class Visitors:
-    def __init__(self, chromium: Chromium, grounds: Grounds) -> None:
+    def __init__(self, chromium: Chromium, site: SharedServer) -> None:
         self._chromium = chromium
-        self._grounds = grounds
-        self._visits = list[Visit]()
+        self._site = site
+        self._visits = list[BrowserSession]()
 
-    def __call__(self, *scopes: str) -> Visit:
-        """Somebody who may do all this."""
-        return self.with_token(self._grounds.token(*scopes))
+    def __call__(self, *scopes: str) -> BrowserSession:
+        """A visitor who is signed in with a token with these scopes."""
+        return self.with_token(self._site.token(*scopes))
 
-    def with_token(self, token: str) -> Visit:
-        visit = self.stranger()
+    def with_token(self, token: str) -> BrowserSession:
+        visit = self.anonymous()
         visit.sign_in(token)
         return visit
 
-    def stranger(self, *beyond: str) -> Visit:
-        """Somebody who is not signed in, and may be led beyond our own pages only to these."""
-        self._visits.append(Visit(self._chromium.browser, self._grounds.server.url, *beyond))
+    def anonymous(self, *allowed_sites: str) -> BrowserSession:
+        """A visitor who is not signed in, and may follow links to these other sites only."""
+        self._visits.append(BrowserSession(self._chromium.browser, self._site.server.url, *allowed_sites))
         return self._visits[-1]
 
     def leave(self) -> None:
         while self._visits:
-            self._visits.pop().leave()
+            self._visits.pop().close()
 
 
 @pytest.fixture
-def visitor(chromium: Chromium, grounds: Grounds) -> Iterator[Visitors]:
-    visitors = Visitors(chromium, grounds)
+def visitor(chromium: Chromium, site: SharedServer) -> Iterator[Visitors]:
+    visitors = Visitors(chromium, site)
     yield visitors
     chromium.run(visitors.leave)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
-    """Tests are told where their browser lives."""
-    known = pyfuncitem.funcargs
-    told = {name: known[name] for name in pyfuncitem._fixtureinfo.argnames}  # pyright: ignore[reportPrivateUsage]
-    cast(Chromium, known["chromium"]).run(lambda: pyfuncitem.obj(**told))
+    """Runs each test in the thread of the browser."""
+    fixtures = pyfuncitem.funcargs
+    arguments = {name: fixtures[name] for name in pyfuncitem._fixtureinfo.argnames}  # pyright: ignore[reportPrivateUsage]
+    cast(Chromium, fixtures["chromium"]).run(lambda: pyfuncitem.obj(**arguments))
     return True

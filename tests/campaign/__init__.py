@@ -1,1 +1,1 @@
-"""Thousands of landings on real repositories, by the production service, judged by plain git."""
+"""Thousands of landings on real repositories by the production service, compared with what plain git does."""

@@ -1,4 +1,4 @@
-"""Plays rounds on all cores, each in a folder of its own, which is kept only when something was wrong."""
+"""Runs rounds on all cores, each in a folder of its own, which is kept only when the round had a fault."""
 
 import asyncio
 import gc
@@ -12,25 +12,24 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from tests.campaign.canary import cage
-from tests.campaign.plan import Plan
-from tests.campaign.round import Outcome, play
-from tests.support.quiet import without_logs
+from tests.campaign.isolation import config_canary
+from tests.campaign.round import Outcome, RoundPlan, play_round
+from tests.support.log_capture import without_logs
 
 
 def replay_command(seed: int) -> str:
     return f".venv/bin/python -m tests.campaign --round {seed}"
 
 
-def play_once(seed: int) -> Outcome:
-    """A round that breaks off is as bad as one that breaks a promise."""
+def run_round(seed: int) -> Outcome:
+    """An exception counts as a fault of the round."""
     folder = Path(tempfile.mkdtemp(prefix=f"mergeyard-campaign-{seed}-"))
     try:
-        with without_logs(), cage(folder):
-            outcome = asyncio.run(play(seed, folder / "round"))
+        with without_logs(), config_canary(folder):
+            outcome = asyncio.run(play_round(seed, folder / "round"))
     except Exception as error:
-        words = f"{type(error).__name__}: {error} ({traceback.extract_tb(error.__traceback__)[-1]})"
-        return Outcome(seed=seed, plan=Plan.drawn(seed, Random(seed)), faults=(words, f"see {folder}"))
+        message = f"{type(error).__name__}: {error} ({traceback.extract_tb(error.__traceback__)[-1]})"
+        return Outcome(seed=seed, plan=RoundPlan.draw(seed, Random(seed)), faults=(message, f"see {folder}"))
     if outcome.faults:
         return outcome
     shutil.rmtree(folder)
@@ -38,16 +37,16 @@ def play_once(seed: int) -> Outcome:
     return outcome
 
 
-def play_until(landings: int, seed: int) -> Iterator[Outcome]:
-    """One round after the other, from a seed on, until so many landings were judged."""
-    seeds, seen = count(seed), 0
+def run_rounds(landings: int, seed: int) -> Iterator[Outcome]:
+    """Runs rounds, starting with this seed, until this many landings were checked."""
+    seeds, checked = count(seed), 0
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        playing = {pool.submit(play_once, next(seeds)) for _ in range(os.cpu_count() or 1)}
-        while playing:
-            done, left = wait(playing, return_when=FIRST_COMPLETED)
-            playing: set[Future[Outcome]] = set(left)
+        running = {pool.submit(run_round, next(seeds)) for _ in range(os.cpu_count() or 1)}
+        while running:
+            done, left = wait(running, return_when=FIRST_COMPLETED)
+            running: set[Future[Outcome]] = set(left)
             for future in done:
                 yield (outcome := future.result())
-                seen += len(outcome.sizes)
-                if seen < landings:
-                    playing.add(pool.submit(play_once, next(seeds)))
+                checked += len(outcome.sizes)
+                if checked < landings:
+                    running.add(pool.submit(run_round, next(seeds)))

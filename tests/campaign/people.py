@@ -1,4 +1,4 @@
-"""People who open pull requests: alone, upon each other, with merges in them, or to take something back."""
+"""People who open pull requests: single ones, stacked ones, some with merges in them, some that revert another."""
 
 from collections.abc import Callable
 from random import Random
@@ -7,59 +7,61 @@ from subprocess import CalledProcessError
 from msgspec import Struct
 
 from mergeyard.domain.ids import Sha
-from tests.campaign.contents import Change, Draft, Kinds, add
-from tests.campaign.snapshots import changes, snapshot
-from tests.campaign.writing import AUTHORS, MESSAGES
+from tests.campaign.contents import AUTHORS, MESSAGES, Change, Draft, Kinds, add, changes, snapshot
 from tests.support.repositories import Origin
 
 MAIN = "main"
-MOST_COMMITS = 3
+MAX_COMMITS = 3
 
 
-class Proposal(Struct, frozen=True):
-    """A pull request as its people made it."""
+class ProposedPullRequest(Struct, frozen=True):
+    """A pull request as its author made it."""
 
     number: int
     branch: str
     kinds: frozenset[str]
-    upon: int | None
-    """The pull request that it was begun upon."""
+    stacked_on: int | None
+    """The pull request on which its branch starts."""
 
 
 class People:
     def __init__(self, origin: Origin, chance: Random, kinds: Kinds) -> None:
-        self.proposals: dict[int, Proposal] = {}
+        self.pull_requests: dict[int, ProposedPullRequest] = {}
         self._origin = origin
         self._kinds = kinds
         self._chance = chance
         self._made = 0
 
-    def propose(self, number: int) -> Proposal:
-        """A branch with some commits, upon the target or upon another pull request."""
-        below = self._chance.choice(list(self.proposals)) if self.proposals and self._chance.random() < 0.3 else None
-        start = MAIN if below is None else self.proposals[below].branch
+    def create_pull_request(self, number: int) -> ProposedPullRequest:
+        """A branch with some commits, on the target branch or on another pull request."""
+        below = (
+            self._chance.choice(list(self.pull_requests))
+            if self.pull_requests and self._chance.random() < 0.3
+            else None
+        )
+        start = MAIN if below is None else self.pull_requests[below].branch
         branch = f"feature{number}"
-        self._origin.branch(branch, upon=start)
+        self._origin.branch(branch, base=start)
         kinds = {"stacked"} if below is not None else set[str]()
         if below is not None and self._chance.random() < 0.35:
-            kinds.add(self._take_back(branch, self.proposals[below]))
-        for _ in range(self._chance.randint(1, MOST_COMMITS)):
+            kinds.add(self._revert(branch, self.pull_requests[below]))
+        for _ in range(self._chance.randint(1, MAX_COMMITS)):
             kinds.add(self._commit(branch, self._kinds))
         if self._chance.random() < 0.25:
-            kinds.add(self._chance.choice(self._turns)(branch))
-        self.proposals[number] = Proposal(number, branch, frozenset(kinds), below)
-        return self.proposals[number]
+            kinds.add(self._chance.choice(self._special_commits)(branch))
+        self.pull_requests[number] = ProposedPullRequest(number, branch, frozenset(kinds), below)
+        return self.pull_requests[number]
 
-    def commit_elsewhere(self, upon: str) -> Sha:
-        """A commit that is on no branch, by somebody who knows nothing of the queue. Never a red one: whoever breaks
-        the target itself keeps everybody waiting."""
+    def commit_outside_queue(self, base: str) -> Sha:
+        """A commit that is on no branch and does not come from the queue. Never a failing one: a broken target branch
+        blocks all pull requests."""
         place = "refs/scratch/foreign"
-        self._origin.set(place, self._origin.tip(upon))
-        self._commit(place, {name: kind for name, kind in self._kinds.items() if name != "red"})
+        self._origin.set_ref(place, self._origin.tip(base))
+        self._commit(place, {name: kind for name, kind in self._kinds.items() if name != "failing"})
         return self._origin.tip(place)
 
     @property
-    def _turns(self) -> tuple[Callable[[str], str], ...]:
+    def _special_commits(self) -> tuple[Callable[[str], str], ...]:
         return self._empty_commit, self._merge_target, self._merge_another, self._evil_merge
 
     def _commit(self, place: str, kinds: Kinds) -> str:
@@ -83,12 +85,12 @@ class People:
         return "merge of the target"
 
     def _merge_another(self, branch: str) -> str:
-        if self.proposals:
-            self._merge(branch, self._chance.choice(list(self.proposals.values())).branch, {})
+        if self.pull_requests:
+            self._merge(branch, self._chance.choice(list(self.pull_requests.values())).branch, {})
         return "merge of another"
 
     def _evil_merge(self, branch: str) -> str:
-        """It brings what neither side had."""
+        """A merge with a change that neither side has."""
         self._made += 1
         self._merge(branch, MAIN, {f"evil/{self._made}": "1\n"})
         return "evil merge"
@@ -100,8 +102,8 @@ class People:
             merged = changes(snapshot(self._origin, ours), snapshot(self._origin, tree))
             self._write(branch, merged | more, merging=other)
 
-    def _take_back(self, branch: str, below: Proposal) -> str:
-        """What another pull request changed, the whole of it or a part."""
+    def _revert(self, branch: str, below: ProposedPullRequest) -> str:
+        """Reverts another pull request, all of it or a part."""
         before, after = self._origin.run("merge-base", MAIN, below.branch).decode().strip(), below.branch
         undone = changes(snapshot(self._origin, self._origin.tip(after)), snapshot(self._origin, before))
         if self._chance.random() < 0.5:
@@ -111,7 +113,7 @@ class People:
 
 
 def clean_merge(origin: Origin, ours: Sha, theirs: Sha) -> Sha | None:
-    """None when people would have to resolve something, which these do not."""
+    """The tree of a merge; None for a conflict, which these people do not resolve."""
     try:
         return Sha(origin.run("merge-tree", "--write-tree", ours, theirs).decode().strip())
     except CalledProcessError:

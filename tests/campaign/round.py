@@ -1,148 +1,204 @@
-"""Plays one round: a repository and its queue, from the first pull request until everybody's fate is decided."""
+"""The parameters of a round, drawn from its seed: the queue's settings, the pull requests and the interference."""
 
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any, Self
 
 from msgspec import Struct
 
-from mergeyard.domain.states import PrState, QueueState
-from tests.campaign.contents import KINDS, REFUSED, first_files
-from tests.campaign.judging import Judge
-from tests.campaign.meddling import Meddling
-from tests.campaign.mirrors import flaws_of_mirrors
+from mergeyard.domain.states import PullRequestState, QueueState
+from tests.campaign.checks import LandingChecker, OutcomeChecker
+from tests.campaign.contents import CHANGE_KINDS, REFUSED_KINDS, first_files
+from tests.campaign.interference import Interference
+from tests.campaign.isolation import check_mirrors
 from tests.campaign.oracle import Oracle
 from tests.campaign.people import People
-from tests.campaign.plan import LANES, Plan
-from tests.campaign.verdicts import Verdicts
-from tests.campaign.yard import CampaignYard, a_campaign_yard
-from tests.support.api import Refused
+from tests.campaign.scenario import CampaignScenario, a_campaign_scenario
+from tests.support.api_client import ApiRefused
 from tests.support.promises import broken_promises
 from tests.support.scenario import SECOND
 
-MOST_STEPS = 400
-LAST_LOOKS = 3 * SECOND
-"""Whoever could not be merged before may be mergeable upon what landed last."""
-MOST_IDLE = 5
-"""Steps without any run: whoever is left then waits for people."""
+METHODS = ("merge_commit", "squash", "rebase")
+LANES = ("fe", "be", "docs")
+
+
+class RoundPlan(Struct, frozen=True, kw_only=True):
+    method: str
+    parallel: bool
+    batch: int
+    """How many pull requests are tested together."""
+    concurrency: int
+    waves: tuple[int, ...]
+    """How many pull requests are submitted at a time."""
+    interference: float
+    """The probability of an interference on the Git host before each step."""
+    direct: bool
+    optimistic: bool
+    refused_names: bool
+    """Whether there are file names that git refuses: then plain git can reproduce few landings."""
+
+    @classmethod
+    def draw(cls, seed: int, chance: Random) -> Self:
+        return cls(
+            method=METHODS[seed % len(METHODS)],
+            parallel=chance.random() < 0.4,
+            batch=chance.randint(1, 5),
+            concurrency=chance.choice((1, 2, 5)),
+            waves=tuple(chance.randint(1, 5) for _ in range(chance.randint(1, 4))),
+            interference=chance.choice((0.0, 0.0, 0.3, 0.7)),
+            direct=chance.random() < 0.15,
+            optimistic=chance.random() < 0.2,
+            refused_names=chance.random() < 0.1,
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "mergeMethod": self.method,
+            "mode": "parallel" if self.parallel else "single",
+            "batch": self.batch > 1,
+            "batchingMinSize": self.batch,
+            "batchingMaxWaitTimeMinutes": 0,
+            "concurrency": self.concurrency,
+            "directMergeMode": "always" if self.direct else "off",
+            "canOptimisticallyMerge": self.optimistic,
+        }
+
+
+MAX_STEPS = 400
+LAST_POLLS_MS = 3 * SECOND
+"""A pull request that conflicted before can be mergeable on the last tip."""
+MAX_IDLE_STEPS = 5
+"""Steps without any run: the pull requests that are left wait for their authors."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
     seed: int
-    plan: Plan
+    plan: RoundPlan
     sizes: tuple[int, ...] = ()
-    """How many pull requests landed in each landing."""
-    composed: int = 0
+    """The number of pull requests of each landing."""
+    rebased: int = 0
     direct: int = 0
     ends: dict[str, int] = {}
     kinds: dict[str, int] = {}
-    """Of changes, in what landed."""
-    meddling: dict[str, int] = {}
-    speechless: int = 0
+    """Kinds of changes in what landed."""
+    interference: dict[str, int] = {}
+    not_comparable: int = 0
     faults: tuple[str, ...] = ()
 
 
-async def play(seed: int, folder: Path) -> Outcome:
+async def play_round(seed: int, folder: Path) -> Outcome:
     folder.mkdir()
     chance = Random(seed)
-    plan = Plan.drawn(seed, chance)
-    async with a_campaign_yard(folder, first_files(chance), plan.settings) as yard:
-        return await Round(seed, plan, yard, chance).play()
+    plan = RoundPlan.draw(seed, chance)
+    async with a_campaign_scenario(folder, first_files(chance), plan.settings) as scenario:
+        return await Round(seed, plan, scenario, chance).play()
 
 
 class Round:
-    def __init__(self, seed: int, plan: Plan, yard: CampaignYard, chance: Random) -> None:
+    def __init__(self, seed: int, plan: RoundPlan, scenario: CampaignScenario, chance: Random) -> None:
         self._seed = seed
         self._plan = plan
-        self._yard = yard
+        self._scenario = scenario
         self._chance = chance
-        self._people = People(yard.origin, chance, KINDS | REFUSED if plan.refused_names else KINDS)
-        self._meddling = Meddling(yard, self._people, chance)
+        self._people = People(
+            scenario.origin, chance, CHANGE_KINDS | REFUSED_KINDS if plan.refused_names else CHANGE_KINDS
+        )
+        self._meddling = Interference(scenario, self._people, chance)
         self._stuck = list[str]()
 
     async def play(self) -> Outcome:
         first = 1
         for size in self._plan.waves:
-            await self._come_in(range(first, first + size))
-            await self._work(self._plan.meddling)
+            await self._submit_wave(range(first, first + size))
+            await self._work(self._plan.interference)
             first += size
-        self._meddling.rest()
+        self._meddling.stop()
         await self._work(0)
-        await self._yard.time_passes(LAST_LOOKS)
+        await self._scenario.advance_time(LAST_POLLS_MS)
         await self._work(0)
-        return await self._yard.apart(self._judged)
+        return await self._scenario.run_in_thread(self._checked)
 
-    async def _come_in(self, numbers: range) -> None:
-        """One by one, or all at once when a paused queue goes on."""
+    async def _submit_wave(self, numbers: range) -> None:
+        """One by one, or all at once when a paused queue is resumed."""
         for number in numbers:
-            proposal = self._people.propose(number)
-            self._yard.set_pull(number, head=self._yard.origin.tip(proposal.branch), branch=proposal.branch)
-        await self._yard.time_passes(SECOND)
-        at_once = self._chance.random() < 0.6
-        if at_once:
-            await self._yard.ask("updateQueue", state="PAUSED")
+            proposal = self._people.create_pull_request(number)
+            self._scenario.set_pull_request(
+                number, head=self._scenario.origin.tip(proposal.branch), branch=proposal.branch
+            )
+        await self._scenario.advance_time(SECOND)
+        together = self._chance.random() < 0.6
+        if together:
+            await self._scenario.post("updateQueue", state="PAUSED")
         for number in self._chance.sample(numbers, len(numbers)):
             await self._submit(number)
-        if at_once:
-            await self._yard.ask("updateQueue", state="RUNNING")
+        if together:
+            await self._scenario.post("updateQueue", state="RUNNING")
 
     async def _submit(self, number: int) -> None:
         if self._plan.parallel:
             lanes = self._chance.sample(LANES, self._chance.choice((1, 1, 2)))
-            await self._yard.ask("setImpactedTargets", pr={"number": number}, impactedTargets=lanes)
+            await self._scenario.post("setImpactedTargets", pr={"number": number}, impactedTargets=lanes)
         if self._plan.direct:
-            await self._yard.judge(self._yard.origin.tip(f"refs/pull/{number}/head"))
+            await self._scenario.report_result(self._scenario.origin.tip(f"refs/pull/{number}/head"))
         try:
-            await self._yard.ask("submitPullRequest", pr={"number": number})
-        except Refused as refused:
+            await self._scenario.post("submitPullRequest", pr={"number": number})
+        except ApiRefused as refused:
             if refused.code != "pr_already_merged":
                 raise
 
     async def _work(self, meddling: float) -> None:
-        """Until nobody is left who could go on without a hand."""
+        """Until no pull request is left that can proceed without its author."""
         idle = 0
-        for _ in range(MOST_STEPS):
-            idle = 0 if self._yard.runs() else idle + 1
-            if not self._unfinished() or idle > MOST_IDLE:
+        for _ in range(MAX_STEPS):
+            idle = 0 if self._scenario.runs() else idle + 1
+            if not self._unfinished() or idle > MAX_IDLE_STEPS:
                 return
             if self._chance.random() < meddling:
-                self._meddling.meddle()
+                self._meddling.interfere()
             if self._chance.random() < meddling / 8:
-                await self._yard.starts_again()
+                await self._scenario.restart()
             await self._step()
-        self._stuck.append(f"it does not end: {self._yard.picture} {self._yard.keeper.queue.state}")
+        self._stuck.append(f"it does not finish: {self._scenario.queue_text} {self._scenario.queue_actor.queue.state}")
 
     async def _step(self) -> None:
-        runs = sorted(self._yard.runs(), key=lambda run: [member.number for member in run.stack])
+        runs = sorted(self._scenario.runs(), key=lambda run: [member.number for member in run.stack])
         if runs:
-            await self._yard.judge(self._chance.choice(runs).tip)
+            await self._scenario.report_result(self._chance.choice(runs).tip)
         if not runs or self._chance.random() < 0.3:
-            await self._yard.time_passes(2 * SECOND)
+            await self._scenario.advance_time(2 * SECOND)
 
     def _unfinished(self) -> bool:
-        queue = self._yard.keeper.queue
+        queue = self._scenario.queue_actor.queue
         return queue.state is QueueState.RUNNING and any(
-            stay.state is not PrState.NOT_READY for stay in queue.submissions.values()
+            submission.state is not PullRequestState.NOT_READY for submission in queue.submissions.values()
         )
 
-    def _judged(self) -> Outcome:
-        evidence = self._yard.evidence
+    def _checked(self) -> Outcome:
+        evidence = self._scenario.evidence
         evidence.collect()
-        oracle = Oracle(self._yard.origin, self._yard.folder / "oracle")
-        judge = Judge(evidence, oracle, self._plan.method)
-        verdicts = Verdicts(evidence, oracle, self._plan.method, tampered=self._meddling.tampered)
-        faults = [*self._stuck, *broken_promises(evidence), *judge.faults(), *verdicts.faults()]
-        landed = [evidence.stays_in(landing) for landing in evidence.landings]
-        kinds = (self._people.proposals[stay["prNumber"]].kinds for stays in landed for stay in stays)
+        oracle = Oracle(self._scenario.origin, self._scenario.folder / "oracle")
+        landings = LandingChecker(evidence, oracle, self._plan.method)
+        outcomes = OutcomeChecker(evidence, oracle, self._plan.method, tampered=self._meddling.tampered)
+        faults = [*self._stuck, *broken_promises(evidence), *landings.faults(), *outcomes.faults()]
+        landed = [evidence.submissions_in(landing) for landing in evidence.landings]
+        kinds = (
+            self._people.pull_requests[submission["prNumber"]].kinds
+            for submissions in landed
+            for submission in submissions
+        )
         return Outcome(
             seed=self._seed,
             plan=self._plan,
             sizes=tuple(map(len, landed)),
-            composed=sum(each.run is not None and not evidence.landed_as_tested(each) for each in evidence.landings),
+            rebased=sum(each.run is not None and not evidence.landed_as_tested(each) for each in evidence.landings),
             direct=sum(landing.run is None for landing in evidence.landings),
-            ends=Counter(f"{stay['state']}: {stay['reason']['code']}" for stay in evidence.stays.values()),
+            ends=Counter(
+                f"{submission['state']}: {submission['reason']['code']}" for submission in evidence.submissions.values()
+            ),
             kinds=Counter(kind for each in kinds for kind in each),
-            meddling=Counter(self._meddling.done),
-            speechless=judge.speechless,
-            faults=(*faults, *flaws_of_mirrors(self._yard.folder / "mirrors")),
+            interference=Counter(self._meddling.done),
+            not_comparable=landings.not_comparable,
+            faults=(*faults, *check_mirrors(self._scenario.folder / "mirrors")),
         )

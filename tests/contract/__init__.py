@@ -1,1 +1,1 @@
-"""One suite per port, over every adapter that fulfils it."""
+"""One contract test suite per port, run against every adapter that implements it."""

@@ -1,1 +1,1 @@
-"""What people deploy with: the files hold together, and know nothing that the code does not know."""
+"""The deployment files are consistent, and name only what exists in the code."""

@@ -1,4 +1,4 @@
-"""The deployment files, read once."""
+"""The deployment files, read once for all tests."""
 
 import json
 import re
@@ -28,7 +28,7 @@ PLAIN_YAML = [
     Path(__file__).with_name("alerts.yml"),
     Path(__file__).with_name("every_value.yml"),
 ]
-EVERYTHING = [
+DEPLOYMENT_FILES = [
     ROOT / "Dockerfile",
     ROOT / "compose.yaml",
     OPERATIONS,
@@ -38,17 +38,17 @@ EVERYTHING = [
 Table = dict[str, Any]
 
 
-class OneOfAKind(yaml.SafeLoader):
-    """YAML takes the last of two equal keys in silence; here that is a mistake."""
+class UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses duplicate keys. YAML silently takes the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = [key.value for key, _ in node.value]
-        assert len(names) == len(set(names)), f"a key stands twice{node.start_mark}"
+        assert len(names) == len(set(names)), f"duplicate key{node.start_mark}"
         return super().construct_mapping(node, deep)
 
 
 def read_yaml(path: Path) -> Any:
-    return yaml.load(path.read_text(), OneOfAKind)
+    return yaml.load(path.read_text(), UniqueKeyLoader)
 
 
 def read_json(path: Path) -> Any:
@@ -56,6 +56,6 @@ def read_json(path: Path) -> Any:
 
 
 def instructions(name: str) -> list[str]:
-    """What stands behind a word of the Dockerfile, with lines that go on put together."""
+    """The arguments of an instruction of the Dockerfile; continued lines are joined."""
     whole = re.sub(r"\\\n\s*", "", DOCKERFILE)
     return re.findall(rf"^{name} (.+)$", whole, re.MULTILINE)

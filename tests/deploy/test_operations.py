@@ -1,17 +1,16 @@
-"""The page about operations tells the numbers that the code has."""
+"""The operations page has the numbers of the code."""
 
 import re
 
-from mergeyard.adapters.store_postgres.connecting import CONNECTIONS
-from mergeyard.cli.server import SECONDS_TO_FINISH
-from mergeyard.service.hearing import LOOK_EVERY
-from mergeyard.service.replica import HEAD_START, LASTING, REPORT_EVERY
-from mergeyard.service.watch import INTERVAL
+from mergeyard.adapters.store_postgres.connection import POOL_SIZE
+from mergeyard.cli.server import SHUTDOWN_TIMEOUT_S
+from mergeyard.service.poller import POLL_INTERVAL_MS
+from mergeyard.service.replica import HEARTBEAT_INTERVAL_MS, LEASE_TTL_MS, MIRROR_HEAD_START_MS, QUEUE_POLL_INTERVAL_MS
 from tests.deploy.files import OPERATIONS
 
 PAGE = OPERATIONS.read_text()
 RESERVED_BY_POSTGRES = 3
-POSTGRES_DEFAULT = 100
+POSTGRES_MAX_CONNECTIONS = 100
 
 
 def row(start: str) -> list[str]:
@@ -24,35 +23,35 @@ def numbers(start: str) -> list[int]:
     return [int(re.findall(r"[\d,]+", cell)[0].replace(",", "")) for cell in row(start)]
 
 
-def test_every_number_is_the_one_in_the_code():
-    told = dict(re.findall(r"^\| `([A-Z_]+)` \| (.+?) \|", PAGE, re.MULTILINE))
-    assert told == {
-        "CONNECTIONS": f"{CONNECTIONS}",
-        "LASTING": f"{LASTING} ms",
-        "REPORT_EVERY": f"{REPORT_EVERY} ms",
-        "HEAD_START": f"{HEAD_START} ms",
-        "LOOK_EVERY": f"{LOOK_EVERY} ms",
-        "INTERVAL": f"{INTERVAL} ms",
-        "SECONDS_TO_FINISH": f"{SECONDS_TO_FINISH} s",
+def test_page_has_the_constants_of_the_code():
+    listed = dict(re.findall(r"^\| `([A-Z_]+)` \| (.+?) \|", PAGE, re.MULTILINE))
+    assert listed == {
+        "POOL_SIZE": f"{POOL_SIZE}",
+        "LEASE_TTL_MS": f"{LEASE_TTL_MS} ms",
+        "HEARTBEAT_INTERVAL_MS": f"{HEARTBEAT_INTERVAL_MS} ms",
+        "MIRROR_HEAD_START_MS": f"{MIRROR_HEAD_START_MS} ms",
+        "QUEUE_POLL_INTERVAL_MS": f"{QUEUE_POLL_INTERVAL_MS} ms",
+        "POLL_INTERVAL_MS": f"{POLL_INTERVAL_MS} ms",
+        "SHUTDOWN_TIMEOUT_S": f"{SHUTDOWN_TIMEOUT_S} s",
     }
 
 
-def test_the_limits_follow_from_the_numbers():
+def test_limits_follow_from_the_constants():
     replicas, repositories = (1, 10, 100), 10_000
-    assert numbers("connections to PostgreSQL") == [(CONNECTIONS + 1) * each for each in replicas]
-    rows_read = repositories * 1000 // LOOK_EVERY
+    assert numbers("connections to PostgreSQL") == [(POOL_SIZE + 1) * each for each in replicas]
+    rows_read = repositories * 1000 // QUEUE_POLL_INTERVAL_MS
     assert numbers("rows read per second, by all together, to find what was missed") == [rows_read] * 3
     assert numbers("repositories for each worker") == [repositories // each for each in replicas]
 
 
-def test_a_death_is_over_within_fifteen_seconds():
-    assert LASTING + REPORT_EVERY + HEAD_START <= 15_000
+def test_takeover_takes_at_most_fifteen_seconds():
+    assert LEASE_TTL_MS + HEARTBEAT_INTERVAL_MS + MIRROR_HEAD_START_MS <= 15_000
 
 
-def test_so_many_replicas_fit_the_default_of_postgresql():
-    assert (POSTGRES_DEFAULT - RESERVED_BY_POSTGRES) // (CONNECTIONS + 1) == 8
+def test_eight_replicas_fit_the_connection_limit_of_postgresql():
+    assert (POSTGRES_MAX_CONNECTIONS - RESERVED_BY_POSTGRES) // (POOL_SIZE + 1) == 8
     assert "**Eight replicas** fit PostgreSQL's default of 100 connections" in PAGE
 
 
-def test_nothing_is_left_to_be_measured():
+def test_page_has_no_todo():
     assert "TODO" not in PAGE

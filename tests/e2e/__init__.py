@@ -1,1 +1,1 @@
-"""The real program, as a process of its own."""
+"""The real program as a separate process."""

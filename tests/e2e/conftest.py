@@ -1,4 +1,4 @@
-"""Premises for every test, held to all promises when the test is over."""
+"""Starts a server with a repository for a test, and verifies all promises when the test is over."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,43 +6,43 @@ from typing import Any
 
 import pytest
 
-from tests.support.premises import Premises
+from tests.support.environment import ServerEnvironment
 from tests.support.promises import broken_promises
 
 
-class Build:
-    """Builds premises, with the settings of a queue or without a queue."""
+class StartEnvironment:
+    """Starts an environment with a queue of the given settings, or without a queue."""
 
     def __init__(self, folder: Path) -> None:
-        self.built: list[Premises] = []
+        self.started: list[ServerEnvironment] = []
         self._folder = folder
 
-    def __call__(self, **settings: Any) -> Premises:
-        premises = self.without_queue()
-        premises.create_queue(**settings)
-        return premises
+    def __call__(self, **settings: Any) -> ServerEnvironment:
+        env = self.without_queue()
+        env.create_queue(**settings)
+        return env
 
-    def without_queue(self) -> Premises:
-        self.built.append(Premises.prepared(self._folder))
-        return self.built[-1]
+    def without_queue(self) -> ServerEnvironment:
+        self.started.append(ServerEnvironment.start(self._folder))
+        return self.started[-1]
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Iterator[Build]:
-    building = Build(tmp_path)
-    yield building
-    for premises in building.built:
+def start_env(tmp_path: Path) -> Iterator[StartEnvironment]:
+    start = StartEnvironment(tmp_path)
+    yield start
+    for env in start.started:
         try:
-            hold_to_promises(premises)
+            assert_promises_kept(env)
         finally:
-            premises.close()
-        assert premises.server.complaints() == []
+            env.close()
+        assert env.server.logged_errors() == []
 
 
-def hold_to_promises(premises: Premises) -> None:
-    """In the end all is decided and clean, the target is green, and every promise was kept."""
-    premises.ci.working = True
-    premises.wait_for_cleanliness()
-    premises.evidence.collect()
-    assert broken_promises(premises.evidence) == []
-    assert premises.ci.verdict(premises.origin.tip("main")) == "success"
+def assert_promises_kept(env: ServerEnvironment) -> None:
+    """In the end everything is decided and cleaned up, the target branch passes, and every promise was kept."""
+    env.ci.enabled = True
+    env.wait_until_clean()
+    env.evidence.collect()
+    assert broken_promises(env.evidence) == []
+    assert env.ci.evaluate(env.origin.tip("main")) == "success"

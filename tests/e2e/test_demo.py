@@ -1,4 +1,4 @@
-"""The demo as people start it: a process that runs a real server and leaves nothing behind."""
+"""`mergeyard demo`: a process that runs a real server and removes everything at the end."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-PATIENCE = 180
+TIMEOUT_S = 180
 
 
 @contextmanager
 def demo(folder: Path, *options: str) -> Generator[subprocess.Popen[str]]:
-    """With a temporary folder of its own, in which nothing may be left."""
+    """With its own temporary folder, which must be empty at the end."""
     process = subprocess.Popen(
         ["env", "--default-signal=INT", sys.executable, "-m", "mergeyard", "demo", *options],
         stdout=subprocess.PIPE,
@@ -30,17 +30,17 @@ def demo(folder: Path, *options: str) -> Generator[subprocess.Popen[str]]:
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=TIMEOUT_S)
 
 
-def read_until(process: subprocess.Popen[str], words: str) -> None:
+def read_until(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdout
-    told = list[str]()
+    output = list[str]()
     for line in process.stdout:
-        told.append(line)
-        if words in line:
+        output.append(line)
+        if text in line:
             return
-    raise AssertionError("".join(told))
+    raise AssertionError("".join(output))
 
 
 def address_of_server(folder: Path) -> str:
@@ -49,35 +49,35 @@ def address_of_server(folder: Path) -> str:
     return next(entry["url"] for entry in entries if entry["event"] == "listening")
 
 
-def test_everything_comes_out_as_it_should_and_nothing_is_left_behind(tmp_path: Path):
+def test_demo_has_the_expected_outcome_and_leaves_no_files(tmp_path: Path):
     with demo(tmp_path, "--exit") as process:
-        told, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, told
-    assert "✓ All 12 pull requests ended as they should." in told
-    assert "✓ The main branch is green: unit and lint pass in a clean checkout." in told
-    assert re.search(r"✓ Each of the \d+ commits that landed has the very bytes that a run tested\.", told)
-    assert "✓ No test branch is left over." in told
-    assert "\x1b" not in told
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, output
+    assert "✓ All 12 pull requests have the expected outcome." in output
+    assert "✓ The main branch passes unit and lint in a clean checkout." in output
+    assert re.search(r"✓ Each of the \d+ landed commits has exactly the content that a run tested\.", output)
+    assert "✓ No test branch is left over." in output
+    assert "\x1b" not in output
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("order", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
-def test_whoever_interrupts_it_ends_the_server_and_removes_the_folder(tmp_path: Path, order: signal.Signals):
+def test_interrupt_stops_the_server_and_removes_the_folder(tmp_path: Path, order: signal.Signals):
     with demo(tmp_path) as process:
         read_until(process, "testing")
         server = address_of_server(tmp_path)
         assert httpx.get(f"{server}/healthz").status_code == 200
         process.send_signal(order)
-        told, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, told
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130, output
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{server}/healthz")
 
 
 @pytest.mark.long
-def test_its_folder_can_be_kept(tmp_path: Path):
+def test_demo_folder_can_be_kept(tmp_path: Path):
     with demo(tmp_path, "--keep") as process:
-        read_until(process, "The queue opens.")
+        read_until(process, "The queue resumes.")
     (folder,) = tmp_path.iterdir()
     assert {"repos", "data", "server.log", "token"} <= {each.name for each in folder.iterdir()}

@@ -1,4 +1,4 @@
-"""Pull requests of plain repositories, opened and changed from the command line."""
+"""`mergeyard pr`: pull requests of plain Git repositories, opened and changed from the command line."""
 
 import json
 import subprocess
@@ -15,9 +15,9 @@ from tests.support.repositories import Origin
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    origin = Origin.made(tmp_path / "app.git")
+    origin = Origin.create(tmp_path / "app.git")
     origin.commit("main", {"a.txt": "1"})
-    origin.branch("topic", upon="main", files={"b.txt": "1"}, message="Add b\n\nAt length.")
+    origin.branch("topic", base="main", files={"b.txt": "1"}, message="Add b\n\nAt length.")
     return origin
 
 
@@ -44,13 +44,13 @@ def meta(origin: Origin, number: int = 1) -> dict[str, Any]:
 
 
 def write_meta(origin: Origin, **data: Any) -> None:
-    origin.set("refs/pull/1/meta", origin.blob(json.dumps(meta(origin) | data)))
+    origin.set_ref("refs/pull/1/meta", origin.blob(json.dumps(meta(origin) | data)))
 
 
 # Opening
 
 
-def test_opening_prints_the_number_alone_and_takes_the_words_of_the_head_commit(origin: Origin):
+def test_open_prints_only_the_number_and_uses_the_message_of_the_head_commit(origin: Origin):
     assert done(origin, "open", "--head", "topic", "--base", "main") == "1\n"
     assert origin.tip("refs/pull/1/head") == origin.tip("topic")
     assert meta(origin) == {
@@ -68,11 +68,11 @@ def test_title_author_and_draft_can_be_named(origin: Origin):
     assert {**meta(origin), "title": "Ü\n", "author": "Grace", "draft": True} == meta(origin)
 
 
-def test_numbers_go_on_after_the_greatest_one_even_if_others_are_gone(origin: Origin):
+def test_numbers_continue_after_the_greatest_one_even_if_others_are_gone(origin: Origin):
     for number in (1, 2, 3):
         assert done(origin, "open", "--head", "topic", "--base", "main") == f"{number}\n"
     for ref in ("refs/pull/1/head", "refs/pull/1/meta", "refs/pull/3/meta"):
-        origin.remove(ref)
+        origin.delete_ref(ref)
     assert done(origin, "open", "--head", "topic", "--base", "main") == "4\n"
 
 
@@ -106,25 +106,27 @@ def test_a_branch_that_is_not_there_is_refused_with_advice(origin: Origin):
 
 
 @pytest.mark.parametrize("name", ["main~1", "-x..y", "a b", "", "a\nb", "*"])
-def test_what_is_no_name_of_a_branch_is_refused(origin: Origin, name: str):
+def test_invalid_branch_name_is_refused(origin: Origin, name: str):
     assert "name of a branch" in refused(origin, "open", f"--head={name}", "--base", "main")
     assert "name of a branch" in refused(origin, "open", "--head", "topic", f"--base={name}")
 
 
-def test_a_title_that_nobody_could_read_again_is_refused(origin: Origin):
-    assert "65536 is the most" in refused(origin, "open", "--head", "topic", "--base", "main", "--title", "x" * 70_000)
+def test_title_that_cannot_be_encoded_is_refused(origin: Origin):
+    assert "at most 65536 are allowed" in refused(
+        origin, "open", "--head", "topic", "--base", "main", "--title", "x" * 70_000
+    )
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path):
     result = CliRunner().invoke(app, ["list", "--repo-path", str(tmp_path)])
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "is no Git repository" in result.stderr
+    assert "is not a Git repository" in result.stderr
 
 
 # Updating
 
 
-def test_updating_shows_what_was_pushed_to_the_branch(origin: Origin):
+def test_update_takes_the_new_head_of_the_branch(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main")
     pushed = origin.commit("topic", {"b.txt": "2"}, message="More")
     assert done(origin, "update", "1") == ""
@@ -146,13 +148,13 @@ def test_updating_changes_what_is_named_and_keeps_the_rest(origin: Origin):
 
 def test_updating_can_take_another_branch(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main")
-    other = origin.branch("other", upon="main", files={"c.txt": "1"})
+    other = origin.branch("other", base="main", files={"c.txt": "1"})
     done(origin, "update", "1", "--head", "other")
     assert (origin.tip("refs/pull/1/head"), meta(origin)["branch"]) == (other, "other")
 
 
 @pytest.mark.parametrize("state", ["closed", "merged"])
-def test_one_that_is_no_longer_open_refuses_updates_and_says_what_to_do(origin: Origin, state: str):
+def test_update_of_a_pr_that_is_not_open_is_refused_with_advice(origin: Origin, state: str):
     done(origin, "open", "--head", "topic", "--base", "main")
     write_meta(origin, state=state)
     said = refused(origin, "update", "1", "--title", "x")
@@ -160,13 +162,13 @@ def test_one_that_is_no_longer_open_refuses_updates_and_says_what_to_do(origin: 
     assert "mergeyard pr open" in said
 
 
-def test_one_whose_branch_is_gone_asks_for_another(origin: Origin):
+def test_update_of_a_pr_without_its_branch_asks_for_another(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main")
-    origin.remove("topic")
+    origin.delete_ref("topic")
     assert "--head" in refused(origin, "update", "1")
 
 
-def test_one_that_does_not_exist_is_refused(origin: Origin):
+def test_unknown_number_is_refused(origin: Origin):
     for command in ("update", "close"):
         assert "There is no pull request 7" in refused(origin, command, "7")
 
@@ -182,23 +184,23 @@ def test_closing_twice_is_harmless_and_keeps_the_head(origin: Origin):
     assert (meta(origin)["state"], origin.tip("refs/pull/1/head")) == ("closed", head)
 
 
-def test_a_merged_one_cannot_be_closed(origin: Origin):
+def test_merged_pr_cannot_be_closed(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main")
     write_meta(origin, state="merged")
     assert "is merged" in refused(origin, "close", "1")
 
 
-def test_the_list_for_machines_has_every_pull_request_also_one_that_cannot_be_read(origin: Origin):
+def test_json_list_has_every_pr_including_unreadable_ones(origin: Origin):
     for _ in range(2):
         done(origin, "open", "--head", "topic", "--base", "main")
-    origin.set("refs/pull/2/meta", origin.blob("no JSON"))
+    origin.set_ref("refs/pull/2/meta", origin.blob("no JSON"))
     first, second = json.loads(done(origin, "list", "--json"))
     assert first == {"number": 1, "head": origin.tip("topic"), **meta(origin)}
     assert (second["number"], second["state"]) == (2, "unreadable")
     assert "refs/pull/2/meta" in second["message"]
 
 
-def test_the_list_for_people_shows_titles_as_they_are_and_obeys_none(origin: Origin):
+def test_list_for_people_shows_titles_without_interpreting_markup(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main", "--title", "[red]x\x1b[2J")
     shown = done(origin, "list")
     assert "[red]x" in shown
@@ -214,7 +216,7 @@ def test_opening_runs_no_program_that_the_repository_names(origin: Origin, tmp_p
     head, _, message = raw.partition(b"\n\n")
     signature = b"gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
     signed = b"\n".join((head, signature)) + b"\n\n" + message
-    origin.set("topic", origin.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed).decode().strip())
+    origin.set_ref("topic", origin.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=signed).decode().strip())
     program, marker = tmp_path / "program", tmp_path / "it-ran"
     program.write_text(f"#!/bin/sh\ntouch {marker}\n")
     program.chmod(0o755)

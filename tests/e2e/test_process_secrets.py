@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.premises import new_token
+from tests.support.environment import new_token
 from tests.support.server import Process, Server
 
 LARGE_BODY_BYTES = 1_000_000
@@ -33,13 +33,13 @@ class UnprivilegedServer(Server):
     def _spawn(self, *arguments: str) -> Process:
         command = [*PREFIX, sys.executable, "-m", "mergeyard", *arguments]
         with self._log.open("ab") as log:
-            return subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+            return subprocess.Popen(command, stderr=log, env=self.environment, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = UnprivilegedServer(tmp_path_factory.mktemp("server"), open_metrics=True)
-    server.surroundings[SECRET] = "hunter2"
+    server.environment[SECRET] = "hunter2"
     server.start()
     yield server
     server.stop()
@@ -68,7 +68,7 @@ def test_processes_that_the_server_starts_do_not_inherit_its_secrets(server: Ser
     assert not any(b"hunter2" in environment for environment in environments)
 
 
-def test_the_server_still_reads_its_own_figures(server: Server):
+def test_server_still_reads_its_own_process_metrics(server: Server):
     metrics = httpx.get(f"{server.url}/metrics").text
     assert "\nprocess_open_fds " in metrics
     assert "\nprocess_resident_memory_bytes " in metrics

@@ -6,178 +6,184 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import Build
-from tests.support.host_log import NOTHING, TARGET, TEST_BRANCHES, Fate, Moment
-from tests.support.premises import Premises
+from tests.e2e.conftest import StartEnvironment
+from tests.support.environment import ServerEnvironment
+from tests.support.host_log import TARGET_REF, TEST_BRANCH_PREFIX, ZERO_SHA, PushOutcome, PushStage
 
 AROUND_A_PUSH = [
-    (Moment.PREPARED, Fate.DIES),
-    (Moment.PREPARED, Fate.GOES_ON),
-    (Moment.COMMITTED, Fate.GOES_ON),
+    (PushStage.PREPARED, PushOutcome.FAILS),
+    (PushStage.PREPARED, PushOutcome.CONTINUES),
+    (PushStage.COMMITTED, PushOutcome.CONTINUES),
 ]
-QUICKLY = [(Moment.PREPARED, Fate.DIES), (Moment.COMMITTED, Fate.GOES_ON)]
-"""Enough for every day; the others take their time."""
-AT_EVERY_MOMENT = [*AROUND_A_PUSH, (Moment.RECEIVED, Fate.DIES), (Moment.PREPARED, Fate.IS_LATE)]
+IN_EVERY_RUN = [(PushStage.PREPARED, PushOutcome.FAILS), (PushStage.COMMITTED, PushOutcome.CONTINUES)]
+"""The other cases are slow and run only with `-m long`."""
+AT_EVERY_MOMENT = [
+    *AROUND_A_PUSH,
+    (PushStage.RECEIVED, PushOutcome.FAILS),
+    (PushStage.PREPARED, PushOutcome.IS_DELAYED),
+]
 
 
-def by_name(value: Moment | Fate) -> str:
+def by_name(value: PushStage | PushOutcome) -> str:
     return value.name.lower()
 
 
-def at(moments: list[tuple[Moment, Fate]]) -> pytest.MarkDecorator:
-    cases = [pytest.param(*case, marks=() if case in QUICKLY else pytest.mark.long) for case in moments]
-    return pytest.mark.parametrize(("moment", "fate"), cases, ids=by_name)
+def at(moments: list[tuple[PushStage, PushOutcome]]) -> pytest.MarkDecorator:
+    cases = [pytest.param(*case, marks=() if case in IN_EVERY_RUN else pytest.mark.long) for case in moments]
+    return pytest.mark.parametrize(("stage", "outcome"), cases, ids=by_name)
 
 
-def die_and_rise(premises: Premises, **trap: Any) -> None:
-    premises.host_log.kill_server(premises.server.process.pid, **trap)
-    premises.eventually(lambda: premises.host_log.sprung and not premises.server.alive)
-    premises.server.start()
-    premises.host_log.release()
-
-
-@at(AT_EVERY_MOMENT)
-def test_killed_while_a_test_branch_is_pushed(build: Build, moment: Moment, fate: Fate):
-    premises = build()
-    good, bad = premises.open_pr({"a.txt": "1"}), premises.open_pr({"bad": "1"})
-    trapped = {"moment": moment, "fate": fate, "ref": TEST_BRANCHES, "old": NOTHING}
-    premises.submit(good, bad)
-    die_and_rise(premises, **trapped)
-    assert premises.wait_for_end(good, bad) == ["merged", "failed"]
+def kill_and_restart(env: ServerEnvironment, **trap: Any) -> None:
+    env.host_log.kill_server(env.server.process.pid, **trap)
+    env.eventually(lambda: env.host_log.triggered and not env.server.alive)
+    env.server.start()
+    env.host_log.release_push()
 
 
 @at(AT_EVERY_MOMENT)
-def test_killed_while_the_target_is_moved(build: Build, moment: Moment, fate: Fate):
-    premises = build(batch=True, batchingMinSize=3, mergeMethod="squash")
-    numbers = [premises.open_pr({f"{name}.txt": "1"}) for name in "abc"]
-    premises.submit(*numbers)
-    die_and_rise(premises, moment=moment, fate=fate, ref=TARGET)
-    premises.wait_for("merged", *numbers)
-    assert [premises.meta(number)["state"] for number in numbers] == ["merged"] * 3
-    premises.evidence.collect()
-    assert len(premises.evidence.landings) == 1
+def test_killed_while_a_test_branch_is_pushed(start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome):
+    env = start_env()
+    good, bad = env.open_pr({"a.txt": "1"}), env.open_pr({"bad": "1"})
+    trap = {"stage": stage, "outcome": outcome, "ref": TEST_BRANCH_PREFIX, "old": ZERO_SHA}
+    env.submit(good, bad)
+    kill_and_restart(env, **trap)
+    assert env.wait_for_end(good, bad) == ["merged", "failed"]
+
+
+@at(AT_EVERY_MOMENT)
+def test_killed_during_a_landing(start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome):
+    env = start_env(batch=True, batchingMinSize=3, mergeMethod="squash")
+    numbers = [env.open_pr({f"{name}.txt": "1"}) for name in "abc"]
+    env.submit(*numbers)
+    kill_and_restart(env, stage=stage, outcome=outcome, ref=TARGET_REF)
+    env.wait_for("merged", *numbers)
+    assert [env.pull_request_meta(number)["state"] for number in numbers] == ["merged"] * 3
+    env.evidence.collect()
+    assert len(env.evidence.landings) == 1
 
 
 @at(AROUND_A_PUSH)
-def test_killed_while_the_branch_of_a_run_that_was_given_up_is_deleted(build: Build, moment: Moment, fate: Fate):
-    premises = build()
-    premises.ci.working = False
-    number, other = premises.open_pr({"a.txt": "1"}), premises.open_pr({"b.txt": "1"})
-    premises.submit(number)
-    premises.wait_for("testing", number)
-    premises.host_log.kill_server(premises.server.process.pid, moment, fate, ref=TEST_BRANCHES, new=NOTHING)
-    assert premises.cancel(number)["state"] == "cancelled"
-    premises.eventually(lambda: premises.host_log.sprung and not premises.server.alive)
-    premises.server.start()
-    premises.host_log.release()
-    premises.wait_for_cleanliness()
-    assert premises.state(number) == "cancelled"
-    premises.ci.working = True
-    premises.submit(other)
-    premises.wait_for("merged", other)
+def test_killed_while_the_test_branch_of_a_discarded_run_is_deleted(
+    start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome
+):
+    env = start_env()
+    env.ci.enabled = False
+    number, other = env.open_pr({"a.txt": "1"}), env.open_pr({"b.txt": "1"})
+    env.submit(number)
+    env.wait_for("testing", number)
+    env.host_log.kill_server(env.server.process.pid, stage, outcome, ref=TEST_BRANCH_PREFIX, new=ZERO_SHA)
+    assert env.cancel(number)["state"] == "cancelled"
+    env.eventually(lambda: env.host_log.triggered and not env.server.alive)
+    env.server.start()
+    env.host_log.release_push()
+    env.wait_until_clean()
+    assert env.state(number) == "cancelled"
+    env.ci.enabled = True
+    env.submit(other)
+    env.wait_for("merged", other)
 
 
-def test_a_landing_that_arrives_when_the_next_server_has_landed_it_lands_nothing(build: Build):
-    premises = build()
-    number = premises.open_pr({"a.txt": "1"})
-    premises.submit(number)
-    process = premises.server.process.pid
-    premises.host_log.kill_server(process, Moment.RECEIVED, Fate.IS_LATE, ref=TARGET)
-    premises.eventually(lambda: premises.host_log.sprung and not premises.server.alive)
-    premises.server.start()
-    premises.wait_for("merged", number)
-    tip = premises.origin.tip("main")
-    premises.host_log.release()
-    later = premises.open_pr({"b.txt": "1"})
-    premises.submit(later)
-    premises.wait_for("merged", later)
-    assert premises.origin.run("rev-list", "--count", f"{tip}..main").strip() == b"2"
+def test_delayed_landing_push_changes_nothing_after_the_next_server_landed_it(start_env: StartEnvironment):
+    env = start_env()
+    number = env.open_pr({"a.txt": "1"})
+    env.submit(number)
+    process = env.server.process.pid
+    env.host_log.kill_server(process, PushStage.RECEIVED, PushOutcome.IS_DELAYED, ref=TARGET_REF)
+    env.eventually(lambda: env.host_log.triggered and not env.server.alive)
+    env.server.start()
+    env.wait_for("merged", number)
+    tip = env.origin.tip("main")
+    env.host_log.release_push()
+    later = env.open_pr({"b.txt": "1"})
+    env.submit(later)
+    env.wait_for("merged", later)
+    assert env.origin.run("rev-list", "--count", f"{tip}..main").strip() == b"2"
 
 
-def test_a_test_branch_that_arrives_when_its_run_is_over_is_swept_up_at_the_next_start(build: Build):
-    premises = build()
-    number = premises.open_pr({"a.txt": "1"})
-    process = premises.server.process.pid
-    premises.submit(number)
-    premises.host_log.kill_server(process, Moment.RECEIVED, Fate.IS_LATE, ref=TEST_BRANCHES, old=NOTHING)
-    premises.eventually(lambda: premises.host_log.sprung and not premises.server.alive)
-    premises.server.start()
-    premises.wait_for("merged", number)
-    premises.wait_for_cleanliness()
-    premises.host_log.release()
-    premises.eventually(premises.ci.branches)
-    premises.server.stop()
-    premises.server.start()
-    premises.wait_for_cleanliness()
+def test_delayed_test_branch_of_a_finished_run_is_deleted_at_the_next_start(start_env: StartEnvironment):
+    env = start_env()
+    number = env.open_pr({"a.txt": "1"})
+    process = env.server.process.pid
+    env.submit(number)
+    env.host_log.kill_server(process, PushStage.RECEIVED, PushOutcome.IS_DELAYED, ref=TEST_BRANCH_PREFIX, old=ZERO_SHA)
+    env.eventually(lambda: env.host_log.triggered and not env.server.alive)
+    env.server.start()
+    env.wait_for("merged", number)
+    env.wait_until_clean()
+    env.host_log.release_push()
+    env.eventually(env.ci.test_branches)
+    env.server.stop()
+    env.server.start()
+    env.wait_until_clean()
 
 
-def test_a_pause_that_is_repeated_after_a_kill_is_answered_only_when_the_landing_has_its_outcome(build: Build):
-    premises = build()
-    number = premises.open_pr({"a.txt": "1"})
-    premises.host_log.hold(Moment.PREPARED, ref=TARGET)
-    premises.submit(number)
-    premises.eventually(lambda: premises.host_log.sprung)
+def test_repeated_pause_after_a_kill_responds_only_after_the_landing_has_its_outcome(start_env: StartEnvironment):
+    env = start_env()
+    number = env.open_pr({"a.txt": "1"})
+    env.host_log.hold_push(PushStage.PREPARED, ref=TARGET_REF)
+    env.submit(number)
+    env.eventually(lambda: env.host_log.triggered)
     with ThreadPoolExecutor() as threads:
-        pausing = threads.submit(premises.update_queue, state="PAUSED", key="pause")
-        premises.eventually(lambda: premises.api.post("getQueue")["state"] == "PAUSED")
-        premises.server.kill()
+        pausing = threads.submit(env.update_queue, state="PAUSED", key="pause")
+        env.eventually(lambda: env.api.post("getQueue")["state"] == "PAUSED")
+        env.server.kill()
         assert isinstance(pausing.exception(), httpx.TransportError)
-        premises.server.start()
-        again = threads.submit(premises.update_queue, state="PAUSED", key="pause")
-        premises.eventually(lambda: any(entry["level"] == "warning" for entry in premises.server.told()))
+        env.server.start()
+        again = threads.submit(env.update_queue, state="PAUSED", key="pause")
+        env.eventually(lambda: any(entry["level"] == "warning" for entry in env.server.log_entries()))
         assert not again.done()
-        premises.host_log.release()
+        env.host_log.release_push()
         assert again.result()["state"] == "PAUSED"
-    assert premises.state(number) == "merged"
+    assert env.state(number) == "merged"
 
 
 @pytest.mark.long
-def test_killed_after_every_kind_of_answer(build: Build):
-    """Whatever was answered with 200 is there after a kill that comes at once."""
-    premises = build.without_queue()
-    premises.ci.working = False
-    first, second = premises.open_pr({"a.txt": "1"}), premises.open_pr({"b.txt": "1"})
+def test_killed_after_every_kind_of_response(start_env: StartEnvironment):
+    """Everything confirmed with status 200 survives an immediate kill."""
+    env = start_env.without_queue()
+    env.ci.enabled = False
+    first, second = env.open_pr({"a.txt": "1"}), env.open_pr({"b.txt": "1"})
 
     def kill_after(_: object) -> None:
-        premises.server.kill()
-        premises.server.start()
+        env.server.kill()
+        env.server.start()
 
-    kill_after(premises.create_queue(mode="parallel"))
-    kill_after(premises.submit(first, second))
-    premises.upload_targets(second, "back")
-    kill_after(premises.upload_targets(first, "front"))
-    premises.wait_for("testing", first, second)
-    tip = premises.branch_of(first)
-    kill_after(premises.update_queue(state="PAUSED"))
+    kill_after(env.create_queue(mode="parallel"))
+    kill_after(env.submit(first, second))
+    env.upload_impacted_targets(second, "back")
+    kill_after(env.upload_impacted_targets(first, "front"))
+    env.wait_for("testing", first, second)
+    tip = env.test_branch_tip(first)
+    kill_after(env.update_queue(state="PAUSED"))
     for context in ("unit", "lint"):
-        kill_after(premises.ci.send(tip, context, "success"))
-    premises.wait_for("tests_passed", first)
-    kill_after(premises.cancel(second))
-    kill_after(premises.update_queue(state="RUNNING"))
-    assert premises.wait_for_end(first, second) == ["merged", "cancelled"]
+        kill_after(env.ci.send(tip, context, "success"))
+    env.wait_for("tests_passed", first)
+    kill_after(env.cancel(second))
+    kill_after(env.update_queue(state="RUNNING"))
+    assert env.wait_for_end(first, second) == ["merged", "cancelled"]
 
 
-def test_a_request_repeated_after_a_kill_gets_the_answer_that_was_given_before(build: Build):
-    premises = build()
-    premises.ci.working = False
-    number = premises.open_pr({"a.txt": "1"})
-    answer = premises.submit(number, key="once")
-    premises.wait_for("testing", number)
-    premises.server.kill()
-    premises.server.start()
-    assert premises.submit(number, key="once") == answer
-    premises.ci.working = True
-    premises.wait_for("merged", number)
+def test_request_repeated_after_a_kill_gets_the_stored_response(start_env: StartEnvironment):
+    env = start_env()
+    env.ci.enabled = False
+    number = env.open_pr({"a.txt": "1"})
+    answer = env.submit(number, key="once")
+    env.wait_for("testing", number)
+    env.server.kill()
+    env.server.start()
+    assert env.submit(number, key="once") == answer
+    env.ci.enabled = True
+    env.wait_for("merged", number)
 
 
-def test_results_that_arrive_while_the_server_is_gone_are_asked_for_again_by_the_ci(build: Build):
-    premises = build()
-    premises.ci.working = False
-    number = premises.open_pr({"a.txt": "1"})
-    premises.submit(number)
-    premises.wait_for("testing", number)
-    premises.server.kill()
-    premises.ci.working = True
-    premises.ci.work()
-    premises.server.start()
-    premises.wait_for("merged", number)
+def test_ci_reports_results_again_that_failed_while_the_server_was_down(start_env: StartEnvironment):
+    env = start_env()
+    env.ci.enabled = False
+    number = env.open_pr({"a.txt": "1"})
+    env.submit(number)
+    env.wait_for("testing", number)
+    env.server.kill()
+    env.ci.enabled = True
+    env.ci.report_new_branches()
+    env.server.start()
+    env.wait_for("merged", number)

@@ -1,4 +1,4 @@
-"""Impacted targets, computed in a checkout and uploaded to a real server, from the command line."""
+"""`mergeyard targets`: computes impacted targets in a checkout and uploads them to a real server."""
 
 import json
 import os
@@ -15,18 +15,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mergeyard.cli import app, token
-from tests.e2e.conftest import Build
-from tests.support.answers import problem
-from tests.support.premises import Premises
+from tests.e2e.conftest import StartEnvironment
+from tests.support.api_examples import a_problem
+from tests.support.environment import ServerEnvironment, run_command
 from tests.support.repositories import Origin
-from tests.support.surroundings import command
 
 GLOBS = 'version = 1\n[targets]\napp = ["app/**"]\ndocs = ["docs/**"]\nALL = ["Makefile"]\n'
 QUEUE = ("--repo", "git.local/acme/app", "--target-branch", "main")
 
 
 class Checkout:
-    """A clone of the origin, with a command line in it."""
+    """A clone of the origin in which commands are run."""
 
     def __init__(self, origin: Origin, folder: Path) -> None:
         self.origin = origin
@@ -34,7 +33,7 @@ class Checkout:
         self.environment = {"MERGEYARD_URL": "", "MERGEYARD_TOKEN": "", "NO_PROXY": "127.0.0.1"}
         subprocess.run(["git", "clone", "--quiet", origin.url, str(folder)], check=True)
 
-    def look_at(self, branch: str) -> None:
+    def check_out(self, branch: str) -> None:
         subprocess.run(["git", "fetch", "--quiet"], cwd=self.folder, check=True)
         subprocess.run(["git", "checkout", "--quiet", "--detach", f"origin/{branch}"], cwd=self.folder, check=True)
 
@@ -55,38 +54,38 @@ class Checkout:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    origin = Origin.made(tmp_path / "app.git")
+    origin = Origin.create(tmp_path / "app.git")
     origin.commit("main", {".mergeyard.toml": GLOBS, "app/a": "1"})
-    origin.branch("topic", upon="main", files={"app/a": "2", "docs/b": "1"})
+    origin.branch("topic", base="main", files={"app/a": "2", "docs/b": "1"})
     checkout = Checkout(origin, tmp_path / "checkout")
-    checkout.look_at("topic")
+    checkout.check_out("topic")
     return checkout
 
 
 @pytest.fixture
-def premises(build: Build) -> Premises:
-    premises = build(mode="parallel")
-    premises.origin.commit("main", {".mergeyard.toml": GLOBS})
-    return premises
+def env(start_env: StartEnvironment) -> ServerEnvironment:
+    env = start_env(mode="parallel")
+    env.origin.commit("main", {".mergeyard.toml": GLOBS})
+    return env
 
 
-def visit(premises: Premises, folder: Path) -> Checkout:
-    """A checkout in a CI whose token may do nothing but this."""
+def ci_checkout(env: ServerEnvironment, folder: Path) -> Checkout:
+    """A checkout in a CI whose token can only upload impacted targets."""
     scope = ("--scope", "targets", "--repo", "git.local/acme/app")
-    secret = command(token.app, "create", "--name", "ci", *scope, "--config", str(premises.server.config)).strip()
-    checkout = Checkout(premises.origin, folder)
-    checkout.environment |= {"MERGEYARD_URL": premises.server.url, "MERGEYARD_TOKEN": secret}
+    secret = run_command(token.app, "create", "--name", "ci", *scope, "--config", str(env.server.config)).strip()
+    checkout = Checkout(env.origin, folder)
+    checkout.environment |= {"MERGEYARD_URL": env.server.url, "MERGEYARD_TOKEN": secret}
     return checkout
 
 
-def uploaded(premises: Premises, number: int) -> list[str]:
-    """What the pull request's run says that it impacts."""
-    premises.submit(number)
-    premises.wait_for("merged", number)
-    return premises.run_of(number)["impactedTargets"]
+def uploaded(env: ServerEnvironment, number: int) -> list[str]:
+    """The impacted targets of the pull request's run."""
+    env.submit(number)
+    env.wait_for("merged", number)
+    return env.run_of(number)["impactedTargets"]
 
 
-# What is printed
+# Output
 
 
 def test_targets_are_printed_one_per_line_or_as_the_api_takes_them(checkout: Checkout):
@@ -94,9 +93,9 @@ def test_targets_are_printed_one_per_line_or_as_the_api_takes_them(checkout: Che
     assert json.loads(checkout.done("from-paths", "--json")[0]) == ["app", "docs"]
 
 
-def test_all_is_one_word(checkout: Checkout):
+def test_all_is_printed_as_one_name(checkout: Checkout):
     checkout.origin.commit("topic", {"Makefile": "1"})
-    checkout.look_at("topic")
+    checkout.check_out("topic")
     assert checkout.done("from-paths")[0] == "ALL\n"
     assert json.loads(checkout.done("from-paths", "--json")[0]) == "ALL"
 
@@ -105,14 +104,14 @@ def test_no_change_prints_nothing(checkout: Checkout):
     assert checkout.done("from-paths", "--head", "origin/main") == ("", "")
 
 
-def test_a_checkout_can_be_asked_from_any_folder_in_it(checkout: Checkout):
+def test_command_works_in_any_folder_of_the_checkout(checkout: Checkout):
     checkout.folder /= "docs"
     assert checkout.done("from-paths")[0] == "app\ndocs\n"
 
 
 def test_a_pull_request_cannot_choose_its_own_globs(checkout: Checkout):
     checkout.origin.commit("topic", {".mergeyard.toml": 'version = 1\n[targets]\nnone = ["**"]\n'})
-    checkout.look_at("topic")
+    checkout.check_out("topic")
     assert checkout.done("from-paths")[0] == "ALL\n"
 
 
@@ -121,42 +120,42 @@ def test_other_globs_can_be_tried(checkout: Checkout):
     assert checkout.done("from-paths", "--config", "try.toml")[0] == "docs/b\nx\n"
 
 
-def test_without_globs_every_change_impacts_all_and_that_is_said(checkout: Checkout):
+def test_without_globs_every_change_impacts_all_with_a_notice(checkout: Checkout):
     checkout.origin.commit("main", {".mergeyard.toml": "version = 1\n"})
-    checkout.look_at("topic")
+    checkout.check_out("topic")
     printed, said = checkout.done("from-paths")
     assert printed == "ALL\n"
     assert "has no [targets]" in said
 
 
-def test_globs_that_are_wrong_are_told_with_their_line(checkout: Checkout):
+def test_invalid_globs_are_reported_with_their_line(checkout: Checkout):
     checkout.origin.commit("main", {".mergeyard.toml": "version = 1\n[targets]\napp = 3\n"})
-    checkout.look_at("topic")
+    checkout.check_out("topic")
     assert ".mergeyard.toml line 3, targets.app: expected a list" in checkout.refused("from-paths")
 
 
-def test_a_base_that_is_not_there_is_told(checkout: Checkout):
-    assert "There is no commit origin/gone" in checkout.refused("from-paths", "--base", "origin/gone")
+def test_missing_base_is_reported(checkout: Checkout):
+    assert "This checkout has no commit origin/gone" in checkout.refused("from-paths", "--base", "origin/gone")
 
 
-# What is uploaded
+# Upload
 
 
-def test_what_is_computed_is_uploaded_for_the_commit_it_was_computed_from(premises: Premises, tmp_path: Path):
-    number = premises.open_pr({"app/a": "1", "docs/b": "1"})
-    checkout = visit(premises, tmp_path / "checkout")
-    checkout.look_at("topic-1")
+def test_computed_targets_are_uploaded_for_their_commit(env: ServerEnvironment, tmp_path: Path):
+    number = env.open_pr({"app/a": "1", "docs/b": "1"})
+    checkout = ci_checkout(env, tmp_path / "checkout")
+    checkout.check_out("topic-1")
     printed, said = checkout.done("from-paths", "--upload", *QUEUE, "--pr", str(number))
-    head = premises.origin.tip("topic-1")
+    head = env.origin.tip("topic-1")
     assert printed == "app\ndocs\n"
     assert said == f"Pull request {number} at {head[:12]} impacts 2 targets.\n"
-    assert uploaded(premises, number) == ["app", "docs"]
+    assert uploaded(env, number) == ["app", "docs"]
 
 
-def test_the_commands_on_the_page_do_what_it_says(premises: Premises, tmp_path: Path):
-    number = premises.open_pr({"app/a": "1", "docs/b": "1"})
-    checkout = visit(premises, tmp_path / "checkout")
-    checkout.look_at("topic-1")
+def test_commands_of_the_documentation_work(env: ServerEnvironment, tmp_path: Path):
+    number = env.open_pr({"app/a": "1", "docs/b": "1"})
+    checkout = ci_checkout(env, tmp_path / "checkout")
+    checkout.check_out("topic-1")
     page = (Path(__file__).parents[2] / "docs" / "impacted-targets.md").read_text()
     scripts = re.findall(
         r"^```sh\n(mergeyard targets from-paths --base origin/main.*?)^```$", page, re.MULTILINE | re.DOTALL
@@ -172,21 +171,21 @@ def test_the_commands_on_the_page_do_what_it_says(premises: Premises, tmp_path: 
         check=True,
     )
     assert answer.stdout == "app\ndocs\n" * 2
-    assert uploaded(premises, number) == ["app", "docs"]
+    assert uploaded(env, number) == ["app", "docs"]
 
 
-def test_targets_of_another_commit_than_the_head_do_not_count_for_it(premises: Premises, tmp_path: Path):
-    number = premises.open_pr({"app/a": "1"})
-    checkout = visit(premises, tmp_path / "checkout")
+def test_targets_of_another_commit_than_the_head_do_not_count_for_it(env: ServerEnvironment, tmp_path: Path):
+    number = env.open_pr({"app/a": "1"})
+    checkout = ci_checkout(env, tmp_path / "checkout")
     checkout.done("from-paths", "--upload", *QUEUE, "--pr", str(number))
-    premises.submit(number)
-    assert premises.pull(number)["readiness"]["hasImpactedTargets"] is False
-    checkout.done("set", "ALL", "--sha", premises.origin.tip("topic-1"), *QUEUE, "--pr", str(number))
-    premises.wait_for("merged", number)
+    env.submit(number)
+    assert env.submission(number)["readiness"]["hasImpactedTargets"] is False
+    checkout.done("set", "ALL", "--sha", env.origin.tip("topic-1"), *QUEUE, "--pr", str(number))
+    env.wait_for("merged", number)
 
 
-def test_targets_come_from_arguments_a_file_and_the_input(premises: Premises, tmp_path: Path):
-    checkout = visit(premises, tmp_path / "checkout")
+def test_targets_come_from_arguments_a_file_and_the_input(env: ServerEnvironment, tmp_path: Path):
+    checkout = ci_checkout(env, tmp_path / "checkout")
     (checkout.folder / "list").write_text("//lib:a\r\n\n  größe  \n")
     for arguments, given, expected in (
         (("a", "b", "a"), "", ["a", "b"]),
@@ -195,13 +194,13 @@ def test_targets_come_from_arguments_a_file_and_the_input(premises: Premises, tm
         (("a", "ALL"), "", ["ALL"]),
         (("--allow-empty", "--file", "-"), "", []),
     ):
-        number = premises.open_pr({f"file-{len(expected)}": given or str(arguments)})
+        number = env.open_pr({f"file-{len(expected)}": given or str(arguments)})
         checkout.done("set", *arguments, *QUEUE, "--pr", str(number), given=given)
-        assert uploaded(premises, number) == expected
+        assert uploaded(env, number) == expected
 
 
-def test_the_servers_own_words_are_passed_on(premises: Premises, tmp_path: Path):
-    checkout = visit(premises, tmp_path / "checkout")
+def test_messages_of_the_server_are_printed(env: ServerEnvironment, tmp_path: Path):
+    checkout = ci_checkout(env, tmp_path / "checkout")
     assert "(pr_not_found, request " in checkout.refused("set", "a", *QUEUE, "--pr", "9", code=3)
     checkout.environment["MERGEYARD_TOKEN"] = "my_wrong"
     refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=3)
@@ -209,46 +208,46 @@ def test_the_servers_own_words_are_passed_on(premises: Premises, tmp_path: Path)
     assert "my_wrong" not in refusal
 
 
-# What is refused before anybody is asked
+# Refused without asking the server
 
 
-def test_an_empty_list_is_a_mistake_unless_it_is_meant(checkout: Checkout):
+def test_empty_list_is_refused_unless_it_is_explicitly_allowed(checkout: Checkout):
     assert "--allow-empty" in checkout.refused("set", *QUEUE, "--pr", "1", code=64)
     assert "--allow-empty" in checkout.refused("set", "--file", "-", *QUEUE, "--pr", "1", given="\n", code=64)
 
 
-def test_it_is_told_what_is_missing_for_an_upload(checkout: Checkout):
+def test_missing_options_of_an_upload_are_named(checkout: Checkout):
     assert "with --pr N" in checkout.refused("set", "a", *QUEUE, code=64)
-    assert "Set MERGEYARD_URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
+    assert "set MERGEYARD_URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
     checkout.environment |= {"MERGEYARD_URL": "queue.example.com", "MERGEYARD_TOKEN": "x"}
-    assert "'queue.example.com' is no address" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
+    assert "'queue.example.com' is not a URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
     checkout.environment["MERGEYARD_URL"] = "https://queue.example.com"
     nameless = ("--repo", "app", "--target-branch", "main")
-    assert "names no repository" in checkout.refused("set", "a", *nameless, "--pr", "1", code=64)
+    assert "is not a repository name" in checkout.refused("set", "a", *nameless, "--pr", "1", code=64)
 
 
-def test_a_file_that_cannot_be_read_is_told(checkout: Checkout):
+def test_unreadable_file_is_reported(checkout: Checkout):
     assert "gone" in checkout.refused("set", "--file", "gone", *QUEUE, "--pr", "1")
     (checkout.folder / "list").write_bytes(b"\xff")
     assert "utf-8" in checkout.refused("set", "--file", "list", *QUEUE, "--pr", "1")
 
 
-# A server in trouble
+# Server errors
 
 
-class Door(HTTPServer):
-    """Answers what it was given, one after the other, and keeps what it was asked."""
+class FakeServer(HTTPServer):
+    """Sends the given responses one after the other and records the request bodies."""
 
     def __init__(self, *answers: tuple[int, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), Answering)
+        super().__init__(("127.0.0.1", 0), Handler)
         self.answers = list(answers)
         self.asked: list[bytes] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
-class Answering(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        assert isinstance(self.server, Door)
+        assert isinstance(self.server, FakeServer)
         self.server.asked.append(self.rfile.read(int(self.headers["content-length"])))
         status, body = self.server.answers.pop(0)
         self.send_response(status)
@@ -260,34 +259,34 @@ class Answering(BaseHTTPRequestHandler):
         pass
 
 
-KEPT = json.dumps({"prNumber": 1, "prSha": "1" * 40, "impactedTargets": 1}).encode()
-LATER = json.dumps(problem("rate_limited", retryable=True)).encode()
-NEVER = json.dumps(problem("pr_not_found", retryable=False)).encode()
+SAVED = json.dumps({"prNumber": 1, "prSha": "1" * 40, "impactedTargets": 1}).encode()
+LATER = json.dumps(a_problem("rate_limited", retryable=True)).encode()
+REFUSED = json.dumps(a_problem("pr_not_found", retryable=False)).encode()
 
 
 @pytest.fixture
-def door(checkout: Checkout) -> Iterator[Door]:
-    with Door() as door:
-        checkout.environment |= {"MERGEYARD_URL": door.url, "MERGEYARD_TOKEN": "x"}
-        thread = Thread(target=door.serve_forever, args=(0.01,))
+def server(checkout: Checkout) -> Iterator[FakeServer]:
+    with FakeServer() as server:
+        checkout.environment |= {"MERGEYARD_URL": server.url, "MERGEYARD_TOKEN": "x"}
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield door
-        door.shutdown()
+        yield server
+        server.shutdown()
         thread.join()
 
 
-def test_passing_trouble_is_waited_out(checkout: Checkout, door: Door):
-    door.answers = [(503, LATER), (502, b"<html>"), (200, KEPT)]
+def test_temporary_errors_are_retried(checkout: Checkout, server: FakeServer):
+    server.answers = [(503, LATER), (502, b"<html>"), (200, SAVED)]
     assert checkout.done("set", "a", *QUEUE, "--pr", "1")[1] == "Pull request 1 at 111111111111 impacts 1 target.\n"
-    assert len(door.asked) == 3
-    assert len(set(door.asked)) == 1
+    assert len(server.asked) == 3
+    assert len(set(server.asked)) == 1
 
 
-def test_a_clear_no_is_not_asked_again(checkout: Checkout, door: Door):
-    door.answers = [(409, NEVER)]
+def test_refusal_is_not_retried(checkout: Checkout, server: FakeServer):
+    server.answers = [(409, REFUSED)]
     refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=3)
     assert refusal == "It cannot be.\n(pr_not_found, request r-1)\n"
-    door.answers = [(301, b"elsewhere")]
+    server.answers = [(301, b"elsewhere")]
     refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=4)
-    assert refusal.startswith(f"{door.url}: It answered 301, but not as Mergeyard does")
-    assert len(door.asked) == 2
+    assert refusal.startswith(f"{server.url}: The response with status 301 is not from Mergeyard")
+    assert len(server.asked) == 2

@@ -1,1 +1,1 @@
-"""Against a real forge: Gitea, started here on its own data."""
+"""Tests on a real forge: a Gitea that is started here with its own data."""

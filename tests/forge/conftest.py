@@ -1,7 +1,7 @@
-"""The forge that these tests run against: one for all of them.
+"""The forge that these tests run on: one for all of them.
 
-They run only for those who name this folder: `pytest tests/forge`. `MERGEYARD_TEST_FORGE_URL` and
-`MERGEYARD_TEST_FORGE_TOKEN`, a token of an administrator with all scopes, name a Gitea or Forgejo that runs already.
+The tests run only when this folder is named: `pytest tests/forge`. `MERGEYARD_TEST_FORGE_URL` and
+`MERGEYARD_TEST_FORGE_TOKEN`, an administrator's token with all scopes, select a Gitea or Forgejo that runs already.
 """
 
 import os
@@ -11,38 +11,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.forge.people import People
+from tests.forge.gitea_admin import GiteaAdmin
+from tests.forge.gitea_server import GiteaServer, find_binary
 from tests.forge.project import Project
-from tests.forge.server import GiteaServer, found_binary
 
-URL, TOKEN = "MERGEYARD_TEST_FORGE_URL", "MERGEYARD_TEST_FORGE_TOKEN"
+URL_VARIABLE, TOKEN_VARIABLE = "MERGEYARD_TEST_FORGE_URL", "MERGEYARD_TEST_FORGE_TOKEN"
 NUMBERS = count(1)
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    return None if any("tests/forge" in named for named in config.args) else True
+    return None if any("tests/forge" in argument for argument in config.args) else True
 
 
 @pytest.fixture(scope="session")
-def people() -> Iterator[People]:
-    if URL in os.environ:
-        yield from _until_done(People(os.environ[URL], os.environ[TOKEN]))
+def admin() -> Iterator[GiteaAdmin]:
+    if URL_VARIABLE in os.environ:
+        yield from _close_afterwards(GiteaAdmin(os.environ[URL_VARIABLE], os.environ[TOKEN_VARIABLE]))
         return
-    binary = found_binary()
+    binary = find_binary()
     if binary is None:
-        pytest.skip(f"there is no Gitea: `make forge` builds one, or {URL} names one that runs")
+        pytest.skip(f"there is no Gitea: `make forge` builds one, or {URL_VARIABLE} selects one that runs")
     with GiteaServer(binary) as server:
-        yield from _until_done(People(server.url, server.admin_token))
+        yield from _close_afterwards(GiteaAdmin(server.url, server.admin_token))
 
 
 @pytest.fixture
-def project(people: People, tmp_path: Path) -> Project:
-    """A repository that no other test knows."""
-    return people.project("acme", f"app-{os.getpid()}-{next(NUMBERS)}", tmp_path)
+def project(admin: GiteaAdmin, tmp_path: Path) -> Project:
+    """A repository that no other test uses."""
+    return admin.create_project("acme", f"app-{os.getpid()}-{next(NUMBERS)}", tmp_path)
 
 
-def _until_done(people: People) -> Iterator[People]:
+def _close_afterwards(admin: GiteaAdmin) -> Iterator[GiteaAdmin]:
     try:
-        yield people
+        yield admin
     finally:
-        people.close()
+        admin.close()

@@ -1,13 +1,13 @@
-"""What the service may expect of every host, of a Gitea that really runs."""
+"""The contract tests that hold for every host, on a real Gitea."""
 
 import pytest
 
-from tests.contract.host.gitea_stage import GiteaStage
+from tests.contract.host.gitea_environment import GiteaEnvironment
 from tests.contract.host.test_host import *  # noqa: F403
-from tests.forge.people import People
+from tests.forge.gitea_admin import GiteaAdmin
 from tests.forge.project import Project
 
 
 @pytest.fixture
-def stage(people: People, project: Project) -> GiteaStage:
-    return GiteaStage(people, project)
+def env(admin: GiteaAdmin, project: Project) -> GiteaEnvironment:
+    return GiteaEnvironment(admin, project)

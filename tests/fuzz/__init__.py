@@ -1,1 +1,1 @@
-"""Looks for bugs with input that nobody would think of: requests at random, parsers at random, clients at random."""
+"""Fuzz tests: random requests to a real server, random input for parsers, and random sequences of client requests."""

@@ -1,18 +1,19 @@
-"""Clients do anything in any order, and the service keeps its word to each of them; on every store."""
+"""Random sequences of client requests get the responses that the model expects, on every store."""
 
 import pytest
 
-from tests.fuzz.machine.playing import STORES, Played, play
+from tests.fuzz.machine.environment import STORES
+from tests.fuzz.machine.state_machine import RunCounts, run_clients
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_whatever_clients_do_the_service_keeps_its_word(store: str):
-    played = Played()
-    play(store, clients=2, seed=1, played=played, steps=10)
-    assert played.clients == 2
+def test_random_client_requests_match_the_model(store: str):
+    counts = RunCounts()
+    run_clients(store, clients=2, seed=1, counts=counts, steps=10)
+    assert counts.clients == 2
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("store", STORES)
-def test_whatever_many_clients_do_the_service_keeps_its_word(store: str):
-    play(store, clients=25, seed=2, played=Played())
+def test_many_random_client_requests_match_the_model(store: str):
+    run_clients(store, clients=25, seed=2, counts=RunCounts())

@@ -1,16 +1,16 @@
-"""Every law of reading, tried on a few examples; `python -m tests.fuzz` tries many."""
+"""Every property of the parsers, on a few examples; `python -m tests.fuzz` checks many."""
 
 import pytest
 
-from tests.fuzz.laws import Law, all_laws
+from tests.fuzz.properties import ParserProperty, all_properties
 
 
-@pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
-def test_whatever_comes_is_read_or_refused(law: Law):
-    assert law.try_on(5, seed=7)
+@pytest.mark.parametrize("law", all_properties(), ids=lambda law: law.name)
+def test_parser_accepts_or_refuses_any_input(law: ParserProperty):
+    assert law.check_examples(5, seed=7)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("law", all_laws(), ids=lambda law: law.name)
-def test_much_of_whatever_comes_is_read_or_refused(law: Law):
-    assert law.try_on(500, seed=8)
+@pytest.mark.parametrize("law", all_properties(), ids=lambda law: law.name)
+def test_parser_accepts_or_refuses_many_inputs(law: ParserProperty):
+    assert law.check_examples(500, seed=8)

@@ -1,1 +1,1 @@
-"""What the server is sent by those who mean it ill."""
+"""Malicious input: requests, names, addresses and load that an attacker could send."""

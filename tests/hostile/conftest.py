@@ -1,4 +1,4 @@
-"""One server for all: whatever it is sent, it lives on, and has nothing to complain of."""
+"""One server for all tests: whatever it receives, it stays alive and logs no error."""
 
 import subprocess
 import sys
@@ -11,11 +11,11 @@ import httpx
 import pytest
 from msgspec import json
 
-from tests.hostile.wire import Wire
-from tests.support.api import QUEUE
+from tests.hostile.raw_connection import RawConnection
+from tests.support.api_client import QUEUE
+from tests.support.environment import ServerEnvironment, new_token
+from tests.support.forked_server import ForkedServer
 from tests.support.host_log import HostLog
-from tests.support.premises import Premises, new_token
-from tests.support.quick_server import QuickServer
 from tests.support.repositories import Origin
 from tests.support.server import Process, Server
 
@@ -23,48 +23,48 @@ FEW_FILES = 160
 
 
 class Target:
-    """The real process, with one queue and what opens it."""
+    """The real server process, with one queue and a token for it."""
 
-    def __init__(self, premises: Premises, token: str) -> None:
+    def __init__(self, premises: ServerEnvironment, token: str) -> None:
         self.premises = premises
         self.url = premises.server.url
         self.pid = premises.server.process.pid
         self.token = token
         self.client = httpx.Client(base_url=self.url, headers={"x-api-token": token}, timeout=600)
 
-    def wire(self) -> Wire:
-        return Wire(self.url)
+    def connect(self) -> RawConnection:
+        return RawConnection(self.url)
 
     def head(self, endpoint: str = "getQueue", *headers: str, method: str = "POST") -> bytes:
         own = (f"x-api-token: {self.token}", "content-type: application/json")
-        return "\r\n".join([f"{method} /v1/{endpoint} HTTP/1.1", "host: yard", *own, *headers, "", ""]).encode()
+        return "\r\n".join([f"{method} /v1/{endpoint} HTTP/1.1", "host: mergeyard", *own, *headers, "", ""]).encode()
 
     def request(self, endpoint: str = "getQueue", **members: Any) -> bytes:
-        """A good one."""
+        """A valid request."""
         body = json.encode(QUEUE | members)
         return self.head(endpoint, f"content-length: {len(body)}") + body
 
-    def ask(self, endpoint: str, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
+    def post(self, endpoint: str, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
         content = body if isinstance(body, bytes) else json.encode(body)
         own = {"content-type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.post(f"/v1/{endpoint}", content=content, headers=own)
 
 
-class NarrowServer(Server):
-    """May open few files, however many the machine has."""
+class FewFilesServer(Server):
+    """A server with a low limit of open files."""
 
     def _spawn(self, *arguments: str) -> Process:
         command = ["sh", "-c", f'ulimit -n {FEW_FILES}; exec "$@"', "sh", sys.executable, "-m", "mergeyard", *arguments]
         with (self.folder / "server.log").open("ab") as log:
-            return subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+            return subprocess.Popen(command, stderr=log, env=self.environment, cwd=self.folder)
 
 
 @contextmanager
 def a_target(server: Server) -> Generator[Target]:
-    origin = Origin.made(server.folder / "repos" / "acme" / "app.git")
+    origin = Origin.create(server.folder / "repos" / "acme" / "app.git")
     origin.commit("main", {"README": "1"})
     server.start()
-    premises = Premises(server, origin, HostLog(origin, server.folder / "host"))
+    premises = ServerEnvironment(server, origin, HostLog(origin, server.folder / "host"))
     premises.create_queue()
     target = Target(premises, new_token(server.config))
     try:
@@ -72,16 +72,16 @@ def a_target(server: Server) -> Generator[Target]:
     finally:
         target.client.close()
         premises.close()
-    assert server.complaints() == []
+    assert server.logged_errors() == []
 
 
 @pytest.fixture(scope="package")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    with a_target(QuickServer(tmp_path_factory.mktemp("hostile"))) as target:
+    with a_target(ForkedServer(tmp_path_factory.mktemp("hostile"))) as target:
         yield target
 
 
 @pytest.fixture
-def narrow(tmp_path: Path) -> Iterator[Target]:
-    with a_target(NarrowServer(tmp_path)) as target:
+def few_files_target(tmp_path: Path) -> Iterator[Target]:
+    with a_target(FewFilesServer(tmp_path)) as target:
         yield target

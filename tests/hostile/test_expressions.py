@@ -1,7 +1,7 @@
 """Every regular expression of the product takes linear time, whatever text it is given.
 
-The expressions are found in the source: each use of `re` must be a constant of a module, or a literal in a call, or be
-named below. Each is run by the methods that the product calls on it, on long runs of its own characters.
+The expressions are found in the source: each use of `re` must be a module constant, a literal in a call, or be named
+below. Each is run with the methods that the product calls on it, on long repetitions of its own characters.
 """
 
 import ast
@@ -20,8 +20,8 @@ import pytest
 import mergeyard
 
 PACKAGE = Path(mergeyard.__file__).parent
-BUILT_AT_RUNTIME = {"cli/targets/globs.py"}
-"""Made of the globs of the person who runs the command, on that person's own machine and paths."""
+BUILT_AT_RUNTIME = {"cli/targets.py"}
+"""Built from the globs of the user of the command, on that user's own machine and paths."""
 METHODS = frozenset({"match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"})
 CONSTANTS = frozenset({"Pattern", "Match", "escape", "error"}) | {flag.name for flag in re.RegexFlag if flag.name}
 TYPICAL = " \t\na0*[]{}()-_./\\\"'#<:@`\x1b"
@@ -29,7 +29,7 @@ STEP = 4
 SIZES = (1 << 9, 1 << 11, 1 << 13)
 LARGEST = 1 << 20
 GROWTH = 9
-"""From one size to the next: three times for each doubling. Linear expressions have 4, quadratic ones 16."""
+"""Maximum growth of the time from one size to the next. Linear expressions have 4, quadratic ones 16."""
 NOISE_S = 0.002
 TOO_LONG_S = 1.0
 TOO_LONG_FOR_THE_LARGEST_S = 5.0
@@ -137,7 +137,7 @@ def find_parts(pattern: re.Pattern[Any]) -> tuple[set[str], set[str]]:
 
 
 def walk_parts(node: Any, characters: set[str], words: set[str]) -> str:
-    """Gives the literals of a sequence without what lies between them, which is a word too where that is optional."""
+    """Returns the literals of a sequence without what is between them: a word too if that is optional."""
     word = skeleton = ""
     for operation, argument in node:
         name = str(operation)
@@ -214,9 +214,9 @@ def run_on(pattern: re.Pattern[Any], method: str, text: str | bytes) -> None:
 
 def measure(pattern: re.Pattern[Any], method: str, text: str | bytes, limit_s: float = TOO_LONG_S) -> float:
     with time_limit(limit_s):
-        begun = process_time()
+        started_at = process_time()
         run_on(pattern, method, text)
-        return process_time() - begun
+        return process_time() - started_at
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def grows_too_fast(pattern: re.Pattern[Any], method: str, attack: Attack) -> tup
     before = took = NOISE_S
     for size in SIZES:
         took = measure(pattern, method, attack.text(pattern, size))
-        if took > GROWTH * before:  # once more, for both may have been measured while the machine was busy
+        if took > GROWTH * before:  # once more: the machine can have been busy during either measurement
             before = max(NOISE_S, best_of_three(pattern, method, attack.text(pattern, size // STEP)))
             took = best_of_three(pattern, method, attack.text(pattern, size))
             if took > GROWTH * before:
@@ -279,7 +279,7 @@ EXPRESSIONS = collect_expressions(
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=str)
-def test_an_expression_takes_linear_time(expression: Expression):
+def test_expression_takes_linear_time(expression: Expression):
     assert find_slow_input(expression) is None
 
 
@@ -293,7 +293,7 @@ def test_an_expression_takes_linear_time(expression: Expression):
         (r"x*x*x*y", "fullmatch"),
     ],
 )
-def test_a_slow_expression_is_found(slow: str, method: str):
+def test_slow_expression_is_found(slow: str, method: str):
     assert find_slow_input(Expression("planted", re.compile(slow), frozenset({method})))
 
 
@@ -306,6 +306,6 @@ def test_a_slow_expression_is_found(slow: str, method: str):
         "import re\nre.template('a')\n",
     ],
 )
-def test_an_expression_that_cannot_be_collected_is_an_error(source: str):
+def test_expression_that_cannot_be_collected_is_an_error(source: str):
     with pytest.raises(AssertionError):
-        collect_expressions({"logs.py": source})
+        collect_expressions({"logging.py": source})

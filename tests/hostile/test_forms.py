@@ -1,6 +1,6 @@
-"""No form does anything unless it comes from our own page, in the visit that it was drawn for, from somebody who may.
+"""A form works only from our own page, with the CSRF token of the same session, and for a user with permission.
 
-All forms are found among the routes themselves, so that a new one is held to this too.
+All forms are found in the routes, so that new ones are covered too.
 """
 
 import re
@@ -13,14 +13,14 @@ from typing import cast
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config
-from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.tokens import Scope
-from mergeyard.service.telling.webhooks import OPERATOR
-from mergeyard.web.app import application
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.service.webhooks.webhooks import OPERATOR
+from mergeyard.web.app import create_web_app
 from tests.support.asynchronous import asynchronous
-from tests.support.browsing import Visitor, a_stranger, a_visitor
 from tests.support.scenario import REPO, Scenario, a_scenario
+from tests.support.web_client import WebClient, a_signed_in_client, an_anonymous_client
 
 ELSEWHERE = Repo("git.local", "acme", "other")
 QUEUE = "git.local/acme/app:main"
@@ -35,7 +35,7 @@ FOREIGN = [
 
 
 def routes(scenario: Scenario, method: str) -> Iterator[str]:
-    inner: object = application(scenario.service)
+    inner: object = create_web_app(scenario.service)
     while not isinstance(inner, Starlette):
         inner = cast(object, vars(inner)["_app"])
     for route in inner.routes:
@@ -45,13 +45,13 @@ def routes(scenario: Scenario, method: str) -> Iterator[str]:
 
 @asynccontextmanager
 async def forms(folder: Path) -> AsyncGenerator[tuple[Scenario, list[str]]]:
-    """The addresses of all forms, each about something that is there."""
+    """The addresses of all forms, each for something that exists."""
     async with a_scenario(folder) as scenario:
-        async with a_visitor(scenario, Scope.ADMIN, name="grace") as grace:
+        async with a_signed_in_client(scenario, Scope.ADMIN, name="grace") as grace:
             await grace.post(
                 "/administration/webhooks", kind="webhook", url="https://there.example", event=["queue.created"]
             )
-        (webhook,) = await scenario.service.office.webhooks.seen_by(OPERATOR)
+        (webhook,) = await scenario.service.webhook_services.webhooks.list_visible(OPERATOR)
         token, _ = await scenario.service.tokens.create("victim", {Scope.READ}, ())
         named = {"queue": QUEUE, "action": "pause", "token": token.id, "webhook": webhook.id}
         found = list(routes(scenario, "POST"))
@@ -59,65 +59,68 @@ async def forms(folder: Path) -> AsyncGenerator[tuple[Scenario, list[str]]]:
         yield scenario, [re.sub(r"{(\w+)(:path)?}", lambda name: named[name[1]], path) for path in found]
 
 
-async def all_is_as_it_was(scenario: Scenario) -> bool:
-    victims = [token for token in await scenario.service.tokens.all() if token.name == "victim"]
-    running = scenario.keeper.queue.state == "RUNNING"
-    (webhook,) = await scenario.service.office.webhooks.seen_by(OPERATOR)
+async def is_unchanged(scenario: Scenario) -> bool:
+    victims = [token for token in await scenario.service.tokens.list_all() if token.name == "victim"]
+    running = scenario.queue_actor.queue.state == "RUNNING"
+    (webhook,) = await scenario.service.webhook_services.webhooks.list_visible(OPERATOR)
     return running and victims[0].revoked_at is None and webhook.disabled is None
 
 
 @asynchronous
-async def test_a_form_without_the_proof_of_this_very_visit_does_nothing(tmp_path: Path):
-    async with forms(tmp_path) as (scenario, found), a_visitor(scenario, Scope.ADMIN, name="mallory") as mallory:
-        async with a_visitor(scenario, Scope.ADMIN) as ada:
-            proofs = {
+async def test_form_without_the_csrf_token_of_the_session_does_nothing(tmp_path: Path):
+    async with (
+        forms(tmp_path) as (scenario, found),
+        a_signed_in_client(scenario, Scope.ADMIN, name="mallory") as mallory,
+    ):
+        async with a_signed_in_client(scenario, Scope.ADMIN) as ada:
+            tokens = {
                 "none": "",
                 "a guess": "0" * 64,
-                "another visit's": mallory.csrf,
+                "another session's": mallory.csrf,
                 "no ASCII": "ü",
                 "long": "a" * 9999,
             }
             for path in found:
-                for name, proof in proofs.items():
+                for name, csrf in tokens.items():
                     if path != SIGN_IN:
-                        told = await ada.post(path, csrf=proof, queue=QUEUE, number=1)
-                        assert told.status == 400, (path, name, told.text)
+                        response = await ada.post(path, csrf=csrf, queue=QUEUE, number=1)
+                        assert response.status == 400, (path, name, response.text)
             assert (await ada.get("/")).status == 200
-        assert await all_is_as_it_was(scenario)
+        assert await is_unchanged(scenario)
 
 
 @asynchronous
-async def test_a_form_of_another_site_does_nothing_even_with_the_proof(tmp_path: Path):
-    async with forms(tmp_path) as (scenario, found), a_visitor(scenario, Scope.ADMIN) as ada:
+async def test_form_of_another_site_does_nothing_even_with_the_csrf_token(tmp_path: Path):
+    async with forms(tmp_path) as (scenario, found), a_signed_in_client(scenario, Scope.ADMIN) as ada:
         for path, headers in product(found, FOREIGN):
-            told = await ada.send(path, headers, queue=QUEUE, number=1)
-            assert told.status == 400, (path, headers, told.text)
+            response = await ada.send(path, headers, queue=QUEUE, number=1)
+            assert response.status == 400, (path, headers, response.text)
         assert (await ada.get("/")).status == 200
-        assert await all_is_as_it_was(scenario)
+        assert await is_unchanged(scenario)
 
 
 @asynchronous
-async def test_a_stranger_and_whoever_may_only_read_do_nothing(tmp_path: Path):
+async def test_forms_do_nothing_without_a_session_and_with_read_scope(tmp_path: Path):
     async with forms(tmp_path) as (scenario, found):
-        async with a_stranger(scenario.service) as stranger:
+        async with an_anonymous_client(scenario.service) as stranger:
             for path in found:
                 if path != SIGN_IN:
-                    told = await stranger.post(path, queue=QUEUE, number=1)
-                    assert (told.status, told.location) == (303, SIGN_IN), path
-        async with a_visitor(scenario) as reader:
+                    response = await stranger.post(path, queue=QUEUE, number=1)
+                    assert (response.status, response.location) == (303, SIGN_IN), path
+        async with a_signed_in_client(scenario) as reader:
             for path in found:
                 if path not in {SIGN_IN, "/sign-out"}:
                     assert (await reader.post(path, queue=QUEUE, number=1)).status == 403, path
-        assert await all_is_as_it_was(scenario)
+        assert await is_unchanged(scenario)
 
 
 # Sessions
 
 
 @asynchronous
-async def test_nobody_chooses_the_session_of_somebody_else(tmp_path: Path):
-    """A secret that a browser brought along is not the one that it has afterwards."""
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, name="mallory") as mallory:
+async def test_session_cannot_be_fixed_by_an_attacker(tmp_path: Path):
+    """The session secret changes when a user signs in."""
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, name="mallory") as mallory:
         _, secret = await scenario.service.tokens.create("ada", {Scope.READ, Scope.ADMIN}, ())
         planted = mallory.csrf
         await mallory.sign_in(secret)
@@ -125,33 +128,36 @@ async def test_nobody_chooses_the_session_of_somebody_else(tmp_path: Path):
 
 
 @asynchronous
-async def test_a_cookie_that_is_no_session_opens_nothing(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_stranger(scenario.service) as stranger:
+async def test_invalid_session_cookie_gives_no_access(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, an_anonymous_client(scenario.service) as stranger:
         for cookie in ("", "x", "my_" + "0" * 49, '"; drop', "a" * 9000, "\\303\\251", "my_" + "0" * 43 + "======"):
-            told = await stranger.get("/", cookie=f"mergeyard_session={cookie}")
-            assert (told.status, told.location) == (303, "/sign-in?next=%2F"), cookie
+            response = await stranger.get("/", cookie=f"mergeyard_session={cookie}")
+            assert (response.status, response.location) == (303, "/sign-in?next=%2F"), cookie
 
 
 @asynchronous
-async def test_every_answer_tells_the_browser_to_trust_only_us(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario) as ada:
+async def test_every_response_has_security_headers(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as ada:
         for address in ("/", "/sign-in", "/nothing", "/queues/nowhere", "/favicon.ico", f"/queues/{QUEUE}"):
-            above = (await ada.get(address)).headers
-            assert above["content-security-policy"].startswith("default-src 'none'; script-src 'self'"), address
-            assert "unsafe" not in above["content-security-policy"]
-            assert (above["x-content-type-options"], above["x-frame-options"]) == ("nosniff", "DENY")
+            headers = (await ada.get(address)).headers
+            assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'"), address
+            assert "unsafe" not in headers["content-security-policy"]
+            assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
 
 
-# What lies outside
+# Outside of the user's repositories
 
 
 @asynchronous
-async def test_a_page_outside_of_the_visitors_repositories_is_one_that_is_not_there(tmp_path: Path):
-    """The same bytes before and after it comes to be, but for the number under which it is refused."""
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN, repos=(ELSEWHERE,)) as outsider:
-        there = "git.local/acme/app:later"
-        asked = [
-            *(f"/{kind}/{there}" for kind in ("queues", "settings", "health", "live")),
+async def test_page_outside_of_the_users_repositories_looks_like_a_missing_one(tmp_path: Path):
+    """The same bytes before and after it is created, except for the request id."""
+    async with (
+        a_scenario(tmp_path) as scenario,
+        a_signed_in_client(scenario, Scope.ADMIN, repos=(ELSEWHERE,)) as outsider,
+    ):
+        later = "git.local/acme/app:later"
+        addresses = [
+            *(f"/{kind}/{later}" for kind in ("queues", "settings", "health", "live")),
             "/pulls/git.local/acme/app/1",
             "/pulls/git.local/acme/app/1?branch=later",
             "/actions?queue=git.local%2Facme%2Fapp%3Alater&number=1",
@@ -160,18 +166,18 @@ async def test_a_page_outside_of_the_visitors_repositories_is_one_that_is_not_th
             "/administration/audit",
             "/administration/webhooks",
         ]
-        before = [await seen(outsider, address) for address in asked]
-        scenario.origin.branch("later", upon="main")
+        before = [await read_page(outsider, address) for address in addresses]
+        scenario.origin.branch("later", base="main")
         await scenario.service.queues.create(QueueKey(REPO, "later"), Config(), "ada", lambda _: b"", None)
         scenario.open(1)
         await scenario.submit(1)
-        after = [await seen(outsider, address) for address in asked]
-        assert [address for address, one, other in zip(asked, before, after, strict=True) if one != other] == []
+        after = [await read_page(outsider, address) for address in addresses]
+        assert [address for address, one, other in zip(addresses, before, after, strict=True) if one != other] == []
         run = scenario.run_of(1).id
-        unknown = await seen(outsider, f"/runs/{'0' * 36}")
-        assert await seen(outsider, f"/runs/{run}") == (unknown[0], unknown[1].replace("0" * 36, run))
+        unknown = await read_page(outsider, f"/runs/{'0' * 36}")
+        assert await read_page(outsider, f"/runs/{run}") == (unknown[0], unknown[1].replace("0" * 36, run))
 
 
-async def seen(visitor: Visitor, address: str) -> tuple[int, str]:
+async def read_page(visitor: WebClient, address: str) -> tuple[int, str]:
     page = await visitor.get(address)
-    return page.status, re.sub(r"\b[0-9a-f]{16}\b", "a number", page.html)
+    return page.status, re.sub(r"\b[0-9a-f]{16}\b", "an id", page.html)

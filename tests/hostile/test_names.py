@@ -1,4 +1,4 @@
-"""Names that look like paths, options or markup are names, or nothing: on pages, in commands, at the host."""
+"""Names that look like paths, options or markup are treated as names or refused: on pages, in commands, on the host."""
 
 import asyncio
 import re
@@ -10,10 +10,10 @@ import pytest
 from msgspec import json
 from typer.testing import CliRunner
 
-from mergeyard.adapters.host_plain.opening import Opening, open_pull
+from mergeyard.adapters.host_plain.editor import NewPullRequest, open_pull_request
 from mergeyard.cli import app
 from tests.hostile.conftest import Target
-from tests.support.api import QUEUE
+from tests.support.api_client import QUEUE
 from tests.support.repositories import Symlink
 
 HOSTILE = [
@@ -37,7 +37,7 @@ PAGES = [
     "/live/git.local/acme/app:{}",
     "/pulls/git.local/acme/app/{}",
     "/pulls/git.local/{}/app/1",
-    "/pulls/git.local/acme/app/1?branch={0}&stay={0}&first={0}",
+    "/pulls/git.local/acme/app/1?branch={0}&submission={0}&first={0}",
     "/runs/{}",
     "/runs/{0}/output/{0}",
     "/runs/{0}/checks/{0}",
@@ -88,72 +88,74 @@ def visitor(target: Target) -> Iterator[httpx.Client]:
 
 
 @some_or_all
-def test_a_page_asked_for_by_any_name_is_shown_or_is_not_there(visitor: httpx.Client, names: list[str]):
+def test_page_with_any_name_is_shown_or_not_found(visitor: httpx.Client, names: list[str]):
     for page in PAGES:
         for name in names:
-            told = visitor.get(page.format(quote(name, safe="")))
-            assert told.status_code < 500, (page, name, told.text)
-            assert "x" not in told.cookies, (page, name)
-            assert not ECHOED.search(told.text), (page, name)
+            response = visitor.get(page.format(quote(name, safe="")))
+            assert response.status_code < 500, (page, name, response.text)
+            assert "x" not in response.cookies, (page, name)
+            assert not ECHOED.search(response.text), (page, name)
 
 
 @some_or_all
-def test_a_queue_of_any_name_is_refused_or_is_not_there(target: Target, names: list[str]):
+def test_queue_with_any_name_is_refused_or_not_found(target: Target, names: list[str]):
     for name in names:
         for repo in (QUEUE["repo"] | {where: name} for where in ("host", "owner", "name")):
             for endpoint in STATUS:
                 status = (
                     {"sha": "1" * 40, "context": "unit", "state": "success"} if endpoint.startswith("report") else {}
                 )
-                told = target.ask(endpoint, {"repo": repo, "targetBranch": "main"} | status)
-                assert told.status_code in {400, 404}, (endpoint, repo, told.text)
+                response = target.post(endpoint, {"repo": repo, "targetBranch": "main"} | status)
+                assert response.status_code in {400, 404}, (endpoint, repo, response.text)
 
 
 @some_or_all
-def test_a_pull_request_may_be_called_anything(target: Target, names: list[str]):
+def test_pull_request_can_have_any_title_author_and_branch(target: Target, names: list[str]):
     origin = target.premises.origin
-    origin.branch("named", upon="main", files={"named": "1"})
-    origin.set("refs/pull/900/head", origin.tip("named"))
+    origin.branch("named", base="main", files={"named": "1"})
+    origin.set_ref("refs/pull/900/head", origin.tip("named"))
     for name in names:
         meta = {"title": name, "author": name, "base": name, "branch": name, "draft": True, "state": "open"}
-        origin.set("refs/pull/900/meta", origin.blob(json.encode(meta)))
-        told = target.ask("submitPullRequest", QUEUE | {"pr": {"number": 900}})
-        assert told.status_code in {200, 502}, (name, told.text)
-        target.ask("cancelPullRequest", QUEUE | {"pr": {"number": 900}})
+        origin.set_ref("refs/pull/900/meta", origin.blob(json.encode(meta)))
+        response = target.post("submitPullRequest", QUEUE | {"pr": {"number": 900}})
+        assert response.status_code in {200, 502}, (name, response.text)
+        target.post("cancelPullRequest", QUEUE | {"pr": {"number": 900}})
 
 
 PLACES = [("..", "repos"), (".", "app"), ("acme/..", "app"), ("acme", "../acme/app"), ("acme", "app.git"), ("acme", "")]
 
 
 @pytest.mark.parametrize(("owner", "name"), PLACES)
-def test_a_repository_is_found_below_the_root_and_nowhere_else(target: Target, owner: str, name: str):
-    told = target.ask("createQueue", QUEUE | {"repo": QUEUE["repo"] | {"owner": owner, "name": name}})
-    assert told.json()["code"] in {"invalid_repo", "repository_not_found"}
+def test_repository_outside_of_the_root_is_not_found(target: Target, owner: str, name: str):
+    response = target.post("createQueue", QUEUE | {"repo": QUEUE["repo"] | {"owner": owner, "name": name}})
+    assert response.json()["code"] in {"invalid_repo", "repository_not_found"}
 
 
-def test_a_configuration_that_points_elsewhere_is_not_followed(target: Target):
+def test_configuration_that_is_a_symlink_is_not_followed(target: Target):
     origin, premises = target.premises.origin, target.premises
-    origin.branch("linked", upon="main", files={".mergeyard.toml": Symlink("/etc/passwd")})
+    origin.branch("linked", base="main", files={".mergeyard.toml": Symlink("/etc/passwd")})
     queue = QUEUE | {"targetBranch": "linked"}
-    assert target.ask("createQueue", queue).status_code == 200
-    origin.branch("by-link", upon="linked", files={"linked": "1"})
-    number = asyncio.run(open_pull(origin.path, Opening(head="by-link", base="linked")))
-    target.ask("submitPullRequest", queue | {"pr": {"number": number}})
+    assert target.post("createQueue", queue).status_code == 200
+    origin.branch("by-link", base="linked", files={"linked": "1"})
+    number = asyncio.run(open_pull_request(origin.path, NewPullRequest(head="by-link", base="linked")))
+    target.post("submitPullRequest", queue | {"pr": {"number": number}})
 
-    def why() -> str:
-        told = target.ask("getSubmittedPullRequest", queue | {"pr": {"number": number}}).json()
-        return told["reason"]["code"] if told["state"] == "failed" else ""
+    def failure_reason() -> str:
+        response = target.post("getSubmittedPullRequest", queue | {"pr": {"number": number}}).json()
+        return response["reason"]["code"] if response["state"] == "failed" else ""
 
-    assert premises.eventually(why) == "no_required_statuses"
+    assert premises.eventually(failure_reason) == "no_required_statuses"
 
 
 @some_or_all
-def test_a_command_takes_no_name_for_an_option_or_a_place(target: Target, names: list[str]):
+def test_command_never_takes_a_name_for_an_option_or_path(target: Target, names: list[str]):
     origin = target.premises.origin
     before = origin.refs()
     for name in names:
-        told = CliRunner().invoke(app, ["pr", "open", "--repo-path", origin.url, f"--head={name}", f"--base={name}"])
-        assert told.exit_code != 0, name
-        assert isinstance(told.exception, SystemExit), (name, told.exception)
-        assert "\x1b" not in told.output
+        response = CliRunner().invoke(
+            app, ["pr", "open", "--repo-path", origin.url, f"--head={name}", f"--base={name}"]
+        )
+        assert response.exit_code != 0, name
+        assert isinstance(response.exception, SystemExit), (name, response.exception)
+        assert "\x1b" not in response.output
     assert origin.refs() == before

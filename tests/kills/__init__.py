@@ -1,1 +1,1 @@
-"""The real server, killed exactly before, during and after everything that it does to the world."""
+"""Kills the real server before, during and after every effect that it has: commits, pushes, responses, checks."""

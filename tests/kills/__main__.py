@@ -1,9 +1,9 @@
-"""Kills the real server before, during and after everything that it does to the world, and holds it to its promises.
+"""Kills the real server before, during and after every effect that it has, and checks that it keeps its promises.
 
     python -m tests.kills --kills 1000 --store both --seed 1
 
-The seed chooses what people do and at which boundaries servers die; which of them they come to first, the machine
-decides. `--boundary` names those that alone are wanted.
+The seed chooses what users do and at which boundaries a server can be killed; which of them it reaches first depends on
+the machine. `--boundary` restricts the kills to the named boundaries.
 """
 
 import argparse
@@ -18,65 +18,66 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.kills.boundaries import OUT_OF_REACH, StoreKind
-from tests.kills.toll import Toll
+from tests.kills.effects import UNREACHABLE_COMMITS, StoreKind
+from tests.kills.killable_server import KillSchedule
 from tests.kills.world import Outcome, World
 
 KILLS_PER_WORLD = 25
-ENOUGH = 4
-"""With so many kills per boundary, on the average, none is left out by chance."""
+MIN_KILLS_PER_BOUNDARY = 4
+"""With this average number of kills per boundary, a boundary without any was not missed by chance."""
 
 
 class Campaign:
     def __init__(self, stores: Sequence[StoreKind], only: Sequence[str]) -> None:
-        self.tolls = [Toll(store, only) for store in stores]
+        self.schedules = [KillSchedule(store, only) for store in stores]
         self.outcome = Outcome()
 
     @property
     def kills(self) -> int:
-        return sum(toll.kills.total() for toll in self.tolls)
+        return sum(schedule.kills.total() for schedule in self.schedules)
 
     def run(self, kills: int, seed: int) -> None:
         with Progress() as progress:
             bar = progress.add_task("kills", total=kills)
             while self.kills < kills:
-                toll = self.tolls[seed % len(self.tolls)]
-                progress.update(bar, description=f"kills, {toll.store}, seed {seed}")
-                outcome = one_world(seed, toll, min(KILLS_PER_WORLD, kills - self.kills))
+                schedule = self.schedules[seed % len(self.schedules)]
+                progress.update(bar, description=f"kills, {schedule.store}, seed {seed}")
+                outcome = run_world(seed, schedule, min(KILLS_PER_WORLD, kills - self.kills))
                 self.outcome.add(outcome)
                 progress.console.print(
-                    f"{toll.store}, seed {seed}: {self.kills} kills in all; {outcome}", soft_wrap=True
+                    f"{schedule.store}, seed {seed}: {self.kills} kills in all; {outcome}", soft_wrap=True
                 )
                 progress.update(bar, completed=self.kills)
                 seed += 1
 
     def table(self) -> Table:
-        table = Table("boundary", *(toll.store for toll in self.tolls))
-        for name in dict.fromkeys(name for toll in self.tolls for name in toll.boundaries):
-            table.add_row(name, *(str(toll.kills[name]) if name in toll.boundaries else "–" for toll in self.tolls))
+        table = Table("boundary", *(schedule.store for schedule in self.schedules))
+        for name in dict.fromkeys(name for schedule in self.schedules for name in schedule.boundaries):
+            counts = (str(each.kills[name]) if name in each.boundaries else "–" for each in self.schedules)
+            table.add_row(name, *counts)
         return table
 
-    def spared(self) -> list[str]:
-        """Boundaries at which nobody died, though enough did elsewhere."""
+    def unreached(self) -> list[str]:
+        """Boundaries without a kill, once there were enough kills to expect one at each."""
         return [
-            f"{toll.store} {name}"
-            for toll in self.tolls
-            if toll.kills.total() >= ENOUGH * len(toll.boundaries)
-            for name in toll.spared
+            f"{schedule.store} {name}"
+            for schedule in self.schedules
+            if schedule.kills.total() >= MIN_KILLS_PER_BOUNDARY * len(schedule.boundaries)
+            for name in schedule.unreached
         ]
 
 
-def one_world(seed: int, toll: Toll, deaths: int) -> Outcome:
-    """What it leaves behind is kept only when a promise was broken."""
+def run_world(seed: int, schedule: KillSchedule, kills: int) -> Outcome:
+    """Its folder is kept only when a promise was broken."""
     folder = Path(tempfile.mkdtemp(prefix="mergeyard-kills-"))
     try:
-        world = World(folder, seed, toll)
+        world = World(folder, seed, schedule)
         try:
-            outcome = world.run(deaths)
+            outcome = world.run(kills)
         finally:
             world.close()
-    except BaseException as trouble:
-        trouble.add_note(f"This was --store {toll.store} --seed {seed}; its logs and repositories are in {folder}.")
+    except BaseException as error:
+        error.add_note(f"This was --store {schedule.store} --seed {seed}; its logs and repositories are in {folder}.")
         raise
     shutil.rmtree(folder)
     return outcome
@@ -90,16 +91,16 @@ def main() -> None:
     parser.add_argument("--boundary", action="append", default=[])
     options = parser.parse_args()
     stores = tuple(StoreKind) if options.store == "both" else (StoreKind(options.store),)
-    campaign, begun = Campaign(stores, options.boundary), monotonic()
+    campaign, started_at = Campaign(stores, options.boundary), monotonic()
     try:
         campaign.run(options.kills, options.seed)
     finally:
         Console().print(campaign.table())
-    for name, why in OUT_OF_REACH.items():
-        print(f"Never written here: {name} ({why}).")
-    print(f"{campaign.kills} kills in {monotonic() - begun:.0f} s; {campaign.outcome}.")
-    if spared := campaign.spared():
-        sys.exit(f"Nobody died at: {', '.join(spared)}.")
+    for name, why in UNREACHABLE_COMMITS.items():
+        print(f"Never written in this campaign: {name} ({why}).")
+    print(f"{campaign.kills} kills in {monotonic() - started_at:.0f} s; {campaign.outcome}.")
+    if unreached := campaign.unreached():
+        sys.exit(f"No server was killed at: {', '.join(unreached)}.")
 
 
 if __name__ == "__main__":

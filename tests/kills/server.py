@@ -1,9 +1,9 @@
-"""`mergeyard serve` as it is, with adapters that end it where its orders say so.
+"""`mergeyard serve` with adapters that kill it where the plan says so.
 
-    KILLS_ORDERS=orders.json python -m tests.kills.server serve --config mergeyard.toml
+    KILL_PLAN=plan.json python -m tests.kills.server serve --config mergeyard.toml
 
-The command is the real one. Only in the one place that knows concrete classes, each is replaced by one that stands upon
-it, and so are the two functions that apply one migration.
+The command is the real one. In the wiring, each adapter class is replaced by a subclass of it, and so are the two
+functions that apply one migration.
 """
 
 import os
@@ -11,35 +11,45 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from mergeyard import __main__, wiring
-from mergeyard.adapters.git_cli import opening
-from mergeyard.adapters.store_postgres import migrating as migrating_postgres
-from mergeyard.adapters.store_sqlite import migrating as migrating_sqlite
-from tests.kills import mortal_door, mortal_hands, mortal_stores
-from tests.kills.orders import VARIABLE, Orders
-from tests.kills.reaper import REAPER
+from mergeyard.adapters.git_cli import mirrors
+from mergeyard.adapters.store_postgres import connection as postgres_connection
+from mergeyard.adapters.store_sqlite import connection as sqlite_connection
+from tests.kills.killable_adapters import (
+    KillableGit,
+    KillableHost,
+    KillableMirror,
+    KillablePostgresStore,
+    KillableRunner,
+    KillableSender,
+    KillableSqliteStore,
+    apply_postgres_migration,
+    apply_sqlite_migration,
+    make_application,
+)
+from tests.kills.killer import KILLER, PLAN_VARIABLE, KillPlan
 
-MORTAL: Mapping[ModuleType, Mapping[str, object]] = {
+REPLACEMENTS: Mapping[ModuleType, Mapping[str, object]] = {
     wiring: {
-        "SqliteStore": mortal_stores.MortalSqliteStore,
-        "PostgresStore": mortal_stores.MortalPostgresStore,
-        "GitCli": mortal_hands.MortalGit,
-        "PlainHost": mortal_hands.MortalHost,
-        "LocalRunner": mortal_hands.MortalRunner,
-        "HttpSender": mortal_hands.MortalSender,
-        "make_application": mortal_door.make_application,
+        "SqliteStore": KillableSqliteStore,
+        "PostgresStore": KillablePostgresStore,
+        "GitCli": KillableGit,
+        "PlainHost": KillableHost,
+        "LocalRunner": KillableRunner,
+        "HttpSender": KillableSender,
+        "make_application": make_application,
     },
-    opening: {"CliMirror": mortal_hands.MortalMirror},
-    migrating_sqlite: {"apply": mortal_stores.apply_to_sqlite},
-    migrating_postgres: {"apply": mortal_stores.apply_to_postgres},
+    mirrors: {"CliMirror": KillableMirror},
+    sqlite_connection: {"apply_migration": apply_sqlite_migration},
+    postgres_connection: {"apply_migration": apply_postgres_migration},
 }
 
 
 def main() -> None:
-    for module, names in MORTAL.items():
-        for name, mortal in names.items():
-            assert hasattr(module, name), f"{module.__name__} knows no {name} any more"
-            setattr(module, name, mortal)
-    REAPER.obey(Orders.load(os.environ[VARIABLE]))
+    for module, names in REPLACEMENTS.items():
+        for name, replacement in names.items():
+            assert hasattr(module, name), f"{module.__name__} has no {name}"
+            setattr(module, name, replacement)
+    KILLER.load(KillPlan.load(os.environ[PLAN_VARIABLE]))
     __main__.main()
 
 

@@ -1,4 +1,4 @@
-"""A few kills around landings; `python -m tests.kills` runs as many as you like, at every boundary that there is."""
+"""A few kills around landings; `python -m tests.kills` runs any number of them, at every boundary."""
 
 from pathlib import Path
 from typing import get_args
@@ -6,9 +6,8 @@ from typing import get_args
 import pytest
 
 from mergeyard.ports.writes import Write
-from tests.kills import naming
-from tests.kills.boundaries import ANYWHERE, OUT_OF_REACH, StoreKind
-from tests.kills.toll import Toll
+from tests.kills.effects import ANYWHERE, UNREACHABLE_COMMITS, WRITE_NAMES, StoreKind
+from tests.kills.killable_server import KillSchedule
 from tests.kills.world import Outcome, World
 
 AROUND_LANDINGS = (
@@ -19,33 +18,31 @@ AROUND_LANDINGS = (
 )
 
 
-def deaths_in_one_world(folder: Path, toll: Toll, deaths: int, births: int = 0) -> Outcome:
-    world = World(folder, 1, toll, births)
+def run_world(folder: Path, schedule: KillSchedule, kills: int, kills_at_first_start: int = 0) -> Outcome:
+    world = World(folder, 1, schedule, kills_at_first_start)
     try:
-        return world.run(deaths)
+        return world.run(kills)
     finally:
         world.close()
 
 
-def test_a_server_that_dies_around_its_landings_keeps_every_promise(tmp_path: Path):
-    toll = Toll(StoreKind.SQLITE, only=AROUND_LANDINGS)
-    outcome = deaths_in_one_world(tmp_path, toll, 6)
-    print(f"{dict(toll.kills)}; {outcome}")
-    assert toll.kills.total() > toll.kills[ANYWHERE]
+def test_server_killed_around_landings_keeps_every_promise(tmp_path: Path):
+    schedule = KillSchedule(StoreKind.SQLITE, only=AROUND_LANDINGS)
+    outcome = run_world(tmp_path, schedule, 6)
+    print(f"{dict(schedule.kills)}; {outcome}")
+    assert schedule.kills.total() > schedule.kills[ANYWHERE]
     assert outcome.merged
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("store", StoreKind)
-def test_a_server_that_dies_before_during_and_after_whatever_it_does_keeps_every_promise(
-    tmp_path: Path, store: StoreKind
-):
-    toll = Toll(store)
-    outcome = deaths_in_one_world(tmp_path, toll, 40, births=2)
-    assert len(toll.kills) > 20
-    assert outcome.decided
+def test_server_killed_before_during_and_after_every_effect_keeps_every_promise(tmp_path: Path, store: StoreKind):
+    schedule = KillSchedule(store)
+    outcome = run_world(tmp_path, schedule, 40, kills_at_first_start=2)
+    assert len(schedule.kills) > 20
+    assert outcome.concluded
 
 
-def test_everything_that_is_written_has_a_name():
-    assert naming.OF_WRITE.keys() == {*get_args(Write)}
-    assert OUT_OF_REACH.keys() <= {*naming.OF_WRITE.values()}
+def test_every_write_has_a_name():
+    assert WRITE_NAMES.keys() == {*get_args(Write)}
+    assert UNREACHABLE_COMMITS.keys() <= {*WRITE_NAMES.values()}

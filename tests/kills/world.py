@@ -1,4 +1,4 @@
-"""A world in which a server dies again and again while people work with its queues, and its judgement."""
+"""A server that is killed again and again while users work with its queues, and the checks of the result."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -8,25 +8,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.kills.administrators import SCRATCH, Administrators
-from tests.kills.boundaries import StoreKind
-from tests.kills.crowd import Crowd
-from tests.kills.insisting import InsistingApi
-from tests.kills.mortal_server import MortalServer
-from tests.kills.own_checks import OwnChecks, config
-from tests.kills.subscriber import Subscriber
-from tests.kills.toll import Toll
-from tests.replicas.innocence import wronged
-from tests.replicas.world import give_up_whoever_cannot_become_ready
-from tests.support.api import QUEUE
+from tests.kills.clients import RetryingApi, Subscriber
+from tests.kills.effects import StoreKind
+from tests.kills.killable_server import KillableServer, KillSchedule
+from tests.kills.local_checks import LocalChecksEnvironment, checks_config
+from tests.kills.users import SCRATCH, Administrators, Users
+from tests.replicas.world import cancel_unready_pull_requests, find_wrongly_removed
+from tests.support.api_client import QUEUE
+from tests.support.environment import QueueEnvironment, new_token
 from tests.support.host_log import HostLog
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 from tests.support.postgres import shared_server
-from tests.support.premises import new_token
 from tests.support.promises import broken_promises
-from tests.support.receiver import Receiver
 from tests.support.repositories import Files, Origin
-from tests.support.surroundings import Surroundings
+from tests.support.webhooks import WebhookReceiver
 
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"concurrency": 3, "directMergeMode": "always"},
@@ -41,17 +36,17 @@ provider = "git"
 root = "own"
 checks = "run"
 """
-END_OF_LEASE = "UPDATE replicas SET until = now() - interval '1 second'"
-"""The dead are dead: nobody needs to wait ten seconds to be sure of it."""
-BIRTHS = 2
-"""Deaths upon a database that is only just being made."""
+END_OF_LEASE = "UPDATE replicas SET expires_at = now() - interval '1 second'"
+"""Ends the leases of a killed server at once, so that the next one does not wait ten seconds for them."""
+KILLS_AT_FIRST_START = 2
+"""Kills while the database is created."""
 
 
 class Outcome(Struct):
-    decided: int = 0
+    concluded: int = 0
     merged: int = 0
     landings: int = 0
-    answers: int = 0
+    responses: int = 0
     repeated: int = 0
     events: int = 0
 
@@ -60,135 +55,141 @@ class Outcome(Struct):
             setattr(self, field, getattr(self, field) + getattr(other, field))
 
     def __str__(self) -> str:
-        submissions = f"{self.decided} submissions decided ({self.merged} merged), {self.landings} landings checked"
-        answers = f"{self.answers} answers kept, {self.repeated} of them asked for again after a death"
-        return f"{submissions}, {answers}, {self.events} events told: every promise held"
+        submissions = f"{self.concluded} submissions decided ({self.merged} merged), {self.landings} landings checked"
+        responses = f"{self.responses} responses stored, {self.repeated} of them requested again after a kill"
+        return f"{submissions}, {responses}, {self.events} events delivered: every promise kept"
 
 
 class World:
-    def __init__(self, folder: Path, seed: int, toll: Toll, births: int = BIRTHS) -> None:
+    def __init__(
+        self, folder: Path, seed: int, schedule: KillSchedule, kills_at_first_start: int = KILLS_AT_FIRST_START
+    ) -> None:
         self._folder = folder
-        self._random = Random(f"{seed} {toll.store}")
-        self._toll = toll
-        self._database = shared_server().fresh_database() if toll.store is StoreKind.POSTGRES else None
+        self._random = Random(f"{seed} {schedule.store}")
+        self._schedule = schedule
+        self._database = shared_server().fresh_database() if schedule.store is StoreKind.POSTGRES else None
         self._closing = ExitStack()
         self._server = self._prepare_server()
         self._closing.callback(self._end_server)
         try:
-            self._be_born(births)
+            self._start_first_server(kills_at_first_start)
             self._token = new_token(self._server.config)
             self._queues = [self._with_ci(), self._with_own_checks()]
             self._subscriber = self._subscribe()
             self._queues[0].create_queue(**SETTINGS[seed % len(SETTINGS)])
             self._queues[1].api.post("createQueue")
-            self._crowds = self._invite()
+            self._users = self._create_users()
         except BaseException:
             self.close()
             raise
 
-    # Before anybody dies
+    # Before the first kill
 
-    def _prepare_server(self) -> MortalServer:
-        settings: dict[str, object] = {"allow_private_webhooks": True, "sealing_key_file": "seal"}
-        settings["runner_sandbox"] = "none"  # its checks write into a log outside of their checkout
+    def _prepare_server(self) -> KillableServer:
+        settings: dict[str, object] = {"allow_private_webhooks": True, "sealing_key_file": "key"}
+        settings["runner_sandbox"] = "none"  # its checks write to a log outside of their checkout
         if self._database is not None:
             settings["database_url"] = self._database
-        server = MortalServer(self._folder, self._toll, self._random, **settings)
+        server = KillableServer(self._folder, self._schedule, self._random, **settings)
         (self._folder / "own").mkdir()
         server.config.write_text(server.config.read_text() + OWN)
         return server
 
-    def _be_born(self, births: int) -> None:
-        self._server.try_to_be_born(births)
-        self._server.live()
+    def _start_first_server(self, kills: int) -> None:
+        self._server.kill_during_first_start(kills)
+        self._server.start_without_kills()
         if self._database is not None:
             name = self._database.rpartition("/")[2]
-            self._server.when_dead = lambda: shared_server().run(END_OF_LEASE, name)
+            self._server.on_killed = lambda: shared_server().run(END_OF_LEASE, name)
 
-    def _with_ci(self) -> Surroundings:
+    def _with_ci(self) -> QueueEnvironment:
         origin, host_log = self._repository("repos", {"README": "1"})
-        return Surroundings(origin, host_log, self._api("git.local", host_log))
+        return QueueEnvironment(origin, host_log, self._api("git.local", host_log))
 
-    def _with_own_checks(self) -> Surroundings:
+    def _with_own_checks(self) -> QueueEnvironment:
         log = self._folder / "passed"
-        origin, host_log = self._repository("own", {"README": "1", ".mergeyard.toml": config(log)})
-        return OwnChecks(origin, host_log, self._api("own.local", host_log), log)
+        origin, host_log = self._repository("own", {"README": "1", ".mergeyard.toml": checks_config(log)})
+        return LocalChecksEnvironment(origin, host_log, self._api("own.local", host_log), log)
 
     def _repository(self, root: str, files: Files) -> tuple[Origin, HostLog]:
-        origin = Origin.made(self._folder / root / "acme" / "app.git")
+        origin = Origin.create(self._folder / root / "acme" / "app.git")
         origin.commit("main", files)
         return origin, HostLog(origin, self._folder / f"host-{root}")
 
-    def _api(self, host: str, host_log: HostLog) -> InsistingApi:
+    def _api(self, host: str, host_log: HostLog) -> RetryingApi:
         queue = QUEUE | {"repo": QUEUE["repo"] | {"host": host}}
-        api = InsistingApi(self._server, self._token, host_log, queue)
+        api = RetryingApi(self._server, self._token, host_log, queue)
         self._closing.callback(api.close)
         return api
 
     def _subscribe(self) -> Subscriber:
         subscriber = Subscriber()
-        self._closing.enter_context(subscriber.receiver.open())
+        self._closing.enter_context(subscriber.receiver.serve())
         self._queues[0].api.post("createWebhook", url=subscriber.receiver.url)
         return subscriber
 
-    def _invite(self) -> list[Crowd]:
-        first, second = (Crowd(queue, self._random) for queue in self._queues)
-        receiver = self._closing.enter_context(Receiver().open())
-        self._queues[0].origin.branch(SCRATCH, upon="main")
-        first.also(Administrators(self._server, self._queues[0].api, self._random, receiver, self._token).deeds)
+    def _create_users(self) -> list[Users]:
+        first, second = (Users(queue, self._random) for queue in self._queues)
+        receiver = self._closing.enter_context(WebhookReceiver().serve())
+        self._queues[0].origin.branch(SCRATCH, base="main")
+        first.add_actions(
+            Administrators(self._server, self._queues[0].api, self._random, receiver, self._token).actions
+        )
         return [first, second]
 
-    # While they die
+    # While servers are killed
 
-    def run(self, deaths: int) -> Outcome:
-        self._server.expose()
-        while self._server.deaths < deaths:
-            for crowd in self._crowds:
-                crowd.act_towards(self._server.effects_to_die_of)
-            self._keep_dying()
-        self._server.live()
-        return self._judged()
+    def run(self, kills: int) -> Outcome:
+        self._server.start_killing()
+        while self._server.kills < kills:
+            for users in self._users:
+                users.act_towards(self._server.chosen_effects)
+            self._restart_or_end()
+        self._server.start_without_kills()
+        return self._check()
 
-    def _keep_dying(self) -> None:
+    def _restart_or_end(self) -> None:
         if not self._server.alive:
-            self._server.rise()
-        elif self._server.wants_to_be_ended and self._random.random() < 0.3:
-            self._server.end()
+            self._server.restart_after_kill()
+        elif self._server.needs_shutdown and self._random.random() < 0.3:
+            self._server.shut_down()
 
-    # When all is fair again
+    # Checks, on a server that is not killed
 
-    def _judged(self) -> Outcome:
+    def _check(self) -> Outcome:
         for queue in self._queues:
             queue.update_queue(state="RUNNING")
         for queue in self._queues:
-            give_up_whoever_cannot_become_ready(queue)
-        self._sweep()
+            cancel_unready_pull_requests(queue)
+        self._restart_to_clean_up()
         outcome = Outcome()
         for queue in self._queues:
-            outcome.add(self._judged_queue(queue))
-        complaints = self._server.complaints()
+            outcome.add(self._check_queue(queue))
+        complaints = self._server.logged_errors()
         assert not complaints, complaints
         return outcome
 
-    def _sweep(self) -> None:
-        """A push that outlived its server may bring a test branch when its run is over: a start sweeps it up."""
+    def _restart_to_clean_up(self) -> None:
+        """A push that outlived its server can create a test branch after its run ended: the next start deletes it."""
         self._server.stop()
-        eventually(lambda: not stragglers(self._folder), but=lambda: stragglers(self._folder))
-        self._server.live()
+        eventually(
+            lambda: not running_git_processes(self._folder), describe=lambda: running_git_processes(self._folder)
+        )
+        self._server.start_without_kills()
 
-    def _judged_queue(self, queue: Surroundings) -> Outcome:
-        queue.wait_for_cleanliness()
+    def _check_queue(self, queue: QueueEnvironment) -> Outcome:
+        queue.wait_until_clean()
         evidence = queue.evidence
         evidence.collect()
-        broken = [*broken_promises(evidence), *wronged(evidence), *shown_wrongly(queue)]
+        broken = [*broken_promises(evidence), *find_wrongly_removed(evidence), *wrong_states_on_host(queue)]
         assert not broken, "\n".join([str(queue.api.queue), *broken])
-        assert queue.ci.verdict(queue.origin.tip("main")) == "success"
-        assert isinstance(queue.api, InsistingApi)
+        assert queue.ci.evaluate(queue.origin.tip("main")) == "success"
+        assert isinstance(queue.api, RetryingApi)
         return Outcome(
-            decided=len(evidence.stays),
-            merged=sum(stay["state"] == "merged" for stay in evidence.stays.values()),
+            concluded=len(evidence.submissions),
+            merged=sum(submission["state"] == "merged" for submission in evidence.submissions.values()),
             landings=len(evidence.landings),
-            answers=len(queue.api.answers),
+            responses=len(queue.api.responses),
             repeated=queue.api.repeated,
             events=self._subscriber.check(queue.api),
         )
@@ -201,20 +202,24 @@ class World:
         self._closing.close()
 
 
-def shown_wrongly(queue: Surroundings) -> Iterator[str]:
-    """Who landed, and was not pushed to since, is shown as merged at the host."""
-    for stay in queue.evidence.stays.values():
-        number, head = stay["prNumber"], queue.origin.tip(f"refs/pull/{stay['prNumber']}/head")
-        if stay["state"] == "merged" and head == stay["prSha"] and queue.meta(number)["state"] != "merged":
-            yield f"#{number} is merged, and the host shows it as {queue.meta(number)['state']}"
+def wrong_states_on_host(queue: QueueEnvironment) -> Iterator[str]:
+    """A merged pull request without a later push is shown as merged on the Git host."""
+    for submission in queue.evidence.submissions.values():
+        number, head = submission["prNumber"], queue.origin.tip(f"refs/pull/{submission['prNumber']}/head")
+        if (
+            submission["state"] == "merged"
+            and head == submission["prSha"]
+            and queue.pull_request_meta(number)["state"] != "merged"
+        ):
+            yield f"#{number} is merged, but the host shows it as {queue.pull_request_meta(number)['state']}"
 
 
-def stragglers(folder: Path) -> list[str]:
-    """Every git that a server started, and every one at a repository, names its folder."""
+def running_git_processes(folder: Path) -> list[str]:
+    """Those of a server, and those that receive a push: all have the folder in their command line."""
     found = list[str]()
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            words = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if str(folder) in words and words.startswith("git"):
-                found.append(words)
+            command = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(folder) in command and command.startswith("git"):
+                found.append(command)
     return found

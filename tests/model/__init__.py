@@ -1,1 +1,1 @@
-"""Seeded random worlds, and the laws that the engine must keep in each of them."""
+"""Seeded random worlds, and the laws that the engine must obey in each of them."""

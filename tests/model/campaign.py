@@ -1,4 +1,4 @@
-"""Runs many worlds on all cores and says which of them broke a law."""
+"""Runs many worlds on all cores and reports which of them broke a law."""
 
 import gc
 import traceback
@@ -17,9 +17,9 @@ WORLDS_PER_JOB = 25
 
 class Outcome(Struct, frozen=True):
     seed: int
-    turns: int
+    decisions: int
     ends: dict[str, int]
-    """How often a stay ended in which way."""
+    """How many submissions ended in which way."""
     broken: str | None = None
     """The law that was broken, and where."""
 
@@ -28,19 +28,19 @@ def play(seed: int) -> Outcome:
     random_world = RandomWorld(seed)
     broken = None
     try:
-        with without_pauses():
+        with without_garbage_collection():
             random_world.run()
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1].name
         broken = f"{type(error).__name__} in {where}: {error}"
     world = random_world.world
-    ends = Counter(f"{submission.state} ({submission.reason})" for submission in world.ended.values())
-    return Outcome(seed, world.queue.counters.turns, dict(ends), broken)
+    ends = Counter(f"{submission.state} ({submission.reason})" for submission in world.concluded_submissions.values())
+    return Outcome(seed, world.queue.counters.revision, dict(ends), broken)
 
 
 @contextmanager
-def without_pauses() -> Generator[None]:
-    """A world is small and short: looking for its garbage while it runs costs more than the garbage."""
+def without_garbage_collection() -> Generator[None]:
+    """A world is small and short: collecting its garbage while it runs costs more than the garbage itself."""
     gc.disable()
     try:
         yield

@@ -1,4 +1,4 @@
-"""The laws of the engine, checked after every turn from the outside: what the host did, what was told, what is."""
+"""The laws of the engine, checked from the outside after every decision: pushes at the host, the journal, the queue."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,29 +6,32 @@ from collections.abc import Sequence
 import msgspec
 
 from mergeyard.domain.config import LandingMethod, Speculation
-from mergeyard.domain.decision import Decision
-from mergeyard.domain.events import ChecksSeen, Event, LandingRead
-from mergeyard.domain.ids import RunId, Sha, Ticket
-from mergeyard.domain.journal import PrChanged
-from mergeyard.domain.pulls import Submission
-from mergeyard.domain.queue import Queue
-from mergeyard.domain.reasons import Reason
+from mergeyard.domain.events import ChecksObserved, Event, LandingPullRequestsRead
+from mergeyard.domain.ids import RunId, Sha, SubmissionId
+from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.pull_requests import ImpactedTargets, Submission
+from mergeyard.domain.queue import Decision, Queue
 from mergeyard.domain.runs import Run, RunKind
-from mergeyard.domain.states import TERMINAL, CheckState, PrState, RunStatus
-from mergeyard.domain.targets import Targets
-from mergeyard.domain.transitions import check_pr
-from mergeyard.engine import forgetting, naming
-from mergeyard.engine.decide import STEPS, decide
-from mergeyard.engine.explaining import explain
-from mergeyard.engine.requirements import required
-from mergeyard.engine.work import work
-from mergeyard.sim.place import Push
-from mergeyard.sim.repository import patched
-from mergeyard.sim.world import World
+from mergeyard.domain.states import (
+    TERMINAL_STATES,
+    CheckState,
+    PullRequestState,
+    Reason,
+    RunStatus,
+    check_pull_request_transition,
+)
+from mergeyard.engine import entries
+from mergeyard.engine.decide import STEPS, decide, prune_target_branch
+from mergeyard.engine.run_validity import required_statuses
+from mergeyard.engine.tasks import pending_tasks
+from mergeyard.engine.views import wait_reason
 from tests.model.people import People
+from tests.support.world.host import TargetBranchPush
+from tests.support.world.repository import apply_changes
+from tests.support.world.world import World
 
-GUILT = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
-FAIR_WAITS = frozenset({Reason.NOT_MERGEABLE, Reason.BASE_BROKEN, Reason.WAITING_FOR_PRS_AHEAD})
+TEST_FAILURES = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
+ALLOWED_WAIT_REASONS = frozenset({Reason.NOT_MERGEABLE, Reason.BASE_BROKEN, Reason.WAITING_FOR_PRS_AHEAD})
 
 
 class Laws:
@@ -37,144 +40,150 @@ class Laws:
         self.people = people
         self.flaky = flaky
         self.runs: dict[RunId, Run] = {}
-        self.states: dict[Ticket, PrState] = {}
-        self.merged: set[Ticket] = set()
+        self.states: dict[SubmissionId, PullRequestState] = {}
+        self.merged: set[SubmissionId] = set()
         self.read: set[int] = set()
-        """The landings whose pull requests were read once more."""
+        """The landings whose pull requests were read again."""
         self.optimistic: set[int] = set()
         """The landings that were decided under optimistic merging."""
-        self.landed_as_tested = set(world.queue.target.proofs)
+        self.landed_as_tested = set(world.queue.target_branch.passed_bases)
         self.pushes_checked = 0
 
-    # After every turn.
+    # After every decision.
 
-    def check_turn(self, before: Queue, events: Sequence[Event], decision: Decision) -> None:
+    def check_decision(self, before: Queue, events: Sequence[Event], decision: Decision) -> None:
         after = decision.queue
-        self.read.update(event.landing for event in events if isinstance(event, LandingRead))
+        self.read.update(event.landing for event in events if isinstance(event, LandingPullRequestsRead))
         self.runs.update(after.runs)
-        self.runs.update((run.id, run) for run in decision.finished)
+        self.runs.update((run.id, run) for run in decision.finished_runs)
         self._check_pushes(before)
-        self._settled_stays_settled(after)
+        self._settled_queue_does_not_change(after)
         for entry in decision.journal:
-            if isinstance(entry, PrChanged):
-                self._states_move_along_the_table(entry)
-                self._only_the_guilty_fail(entry, after)
-        self._nobody_is_lost(after, decision)
+            if isinstance(entry, PullRequestChanged):
+                self._states_follow_the_transition_table(entry)
+                self._only_culprits_fail(entry, after)
+        self._no_submission_is_lost(after, decision)
         self._no_run_starts_without_a_slot(before, after)
         self._nothing_lands_in_a_paused_queue(before, after)
-        self._time_alone_is_no_verdict(before, events, after)
-        self._everybody_says_what_it_waits_for(after)
-        self._every_stack_is_what_stands_ahead(before, after)
-        if after.counters.turns % 16 == 0:
-            self._work_is_a_function_of_the_facts(after)
+        self._no_timeout_without_a_fresh_read(before, events, after)
+        self._every_submission_has_a_wait_reason(after)
+        self._every_stack_contains_the_prs_ahead(before, after)
+        if after.counters.revision % 16 == 0:
+            self._pending_tasks_follow_from_stored_state(after)
 
-    def _settled_stays_settled(self, queue: Queue) -> None:
-        """Also for steps that leave out what is the same as before: between turns nothing is."""
-        assert decide(queue, (), self.world.now).queue is queue, "deciding again without news changed the queue"
+    def _settled_queue_does_not_change(self, queue: Queue) -> None:
+        """Also holds for steps that skip unchanged parts: between decisions every part must be settled."""
+        assert decide(queue, (), self.world.now).queue is queue, "deciding again without events changed the queue"
         undone = [step.__qualname__ for step in STEPS if step(queue, self.world.now) is not queue]
-        assert not undone, f"these had something left to do: {undone}"
-        assert naming.name_all(queue, self.world.now) is queue, "somebody is not named as it stands"
-        assert forgetting.forget(queue) is queue, "something is remembered that nothing depends on"
+        assert not undone, f"these steps still change the queue: {undone}"
+        assert entries.derive_states(queue, self.world.now) is queue, "a pull request state is not derived yet"
+        assert prune_target_branch(queue) is queue, "the target branch history holds more than is needed"
 
-    def _states_move_along_the_table(self, entry: PrChanged) -> None:
-        known = self.states.get(entry.ticket)
+    def _states_follow_the_transition_table(self, entry: PullRequestChanged) -> None:
+        known = self.states.get(entry.submission_id)
         assert known == entry.source, f"{entry.number} was {known}, not {entry.source}"
-        assert known not in TERMINAL, f"{entry.number} was {known}, which is final"
-        check_pr(entry.source, entry.to, entry.reason)
-        self.states[entry.ticket] = entry.to
-        if entry.to is PrState.MERGED:
-            assert entry.ticket not in self.merged, f"{entry.number} merged twice"
-            assert entry.ticket not in self.people.cancelled, f"{entry.number} merged after its cancel was confirmed"
-            self.merged.add(entry.ticket)
+        assert known not in TERMINAL_STATES, f"{entry.number} was {known}, which is final"
+        check_pull_request_transition(entry.source, entry.to, entry.reason)
+        self.states[entry.submission_id] = entry.to
+        if entry.to is PullRequestState.MERGED:
+            assert entry.submission_id not in self.merged, f"{entry.number} merged twice"
+            assert entry.submission_id not in self.people.cancelled, (
+                f"{entry.number} merged after its cancel was confirmed"
+            )
+            self.merged.add(entry.submission_id)
 
-    def _only_the_guilty_fail(self, entry: PrChanged, queue: Queue) -> None:
-        self._whoever_leaves_really_changed(entry)
+    def _only_culprits_fail(self, entry: PullRequestChanged, queue: Queue) -> None:
+        self._removed_pull_request_really_changed(entry)
         if entry.reason is Reason.CONTAINS_REMOVED_COMMIT:
-            self._something_was_removed(entry)
-        if entry.to is not PrState.FAILED or entry.reason not in GUILT:
+            self._contains_a_removed_commit(entry)
+        if entry.to is not PullRequestState.FAILED or entry.reason not in TEST_FAILURES:
             return
-        assert not queue.paused, f"{entry.number} failed for a test in a paused queue"
-        evidence = [run for run in self.runs.values() if self._convicts(run, entry.ticket)]
-        assert evidence, f"{entry.number} failed without a red run upon PRs that merged"
-        assert any(self._base_was_seen_green(run, entry.ticket) for run in evidence), (
-            f"{entry.number} failed on a base that nobody has seen green"
+        assert not queue.is_paused, f"{entry.number} failed because of a test in a paused queue"
+        evidence = [run for run in self.runs.values() if self._is_evidence_against(run, entry.submission_id)]
+        assert evidence, f"{entry.number} failed without a failed run on top of PRs that merged"
+        assert any(self._base_is_known_to_pass(run, entry.submission_id) for run in evidence), (
+            f"{entry.number} failed on a base that is not known to pass"
         )
 
-    def _whoever_leaves_really_changed(self, entry: PrChanged) -> None:
-        pull = self.world.host.pulls[entry.number]
+    def _removed_pull_request_really_changed(self, entry: PullRequestChanged) -> None:
+        pull_request = self.world.host.pull_requests[entry.number]
         if entry.reason is Reason.PR_PUSHED:
-            assert pull.head != self.world.ended[entry.number].pull.head, (
-                f"{entry.number} left for a push that nobody made"
+            assert pull_request.head != self.world.concluded_submissions[entry.number].pull_request.head, (
+                f"{entry.number} left for a push that did not happen"
             )
         if entry.reason is Reason.PR_CLOSED:
-            assert not pull.is_open, f"{entry.number} left for a close that nobody made"
+            assert not pull_request.is_open, f"{entry.number} left for a close that did not happen"
 
-    def _something_was_removed(self, entry: PrChanged) -> None:
-        head = self.world.ended[entry.number].pull.head
+    def _contains_a_removed_commit(self, entry: PullRequestChanged) -> None:
+        head = self.world.concluded_submissions[entry.number].pull_request.head
         held = self.world.repository.ancestors(head)
-        assert self.people.ever_removed & held, f"{entry.number} failed for a commit that nobody removed"
+        assert self.people.ever_removed & held, f"{entry.number} failed for a commit that was not removed"
 
-    def _convicts(self, run: Run, ticket: Ticket) -> bool:
-        if run.status is not RunStatus.FAILED or run.void is not None:
+    def _is_evidence_against(self, run: Run, submission_id: SubmissionId) -> bool:
+        if run.status is not RunStatus.FAILED or run.invalidated is not None:
             return False
-        accused = ticket in {member.ticket for member in run.tested}
-        return accused and all(member.ticket in self.merged | {ticket} for member in run.stack)
+        is_tested = submission_id in {member.submission_id for member in run.tested_members}
+        return is_tested and all(member.submission_id in self.merged | {submission_id} for member in run.stack)
 
-    def _base_was_seen_green(self, run: Run, ticket: Ticket) -> bool:
-        bases = {run.base, run.tested_upon}
-        if bases & self.landed_as_tested or any(map(self._holds_what_passed, bases)):
+    def _base_is_known_to_pass(self, run: Run, submission_id: SubmissionId) -> bool:
+        bases = {run.base, run.tested_on}
+        if bases & self.landed_as_tested or any(map(self._has_contents_that_passed, bases)):
             return True
         return any(
-            self._green_upon(other, run, ticket) or self._pinned_by(other, run, ticket) for other in self.runs.values()
+            self._passed_on_same_base(other, run, submission_id) or self._shares_base_with(other, run, submission_id)
+            for other in self.runs.values()
         )
 
-    def _holds_what_passed(self, commit: Sha) -> bool:
-        """Whoever made the commit: its contents are those of a run that passed, or of a head that did by itself."""
-        commits, heads = self.world.repository.commits, (pull.head for pull in self.world.host.pulls.values())
-        green = {run.tip for run in self.runs.values() if run.status is RunStatus.SUCCEEDED}
-        green.update(filter(self.world.checks.passed, heads))
-        return commits[commit].tree in {commits[each].tree for each in green}
+    def _has_contents_that_passed(self, commit: Sha) -> bool:
+        """Its contents are those of a run that passed, or of a head that passed by itself, whatever made the commit."""
+        commits, heads = (
+            self.world.repository.commits,
+            (pull_request.head for pull_request in self.world.host.pull_requests.values()),
+        )
+        passed = {run.tip for run in self.runs.values() if run.status is RunStatus.SUCCEEDED}
+        passed.update(filter(self.world.checks.list_passed, heads))
+        return commits[commit].tree in {commits[each].tree for each in passed}
 
-    def _green_upon(self, other: Run, run: Run, ticket: Ticket) -> bool:
-        same_base = other.base in (run.base, run.tested_upon)
-        alone = ticket not in {member.ticket for member in other.stack}
+    def _passed_on_same_base(self, other: Run, run: Run, submission_id: SubmissionId) -> bool:
+        same_base = other.base in (run.base, run.tested_on)
+        alone = submission_id not in {member.submission_id for member in other.stack}
         return other.status is RunStatus.SUCCEEDED and same_base and alone
 
-    def _pinned_by(self, other: Run, run: Run, ticket: Ticket) -> bool:
-        """A bisection stands on what its failed run stood on: a base seen green, and those that merged upon it."""
-        beneath = {member.ticket for member in other.beneath}
-        if other.started_at is None or not beneath or other.tested_upon != run.base or not beneath <= self.merged:
+    def _shares_base_with(self, other: Run, run: Run, submission_id: SubmissionId) -> bool:
+        """A bisection has the base of its failed run: a base known to pass, and the pull requests that merged on it."""
+        ahead = {member.submission_id for member in other.prs_ahead}
+        if other.started_at is None or not ahead or other.tested_on != run.base or not ahead <= self.merged:
             return False
-        return self._base_was_seen_green(other, ticket)
+        return self._base_is_known_to_pass(other, submission_id)
 
-    def _nobody_is_lost(self, queue: Queue, decision: Decision) -> None:
-        places = Counter[Ticket](ticket for _, ticket in queue.not_ready)
-        places.update(ticket for bucket in queue.waiting.values() for ticket in bucket)
+    def _no_submission_is_lost(self, queue: Queue, decision: Decision) -> None:
+        places = Counter[SubmissionId](submission_id for _, submission_id in queue.not_ready)
+        places.update(submission_id for bucket in queue.waiting.values() for submission_id in bucket)
         places.update(queue.held)
-        places.update(queue.line.tickets)
-        places.update(ticket for bisection in queue.bisections for ticket in bisection.members)
-        assert set(places) == set(queue.submissions), "somebody stands nowhere"
-        assert all(count == 1 for count in places.values()), "somebody stands in two places"
-        live = {ticket for ticket, state in self.states.items() if state not in TERMINAL}
-        assert live == set(queue.submissions), "somebody was lost without a word"
-        assert {each.ticket for each in decision.concluded}.isdisjoint(queue.submissions)
+        places.update(queue.active.submission_ids)
+        places.update(submission_id for bisection in queue.bisections for submission_id in bisection.members)
+        assert set(places) == set(queue.submissions), "a submission is in no list"
+        assert all(count == 1 for count in places.values()), "a submission is in two lists"
+        live = {submission_id for submission_id, state in self.states.items() if state not in TERMINAL_STATES}
+        assert live == set(queue.submissions), "a submission was lost without a journal entry"
+        assert {each.id for each in decision.concluded_submissions}.isdisjoint(queue.submissions)
         for submission in queue.submissions.values():
-            assert submission.state is self.states[submission.ticket]
+            assert submission.state is self.states[submission.id]
 
     def _no_run_starts_without_a_slot(self, before: Queue, after: Queue) -> None:
         for kinds, limit in (
-            ((RunKind.LINE, RunKind.BARE), after.config.concurrency),
+            ((RunKind.BATCH, RunKind.BASE), after.config.concurrency),
             ((RunKind.BISECTION,), after.config.bisection_concurrency),
         ):
-            active = [run for run in after.runs.values() if run.active and run.kind in kinds]
+            active = [run for run in after.runs.values() if run.is_active and run.kind in kinds]
             started = [run for run in active if run.id not in before.runs]
             assert not started or len(active) <= limit, "a run started while all slots were taken"
 
     def _nothing_lands_in_a_paused_queue(self, before: Queue, after: Queue) -> None:
-        intended = after.landing is not None and after.landing.intended
-        was = before.landing is not None and before.landing.intended
+        intended = after.landing is not None and after.landing.is_intended
+        was = before.landing is not None and before.landing.is_intended
         if intended and not was:
-            assert not after.paused, "a landing was decided in a paused queue"
+            assert not after.is_paused, "a landing was decided in a paused queue"
             assert after.counters.landings in self.read, "a landing was decided without reading its pull requests"
             self._nothing_more_is_required(after)
             if after.config.can_optimistically_merge:
@@ -183,151 +192,165 @@ class Laws:
     def _nothing_more_is_required(self, queue: Queue) -> None:
         assert queue.landing is not None
         if queue.landing.run is not None:
-            missing = set(required(queue).statuses) - set(queue.runs[queue.landing.run].required)
+            missing = set(required_statuses(queue).statuses) - set(queue.runs[queue.landing.run].required_statuses)
             assert not missing, f"a landing was decided without {missing}"
 
-    def _time_alone_is_no_verdict(self, before: Queue, events: Sequence[Event], after: Queue) -> None:
-        looks = {event.run: event.as_of for event in events if isinstance(event, ChecksSeen)}
+    def _no_timeout_without_a_fresh_read(self, before: Queue, events: Sequence[Event], after: Queue) -> None:
+        reads = {event.run: event.observed_at_revision for event in events if isinstance(event, ChecksObserved)}
         for run in after.runs.values():
             if run.timed_out and not before.runs[run.id].timed_out:
-                overdue = before.runs[run.id].overdue_since
+                overdue = before.runs[run.id].overdue_at_revision
                 assert overdue is not None, "a run timed out before its time was noticed"
-                assert looks[run.id] >= overdue, "a run timed out without a fresh look"
+                assert reads[run.id] >= overdue, "a run timed out without a fresh read of its checks"
 
-    def _everybody_says_what_it_waits_for(self, queue: Queue) -> None:
+    def _every_submission_has_a_wait_reason(self, queue: Queue) -> None:
         for submission in queue.submissions.values():
-            waiting = explain(queue, submission)
-            assert waiting.reason is not Reason.READY, f"{submission.number} waits for nothing that it could name"
+            waiting = wait_reason(queue, submission)
+            assert waiting.reason is not Reason.READY, f"{submission.number} waits without a reason"
 
-    def _every_stack_is_what_stands_ahead(self, before: Queue, after: Queue) -> None:
-        """Whoever starts stands upon all those ahead that share a target with it, however far back, or says without
-        whom; and nobody goes without others unless the queue speculates."""
-        for at, batch in enumerate(after.line.batches):
+    def _every_stack_contains_the_prs_ahead(self, before: Queue, after: Queue) -> None:
+        """A new run contains all pull requests ahead that share an impacted target with it, also transitively, or
+        records which ones it excludes; it excludes some only if the queue speculates."""
+        for at, batch in enumerate(after.active.batches):
             for run in (after.runs[run] for run in batch.runs):
-                if run.id in before.runs or run.attempt or run.kind is not RunKind.LINE:
+                if run.id in before.runs or run.attempt or run.kind is not RunKind.BATCH:
                     continue
                 reached = [batch]
-                for other in reversed(after.line.batches[:at]):
-                    if any(other.targets.share_with(each.targets) for each in reached):
+                for other in reversed(after.active.batches[:at]):
+                    if any(other.impacted_targets.overlaps(each.impacted_targets) for each in reached):
                         reached.append(other)
-                beneath = {member.ticket for member in run.beneath if member.ticket in after.submissions}
-                needed = {ticket for other in reached[1:] for ticket in other.tickets}
-                assert needed <= beneath | run.left_out, "a run left out somebody ahead whose target it shares"
-                assert beneath.isdisjoint(run.left_out), "a run holds somebody whom it says that it leaves out"
-                bets = after.config.speculation is Speculation.BEST_FIRST
-                assert bets or not run.left_out, "a run left out somebody in a queue that does not speculate"
+                ahead = {member.submission_id for member in run.prs_ahead if member.submission_id in after.submissions}
+                needed = {submission_id for other in reached[1:] for submission_id in other.submission_ids}
+                assert needed <= ahead | run.excluded_submission_ids, (
+                    "a run left out a pull request ahead whose impacted target it shares"
+                )
+                assert ahead.isdisjoint(run.excluded_submission_ids), (
+                    "a run contains a pull request that it claims to exclude"
+                )
+                speculates = after.config.speculation is Speculation.BEST_FIRST
+                assert speculates or not run.excluded_submission_ids, (
+                    "a run excludes a pull request in a queue that does not speculate"
+                )
 
-    def _work_is_a_function_of_the_facts(self, queue: Queue) -> None:
-        """Kill the process anywhere: from what was saved the same work is outstanding."""
+    def _pending_tasks_follow_from_stored_state(self, queue: Queue) -> None:
+        """If the process is killed at any point, the same tasks are pending according to the stored state."""
         saved = msgspec.json.encode(queue)
-        assert work(msgspec.json.decode(saved, type=Queue)) == work(queue)
+        assert pending_tasks(msgspec.json.decode(saved, type=Queue)) == pending_tasks(queue)
 
-    # What the host did.
+    # Pushes at the host.
 
     def _check_pushes(self, before: Queue) -> None:
         pushes = self.world.host.pushes[self.pushes_checked :]
         self.pushes_checked = len(self.world.host.pushes)
         for push in pushes:
             self._only_what_was_tested_lands(push)
-            self._everybody_passed_for_itself(push)
-            self._whoever_lands_is_in_the_queue(push, before)
-            self._the_target_stays_green(push)
-            if not self._composed(push):
+            self._every_member_passed_in_its_own_run(push)
+            self._landed_members_are_in_the_queue(push, before)
+            self._target_branch_keeps_passing(push)
+            if not self._is_rebased(push):
                 self.landed_as_tested.add(push.after)
 
-    def _only_what_was_tested_lands(self, push: Push) -> None:
+    def _only_what_was_tested_lands(self, push: TargetBranchPush) -> None:
         commits = self.world.repository.commits
         after = commits[push.after]
-        assert after.parents[0] == push.before or push.task.method is LandingMethod.TESTED_COMMIT
+        assert after.parents[0] == push.before or push.task.landing_method is LandingMethod.TESTED_COMMIT
         if push.task.run is None:
             head = push.task.members[0].head
             assert after.tree == commits[head].tree
             assert self.world.repository.contains(head, push.before)
-            assert self.world.checks.passed(head), "merged directly without a status"
+            assert self.world.checks.list_passed(head), "merged directly without a status"
             return
         run = self.runs[push.task.run]
-        results = self.world.checks.seen(self.world.host.tested_tips[run.id])
+        results = self.world.checks.read_checks(self.world.host.test_branch_tips[run.id])
         assert run.status is RunStatus.SUCCEEDED, "landed from a run that did not succeed"
-        assert all(results.get(name) is CheckState.PASSED for name in run.required), "landed without its statuses"
-        tested = commits[self.world.host.tested_tips[run.id]]
-        if push.task.method is LandingMethod.PROVIDER_MERGE:
+        assert all(results.get(name) is CheckState.PASSED for name in run.required_statuses), (
+            "landed without its statuses"
+        )
+        tested = commits[self.world.host.test_branch_tips[run.id]]
+        if push.task.landing_method is LandingMethod.PROVIDER_MERGE:
             expected = next(step for step in push.task.steps if after.parents[1] in commits[step.commit].parents)
             assert after.tree == expected.tree, "the host merged something else than what was tested"
-        elif self._composed(push):
-            self._the_tested_contents_were_put_on_the_tip(push, run)
+        elif self._is_rebased(push):
+            self._rebased_contents_are_the_tested_contents(push, run)
         else:
             assert (after.parents[0], after.tree) == (tested.parents[0], tested.tree), "landed something untested"
         first = push.task.steps[0]
-        if push.task.method is LandingMethod.TESTED_COMMIT:
-            assert commits[first.commit].parents[0] == push.before, "landed upon another commit than it stood on"
+        if push.task.landing_method is LandingMethod.TESTED_COMMIT:
+            assert commits[first.commit].parents[0] == push.before, "landed on another commit than its base"
 
-    def _everybody_passed_for_itself(self, push: Push) -> None:
-        """Without optimistic merging no green run behind makes up for a red one of its own."""
+    def _every_member_passed_in_its_own_run(self, push: TargetBranchPush) -> None:
+        """Without optimistic merging no passed run behind a pull request replaces a passed run of its own."""
         if push.task.landing in self.optimistic or push.task.run is None:
             return
         for member in push.task.members:
-            green = (run for run in self.runs.values() if run.status is RunStatus.SUCCEEDED and member in run.tested)
-            assert next(green, None) is not None, f"{member.number} landed without a green run of its own"
+            passed = (
+                run for run in self.runs.values() if run.status is RunStatus.SUCCEEDED and member in run.tested_members
+            )
+            assert next(passed, None) is not None, f"{member.number} landed without a passed run of its own"
 
-    def _composed(self, push: Push) -> bool:
-        if push.task.run is None or push.task.method is LandingMethod.PROVIDER_MERGE:
+    def _is_rebased(self, push: TargetBranchPush) -> bool:
+        if push.task.run is None or push.task.landing_method is LandingMethod.PROVIDER_MERGE:
             return False
-        tested = self.world.repository.commits[self.world.host.tested_tips[push.task.run]]
+        tested = self.world.repository.commits[self.world.host.test_branch_tips[push.task.run]]
         after = self.world.repository.commits[push.after]
         return (after.parents[0], after.tree) != (tested.parents[0], tested.tree)
 
-    def _the_tested_contents_were_put_on_the_tip(self, push: Push, run: Run) -> None:
+    def _rebased_contents_are_the_tested_contents(self, push: TargetBranchPush, run: Run) -> None:
         repository = self.world.repository
         expected = repository.commits[push.before].files
         for member, step in zip(run.stack, run.chain, strict=True):
             if member in push.task.members:
-                expected = patched(expected, repository.changes(step.parent, step.commit))
-        assert repository.commits[push.after].files == expected, "composed something else than the tested contents"
-        assert repository.contains(push.before, run.base), "composed upon a target that lost the tested base"
-        own = {member.ticket for member in run.stack}
-        theirs = [each for each in self.world.queue.target.history if each.ticket not in own and each.ticket]
+                expected = apply_changes(expected, repository.diff(step.parent, step.commit))
+        assert repository.commits[push.after].files == expected, "rebased something else than the tested contents"
+        assert repository.contains(push.before, run.base), "rebased onto a target branch that lost the tested base"
+        own = {member.submission_id for member in run.stack}
+        others = [
+            each
+            for each in self.world.queue.target_branch.history
+            if each.submission_id not in own and each.submission_id
+        ]
         since = repository.ancestors(push.before) - repository.ancestors(run.base)
-        mine = self.targets_of(run)
-        for other in theirs:
+        own_targets = self._impacted_targets_of(run)
+        for other in others:
             if other.commit in since:
-                assert not any(other.targets.share_with(each) for each in mine), (
-                    "composed with one that shares a target"
+                assert not any(other.impacted_targets.overlaps(each) for each in own_targets), (
+                    "rebased with a pull request that shares an impacted target"
                 )
 
-    def targets_of(self, run: Run) -> list[Targets]:
-        batches = [batch for batch in self.world.queue.line.batches if run.id in batch.runs]
-        return [batch.targets for batch in batches]
+    def _impacted_targets_of(self, run: Run) -> list[ImpactedTargets]:
+        batches = [batch for batch in self.world.queue.active.batches if run.id in batch.runs]
+        return [batch.impacted_targets for batch in batches]
 
-    def _whoever_lands_is_in_the_queue(self, push: Push, before: Queue) -> None:
+    def _landed_members_are_in_the_queue(self, push: TargetBranchPush, before: Queue) -> None:
         for member in push.task.members:
-            assert member.ticket not in self.people.cancelled, f"{member.number} landed after its cancel"
-            assert member.ticket not in self.merged or push.task.method is LandingMethod.PROVIDER_MERGE
+            assert member.submission_id not in self.people.cancelled, f"{member.number} landed after its cancel"
+            assert member.submission_id not in self.merged or push.task.landing_method is LandingMethod.PROVIDER_MERGE
             held = self.world.repository.ancestors(member.head)
-            assert not self.people.removed & held, f"{member.number} brought back what somebody had removed"
-            known = before.submissions.get(member.ticket)
+            assert not self.people.removed & held, f"{member.number} brought back commits that had been removed"
+            known = before.submissions.get(member.submission_id)
             if known is not None:
-                assert known.pull.head == member.head, "another head landed than the one that was submitted"
+                assert known.pull_request.head == member.head, "another head landed than the one that was submitted"
 
-    def _the_target_stays_green(self, push: Push) -> None:
-        """With the whole landing: where the provider merges one by one, what lies between was never tested."""
+    def _target_branch_keeps_passing(self, push: TargetBranchPush) -> None:
+        """For whole landings only: where the provider merges one by one, the commits in between were never tested."""
         whole = self.world.repository.contains(push.after, push.task.members[-1].head)
-        excused = self.people.touched_the_target or self.flaky or self.world.truth.repairs
+        excused = self.people.moved_target_branch or self.flaky or self.world.check_rules.repaired_by
         if whole and not excused:
             files = self.world.repository.commits[push.after].files
-            assert self.world.truth.green(files), "the target is red"
+            assert self.world.check_rules.passes(files), "the target branch fails"
 
-    # In the end.
+    # At the end.
 
     def check_end(self) -> None:
         queue = self.world.queue
         for submission in queue.submissions.values():
-            self._may_still_wait(queue, submission)
+            self._has_allowed_wait_reason(queue, submission)
 
-    def _may_still_wait(self, queue: Queue, submission: Submission) -> None:
-        waiting = explain(queue, submission)
-        story = f"{submission.number} ({submission.state}) still waits for {waiting.reason} {waiting.prs}"
-        assert waiting.reason in FAIR_WAITS, story
+    def _has_allowed_wait_reason(self, queue: Queue, submission: Submission) -> None:
+        waiting = wait_reason(queue, submission)
+        message = f"{submission.number} ({submission.state}) still waits for {waiting.reason} {waiting.prs}"
+        assert waiting.reason in ALLOWED_WAIT_REASONS, message
         if waiting.reason is Reason.WAITING_FOR_PRS_AHEAD:
-            assert waiting.prs, story
+            assert waiting.prs, message
         if waiting.reason is Reason.BASE_BROKEN and not self.flaky:
-            assert not self.world.truth.green(self.world.repository.commits[self.world.host.tip].files), story
+            assert not self.world.check_rules.passes(self.world.repository.commits[self.world.host.tip].files), message

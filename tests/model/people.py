@@ -1,4 +1,4 @@
-"""People: they submit, cancel, push, close, pause, and do it all at the worst moment."""
+"""People: they submit, cancel, push, close and pause at random moments."""
 
 from collections.abc import Callable
 from random import Random
@@ -8,203 +8,212 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Mode, OptimizationMode, Speculation
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.instants import HOUR, Instant
-from mergeyard.domain.required import Required
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import (
+    ALL_TARGETS,
+    NO_TARGETS,
+    ImpactedTargets,
+    RequiredStatuses,
+    impacted_targets_from_names,
+)
 from mergeyard.domain.states import Mergeability, QueueState
-from mergeyard.domain.targets import ALL, NOTHING, Targets, named
-from mergeyard.sim.repository import Content
-from mergeyard.sim.world import TARGET, World
+from mergeyard.domain.timestamps import HOUR, Instant
+from tests.support.world.repository import Content
+from tests.support.world.world import TARGET_BRANCH, World
 
 AREAS = ("ui", "api", "docs", "build")
-MOST_PRS = 14
+MAX_PRS = 14
 
-Telling = Callable[..., None]
+SendEvents = Callable[..., None]
 
 
 class People:
-    def __init__(self, world: World, rng: Random, spread_news: Telling) -> None:
+    def __init__(self, world: World, rng: Random, send_dirty_signals: SendEvents) -> None:
         self.world = world
         self.rng = rng
-        self.spread_news = spread_news
+        self.send_dirty_signals = send_dirty_signals
         self.opened = 0
-        self.touched_the_target = False
+        self.moved_target_branch = False
         self.removed: set[Sha] = set()
-        """What somebody took off the target after the queue had seen it there, and nobody put back."""
+        """Commits removed from the target branch after the queue had observed them there, and not put back since."""
         self.ever_removed: set[Sha] = set()
         self.cancelled: set[int] = set()
-        """The stays whose cancel was answered with yes."""
+        """The submissions whose cancellation was confirmed."""
 
     def act(self) -> None:
-        name = self.rng.choices(tuple(HABITS), tuple(HABITS.values()))[0]
+        name = self.rng.choices(tuple(ACTION_WEIGHTS), tuple(ACTION_WEIGHTS.values()))[0]
         getattr(self, name)()
 
     # With the queue.
 
-    def submit_a_new_one(self) -> None:
-        if self.opened < MOST_PRS:
+    def submit_new(self) -> None:
+        if self.opened < MAX_PRS:
             self.opened += 1
-            self._open(PrNumber(self.opened))
-            self._submit(PrNumber(self.opened))
+            self._open(PullRequestNumber(self.opened))
+            self._submit(PullRequestNumber(self.opened))
 
     def submit_again(self) -> None:
         host = self.world.host
         idle = [
-            number for number, pull in host.pulls.items() if number not in self.world.queue.tickets and pull.is_open
+            number
+            for number, pull_request in host.pull_requests.items()
+            if number not in self.world.queue.submission_by_number and pull_request.is_open
         ]
-        idle = [number for number in idle if not host.look(number).contained]
+        idle = [number for number in idle if not host.read_pull_request(number).is_in_target_branch]
         if idle:
             self._submit(self.rng.choice(idle))
 
     def cancel(self) -> None:
-        for number in self._somebody():
-            ticket = self.world.queue.tickets[number]
-            decision = self.world.tell(e.CancelRequested(number=number, actor="somebody"))
+        for number in self._choose_submitted():
+            submission_id = self.world.queue.submission_by_number[number]
+            decision = self.world.apply(e.CancelRequested(number=number, actor="user"))
             if not decision.refusals:
-                self.cancelled.add(ticket)
+                self.cancelled.add(submission_id)
 
     def restart(self) -> None:
-        for number in self._somebody():
-            self.world.tell(e.RestartRequested(number=number, actor="somebody"))
+        for number in self._choose_submitted():
+            self.world.apply(e.RestartRequested(number=number, actor="user"))
 
-    def prioritise(self) -> None:
-        for number in self._somebody():
-            self.world.tell(self.world.submission(number, priority=self.rng.choice((0, 1, 10, 100, 255))))
+    def change_priority(self) -> None:
+        for number in self._choose_submitted():
+            self.world.apply(self.world.build_submission(number, priority=self.rng.choice((0, 1, 10, 100, 255))))
 
-    def upload_targets(self) -> None:
-        for number in self._somebody():
-            head, targets = self.world.host.pulls[number].head, self._targets(number)
-            if targets is not None:
-                self.world.tell(e.TargetsUploaded(number=number, head=head, targets=targets))
+    def upload_impacted_targets(self) -> None:
+        for number in self._choose_submitted():
+            head, impacted_targets = self.world.host.pull_requests[number].head, self._choose_impacted_targets(number)
+            if impacted_targets is not None:
+                self.world.apply(e.ImpactedTargetsUploaded(number=number, head=head, impacted_targets=impacted_targets))
 
-    def change_the_state(self) -> None:
+    def change_state(self) -> None:
         states = (QueueState.RUNNING, QueueState.RUNNING, QueueState.PAUSED, QueueState.DRAINING)
-        self.world.tell(e.StateRequested(state=self.rng.choice(states), actor="somebody"))
+        self.world.apply(e.StateRequested(state=self.rng.choice(states), actor="user"))
 
-    def change_a_setting(self) -> None:
+    def change_setting(self) -> None:
         name = self.rng.choice(CHANGEABLE)
         changed = {name: getattr(draw_config(self.rng), name)}
-        self.world.tell(e.SettingsSaved(config=replace(self.world.queue.config, **changed), actor="somebody"))
+        self.world.apply(e.SettingsSaved(config=replace(self.world.queue.config, **changed), actor="user"))
 
     # At the host.
 
     def push(self) -> None:
-        for number in self._somebody_open():
-            pull = self.world.host.pulls[number]
-            files = {**self.world.repository.commits[pull.head].files, f"more{number}": f"push{self.world.now}"}
-            self.change_pull(number, head=self.world.repository.commit((pull.head,), files, "pushed"))
-            self.spread_news(e.PullTouched(number=number))
+        for number in self._choose_submitted_and_open():
+            pull_request = self.world.host.pull_requests[number]
+            files = {**self.world.repository.commits[pull_request.head].files, f"more{number}": f"push{self.world.now}"}
+            self.change_pull_request(number, head=self.world.repository.commit((pull_request.head,), files, "pushed"))
+            self.send_dirty_signals(e.PullRequestDirty(number=number))
 
-    def change_a_pull(self) -> None:
-        for number in self._somebody_open():
-            self.change_pull(number, **self.rng.choice(CHANGES))
-            self.spread_news(e.PullTouched(number=number))
+    def change_some_pull_request(self) -> None:
+        for number in self._choose_submitted_and_open():
+            self.change_pull_request(number, **self.rng.choice(CHANGES))
+            self.send_dirty_signals(e.PullRequestDirty(number=number))
 
     def merge_by_hand(self) -> None:
-        for number in self._somebody_open():
-            if self.world.host.look(number).mergeability is Mergeability.MERGEABLE:
-                tip, head = self.world.host.tip, self.world.host.pulls[number].head
-                files = self.world.repository.merged_files(tip, head)
-                self._move_target(self.world.repository.commit((tip, head), files, "by hand"))
-                self.change_pull(number, is_open=False, merged_into=TARGET)
-                self.spread_news(e.PullTouched(number=number), e.TargetTouched())
+        for number in self._choose_submitted_and_open():
+            if self.world.host.read_pull_request(number).mergeability is Mergeability.MERGEABLE:
+                tip, head = self.world.host.tip, self.world.host.pull_requests[number].head
+                files = self.world.repository.merge_files(tip, head)
+                self._move_target_branch(self.world.repository.commit((tip, head), files, "by hand"))
+                self.change_pull_request(number, is_open=False, merged_into=TARGET_BRANCH)
+                self.send_dirty_signals(e.PullRequestDirty(number=number), e.TargetBranchDirty())
 
-    def push_to_the_target(self) -> None:
+    def push_to_target_branch(self) -> None:
         tip = self.world.host.tip
         files = {**self.world.repository.commits[tip].files, f"foreign{self.world.now}": "x"}
-        self._move_target(self.world.repository.commit((tip,), files, "a foreign push"))
-        self.spread_news(e.TargetTouched())
+        self._move_target_branch(self.world.repository.commit((tip,), files, "a foreign push"))
+        self.send_dirty_signals(e.TargetBranchDirty())
 
-    def rewind_the_target(self) -> None:
+    def rewind_target_branch(self) -> None:
         parents = self.world.repository.commits[self.world.host.tip].parents
         if parents:
-            self._move_target(parents[0])
-            self.spread_news(e.TargetTouched())
+            self._move_target_branch(parents[0])
+            self.send_dirty_signals(e.TargetBranchDirty())
 
-    def ask_for_other_statuses(self) -> None:
-        self.world.host.required = Required(self.rng.choice((("unit",), ("unit", "lint"))))
-        self.spread_news(e.TargetTouched())
+    def change_required_statuses(self) -> None:
+        self.world.host.required_statuses = RequiredStatuses(self.rng.choice((("unit",), ("unit", "lint"))))
+        self.send_dirty_signals(e.TargetBranchDirty())
 
-    def forbid_a_merge(self) -> None:
-        for number in self._somebody():
-            self.world.host.refusing.add(number)
+    def forbid_merge(self) -> None:
+        for number in self._choose_submitted():
+            self.world.host.refused_numbers.add(number)
 
-    def report_on_a_head(self) -> None:
-        for number in self._somebody():
-            self.world.checks.report(self.world.host.pulls[number].head, ("unit", "lint"))
+    def report_on_head(self) -> None:
+        for number in self._choose_submitted():
+            self.world.checks.report(self.world.host.pull_requests[number].head, ("unit", "lint"))
 
-    def go_home(self) -> None:
+    def let_hours_pass(self) -> None:
         self.world.now = Instant(self.world.now + self.rng.randrange(1, 9) * HOUR)
 
-    def change_pull(self, number: PrNumber, **changes: Any) -> None:
-        self.world.host.pulls[number] = replace(self.world.host.pulls[number], **changes)
+    def change_pull_request(self, number: PullRequestNumber, **changes: Any) -> None:
+        self.world.host.pull_requests[number] = replace(self.world.host.pull_requests[number], **changes)
 
-    # Their work.
+    # Their pull requests.
 
-    def _open(self, number: PrNumber) -> None:
-        """Mostly its own file; sometimes one that others change too, sometimes upon another's head."""
+    def _open(self, number: PullRequestNumber) -> None:
+        """Mostly changes its own file; sometimes a shared one, sometimes on top of the head of another pull request."""
         content = f"pr{number}"
         shared = self.rng.random() < 0.12
-        self.world.open(number, {"shared" if shared else f"file{number}": content}, upon=self._branch_point())
+        self.world.open_pull_request(
+            number, {"shared" if shared else f"file{number}": content}, stacked_on=self._branch_point()
+        )
         if self.rng.random() < 0.15:
-            self.world.truth.bad.add(content)
+            self.world.check_rules.failing.add(content)
         if number > 1 and self.rng.random() < 0.1:
-            self.world.truth.bad_together.add(frozenset({content, f"pr{self.rng.randrange(1, number)}"}))
+            self.world.check_rules.failing_together.add(frozenset({content, f"pr{self.rng.randrange(1, number)}"}))
         if self.rng.random() < 0.15:
-            self.change_pull(number, **self.rng.choice(CHANGES[1:]))
+            self.change_pull_request(number, **self.rng.choice(CHANGES[1:]))
         if self.rng.random() < 0.3:
-            self.world.checks.report(self.world.host.pulls[number].head, ("unit", "lint"))
+            self.world.checks.report(self.world.host.pull_requests[number].head, ("unit", "lint"))
 
     def _branch_point(self) -> Sha | None:
-        others = [pull.head for pull in self.world.host.pulls.values() if pull.is_open]
+        others = [pull_request.head for pull_request in self.world.host.pull_requests.values() if pull_request.is_open]
         if others and self.rng.random() < 0.06:
             return self.rng.choice(others)
         return self.world.repository.root if self.rng.random() < 0.1 else None
 
-    def _submit(self, number: PrNumber) -> None:
-        event = self.world.submission(
+    def _submit(self, number: PullRequestNumber) -> None:
+        event = self.world.build_submission(
             number,
             priority=self.rng.choice((None, None, None, 0, 10, 200)),
             no_batch=self.rng.choice((None, None, True)),
             forced=self.rng.choice((None, None, True)),
-            targets=self._targets(number),
+            impacted_targets=self._choose_impacted_targets(number),
         )
-        self.world.tell(event)
+        self.world.apply(event)
 
-    def _targets(self, number: PrNumber) -> Targets | None:
-        """Truthful: whoever breaks in company, or repairs the base, or brings one who does, shares with everybody."""
+    def _choose_impacted_targets(self, number: PullRequestNumber) -> ImpactedTargets | None:
+        """A pull request that fails with another, repairs the base, or contains one that does, always impacts ALL."""
         if self.rng.random() < 0.05:
             return None
-        entangled = {content for pair in self.world.truth.bad_together for content in pair}
-        entangled.update(self.world.truth.repairs.values())
-        if not entangled.isdisjoint(self._brought_by(number)) or self.rng.random() < 0.08:
-            return ALL
+        entangled = {content for pair in self.world.check_rules.failing_together for content in pair}
+        entangled.update(self.world.check_rules.repaired_by.values())
+        if not entangled.isdisjoint(self._changes_of(number)) or self.rng.random() < 0.08:
+            return ALL_TARGETS
         if self.rng.random() < 0.06:
-            return NOTHING
-        return named(*self.rng.sample(AREAS, self.rng.choice((1, 1, 2))))
+            return NO_TARGETS
+        return impacted_targets_from_names(*self.rng.sample(AREAS, self.rng.choice((1, 1, 2))))
 
-    def _brought_by(self, number: PrNumber) -> set[Content]:
+    def _changes_of(self, number: PullRequestNumber) -> set[Content]:
         commits = self.world.repository.commits
-        head, tip = commits[self.world.host.pulls[number].head], commits[self.world.host.tip]
+        head, tip = commits[self.world.host.pull_requests[number].head], commits[self.world.host.tip]
         return {f"pr{number}", *head.files.values()}.difference(tip.files.values())
 
-    def _somebody(self) -> list[PrNumber]:
-        live = list(self.world.queue.tickets)
+    def _choose_submitted(self) -> list[PullRequestNumber]:
+        live = list(self.world.queue.submission_by_number)
         return [self.rng.choice(live)] if live else []
 
-    def _somebody_open(self) -> list[PrNumber]:
-        return [number for number in self._somebody() if self.world.host.pulls[number].is_open]
+    def _choose_submitted_and_open(self) -> list[PullRequestNumber]:
+        return [number for number in self._choose_submitted() if self.world.host.pull_requests[number].is_open]
 
-    def _move_target(self, to: Sha) -> None:
-        """Whoever moves it may take commits away that the queue has seen, or bring some back."""
+    def _move_target_branch(self, to: Sha) -> None:
+        """The move can remove commits that the queue has observed, or bring some back."""
         ancestors = self.world.repository.ancestors
-        known = self.world.queue.target.tip
+        known = self.world.queue.target_branch.tip
         if known is not None:
             self.removed |= ancestors(known) & ancestors(self.world.host.tip) - ancestors(to)
         self.ever_removed |= ancestors(self.world.host.tip) - ancestors(to)
         self.removed -= ancestors(to)
-        self.world.repository.refs[TARGET] = to
-        self.touched_the_target = True
+        self.world.repository.refs[TARGET_BRANCH] = to
+        self.moved_target_branch = True
 
 
 def draw_config(rng: Random) -> Config:
@@ -247,29 +256,29 @@ CHANGEABLE = (
 CHANGES: tuple[dict[str, Any], ...] = (
     {"is_open": False},
     {"draft": True},
-    {"draft": False, "base": TARGET},
-    {"base": "other"},
+    {"draft": False, "base_branch": TARGET_BRANCH},
+    {"base_branch": "other"},
     {"mergeability": Mergeability.UNKNOWN},
     {"mergeability": Mergeability.MERGEABLE},
 )
 
-HABITS = {
-    "submit_a_new_one": 40,
+ACTION_WEIGHTS = {
+    "submit_new": 40,
     "submit_again": 6,
     "cancel": 5,
     "restart": 4,
-    "prioritise": 5,
-    "upload_targets": 3,
-    "change_the_state": 4,
-    "change_a_setting": 5,
+    "change_priority": 5,
+    "upload_impacted_targets": 3,
+    "change_state": 4,
+    "change_setting": 5,
     "push": 3,
-    "change_a_pull": 6,
+    "change_some_pull_request": 6,
     "merge_by_hand": 2,
-    "push_to_the_target": 2,
-    "rewind_the_target": 1,
-    "ask_for_other_statuses": 2,
-    "forbid_a_merge": 1,
-    "report_on_a_head": 4,
-    "go_home": 2,
+    "push_to_target_branch": 2,
+    "rewind_target_branch": 1,
+    "change_required_statuses": 2,
+    "forbid_merge": 1,
+    "report_on_head": 4,
+    "let_hours_pass": 2,
 }
 """What people do, and how often."""

@@ -1,7 +1,7 @@
-"""Wrong engines, each with one small bug that somebody could make. The laws and stories must kill all of them."""
+"""Wrong engines, each with one small bug that an engineer could make. The laws and stories must detect all of them."""
 
 # pyright: reportPrivateUsage=false
-# A bug may sit in any function, also in one that is nobody else's business.
+# A bug can be in any function, also in a private one.
 
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -11,43 +11,35 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.events import ChecksSeen, PullSeen, TargetSeen
-from mergeyard.domain.ids import BatchId, RunId, Sha, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.landing import Landed, Landing
-from mergeyard.domain.line import Batch, Bisection, Line
-from mergeyard.domain.pulls import Submission
-from mergeyard.domain.queue import Queue
-from mergeyard.domain.reasons import Reason
+from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
+from mergeyard.domain.ids import BatchId, RunId, Sha, SubmissionId
+from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.queue import ActiveBatches, Batch, Bisection, LandedCommit, Landing, Queue, TargetBranch
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import RunStatus
-from mergeyard.domain.target_branch import TargetBranch
+from mergeyard.domain.states import Reason, RunStatus
+from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
-    accusing,
+    admission,
     batching,
-    clock,
+    blame,
     decide,
-    directing,
-    dissolving,
-    holding,
-    judging,
+    entries,
+    failures,
     lanes,
-    looking,
     merging,
-    operating,
-    order,
-    places,
-    proving,
-    retaining,
-    running,
-    stacking,
-    suspecting,
-    unchanged,
-    urgency,
+    observations,
+    preemption,
+    priority,
+    queue_state,
+    run_lifecycle,
+    run_validity,
+    timeouts,
 )
-from mergeyard.engine.accusing import Accusation
-from mergeyard.engine.proving import BY_ITSELF, BaseVerdict
-from mergeyard.engine.stacking import Stack
+from mergeyard.engine import bisection as bisection_module
+from mergeyard.engine.blame import BASE_ALONE, BaseHealth, Blame
+from mergeyard.engine.entries import on_member_left
+from mergeyard.engine.merging import can_merge_directly
+from mergeyard.engine.run_lifecycle import Stack
 
 
 class Planted(Struct, frozen=True):
@@ -58,49 +50,49 @@ class Planted(Struct, frozen=True):
 
 @contextmanager
 def planted(bug: Planted) -> Generator[None]:
-    """Put the wrong function wherever the right one is known."""
-    rooms = [module for name, module in sys.modules.items() if name.startswith("mergeyard.engine.")]
-    known = [(room, name) for room in rooms for name, value in list(vars(room).items()) if value is bug.right]
+    """Replace the right function in every engine module whose globals refer to it."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("mergeyard.engine.")]
+    known = [(module, name) for module in modules for name, value in list(vars(module).items()) if value is bug.right]
     steps = decide.STEPS
     decide.STEPS = tuple(bug.wrong if step is bug.right else step for step in steps)
-    for room, name in known:
-        setattr(room, name, bug.wrong)
+    for module, name in known:
+        setattr(module, name, bug.wrong)
     try:
         yield
     finally:
         decide.STEPS = steps
-        for room, name in known:
-            setattr(room, name, bug.right)
+        for module, name in known:
+            setattr(module, name, bug.right)
 
 
-_misfit = holding.misfit
-_record_pull = looking.record_pull
-_next_stack = stacking.next_stack
-_repeat = running.repeat
-_see_checks = looking.see_checks
+_invalidation_reason = run_validity.invalidation_reason
+_apply_pull_request = observations.apply_pull_request
+_plan_stack = run_lifecycle.plan_stack
+_repeat_run = run_lifecycle.repeat_run
+_record_checks = observations.record_checks
 
 
-def blame_without_waiting(queue: Queue, batch: Batch) -> Accusation | None:
-    run = holding.red_run(queue, batch)
-    return None if run is None else Accusation(run, batch.tickets)
+def blame_without_waiting(queue: Queue, batch: Batch) -> Blame | None:
+    run = run_validity.failed_run(queue, batch)
+    return None if run is None else Blame(run, batch.submission_ids)
 
 
 def trust_stale_runs(_queue: Queue, _batch: Batch, run: Run) -> Reason | None:
-    return run.void
+    return run.invalidated
 
 
 def forget_batchmates(queue: Queue, batch: Batch, run: Run) -> Reason | None:
-    reason = _misfit(queue, batch, run)
+    reason = _invalidation_reason(queue, batch, run)
     return None if reason is Reason.BATCHMATE_REMOVED else reason
 
 
-def overlook_the_urgent(queue: Queue, batch: Batch, run: Run) -> Reason | None:
-    reason = _misfit(queue, batch, run)
+def ignore_urgent(queue: Queue, batch: Batch, run: Run) -> Reason | None:
+    reason = _invalidation_reason(queue, batch, run)
     return None if reason is Reason.SKIP_THE_LINE_INTERRUPTED else reason
 
 
-def overlook_new_requirements(queue: Queue, batch: Batch, run: Run) -> Reason | None:
-    reason = _misfit(queue, batch, run)
+def ignore_new_requirements(queue: Queue, batch: Batch, run: Run) -> Reason | None:
+    reason = _invalidation_reason(queue, batch, run)
     return None if reason is Reason.REQUIRED_STATUSES_CHANGED else reason
 
 
@@ -108,168 +100,172 @@ def always_free(_queue: Queue) -> int:
     return 3
 
 
-def only_direct_predecessors(line: Line, batch: Batch) -> tuple[BatchId, ...]:
-    direct = lanes.direct_predecessors(line, batch)
-    return tuple(other for other in line.ahead if other in direct)
+def only_direct_predecessors(active: ActiveBatches, batch: Batch) -> tuple[BatchId, ...]:
+    direct = lanes.direct_predecessors(active, batch)
+    return tuple(other for other in active.ahead if other in direct)
 
 
-def nobody_ahead(_line: Line, _batch: Batch) -> tuple[BatchId, ...]:
+def no_predecessors(_active: ActiveBatches, _batch: Batch) -> tuple[BatchId, ...]:
     return ()
 
 
-def every_base_is_fine(_queue: Queue, _run: Run, _accused: object) -> BaseVerdict:
-    return BaseVerdict.PROVEN
+def assume_passing_base(_queue: Queue, _run: Run, _suspects: object) -> BaseHealth:
+    return BaseHealth.PASSING
 
 
-def green_is_green(queue: Queue, run: Run) -> Queue:
-    return proving.prove(queue, run.base, BY_ITSELF)
+def record_base_without_repair(queue: Queue, run: Run) -> Queue:
+    return blame.record_passed_base(queue, run.base, BASE_ALONE)
 
 
-def foreign_commits_do_not_matter(target: TargetBranch, base: Sha) -> tuple[Landed, ...]:
+def ignore_foreign_commits(target: TargetBranch, base: Sha) -> tuple[LandedCommit, ...]:
     commits = [landed.commit for landed in target.history]
     return target.history[commits.index(base) + 1 :] if base in commits else ()
 
 
-def any_news_of_the_target(queue: Queue, event: TargetSeen) -> Queue:
-    return _see_target(queue, replace(event, as_of=queue.counters.turns))
+def accept_any_target_branch_observation(queue: Queue, event: TargetBranchObserved) -> Queue:
+    return _record_target_branch(queue, replace(event, observed_at_revision=queue.counters.revision))
 
 
-_see_target = looking.see_target
+_record_target_branch = observations.record_target_branch
 
 
-def any_news_of_pulls(queue: Queue, event: PullSeen, now: Instant) -> Queue:
-    return _record_pull(queue, event.pull, event.as_of, now, event.targets)
+def accept_any_pull_request_observation(queue: Queue, event: PullRequestObserved, now: Instant) -> Queue:
+    return _apply_pull_request(queue, event.pull_request, event.observed_at_revision, now, event.impacted_targets)
 
 
-def what_was_chosen_lands(_queue: Queue, _landing: Landing) -> bool:
+def always_current(_queue: Queue, _landing: Landing) -> bool:
     return True
 
 
 def land_unread(queue: Queue, now: Instant) -> Queue:
-    chosen = _choose(queue, now)
-    if chosen.landing is None or chosen.landing.read or not chosen.landing.steps:
+    chosen = _choose_landing(queue, now)
+    if chosen.landing is None or chosen.landing.pull_requests_read or not chosen.landing.steps:
         return chosen
-    return replace(chosen, landing=replace(chosen.landing, read=True))
+    return replace(chosen, landing=replace(chosen.landing, pull_requests_read=True))
 
 
-_choose = merging.choose_landing
+_choose_landing = merging.choose_landing
 
 
-def open_while_paused(queue: Queue) -> bool:
-    return not queue.target.look
+def can_choose_while_paused(queue: Queue) -> bool:
+    return not queue.target_branch.refresh_requested
 
 
-def land_whatever_is_beneath(queue: Queue, batch: Batch) -> bool:
-    return holding.passed(queue, batch)
+def land_without_checking_prs_ahead(queue: Queue, batch: Batch) -> bool:
+    return run_validity.has_passed(queue, batch)
 
 
-def judge_while_paused(queue: Queue, now: Instant) -> Queue:
-    for batch in holding.free_batches(queue):
-        accusation = accusing.against(queue, batch)
-        if accusation is not None and len(batch.tickets) == 1:
-            return judging._judge_batch(queue, batch, accusation, now)
-    return _judge(queue, now)
+def resolve_failures_while_paused(queue: Queue, now: Instant) -> Queue:
+    for batch in run_validity.unlocked_batches(queue):
+        found = blame.blame_for(queue, batch)
+        if found is not None and len(batch.submission_ids) == 1:
+            return failures._resolve_failed_batch(queue, batch, found, now)
+    return _resolve_failures(queue, now)
 
 
-_judge = judging.judge
+_resolve_failures = failures.resolve_failures
 
 
-def every_tip_will_do(_target: TargetBranch, _run: Run) -> bool:
+def accept_every_tip(_target: TargetBranch, _run: Run) -> bool:
     return True
 
 
-def retry_for_ever(_queue: Queue, run: Run) -> bool:
-    return run.restarted or run.status is RunStatus.FAILED
+def retry_forever(_queue: Queue, run: Run) -> bool:
+    return run.restart_requested or run.status is RunStatus.FAILED
 
 
-def suspect_the_one_before(queue: Queue, bisection: Bisection, reason: Reason, now: Instant) -> Queue:
-    wrong = bisection.tickets[bisection.red - 2]
+def fail_the_one_before(queue: Queue, bisection: Bisection, reason: Reason, now: Instant) -> Queue:
+    wrong = bisection.submission_ids[bisection.failed_prefix - 2]
     if wrong not in queue.submissions:
         return _fail_suspect(queue, bisection, reason, now)
-    return _fail_suspect(queue, replace(bisection, red=bisection.red - 1), reason, now)
+    return _fail_suspect(queue, replace(bisection, failed_prefix=bisection.failed_prefix - 1), reason, now)
 
 
-_fail_suspect = suspecting._fail
+_fail_suspect = bisection_module._fail_suspect
 
 
-def convict_at_once(queue: Queue, bisection: Bisection, now: Instant) -> Queue:
-    return _try_suspect(queue, replace(bisection, merged=frozenset(bisection.tickets)), now)
+def fail_suspect_at_once(queue: Queue, bisection: Bisection, now: Instant) -> Queue:
+    return _resolve_suspect(queue, replace(bisection, merged_submission_ids=frozenset(bisection.submission_ids)), now)
 
 
-_try_suspect = suspecting.try_suspect
+_resolve_suspect = bisection_module.resolve_suspect
 
 
-def keep_evidence(queue: Queue, ticket: Ticket, merged: bool, now: Instant) -> Queue:
-    return _lose(queue, ticket, merged or ticket not in queue.submissions, now) if merged else queue
+def keep_evidence(queue: Queue, submission_id: SubmissionId, merged: bool, now: Instant) -> Queue:
+    return (
+        _on_member_left(queue, submission_id, merged or submission_id not in queue.submissions, now)
+        if merged
+        else queue
+    )
 
 
-_lose = dissolving.lose
+_on_member_left = on_member_left
 
 
 def never_release(queue: Queue, _now: Instant) -> Queue:
     return queue
 
 
-def lose_those_sent_back(queue: Queue, _ticket: Ticket) -> Queue:
+def lose_submission(queue: Queue, _submission_id: SubmissionId) -> Queue:
     return queue
 
 
-def youngest_first(submission: Submission, _now: Instant) -> tuple[int, int]:
-    return submission.priority, -submission.ticket
+def newest_first(submission: Submission, _now: Instant) -> tuple[int, int]:
+    return submission.priority, -submission.id
 
 
-def nobody_ages(submission: Submission, _now: Instant) -> int:
+def without_aging(submission: Submission, _now: Instant) -> int:
     return submission.priority
 
 
-def interrupt_without_end(batch: Batch) -> Batch:
+def preempt_without_end(batch: Batch) -> Batch:
     return batch
 
 
-def overdue_is_failed(queue: Queue, event: ChecksSeen, now: Instant) -> Queue:
+def overdue_is_failed(queue: Queue, event: ChecksObserved, now: Instant) -> Queue:
     run = queue.runs.get(event.run)
-    if run is not None and run.overdue_since is not None:
-        event = replace(event, as_of=max(event.as_of, run.overdue_since))
-    return _see_checks(queue, event, now)
+    if run is not None and run.overdue_at_revision is not None:
+        event = replace(event, observed_at_revision=max(event.observed_at_revision, run.overdue_at_revision))
+    return _record_checks(queue, event, now)
 
 
-def leave_out_those_ahead(queue: Queue, batch: Batch, tip: Any, left_out: Any = frozenset()) -> Stack:
-    stack = _next_stack(queue, batch, tip, left_out)
-    own = len(batch.tickets)
+def leave_out_prs_ahead(queue: Queue, batch: Batch, tip: Any, left_out: Any = frozenset()) -> Stack:
+    stack = _plan_stack(queue, batch, tip, left_out)
+    own = len(batch.submission_ids)
     return Stack(stack.base, stack.members[len(stack.members) - own :])
 
 
-def leave_out_in_silence(queue: Queue, batch: Batch, tip: Any, left_out: Any = frozenset()) -> Stack:
-    return replace(_next_stack(queue, batch, tip, left_out), left_out=frozenset())
+def leave_out_without_record(queue: Queue, batch: Batch, tip: Any, left_out: Any = frozenset()) -> Stack:
+    return replace(_plan_stack(queue, batch, tip, left_out), excluded_submission_ids=frozenset())
 
 
-def count_every_bet(*_: object) -> bool:
+def every_run_is_valid(*_: object) -> bool:
     return True
 
 
-def forget_whom_it_left_out(queue: Queue, run: Run) -> tuple[Queue, Any]:
-    queue, again = _repeat(queue, run)
-    return running.put(queue, replace(queue.runs[again], left_out=frozenset())), again
+def forget_excluded(queue: Queue, run: Run) -> tuple[Queue, Any]:
+    queue, again = _repeat_run(queue, run)
+    return run_lifecycle.put_run(queue, replace(queue.runs[again], excluded_submission_ids=frozenset())), again
 
 
-def believe_what_fitted_once(queue: Queue, _: Batch) -> Mapping[RunId, Run]:
-    return queue.news.settled.runs if queue.news.settled is not None else {}
+def every_previous_run_is_valid(queue: Queue, _: Batch) -> Mapping[RunId, Run]:
+    return queue.output.previous_queue.runs if queue.output.previous_queue is not None else {}
 
 
-def clear_without_leave(queue: Queue, batch: Batch) -> bool:
-    return any(holding.passed(queue, other) for other in holding.batches_behind(queue, batch))
+def clear_without_optimistic_merging(queue: Queue, batch: Batch) -> bool:
+    return any(run_validity.has_passed(queue, other) for other in run_validity.batches_behind(queue, batch))
 
 
-def forget_the_removed(queue: Queue, event: TargetSeen) -> Queue:
-    return _see_target(queue, replace(event, removed=frozenset()))
+def forget_removed_commits(queue: Queue, event: TargetBranchObserved) -> Queue:
+    return _record_target_branch(queue, replace(event, removed_commits=frozenset()))
 
 
 def clock_never_stops(queue: Queue, now: Instant) -> Queue:
     return queue if queue.running_since is not None else replace(queue, running_since=now)
 
 
-def anybody_may_merge_directly(queue: Queue, submission: Submission) -> bool:
-    return submission.exam is not None and submission.exam.tip == queue.target.tip
+def merge_directly_without_statuses(queue: Queue, submission: Submission) -> bool:
+    return submission.direct_merge_check is not None and submission.direct_merge_check.tip == queue.target_branch.tip
 
 
 def join_any_batch(_submission: Submission, group: Any, size: int) -> bool:
@@ -280,61 +276,71 @@ def never_full(_queue: Queue, _group: Any, _size: int, now: Instant) -> Instant:
     return Instant(now + 1)
 
 
-def forgive_what_went_red(queue: Queue) -> Queue:
+def keep_failures(queue: Queue) -> Queue:
     return queue
 
 
-def always_something_to_do(queue: Queue, _now: Instant) -> Queue:
+def always_change(queue: Queue, _now: Instant) -> Queue:
     return replace(queue)
 
 
-def a_skipped_check_clears(_queue: Queue, _run: Run, _ahead: BatchId) -> bool:
+def clear_with_skipped_check(_queue: Queue, _run: Run, _ahead: BatchId) -> bool:
     return True
 
 
 BUGS = (
-    Planted("a step that is never done", retaining.release, always_something_to_do),
-    Planted("blame without waiting for those ahead", accusing.against, blame_without_waiting),
-    Planted("stale run trusted", holding.misfit, trust_stale_runs),
-    Planted("cancel forgets batchmates", holding.misfit, forget_batchmates),
-    Planted("the urgent one does not count as ahead", holding.misfit, overlook_the_urgent),
-    Planted("a status required since does not count", holding.misfit, overlook_new_requirements),
-    Planted("slots ignored", running.free_slots, always_free),
-    Planted("bisection budget ignored", running.bisection_room, always_free),
+    Planted("a step that is never done", admission.release_holds, always_change),
+    Planted("blame without waiting for those ahead", blame.blame_for, blame_without_waiting),
+    Planted("stale run trusted", run_validity.invalidation_reason, trust_stale_runs),
+    Planted("cancel forgets batchmates", run_validity.invalidation_reason, forget_batchmates),
+    Planted("an urgent pull request does not count as ahead", run_validity.invalidation_reason, ignore_urgent),
+    Planted("a status required since does not count", run_validity.invalidation_reason, ignore_new_requirements),
+    Planted("slots ignored", run_lifecycle.free_slots, always_free),
+    Planted("bisection budget ignored", run_lifecycle.free_bisection_slots, always_free),
     Planted("parallel dependencies not transitive", lanes._all_ahead, only_direct_predecessors),
-    Planted("lanes never depend on each other", lanes._all_ahead, nobody_ahead),
-    Planted("the base is never in doubt", proving.base_verdict, every_base_is_fine),
-    Planted("a repair proves the base it repaired", proving.record_green, green_is_green),
-    Planted("foreign commits do not matter", holding.landed_since, foreign_commits_do_not_matter),
-    Planted("old news of the target believed", looking.see_target, any_news_of_the_target),
-    Planted("old news of pull requests believed", looking.see_pull, any_news_of_pulls),
-    Planted("timeout without a fresh look", looking.see_checks, overdue_is_failed),
-    Planted("a chosen landing is never dropped", merging._still_right, what_was_chosen_lands),
-    Planted("landing without reading once more", merging.choose_landing, land_unread),
-    Planted("landing while paused", merging._open_to_landings, open_while_paused),
-    Planted("landing over one that did not pass", merging.may_land, land_whatever_is_beneath),
-    Planted("judging while paused", judging.judge, judge_while_paused),
-    Planted("any tip counts as the tested one", holding.stands_on_tip, every_tip_will_do),
-    Planted("retries without end", holding.to_be_repeated, retry_for_ever),
-    Planted("bisection off by one", suspecting._fail, suspect_the_one_before),
-    Planted("the suspect does not wait for its prefix", suspecting.try_suspect, convict_at_once),
-    Planted("evidence survives the one who left", dissolving.lose, keep_evidence),
-    Planted("held back for ever", retaining.release, never_release),
-    Planted("whoever goes back is lost", places.to_waiting, lose_those_sent_back),
-    Planted("the youngest goes first", order.rank, youngest_first),
-    Planted("nobody ages", order.aged_priority, nobody_ages),
-    Planted("interrupted without end", urgency._interrupted, interrupt_without_end),
-    Planted("tested without those ahead", stacking.next_stack, leave_out_those_ahead),
-    Planted("others left out in silence", stacking.next_stack, leave_out_in_silence),
-    Planted("a bet counts before it has come true", holding.holds, count_every_bet),
-    Planted("a repeated bet forgets whom it left out", running.repeat, forget_whom_it_left_out),
-    Planted("what fitted once fits for ever", unchanged._fitted, believe_what_fitted_once),
-    Planted("cleared without optimistic merging", holding.cleared, clear_without_leave),
-    Planted("what was removed comes back", looking.see_target, forget_the_removed),
-    Planted("the not-ready clock never stops", clock.start_or_stop, clock_never_stops),
-    Planted("merged directly without statuses", directing.qualifies, anybody_may_merge_directly),
-    Planted("noBatch ignored", batching._may_join, join_any_batch),
-    Planted("no batch is ever ripe", batching._ripe_at, never_full),
-    Planted("red while paused is held against it", operating._forget_what_went_red, forgive_what_went_red),
-    Planted("a skipped check clears those ahead", holding._clears, a_skipped_check_clears),
+    Planted("lanes never depend on each other", lanes._all_ahead, no_predecessors),
+    Planted("the base is always assumed to pass", blame.base_health, assume_passing_base),
+    Planted("a repair proves the base it repaired", blame.record_passed_run, record_base_without_repair),
+    Planted("foreign commits ignored", run_validity.landed_since, ignore_foreign_commits),
+    Planted(
+        "old observation of the target branch accepted",
+        observations.record_target_branch,
+        accept_any_target_branch_observation,
+    ),
+    Planted(
+        "old observation of a pull request accepted",
+        observations.record_pull_request,
+        accept_any_pull_request_observation,
+    ),
+    Planted("timeout without a fresh read", observations.record_checks, overdue_is_failed),
+    Planted("a chosen landing is never dropped", merging._is_landing_current, always_current),
+    Planted("landing without reading the pull requests again", merging.choose_landing, land_unread),
+    Planted("landing while paused", merging._can_choose_landing, can_choose_while_paused),
+    Planted("landing on top of a batch that did not pass", merging.can_land, land_without_checking_prs_ahead),
+    Planted("resolving failures while paused", failures.resolve_failures, resolve_failures_while_paused),
+    Planted("any tip counts as the tested one", run_validity.is_on_tip, accept_every_tip),
+    Planted("unlimited retries", run_validity.must_be_repeated, retry_forever),
+    Planted("bisection off by one", bisection_module._fail_suspect, fail_the_one_before),
+    Planted("the suspect does not wait for its prefix", bisection_module.resolve_suspect, fail_suspect_at_once),
+    Planted("evidence survives the removal of a member", on_member_left, keep_evidence),
+    Planted("held forever", admission.release_holds, never_release),
+    Planted("a submission moved back to waiting is lost", entries.move_to_waiting, lose_submission),
+    Planted("the newest goes first", priority.priority_rank, newest_first),
+    Planted("priority does not age", priority.aged_priority, without_aging),
+    Planted("preempted without end", preemption._count_preemption, preempt_without_end),
+    Planted("tested without those ahead", run_lifecycle.plan_stack, leave_out_prs_ahead),
+    Planted("excluded pull requests not recorded", run_lifecycle.plan_stack, leave_out_without_record),
+    Planted("a speculative run counts before its assumption holds", run_validity.is_valid, every_run_is_valid),
+    Planted("a repeated speculative run forgets what it excluded", run_lifecycle.repeat_run, forget_excluded),
+    Planted("a run once valid stays valid forever", run_validity._runs_known_valid, every_previous_run_is_valid),
+    Planted("cleared without optimistic merging", run_validity.is_cleared, clear_without_optimistic_merging),
+    Planted("what was removed comes back", observations.record_target_branch, forget_removed_commits),
+    Planted("the not-ready clock never stops", timeouts.update_running_clock, clock_never_stops),
+    Planted("merged directly without statuses", can_merge_directly, merge_directly_without_statuses),
+    Planted("noBatch ignored", batching._can_join, join_any_batch),
+    Planted("no batch is ever ready", batching._ready_at, never_full),
+    Planted(
+        "a failure while paused counts after resuming", queue_state._invalidate_failures_since_pause, keep_failures
+    ),
+    Planted("a skipped check clears those ahead", run_validity._can_clear, clear_with_skipped_check),
 )

@@ -1,1 +1,1 @@
-"""Several real replicas on one real PostgreSQL, together and against each other."""
+"""Several real replicas on one real PostgreSQL: cooperation, takeover, and concurrent writes."""

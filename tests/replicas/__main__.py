@@ -1,8 +1,8 @@
-"""Sets replicas under fire, world after world, and holds them to their promises in the end of each.
+"""Injects faults into replicas, world after world, and checks every promise at the end of each.
 
     python -m tests.replicas --kills 100 --seed 1 --replicas 3
 
-The seed chooses what people do and what befalls whom. Where exactly a fault hits, the machine decides.
+The seed chooses the actions of people and the faults. The exact moment of a fault depends on the machine.
 """
 
 import argparse
@@ -14,45 +14,47 @@ from pathlib import Path
 from msgspec import Struct
 from rich.progress import Progress
 
-from tests.replicas.faults import Faults, Toll
+from tests.replicas.faults import FaultCounts, Faults
 from tests.replicas.world import Outcome, World
 from tests.support.postgres import shared_server
 
 KILLS_PER_WORLD = 25
 
 
-def campaign(kills: int, seed: int, replicas: int) -> tuple[Toll, Outcome]:
-    toll, outcome = Toll(), Outcome()
+def campaign(kills: int, seed: int, replicas: int) -> tuple[FaultCounts, Outcome]:
+    counts, outcome = FaultCounts(), Outcome()
     with Progress() as progress:
         bar = progress.add_task(f"kills, seed {seed}", total=kills)
-        while toll.kills < kills:
-            more, came_of_it = one_world(
+        while counts.kills < kills:
+            more_counts, more_outcome = one_world(
                 seed,
-                min(KILLS_PER_WORLD, kills - toll.kills),
+                min(KILLS_PER_WORLD, kills - counts.kills),
                 replicas,
-                lambda rising: progress.update(bar, completed=toll.kills + rising.kills),
+                lambda running_counts: progress.update(bar, completed=counts.kills + running_counts.kills),
             )
-            add(toll, more)
-            add(outcome, came_of_it)
+            add(counts, more_counts)
+            add(outcome, more_outcome)
             seed += 1
             progress.update(bar, description=f"kills, seed {seed}")
-    return toll, outcome
+    return counts, outcome
 
 
-def one_world(seed: int, kills: int, replicas: int, progress: Callable[[Toll], object]) -> tuple[Toll, Outcome]:
-    """What it leaves behind is kept only when a promise was broken."""
+def one_world(
+    seed: int, kills: int, replicas: int, progress: Callable[[FaultCounts], object]
+) -> tuple[FaultCounts, Outcome]:
+    """Its folder is kept only when a promise was broken."""
     folder = Path(tempfile.mkdtemp(prefix="mergeyard-replicas-"))
     world = World(folder, shared_server().fresh_database(), seed, replicas)
     faults = Faults(world.installation, seed)
     try:
-        outcome = world.run(lambda: faults.rage(kills, progress))
-    except BaseException as trouble:
-        trouble.add_note(f"This was seed {seed}; its logs and repositories are in {folder}.")
+        outcome = world.run(lambda: faults.inject(kills, progress))
+    except BaseException as error:
+        error.add_note(f"Seed {seed}; logs and repositories are in {folder}.")
         raise
     finally:
         world.close()
     shutil.rmtree(folder)
-    return faults.toll, outcome
+    return faults.counts, outcome
 
 
 def add(total: Struct, more: Struct) -> None:
@@ -66,8 +68,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replicas", type=int, default=3)
     options = parser.parse_args()
-    toll, outcome = campaign(options.kills, options.seed, options.replicas)
-    print(f"{toll}; {outcome}.")
+    counts, outcome = campaign(options.kills, options.seed, options.replicas)
+    print(f"{counts}; {outcome}.")
 
 
 if __name__ == "__main__":

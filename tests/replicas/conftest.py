@@ -1,4 +1,4 @@
-"""Installations for tests, held to all promises when the test is over."""
+"""Installations for tests, checked for all promises when the test is over."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,32 +10,32 @@ from tests.support.postgres import shared_server
 
 
 class Install:
-    """Makes installations, by default of two replicas that do everything."""
+    """Creates installations, by default of two replicas with the role `all`."""
 
     def __init__(self, folder: Path) -> None:
-        self.made: list[Installation] = []
+        self.created: list[Installation] = []
         self._folder = folder
 
     def __call__(self, *roles: str) -> Installation:
-        return self.upon(shared_server().fresh_database(), *(roles or ("all", "all")))
+        return self.with_database(shared_server().fresh_database(), *(roles or ("all", "all")))
 
-    def upon(self, database_url: str, *roles: str) -> Installation:
-        self.made.append(Installation.running(self._folder, database_url, *roles))
-        return self.made[-1]
+    def with_database(self, database_url: str, *roles: str) -> Installation:
+        self.created.append(Installation.start(self._folder, database_url, *roles))
+        return self.created[-1]
 
-    def asleep(self, *roles: str) -> Installation:
-        """Nobody runs yet."""
-        self.made.append(Installation(self._folder, shared_server().fresh_database(), *roles))
-        return self.made[-1]
+    def not_started(self, *roles: str) -> Installation:
+        """No replica is started yet."""
+        self.created.append(Installation(self._folder, shared_server().fresh_database(), *roles))
+        return self.created[-1]
 
 
 @pytest.fixture
 def install(tmp_path: Path) -> Iterator[Install]:
-    installing = Install(tmp_path)
-    yield installing
-    for installation in installing.made:
+    factory = Install(tmp_path)
+    yield factory
+    for installation in factory.created:
         try:
-            installation.hold_to_promises()
+            installation.check_promises()
         finally:
             installation.close()
 
@@ -43,11 +43,11 @@ def install(tmp_path: Path) -> Iterator[Install]:
 @pytest.fixture(scope="module")
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Three replicas for all tests of a module, each of which has repositories of its own."""
-    installation = Installation.running(
+    installation = Installation.start(
         tmp_path_factory.mktemp("trio"), shared_server().fresh_database(), "all", "all", "api"
     )
     try:
         yield installation
-        installation.hold_to_promises()
+        installation.check_promises()
     finally:
         installation.close()

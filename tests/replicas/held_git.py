@@ -1,4 +1,4 @@
-"""A `git` that waits right before it pushes: it stands first in the path of one replica, and holds nobody else's.
+"""A `git` that waits right before it pushes: it comes first in the PATH of one replica and affects no other.
 
 held = HeldGit(replica)
 replica.start()
@@ -11,15 +11,15 @@ from tests.support.replicas import Replica
 
 LANDING = "*:refs/heads/main"
 BUILD = "?*:refs/heads/mergeyard/*"
-GIVING_UP = ":refs/heads/mergeyard/*"
-"""Which pushes are meant, as the shell matches what git is told to push: `<new>:<ref>`."""
-MOST_PAUSES = 3000
+DELETION = ":refs/heads/mergeyard/*"
+"""Shell patterns for the refspecs of the pushes that wait: `<new>:<ref>`."""
+MAX_PAUSES = 3000
 
 SCRIPT = """\
 #!/bin/sh
-which=$(cat {folder}/held 2> {folder}/nothing)
-for word in "$@"; do
-    case "$word" in $which)
+pattern=$(cat {folder}/held 2> {folder}/errors)
+for argument in "$@"; do
+    case "$argument" in $pattern)
         if mv {folder}/held {folder}/waits; then
             left={pauses}
             while [ ! -f {folder}/released ] && [ $((left -= 1)) -gt 0 ]; do sleep 0.02; done
@@ -39,13 +39,13 @@ class HeldGit:
         self._folder = replica.folder / "bin"
         self._folder.mkdir()
         script = self._folder / "git"
-        script.write_text(SCRIPT.format(folder=self._folder, git=shutil.which("git"), pauses=MOST_PAUSES))
+        script.write_text(SCRIPT.format(folder=self._folder, git=shutil.which("git"), pauses=MAX_PAUSES))
         script.chmod(0o755)
-        replica.place_first_in_path(self._folder)
+        replica.prepend_to_path(self._folder)
 
-    def hold(self, which: str) -> None:
-        """The next push of this kind."""
-        (self._folder / "held").write_text(which)
+    def hold(self, pattern: str) -> None:
+        """Holds the next push of this kind."""
+        (self._folder / "held").write_text(pattern)
 
     def release(self) -> None:
         (self._folder / "released").touch()
@@ -56,5 +56,5 @@ class HeldGit:
 
     @property
     def over(self) -> bool:
-        """Whatever became of the push."""
+        """Whether the push has ended, successfully or not."""
         return (self._folder / "over").exists()

@@ -12,14 +12,13 @@ from typing import Any, Self
 
 from msgspec import Struct
 
-from tests.support.api import QUEUE, Api
+from tests.support.api_client import QUEUE, ApiClient
+from tests.support.environment import QueueEnvironment, new_token
 from tests.support.host_log import HostLog
-from tests.support.patience import eventually
-from tests.support.premises import new_token
+from tests.support.polling import eventually
 from tests.support.promises import broken_promises
-from tests.support.replicas import PatientApi, Replica, Replicas
+from tests.support.replicas import Replica, Replicas, RetryingApiClient
 from tests.support.repositories import Origin
-from tests.support.surroundings import Surroundings
 
 
 class Repository(Struct, frozen=True):
@@ -29,8 +28,8 @@ class Repository(Struct, frozen=True):
 
 class Installation:
     def __init__(self, folder: Path, database_url: str, *roles: str) -> None:
-        self.queues: list[Surroundings] = []
-        self._aimed: list[Api] = []
+        self.queues: list[QueueEnvironment] = []
+        self._replica_apis: list[ApiClient] = []
         self.database_url = database_url
         self.replicas = Replicas(folder, database_url, *roles)
         self._folder = folder
@@ -38,7 +37,7 @@ class Installation:
         self._token = new_token(self.replicas[0].config)
 
     @classmethod
-    def running(cls, folder: Path, database_url: str, *roles: str) -> Self:
+    def start(cls, folder: Path, database_url: str, *roles: str) -> Self:
         installation = cls(folder, database_url, *roles)
         try:
             installation.replicas.start()
@@ -47,72 +46,72 @@ class Installation:
             raise
         return installation
 
-    def queue(self, repository: str = "app", branch: str = "main", **settings: Any) -> Surroundings:
+    def queue(self, repository: str = "app", branch: str = "main", **settings: Any) -> QueueEnvironment:
         queue = self.without_queue(repository, branch)
         queue.create_queue(**settings)
         return queue
 
-    def without_queue(self, repository: str = "app", branch: str = "main") -> Surroundings:
-        """All that a queue would live with."""
-        there = self._repositories.get(repository) or self._made(repository)
-        if there.origin.ref(branch) is None:
-            there.origin.branch(branch, upon="main")
+    def without_queue(self, repository: str = "app", branch: str = "main") -> QueueEnvironment:
+        """The environment of a queue, without the queue."""
+        repo = self._repositories.get(repository) or self._create_repository(repository)
+        if repo.origin.ref(branch) is None:
+            repo.origin.branch(branch, base="main")
         queue = QUEUE | {"repo": QUEUE["repo"] | {"name": repository}, "targetBranch": branch}
-        api = PatientApi(self.replicas, self._token, there.host_log, queue)
-        surroundings = Surroundings(there.origin, there.host_log, api)
+        api = RetryingApiClient(self.replicas, self._token, repo.host_log, queue)
+        surroundings = QueueEnvironment(repo.origin, repo.host_log, api)
         self.queues.append(surroundings)
-        self._introduce_neighbours(surroundings)
+        self._share_repository(surroundings)
         return surroundings
 
-    def through(self, replica: Replica, queue: Surroundings) -> Api:
-        """To speak with one of them, and with nobody else; what it answers counts like every other answer."""
-        api = Api(replica, self._token, queue.host_log, queue.api.queue)
-        api.answers, api.asked = queue.api.answers, queue.api.asked
-        self._aimed.append(api)
+    def api_of(self, replica: Replica, queue: QueueEnvironment) -> ApiClient:
+        """A client of one replica only; its responses are recorded like all others."""
+        api = ApiClient(replica, self._token, queue.host_log, queue.api.queue)
+        api.responses, api.requests = queue.api.responses, queue.api.requests
+        self._replica_apis.append(api)
         return api
 
-    def _made(self, name: str) -> Repository:
-        origin = Origin.made(self._folder / "repos" / "acme" / f"{name}.git")
+    def _create_repository(self, name: str) -> Repository:
+        origin = Origin.create(self._folder / "repos" / "acme" / f"{name}.git")
         origin.commit("main", {"README": "1"})
         self._repositories[name] = Repository(origin, HostLog(origin, self._folder / f"host-{name}"))
         return self._repositories[name]
 
-    def _introduce_neighbours(self, newcomer: Surroundings) -> None:
-        """Those in one repository write to it side by side, and its test branches are reported on by all."""
-        neighbours = [queue for queue in self.queues if queue.origin is newcomer.origin]
-        newcomer.ci.passed = neighbours[0].ci.passed
-        for queue in neighbours:
-            queue.evidence.targets_beside |= {other.evidence.target for other in neighbours}
+    def _share_repository(self, added: QueueEnvironment) -> None:
+        """Queues of one repository share its target branches and the results of its test branches."""
+        queues = [queue for queue in self.queues if queue.origin is added.origin]
+        added.ci.passed = queues[0].ci.passed
+        for queue in queues:
+            queue.evidence.other_target_refs |= {other.evidence.target_ref for other in queues}
 
-    def sweep(self) -> None:
-        """A push that outlived its replica may bring a test branch when its run is over: a start sweeps it up."""
+    def restart_and_clean_up(self) -> None:
+        """A push that outlived its replica can create a test branch after its run has ended; a restart deletes it."""
         self.replicas.stop()
-        eventually(lambda: not list(self._pushes_on_their_way()), but=lambda: list(self._pushes_on_their_way()))
+        eventually(lambda: not list(self._running_git_commands()), describe=lambda: list(self._running_git_commands()))
         self.replicas.start()
 
-    def _pushes_on_their_way(self) -> list[str]:
-        """Every git that a replica started, and every one at a repository, names its folder."""
+    def _running_git_commands(self) -> list[str]:
+        """The command line of every git process of a replica or repository contains the folder."""
         found = list[str]()
         for process in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                words = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                command = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            if str(self._folder) in words and words.startswith("git"):
-                found.append(words)
+            if str(self._folder) in command and command.startswith("git"):
+                found.append(command)
         return found
 
-    def hold_to_promises(self) -> None:
-        """In the end all is decided and clean, every target is green, and every promise was kept."""
+    def check_promises(self) -> None:
+        """At the end all is decided and cleaned up, every target branch passes, and every promise was kept."""
         for queue in self.queues:
-            queue.ci.working = True
-            queue.wait_for_cleanliness()
+            queue.ci.enabled = True
+            queue.wait_until_clean()
             queue.evidence.collect()
             broken = broken_promises(queue.evidence)
             assert not broken, "\n".join([str(queue.api.queue), *broken])
-            assert queue.ci.verdict(queue.origin.tip(queue.target)) == "success"
+            assert queue.ci.evaluate(queue.origin.tip(queue.target_branch)) == "success"
 
     def close(self) -> None:
-        for api in (*(queue.api for queue in self.queues), *self._aimed):
+        for api in (*(queue.api for queue in self.queues), *self._replica_apis):
             api.close()
         self.replicas.close()

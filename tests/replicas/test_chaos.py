@@ -12,13 +12,13 @@ KILLS = 6
 
 
 @pytest.mark.long
-def test_replicas_that_are_killed_and_stopped_again_and_again_keep_every_promise(tmp_path: Path):
+def test_replicas_that_are_killed_and_suspended_repeatedly_keep_every_promise(tmp_path: Path):
     world = World(tmp_path, shared_server().fresh_database(), seed=1)
     faults = Faults(world.installation, seed=1)
     try:
-        outcome = world.run(lambda: faults.rage(KILLS))
+        outcome = world.run(lambda: faults.inject(KILLS))
     finally:
         world.close()
-    print(f"{faults.toll}; {outcome}")
-    assert faults.toll.kills >= KILLS
+    print(f"{faults.counts}; {outcome}")
+    assert faults.counts.kills >= KILLS
     assert outcome.merged > 0

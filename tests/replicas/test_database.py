@@ -1,4 +1,4 @@
-"""The database goes away and comes back: whoever asks is told so, nothing is lost, and all goes on by itself."""
+"""The database becomes unavailable and returns: requests are refused clearly, nothing is lost, all work continues."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 
 from tests.replicas.installation import Installation
 from tests.replicas.world import World
-from tests.support.api import Refused
-from tests.support.patience import eventually
+from tests.support.api_client import ApiRefused
+from tests.support.polling import eventually
 from tests.support.postgres import PostgresServer
 
 
@@ -17,16 +17,16 @@ def test_a_database_that_stops_and_starts_under_load_loses_nothing(tmp_path: Pat
     with PostgresServer() as server:
         world = World(tmp_path, server.fresh_database(), seed=1)
 
-        def trouble() -> None:
-            for go_away in (server.stop, server.crash):
+        def stop_database_twice() -> None:
+            for stop in (server.stop, server.crash):
                 wait_for_progress(world.installation)
-                go_away()
-                tell_clearly(world.installation)
+                stop()
+                check_refusals(world.installation)
                 server.start()
             wait_for_progress(world.installation)
 
         try:
-            outcome = world.run(trouble)
+            outcome = world.run(stop_database_twice)
         finally:
             world.close()
         print(outcome)
@@ -34,20 +34,22 @@ def test_a_database_that_stops_and_starts_under_load_loses_nothing(tmp_path: Pat
 
 
 def wait_for_progress(installation: Installation) -> None:
-    """Something lands in every repository."""
-    tips = {queue: queue.origin.tip(queue.target) for queue in installation.queues}
+    """Waits until something lands in every repository."""
+    tips = {queue: queue.origin.tip(queue.target_branch) for queue in installation.queues}
     for queue, tip in tips.items():
         eventually(
-            lambda queue=queue, tip=tip: queue.origin.tip(queue.target) != tip, 60, but=installation.replicas.warnings
+            lambda queue=queue, tip=tip: queue.origin.tip(queue.target_branch) != tip,
+            60,
+            describe=installation.replicas.warnings,
         )
 
 
-def tell_clearly(installation: Installation) -> None:
+def check_refusals(installation: Installation) -> None:
     queue = installation.queues[0]
     for replica in installation.replicas:
-        door = installation.through(replica, queue)
-        for ask in (lambda door=door: door.post("getQueue"), lambda door=door: door.post("updateQueue", concurrency=1)):
-            with pytest.raises(Refused) as refused:
+        api = installation.api_of(replica, queue)
+        for ask in (lambda api=api: api.post("getQueue"), lambda api=api: api.post("updateQueue", concurrency=1)):
+            with pytest.raises(ApiRefused) as refused:
                 ask()
             assert (refused.value.status, refused.value.code) == (503, "storage_unavailable")
             assert refused.value.retryable

@@ -1,4 +1,4 @@
-"""When a replica goes, another works on for its queues: soon after a death, and at once after a clean end."""
+"""Another replica takes over: soon after a replica was killed, and at once after a clean shutdown."""
 
 from time import monotonic
 
@@ -7,13 +7,13 @@ import pytest
 from tests.replicas.conftest import Install
 from tests.replicas.held_git import LANDING, HeldGit
 from tests.replicas.installation import Installation
-from tests.support.host_log import TEST_BRANCHES, Fate, Moment
-from tests.support.patience import eventually
+from tests.support.host_log import TEST_BRANCH_PREFIX, PushOutcome, PushStage
+from tests.support.polling import eventually
 from tests.support.replicas import Replica
 
-SECONDS_AFTER_A_DEATH = 15.0
-SECONDS_AFTER_A_CLEAN_END = 5.0
-"""Half of a lease: whoever had to wait for its end would be later, however busy the machine is."""
+MAX_SECONDS_AFTER_KILL = 15.0
+MAX_SECONDS_AFTER_SHUTDOWN = 5.0
+"""Half of a lease: a replica that had to wait for its expiry would be later, however busy the machine is."""
 
 
 def other_than(replica: Replica, installation: Installation) -> Replica:
@@ -21,48 +21,48 @@ def other_than(replica: Replica, installation: Installation) -> Replica:
     return next(other for other in installation.replicas if other is not replica)
 
 
-def test_after_a_death_another_replica_takes_over_within_15_seconds(install: Install):
+def test_another_replica_takes_over_within_15_seconds_after_a_kill(install: Install):
     installation = install()
     queue = installation.queue()
-    queue.ci.working = False
+    queue.ci.enabled = False
     number = queue.open_pr({"a.txt": "1"})
-    victim = installation.replicas.on_duty()
+    victim = installation.replicas.lease_holder()
     victim.kill()
     killed_at = monotonic()
     queue.submit(number)
-    eventually(lambda: other_than(victim, installation).on_duty)
+    eventually(lambda: other_than(victim, installation).holds_lease)
     took = monotonic() - killed_at
-    print(f"taken over {took:.1f} s after a death")
-    assert took <= SECONDS_AFTER_A_DEATH
-    queue.ci.working = True
+    print(f"taken over {took:.1f} s after a kill")
+    assert took <= MAX_SECONDS_AFTER_KILL
+    queue.ci.enabled = True
     queue.wait_for("merged", number)
 
 
-def test_after_a_clean_end_another_replica_takes_over_at_once(install: Install):
-    """Even one that never had anything to do with the repository."""
+def test_another_replica_takes_over_at_once_after_a_clean_shutdown(install: Install):
+    """Even a replica that has no mirror of the repository."""
     installation = install()
     queue = installation.queue()
-    queue.ci.working = False
-    leaving = installation.replicas.on_duty()
-    staying = other_than(leaving, installation)
+    queue.ci.enabled = False
+    first = installation.replicas.lease_holder()
+    second = other_than(first, installation)
     number = queue.open_pr({"a.txt": "1"})
-    installation.through(leaving, queue).post("submitPullRequest", pr={"number": number})
+    installation.api_of(first, queue).post("submitPullRequest", pr={"number": number})
     queue.wait_for("testing", number)
-    told_to_end_at = monotonic()
-    leaving.process.terminate()
-    eventually(lambda: staying.on_duty)
-    took = monotonic() - told_to_end_at
-    print(f"taken over {took:.1f} s after a clean end")
-    assert took <= SECONDS_AFTER_A_CLEAN_END
-    assert leaving.process.wait() == 0
-    queue.ci.working = True
+    terminated_at = monotonic()
+    first.process.terminate()
+    eventually(lambda: second.holds_lease)
+    took = monotonic() - terminated_at
+    print(f"taken over {took:.1f} s after a clean shutdown")
+    assert took <= MAX_SECONDS_AFTER_SHUTDOWN
+    assert first.process.wait() == 0
+    queue.ci.enabled = True
     queue.wait_for("merged", number)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("moment", [Moment.PREPARED, Moment.COMMITTED])
-def test_who_dies_while_giving_a_landing_up_leaves_nobody_in_the_lurch(install: Install, moment: Moment):
-    installation = install.asleep("all", "all")
+@pytest.mark.parametrize("moment", [PushStage.PREPARED, PushStage.COMMITTED])
+def test_pull_request_merges_when_a_replica_is_killed_while_it_discards_a_landing(install: Install, moment: PushStage):
+    installation = install.not_started("all", "all")
     first, second = installation.replicas
     held = HeldGit(first)
     first.start()
@@ -73,7 +73,7 @@ def test_who_dies_while_giving_a_landing_up_leaves_nobody_in_the_lurch(install: 
     queue.eventually(lambda: held.waits)
     second.start()
     queue.origin.commit("main", {"outside.txt": "1"})
-    queue.host_log.ambush("KILL", moment, Fate.GOES_ON, ref=TEST_BRANCHES)
+    queue.host_log.signal_on_push("KILL", moment, PushOutcome.CONTINUES, ref=TEST_BRANCH_PREFIX)
     held.release()
     eventually(lambda: not first.alive)
     queue.wait_for("merged", number)

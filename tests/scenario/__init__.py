@@ -1,1 +1,1 @@
-"""Stories through the whole service: real git, a real store, and a clock that somebody moves."""
+"""Scenarios through the whole service: real git, a real store, and a clock that the test moves."""

@@ -1,10 +1,10 @@
-"""Stories are told without a log: with it, every trouble that they bring about would be drawn at length."""
+"""Disables logging: these tests provoke many errors, and each one would print a traceback."""
 
 from collections.abc import Generator
 
 import pytest
 
-from tests.support.quiet import without_logs
+from tests.support.log_capture import without_logs
 
 
 @pytest.fixture(autouse=True)

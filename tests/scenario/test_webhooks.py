@@ -1,47 +1,49 @@
-"""Webhooks hear of everything that happens, in order, whatever happens to them or to us meanwhile."""
+"""Webhooks receive every event in order, also after failures of the receiver or the server."""
 
 from pathlib import Path
 
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from mergeyard.domain.instants import later
-from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.webhooks import EventType, Topic, WebhookKind, WhyDisabled
-from mergeyard.service.telling.reporting import PATIENCE
-from mergeyard.service.telling.webhooks import OPERATOR, Wishes
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.timestamps import later
+from mergeyard.domain.webhooks import DisabledReason, EventType, Topic, WebhookKind
+from mergeyard.service.webhooks.dispatch import DISABLE_AFTER_MS
+from mergeyard.service.webhooks.webhooks import OPERATOR, WebhookChanges
 from tests.support.asynchronous import asynchronous
-from tests.support.scenario import KEY, MINUTE, REPO, Scenario, Stage, a_scenario
+from tests.support.scenario import KEY, MINUTE, REPO, Scenario, ScenarioSetup, a_scenario
 
 URL = "https://there.example/hook"
 HOUR = 60 * MINUTE
 
 
-async def listen(scenario: Scenario, url: str = URL, kind: WebhookKind = WebhookKind.WEBHOOK, **wishes: object) -> str:
-    """Gives the name of the webhook, and keeps its secret."""
-    webhooks = scenario.service.office.webhooks
-    webhook, secret = await webhooks.create(OPERATOR, kind, url, Wishes(**wishes), lambda _: b"")  # pyright: ignore[reportArgumentType]
+async def create_webhook(
+    scenario: Scenario, url: str = URL, kind: WebhookKind = WebhookKind.WEBHOOK, **changes: object
+) -> str:
+    """Creates a webhook, returns its id and makes its secret known to the fake sender."""
+    webhooks = scenario.service.webhook_services.webhooks
+    webhook, secret = await webhooks.create(OPERATOR, kind, url, WebhookChanges(**changes), lambda _: b"")  # pyright: ignore[reportArgumentType]
     scenario.sender.secrets[webhook.id] = secret or ""
-    await scenario.service.subscriptions.refresh()
-    await scenario.rest()
+    await scenario.service.webhook_subscriptions.refresh()
+    await scenario.wait_until_idle()
     return webhook.id
 
 
 async def hours_pass(scenario: Scenario, hours: int) -> None:
-    """In large steps, and not alarm by alarm."""
+    """In large steps, not from alarm to alarm."""
     for _ in range(2 * hours):
         scenario.clock.move_to(later(scenario.clock.now(), HOUR // 2))
-        await scenario.rest()
+        await scenario.wait_until_idle()
 
 
 @asynchronous
-async def test_a_webhook_hears_of_every_step_of_a_pull_request(tmp_path: Path):
+async def test_webhook_receives_every_step_of_a_pr(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        await listen(scenario)
+        await create_webhook(scenario)
         scenario.open(1)
         await scenario.submit(1)
         run = scenario.run_of(1)
         await scenario.passes(1)
-        assert scenario.sender.types() == [
+        assert scenario.sender.received_types() == [
             "pull_request.submitted",
             "pull_request.queued",
             "pull_request.testing",
@@ -69,90 +71,92 @@ async def test_a_webhook_hears_of_every_step_of_a_pull_request(tmp_path: Path):
 
 
 @asynchronous
-async def test_what_it_hears_is_signed_as_the_standard_has_it(tmp_path: Path):
+async def test_deliveries_are_signed_as_standard_webhooks_specifies(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        name = await listen(scenario)
+        name = await create_webhook(scenario)
         scenario.open(1)
         await scenario.submit(1)
-        for heard in scenario.sender.received:
+        for delivery in scenario.sender.received:
             verifier = Verifier(scenario.sender.secrets[name])
-            now = int(heard.headers["webhook-timestamp"])
+            now = int(delivery.headers["webhook-timestamp"])
             assert now == scenario.clock.now() // 1000
-            assert heard.headers["webhook-signature"] == verifier.sign(
-                heard.id, scenario.sender.time_of(heard), heard.body.decode()
+            assert delivery.headers["webhook-signature"] == verifier.sign(
+                delivery.id, scenario.sender.time_of(delivery), delivery.body.decode()
             )
 
 
 @asynchronous
-async def test_a_webhook_hears_what_becomes_of_the_queue_even_its_end(tmp_path: Path):
+async def test_webhook_receives_queue_events_including_deletion(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        await listen(scenario)
+        await create_webhook(scenario)
         other = QueueKey(REPO, "next")
-        scenario.origin.branch("next", upon="main", files={"a": "1"})
+        scenario.origin.branch("next", base="main", files={"a": "1"})
         await scenario.create_queue(key=other)
         await scenario.update(concurrency=7)
         await scenario.service.queues.delete(other, "ada", b"", None)
-        await scenario.rest()
-        told = [(each.payload["type"], each.payload["data"]["target_branch"]) for each in scenario.sender.received]
-        assert told == [("queue.created", "next"), ("queue.updated", "main"), ("queue.deleted", "next")]
+        await scenario.wait_until_idle()
+        received = [(each.payload["type"], each.payload["data"]["target_branch"]) for each in scenario.sender.received]
+        assert received == [("queue.created", "next"), ("queue.updated", "main"), ("queue.deleted", "next")]
 
 
 @asynchronous
-async def test_only_what_is_wanted_is_sent(tmp_path: Path):
+async def test_only_subscribed_events_are_sent(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        await listen(scenario, "https://failures.example", events=(EventType.PR_FAILED,))
-        await listen(scenario, "https://elsewhere.example", topics=(Topic(Repo("git.local", "acme", "other")),))
-        await listen(scenario, "https://next.example", topics=(Topic(REPO, "next"),))
-        await listen(scenario, "https://main.example", topics=(Topic(REPO, "main"),), events=(EventType.PR_TESTING,))
+        await create_webhook(scenario, "https://failures.example", events=(EventType.PR_FAILED,))
+        await create_webhook(scenario, "https://elsewhere.example", topics=(Topic(Repo("git.local", "acme", "other")),))
+        await create_webhook(scenario, "https://next.example", topics=(Topic(REPO, "next"),))
+        await create_webhook(
+            scenario, "https://main.example", topics=(Topic(REPO, "main"),), events=(EventType.PR_TESTING,)
+        )
         scenario.open(1)
         await scenario.submit(1)
-        await scenario.judges(1)
-        told = [(each.url, each.payload["type"]) for each in scenario.sender.received]
-        assert sorted(told) == [
+        await scenario.report_all_runs(1)
+        received = [(each.url, each.payload["type"]) for each in scenario.sender.received]
+        assert sorted(received) == [
             ("https://failures.example", "pull_request.failed"),
             ("https://main.example", "pull_request.testing"),
         ]
 
 
 @asynchronous
-async def test_a_receiver_that_is_down_gets_everything_in_order_when_it_is_back(tmp_path: Path):
-    async with a_scenario(tmp_path, stage=Stage(look_every=MINUTE)) as scenario:
-        name = await listen(scenario)
-        scenario.sender.answers["there.example"] = 503
+async def test_receiver_that_was_down_gets_all_events_in_order(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=ScenarioSetup(poll_interval_ms=MINUTE)) as scenario:
+        name = await create_webhook(scenario)
+        scenario.sender.statuses["there.example"] = 503
         scenario.open(1, 2)
         await scenario.submit(1, 2)
         await hours_pass(scenario, 3)
         assert scenario.sender.received == []
         tried = {each.id for each in scenario.sender.attempts}
         assert (len(tried), len(scenario.sender.attempts) > 5) == (1, True)
-        scenario.sender.answers.clear()
+        scenario.sender.statuses.clear()
         await hours_pass(scenario, 1)
-        told = [(each.payload["data"]["pr_number"], each.payload["type"]) for each in scenario.sender.received]
+        received = [(each.payload["data"]["pr_number"], each.payload["type"]) for each in scenario.sender.received]
         for number in (1, 2):
-            assert [kind for pull, kind in told if pull == number] == [
+            assert [kind for pull, kind in received if pull == number] == [
                 "pull_request.submitted",
                 "pull_request.queued",
                 "pull_request.testing",
             ]
-        (*_, first) = await scenario.service.office.webhooks.deliveries(OPERATOR, name, 200)
+        (*_, first) = await scenario.service.webhook_services.webhooks.list_deliveries(OPERATOR, name, 200)
         assert (first.delivered, first.status, first.attempt) == (False, 503, 1)
 
 
 @asynchronous
-async def test_one_event_that_is_not_taken_holds_up_those_behind_it_and_repeats_none_before_it(tmp_path: Path):
+async def test_rejected_event_delays_later_ones_and_repeats_no_earlier_one(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        await listen(scenario)
-        scenario.sender.answers["there.example"] = 0
-        scenario.sender.disliked = "pull_request.testing"
+        await create_webhook(scenario)
+        scenario.sender.statuses["there.example"] = 0
+        scenario.sender.rejected_type = "pull_request.testing"
         scenario.open(1)
         await scenario.submit(1)
-        scenario.sender.answers.clear()
+        scenario.sender.statuses.clear()
         await scenario.passes(1)
-        await scenario.time_passes(MINUTE)
-        assert scenario.sender.types() == ["pull_request.submitted", "pull_request.queued"]
-        scenario.sender.disliked = ""
-        await scenario.time_passes(2 * MINUTE)
-        assert scenario.sender.types()[2:] == [
+        await scenario.advance_time(MINUTE)
+        assert scenario.sender.received_types() == ["pull_request.submitted", "pull_request.queued"]
+        scenario.sender.rejected_type = ""
+        await scenario.advance_time(2 * MINUTE)
+        assert scenario.sender.received_types()[2:] == [
             "pull_request.testing",
             "pull_request.tests_passed",
             "pull_request.merged",
@@ -160,89 +164,95 @@ async def test_one_event_that_is_not_taken_holds_up_those_behind_it_and_repeats_
 
 
 @asynchronous
-async def test_after_a_restart_it_goes_on_where_it_stopped(tmp_path: Path):
+async def test_delivery_continues_after_a_restart(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        await listen(scenario)
-        scenario.sender.answers["there.example"] = 0
+        await create_webhook(scenario)
+        scenario.sender.statuses["there.example"] = 0
         scenario.open(1)
         await scenario.submit(1)
-        await scenario.starts_again()
-        scenario.sender.answers.clear()
-        await scenario.time_passes(MINUTE)
-        assert scenario.sender.types() == ["pull_request.submitted", "pull_request.queued", "pull_request.testing"]
+        await scenario.restart()
+        scenario.sender.statuses.clear()
+        await scenario.advance_time(MINUTE)
+        assert scenario.sender.received_types() == [
+            "pull_request.submitted",
+            "pull_request.queued",
+            "pull_request.testing",
+        ]
         assert len({each.id for each in scenario.sender.received}) == 3
 
 
 @asynchronous
-async def test_who_has_not_listened_for_three_days_is_disabled_and_shown_so(tmp_path: Path):
-    async with a_scenario(tmp_path, stage=Stage(look_every=6 * HOUR)) as scenario:
-        name = await listen(scenario)
-        scenario.sender.answers["there.example"] = 500
+async def test_receiver_that_fails_for_three_days_is_disabled_and_shown_as_such(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=ScenarioSetup(poll_interval_ms=6 * HOUR)) as scenario:
+        name = await create_webhook(scenario)
+        scenario.sender.statuses["there.example"] = 500
         await scenario.update(concurrency=7)
-        await hours_pass(scenario, PATIENCE // HOUR - 2)
-        webhooks = scenario.service.office.webhooks
+        await hours_pass(scenario, DISABLE_AFTER_MS // HOUR - 2)
+        webhooks = scenario.service.webhook_services.webhooks
         assert (await webhooks.find(OPERATOR, name)).webhook.disabled is None
         await hours_pass(scenario, 4)
         disabled = (await webhooks.find(OPERATOR, name)).webhook.disabled
         assert disabled is not None
-        assert (disabled.why, disabled.words) == (WhyDisabled.FAILING, "no")
+        assert (disabled.reason, disabled.detail) == (DisabledReason.FAILING, "no")
         attempts = len(scenario.sender.attempts)
         await hours_pass(scenario, 12)
         assert len(scenario.sender.attempts) == attempts
-        scenario.sender.answers.clear()
-        await webhooks.update(OPERATOR, name, Wishes(enabled=True), lambda _: b"")
-        await scenario.service.subscriptions.refresh()
-        await scenario.rest()
-        assert scenario.sender.types() == ["queue.updated"]
+        scenario.sender.statuses.clear()
+        await webhooks.update(OPERATOR, name, WebhookChanges(enabled=True), lambda _: b"")
+        await scenario.service.webhook_subscriptions.refresh()
+        await scenario.wait_until_idle()
+        assert scenario.sender.received_types() == ["queue.updated"]
 
 
 @asynchronous
-async def test_who_says_that_it_is_gone_is_disabled_at_once(tmp_path: Path):
+async def test_receiver_that_responds_gone_is_disabled_immediately(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        name = await listen(scenario)
-        scenario.sender.answers["there.example"] = 410
+        name = await create_webhook(scenario)
+        scenario.sender.statuses["there.example"] = 410
         await scenario.update(concurrency=7)
-        disabled = (await scenario.service.office.webhooks.find(OPERATOR, name)).webhook.disabled
+        disabled = (await scenario.service.webhook_services.webhooks.find(OPERATOR, name)).webhook.disabled
         assert disabled is not None
-        assert disabled.why is WhyDisabled.GONE
+        assert disabled.reason is DisabledReason.GONE
 
 
 @asynchronous
-async def test_slack_is_told_in_words(tmp_path: Path):
+async def test_slack_receives_a_readable_message(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        await listen(scenario, kind=WebhookKind.SLACK, events=(EventType.PR_FAILED, EventType.QUEUE_STATE_CHANGED))
+        await create_webhook(
+            scenario, kind=WebhookKind.SLACK, events=(EventType.PR_FAILED, EventType.QUEUE_STATE_CHANGED)
+        )
         scenario.open(1)
-        scenario.set_pull(1, title="Count <sheep> & goats")
+        scenario.set_pull_request(1, title="Count <sheep> & goats")
         await scenario.submit(1)
-        await scenario.judges(1)
-        (heard,) = scenario.sender.received
-        assert heard.payload["text"] == "❌ #1 Count &lt;sheep&gt; &amp; goats by Ada failed"
-        assert "webhook-signature" not in heard.headers
-        section, context = heard.payload["blocks"]
-        assert "repair it and submit it again. <http://yard.example/pulls/" in section["text"]["text"]
+        await scenario.report_all_runs(1)
+        (delivery,) = scenario.sender.received
+        assert delivery.payload["text"] == "❌ #1 Count &lt;sheep&gt; &amp; goats by Ada failed"
+        assert "webhook-signature" not in delivery.headers
+        section, context = delivery.payload["blocks"]
+        assert "fix them and submit again. <http://yard.example/pulls/" in section["text"]["text"]
         assert context["elements"][0]["text"] == "main of git.local/acme/app · test_run_failed"
 
 
 @asynchronous
 async def test_nothing_secret_is_in_the_database(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        name = await listen(scenario, "https://there.example/hook/T0PSECRET?key=s3cret")
+        name = await create_webhook(scenario, "https://there.example/hook/T0PSECRET?key=s3cret")
         await scenario.update(concurrency=7)
         secret = scenario.sender.secrets[name].encode()
         await scenario.service.stop()
         kept = b"".join(file.read_bytes() for file in (tmp_path / "data").iterdir())
         assert b"s3cret" not in kept
         assert secret not in kept
-        await scenario.starts()
+        await scenario.start()
 
 
 @asynchronous
-async def test_what_is_changed_beside_the_server_takes_effect(tmp_path: Path):
+async def test_changes_made_by_the_cli_take_effect_in_the_server(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        name = await listen(scenario)
-        await scenario.service.office.webhooks.delete(OPERATOR, name, b"")
-        await scenario.time_passes(MINUTE)
+        name = await create_webhook(scenario)
+        await scenario.service.webhook_services.webhooks.delete(OPERATOR, name, b"")
+        await scenario.advance_time(MINUTE)
         await scenario.update(concurrency=7)
         assert scenario.sender.attempts == []
-        assert await scenario.store.behind(f"webhook:{name}") != ()
-        assert KEY in [keeper.key for keeper in scenario.service.yard]
+        assert await scenario.store.queues_with_unread_entries(f"webhook:{name}") != ()
+        assert KEY in [actor.key for actor in scenario.service.registry]

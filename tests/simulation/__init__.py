@@ -1,1 +1,1 @@
-"""The whole service in a simulated world: one seed, one world, and a judge of every promise."""
+"""The whole service in a simulated world: one seed, one world, and a check of every promise."""

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation --worlds 100000` plays many worlds; `--seed 7` plays one again and cuts it short."""
+"""`python -m tests.simulation --worlds 100000` plays many worlds; `--seed 7` plays one again and shrinks it."""
 
 from collections import Counter
 from time import perf_counter
@@ -9,12 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tests.simulation.campaign import Outcome, play, play_many, replay_command, shrunk
-from tests.simulation.drawing import PAIRS, draw
-from tests.simulation.shrinking import as_test
-from tests.simulation.weather import Family
+from tests.simulation.campaign import Outcome, as_test, play, play_many, replay_command, shrink_script
+from tests.simulation.faults import Family
+from tests.simulation.generator import PAIRS, draw
 
-SHOWN = 10
+MAX_BROKEN_SHOWN = 10
 PHASES = ("idle", "waiting", "building", "testing", "bisecting", "landing", "starting")
 console = Console()
 
@@ -22,12 +21,10 @@ console = Console()
 def main(
     worlds: Annotated[int, typer.Option(help="How many worlds to play.")] = 2000,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    seed: Annotated[
-        int | None, typer.Option(help="Play only this world; if it breaks a promise, cut it short.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Play only this world; if it breaks a promise, shrink it.")] = None,
 ) -> None:
     if seed is not None:
-        tell_story(seed)
+        print_world(seed)
         return
     begun = perf_counter()
     outcomes = play_with_progress(range(first, first + worlds))
@@ -35,7 +32,7 @@ def main(
     broken = [outcome for outcome in outcomes if outcome.broken]
     show_ends(outcomes)
     show_faults(outcomes)
-    for outcome in broken[:SHOWN]:
+    for outcome in broken[:MAX_BROKEN_SHOWN]:
         console.print(f"[red]seed {outcome.seed}[/]: {outcome.broken[0]}\n  {replay_command(outcome.seed)}")
     rate = f"{worlds / seconds:.1f} seeds per second"
     console.print(f"{len(outcomes) - len(broken)} passed, {len(broken)} failed, {rate}")
@@ -53,34 +50,34 @@ def show_ends(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         ends.update(outcome.ends)
     landings = sum(outcome.landings for outcome in outcomes)
-    table = Table("how stays ended", "times", title=f"{landings:,} landings")
+    table = Table("how submissions ended", "times", title=f"{landings:,} landings")
     for end, times in ends.most_common():
         table.add_row(end, f"{times:,}")
     console.print(table)
 
 
 def show_faults(outcomes: list[Outcome]) -> None:
-    """How often which faults struck in which phase of the queue."""
-    struck = Counter[tuple[Family, str]]()
+    """How often each family of faults occurred in each phase of the queue."""
+    occurrences = Counter[tuple[Family, str]]()
     for outcome in outcomes:
-        struck.update(outcome.struck)
+        occurrences.update(outcome.occurrences)
     on = Counter(family for outcome in outcomes for family in outcome.families)
-    table = Table("faults", "worlds", *PHASES, title="How often faults struck, by what the queue was about")
+    table = Table("faults", "worlds", *PHASES, title="How often faults occurred, by phase of the queue")
     for family in Family:
-        table.add_row(family, f"{on[family]:,}", *(f"{struck[family, phase]:,}" for phase in PHASES))
+        table.add_row(family, f"{on[family]:,}", *(f"{occurrences[family, phase]:,}" for phase in PHASES))
     console.print(table)
     together = sum(any({*pair} <= outcome.families for outcome in outcomes) for pair in PAIRS)
-    console.print(f"{together} of {len(PAIRS)} pairs of families were on together.")
+    console.print(f"{together} of {len(PAIRS)} pairs of families were enabled together.")
 
 
-def tell_story(seed: int) -> None:
+def print_world(seed: int) -> None:
     outcome = play(seed)
     if not outcome.broken:
         console.print(f"seed {seed} keeps every promise")
         return
     for broken in outcome.broken:
         console.print(f"[red]{broken}[/]", highlight=False)
-    console.print(as_test(shrunk(draw(seed))), highlight=False)
+    console.print(as_test(shrink_script(draw(seed))), highlight=False)
     raise typer.Exit(1)
 
 

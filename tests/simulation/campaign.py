@@ -1,23 +1,86 @@
-"""Plays many worlds on all cores, and says which of them broke a promise."""
+"""Plays many worlds on all cores, and reports which of them broke a promise."""
 
 import gc
+import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from os import cpu_count
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from tests.simulation.drawing import draw
-from tests.simulation.judging import violations
-from tests.simulation.listening import heard
-from tests.simulation.script import Script
-from tests.simulation.shrinking import shrink
-from tests.simulation.weather import Family
-from tests.simulation.world import World
+from mergeyard.domain.config import Config
+from tests.simulation.faults import Family
+from tests.simulation.generator import draw
+from tests.simulation.promises import violations
+from tests.simulation.script import Nature, Script
+from tests.simulation.world import World, capture_logged_errors
+
+IsBroken = Callable[[Script], bool]
+
+ENUM = re.compile(r"<(\w+\.\w+): '[^']*'>")
+"""The repr of an enum member; group 1 is its name in code."""
+
+
+def shrink(script: Script, is_broken: IsBroken) -> Script:
+    """Until nothing more can be left out."""
+    while True:
+        smaller = next((each for each in _smaller(script) if is_broken(each)), None)
+        if smaller is None:
+            return script
+        script = smaller
+
+
+def _smaller(script: Script) -> Iterator[Script]:
+    yield from _with_fewer_acts(script)
+    for number in range(1, script.replicas):
+        yield replace(script, replicas=number)
+    if script.has_forge:
+        yield replace(script, has_forge=False)
+    if len(script.statuses) > 1:
+        yield replace(script, statuses=script.statuses[:1])
+    yield from _with_default(script, "nature", Nature())
+    yield from _with_default(script, "config", Config())
+    for name, default in asdict(Nature()).items():
+        yield from _with_default(script, "nature", replace(script.nature, **{name: default}))
+    for name, default in asdict(Config()).items():
+        yield from _with_default(script, "config", replace(script.config, **{name: default}))
+
+
+def _with_default(script: Script, name: str, value: object) -> Iterator[Script]:
+    if getattr(script, name) != value:
+        yield replace(script, **{name: value})
+
+
+def _with_fewer_acts(script: Script) -> Iterator[Script]:
+    """First without large parts, then without single acts."""
+    acts, size = script.acts, len(script.acts) // 2
+    while size:
+        for start in range(0, len(acts), size):
+            yield replace(script, acts=acts[:start] + acts[start + size :])
+        size //= 2
+
+
+def as_test(script: Script) -> str:
+    """For tests/simulation/test_stories.py."""
+    settings = {name: value for name, value in asdict(script).items() if value != getattr(Script(), name)}
+    lines = [
+        f"    {name}={_format_value(value)}," for name, value in settings.items() if name not in {"acts", "families"}
+    ]
+    acts = [f"        {act}," for act in script.acts]
+    return ENUM.sub(r"\1", "\n".join(["Script(", *lines, "    acts=(", *acts, "    ),", ")"]))
+
+
+def _format_value(value: object) -> str:
+    if not isinstance(value, Config):
+        return repr(value)
+    changed = {name: each for name, each in asdict(value).items() if each != getattr(Config(), name)}
+    return f"Config({', '.join(f'{name}={each!r}' for name, each in changed.items())})"
+
 
 WORLDS_PER_JOB = 10
 
@@ -28,67 +91,67 @@ class Outcome(Struct, frozen=True):
     broken: tuple[str, ...]
     """Every promise that was broken, and how."""
     ends: dict[str, int]
-    struck: dict[tuple[Family, str], int]
-    """How often a family of faults struck, by the phase of the queue."""
+    occurrences: dict[tuple[Family, str], int]
+    """How often a family of faults occurred, by the phase of the queue."""
     landings: int
 
 
 def play(seed: int) -> Outcome:
-    return played(draw(seed))
+    return play_script(draw(seed))
 
 
-def played(script: Script) -> Outcome:
-    with without_noise():
-        return _played(script)
+def play_script(script: Script) -> Outcome:
+    with quiet():
+        return _play_script(script)
 
 
-def _played(script: Script) -> Outcome:
+def _play_script(script: Script) -> Outcome:
     world = World(script)
-    broken, ends = _judged(world)
-    landings = sum(transaction.by_service and len(transaction.moves) > 1 for transaction in world.origin.log)
+    broken, ends = _play_and_check(world)
+    landings = sum(transaction.by_service and len(transaction.updates) > 1 for transaction in world.origin.log)
     world.close()
-    return Outcome(script.seed, script.families, broken, ends, dict(world.weather.struck), landings)
+    return Outcome(script.seed, script.families, broken, ends, dict(world.faults.occurrences), landings)
 
 
-def _judged(world: World) -> tuple[tuple[str, ...], dict[str, int]]:
+def _play_and_check(world: World) -> tuple[tuple[str, ...], dict[str, int]]:
     try:
         world.play()
         broken = violations(world)
-        stays = world.api.post("listPullRequests", take=100)["pullRequests"]
-        return tuple(broken), dict(Counter(f"{stay['state']} ({stay['reason']['code']})" for stay in stays))
+        submissions = world.api.post("listPullRequests", take=100)["pullRequests"]
+        return tuple(broken), dict(Counter(f"{each['state']} ({each['reason']['code']})" for each in submissions))
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         return (f"{type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})",), {}
 
 
-def shrunk(script: Script) -> Script:
-    """Broken in the same way, and as short as it gets."""
-    kinds = {_kind(broken) for broken in played(script).broken}
-    return shrink(script, lambda smaller: not kinds.isdisjoint(map(_kind, played(smaller).broken)))
+def shrink_script(script: Script) -> Script:
+    """The smallest script that breaks a promise in the same way."""
+    kinds = {_kind(broken) for broken in play_script(script).broken}
+    return shrink(script, lambda smaller: not kinds.isdisjoint(map(_kind, play_script(smaller).broken)))
 
 
 def _kind(broken: str) -> str:
     return broken.partition(":")[0]
 
 
-def _say_nothing(_: object) -> None:
-    """Whatever it is."""
+def _ignore(_: object) -> None:
+    """Unraisable exceptions of killed replicas are expected."""
 
 
 @contextmanager
-def without_noise() -> Generator[None]:
-    """A world leaves many behind in the middle of something: who was killed does not finish, nor complain."""
-    complain, sys.unraisablehook = sys.unraisablehook, _say_nothing
+def quiet() -> Generator[None]:
+    """Drops warnings about the unfinished tasks of killed replicas, and collects garbage once at the end."""
+    hook, sys.unraisablehook = sys.unraisablehook, _ignore
     gc.disable()
-    gc.freeze()  # what was there before need not be looked through for what the world leaves
+    gc.freeze()  # objects from before the world need not be scanned
     try:
-        with heard([]):
+        with capture_logged_errors([]):
             yield
             gc.collect()
     finally:
         gc.unfreeze()
         gc.enable()
-        sys.unraisablehook = complain
+        sys.unraisablehook = hook
 
 
 def replay_command(seed: int) -> str:

@@ -1,4 +1,4 @@
-"""A CI that sees every test branch, and reports what is in it: to the service, or to the host that knows it then."""
+"""A simulated CI that tests every test branch and reports the results to the service or to the host."""
 
 import asyncio
 from collections import defaultdict
@@ -7,76 +7,76 @@ from random import Random
 from typing import Any
 
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.statuses import Status, StatusState
-from mergeyard.sim.checks import Truth
-from tests.simulation.answering import SimApi
-from tests.simulation.hosting import Hosting
-from tests.simulation.weather import Family, Weather
-from tests.support.host_log import TEST_BRANCHES
+from mergeyard.domain.pull_requests import Status, StatusState
+from mergeyard.domain.timestamps import Instant
+from tests.simulation.api_client import SimApi
+from tests.simulation.faults import Family, FaultInjector
+from tests.simulation.host import HostState
+from tests.support.host_log import TEST_BRANCH_PREFIX
+from tests.support.world.repository import CheckRules
 
-LONGEST_TEST = 15.0
-LATE = 600.0
+MAX_TEST_S = 15.0
+MAX_DELAY_S = 600.0
 
 
 class SimCi:
     def __init__(
         self,
-        hosting: Hosting,
-        truth: Truth,
-        weather: Weather,
+        host_state: HostState,
+        check_rules: CheckRules,
+        faults: FaultInjector,
         rng: Random,
         statuses: tuple[str, ...],
         api: SimApi | None,
         start: Callable[[Any], None],
     ) -> None:
-        """Without the API, the host is told."""
+        """Without the API, results are reported to the host."""
         self.passed: defaultdict[Sha, set[str]] = defaultdict(set)
         self.failed = set[Sha]()
-        """What was ever called red, rightly or not."""
-        self.lied = False
-        self._hosting = hosting
-        self._truth = truth
-        self._weather = weather
+        """Commits that were ever reported as failed, correctly or not."""
+        self.reported_falsely = False
+        self._host_state = host_state
+        self._check_rules = check_rules
+        self._faults = faults
         self._rng = rng
         self._statuses = statuses
         self._api = api
         self._start = start
         self._seen = set[Sha]()
-        self._place = 0
+        self._log_position = 0
 
-    def look(self) -> None:
-        """At what was pushed since."""
-        log = self._hosting.origin.log
-        for transaction in log[self._place :]:
-            for move in transaction.moves:
-                if move.ref.startswith(TEST_BRANCHES) and move.new is not None and move.new not in self._seen:
+    def start_new_tests(self) -> None:
+        """For all test branches that were pushed since the last call."""
+        log = self._host_state.origin.log
+        for transaction in log[self._log_position :]:
+            for move in transaction.updates:
+                if move.ref.startswith(TEST_BRANCH_PREFIX) and move.new is not None and move.new not in self._seen:
                     self._seen.add(move.new)
                     self._start(self._test(move.new))
-        self._place = len(log)
+        self._log_position = len(log)
 
-    def test_anew(self, awaited: Iterable[Sha]) -> None:
-        """All that is there, and what somebody waits for though its branch is gone; and this time faithfully."""
-        refs = sorted(self._hosting.origin.refs.items())
-        there = [sha for ref, sha in refs if ref.startswith(TEST_BRANCHES)]
-        for sha in dict.fromkeys((*there, *awaited)):
-            self._start(self.report(sha, self.verdict(sha)))
+    def report_all(self, awaited: Iterable[Sha]) -> None:
+        """Reports correct results for all test branches, and for awaited commits whose branch is gone."""
+        refs = sorted(self._host_state.origin.refs.items())
+        pushed = [sha for ref, sha in refs if ref.startswith(TEST_BRANCH_PREFIX)]
+        for sha in dict.fromkeys((*pushed, *awaited)):
+            self._start(self.report(sha, self.evaluate(sha)))
 
-    def verdict(self, sha: Sha) -> StatusState:
-        green = self._truth.green(self._hosting.origin.objects.files(sha))
-        return StatusState.SUCCESS if green else StatusState.FAILURE
+    def evaluate(self, sha: Sha) -> StatusState:
+        passes = self._check_rules.passes(self._host_state.origin.objects.files(sha))
+        return StatusState.SUCCESS if passes else StatusState.FAILURE
 
     async def _test(self, sha: Sha) -> None:
-        oddly = self._weather.strikes(Family.ODD_CI)
-        mood = self._rng.choice(("silent", "late", "flaky", "contradictory")) if oddly else "good"
-        if mood == "silent":
+        odd = self._faults.occurs(Family.ODD_CI)
+        behavior = self._rng.choice(("silent", "late", "flaky", "contradictory")) if odd else "good"
+        if behavior == "silent":
             return
-        await asyncio.sleep(LATE * self._rng.random() if mood == "late" else LONGEST_TEST * self._rng.random())
-        if mood in {"flaky", "contradictory"}:
-            self.lied = True
+        await asyncio.sleep(MAX_DELAY_S * self._rng.random() if behavior == "late" else MAX_TEST_S * self._rng.random())
+        if behavior in {"flaky", "contradictory"}:
+            self.reported_falsely = True
             await self.report(sha, StatusState.FAILURE)
-        if mood != "flaky":
-            await self.report(sha, self.verdict(sha))
+        if behavior != "flaky":
+            await self.report(sha, self.evaluate(sha))
 
     async def report(self, sha: Sha, state: StatusState) -> None:
         if state is StatusState.FAILURE:
@@ -84,10 +84,10 @@ class SimCi:
         for context in self._statuses:
             if state is StatusState.SUCCESS:
                 self.passed[sha].add(context)
-            await self._tell(sha, context, state)
+            await self._send(sha, context, state)
 
-    async def _tell(self, sha: Sha, context: str, state: StatusState) -> None:
+    async def _send(self, sha: Sha, context: str, state: StatusState) -> None:
         if self._api is None:
-            self._hosting.set_status(sha, Status(context=context, state=state, at=Instant(0)))
+            self._host_state.set_status(sha, Status(context=context, state=state, at=Instant(0)))
             return
-        await self._api.insist("reportCommitStatus", sha=sha, context=context, state=state)
+        await self._api.post_until_answered("reportCommitStatus", sha=sha, context=context, state=state)

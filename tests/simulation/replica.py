@@ -1,42 +1,86 @@
-"""One replica: the production service with simulated hands, in a process that can be killed and begun again."""
+"""One replica: the production service with simulated adapters, in a process that can be killed and restarted."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any, cast
 
-from mergeyard.adapters.sealing import NoSeals
-from mergeyard.api.app import Application
-from mergeyard.api.doorkeeping import ServiceDoor
-from mergeyard.api.handlers import handlers, settling
-from mergeyard.api.receiving import Reception
-from mergeyard.api.routes import endpoints
-from mergeyard.api.serving import Route, served, served_by_query
+from mergeyard.adapters.encryption import UnconfiguredSecretBox
+from mergeyard.api.app import Application, build_effect_waits, build_handlers
+from mergeyard.api.auth import ServiceAccessControl
+from mergeyard.api.dispatch import build_body_route, build_query_route
+from mergeyard.api.request_body import BodyReader, Route
+from mergeyard.api.routes import build_endpoints
 from mergeyard.domain.ids import RunId
-from mergeyard.domain.instants import Instant
-from mergeyard.ports.runner import Job, Result
-from mergeyard.ports.sending import NotSent, Response
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.external import CheckJob, CheckResult, SendFailed, SendResponse
+from mergeyard.ports.store import SharedStore, Store, StoreUnavailable
+from mergeyard.service.queue_actor import Listener
 from mergeyard.service.service import Service
-from mergeyard.service.turn import Listener
-from tests.simulation.far_store import embedded, on_a_server
-from tests.simulation.host import SimHost
-from tests.simulation.hosting import REPO, Hosting
-from tests.simulation.mirror import SimGit, SimMirror
-from tests.simulation.process import Line, Process, ProcessClock
+from tests.simulation.faults import Family, FaultInjector
+from tests.simulation.git import SimGit, SimMirror
+from tests.simulation.host import REPO, HostState, SimHost
+from tests.simulation.process import Connection, Process, ProcessClock, VirtualLoop
 from tests.simulation.store.records import Records
 from tests.simulation.store.store import MemoryStore
-from tests.simulation.timing import VirtualLoop
-from tests.simulation.weather import Weather
 
-LOOK_EVERY = 2000
+USUAL_DELAYS_S = {"commit": 0.02, "renew_leases": 0.01, "acquire_leases": 0.02, "register_worker": 0.02}
+"""Seconds one way; reads take none unless a fault slows them down."""
+LOCAL = frozenset({"open", "close", "listen"})
 
 
-class Premises:
-    """What all replicas share."""
+class RemoteStore:
+    def __init__(self, store: MemoryStore, connection: Connection, losses: Family | None) -> None:
+        self._store = store
+        self._connection = connection
+        self._losses = losses
 
-    def __init__(self, loop: VirtualLoop, hosting: Hosting, weather: Weather, *, has_forge: bool, shared: bool) -> None:
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._store, name)
+        if name in LOCAL:
+            return method
+
+        async def call(*args: Any, **named: Any) -> Any:
+            def effect() -> Any:
+                return run_to_completion(method(*args, **named))
+
+            return await self._connection.call(
+                effect, USUAL_DELAYS_S.get(name, 0), StoreUnavailable, Family.STORE, self._losses
+            )
+
+        return call
+
+
+def connect_to_server(store: MemoryStore, connection: Connection) -> SharedStore:
+    return cast("SharedStore", RemoteStore(store, connection, losses=Family.STORE))
+
+
+def connect_to_embedded(store: MemoryStore, connection: Connection) -> Store:
+    """The response of a commit is never lost."""
+    return cast("Store", RemoteStore(store, connection, losses=None))
+
+
+def run_to_completion(work: Any) -> Any:
+    """The result of a coroutine that never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError(f"{work} waits")
+
+
+POLL_INTERVAL_MS = 2000
+
+
+class SharedEnvironment:
+    """Everything that all replicas share."""
+
+    def __init__(
+        self, loop: VirtualLoop, host_state: HostState, faults: FaultInjector, *, has_forge: bool, shared: bool
+    ) -> None:
         self.loop = loop
-        self.hosting = hosting
-        self.weather = weather
+        self.host_state = host_state
+        self.faults = faults
         self.has_forge = has_forge
         self.shared = shared
         self.records = Records()
@@ -44,100 +88,104 @@ class Premises:
 
 
 class SimReplica:
-    def __init__(self, premises: Premises, watch: Listener) -> None:
-        self._premises = premises
-        self._watch = watch
+    def __init__(self, environment: SharedEnvironment, listener: Listener) -> None:
+        self._environment = environment
+        self._listener = listener
         self._disk: SimMirror | None = None
-        self._begin()
+        self._create()
 
-    def _begin(self) -> None:
-        premises = self._premises
-        self.process = Process(premises.loop)
+    def _create(self) -> None:
+        environment = self._environment
+        self.process = Process(environment.loop)
         self.clock = ProcessClock(self.process)
-        line = Line(self.process, premises.weather)
-        host = SimHost(premises.hosting, line, premises.weather, has_forge=premises.has_forge)
-        self._connection = MemoryStore(premises.records, premises.store_clock)
-        git = SimGit(premises.hosting.origin, line, self._disk)
+        connection = Connection(self.process, environment.faults)
+        host = SimHost(environment.host_state, connection, environment.faults, has_forge=environment.has_forge)
+        self._store = MemoryStore(environment.records, environment.store_clock)
+        git = SimGit(environment.host_state.origin, connection, self._disk)
         self._disk = git.disk
-        shared = on_a_server(self._connection, line) if premises.shared else None
+        shared = connect_to_server(self._store, connection) if environment.shared else None
         self.service = Service(
-            store=shared or embedded(self._connection, line),
-            shared=shared,
+            store=shared or connect_to_embedded(self._store, connection),
+            shared_store=shared,
             clock=self.clock,
             git=git,
             hosts={host.name: host},
             runner=NoRunner(),
             sender=NoSender(),
-            seals=NoSeals(),
-            public_url="http://yard.example",
-            look_every=LOOK_EVERY,
+            secret_box=UnconfiguredSecretBox(),
+            public_url="http://mergeyard.example",
+            poll_interval_ms=POLL_INTERVAL_MS,
         )
-        self.service.yard.listeners.append(self._watch)
-        self.process.is_relieved = partial(self._is_relieved, self.process, self.service)
-        self.door: Application | None = None
+        self.service.registry.listeners.append(self._listener)
+        self.process.is_superseded = partial(self._is_superseded, self.process, self.service)
+        self.application: Application | None = None
 
-    def _is_relieved(self, process: Process, service: Service) -> bool:
-        """Whether it was begun again since, or another replica took its duty over."""
-        duties = self._premises.records.duties
-        taken_over = self._premises.shared and REPO not in duties.repos_of(service.duties.replica)
+    def _is_superseded(self, process: Process, service: Service) -> bool:
+        """Whether it was restarted since, or another replica took over its lease."""
+        leases = self._environment.records.leases
+        taken_over = self._environment.shared and REPO not in leases.repos_of(service.leases.replica_name)
         return process is not self.process or taken_over
 
     @property
     def answers(self) -> bool:
-        """A stopped one takes requests, and never comes to answer them."""
-        return self.process.alive and self.door is not None
+        """A stopped process accepts requests and does not answer them."""
+        return self.process.alive and self.application is not None
 
     async def start(self) -> None:
-        """As a supervisor would: again until it is up."""
+        """As a supervisor would: retries until it is running."""
         while True:
             try:
                 await self.service.start()
                 break
             except Exception:
-                self._connection.hang_up()
+                self._store.disconnect()
                 await asyncio.sleep(1)
                 if not self.process.alive:
                     return
                 self.process.kill()
-                self._begin()
-        self.door = _door(self.service)
+                self._create()
+        self.application = _build_application(self.service)
 
     def kill(self, *, loses_its_disk: bool) -> None:
         self.process.kill()
-        self._connection.hang_up()
-        self.door = None
+        self._store.disconnect()
+        self.application = None
         if loses_its_disk:
             self._disk = None
 
     async def start_again(self) -> None:
         if not self.process.alive:
-            self._begin()
+            self._create()
             await self.start()
 
 
-def _door(service: Service) -> Application:
-    keeper, reception = ServiceDoor(service), Reception()
+def _build_application(service: Service) -> Application:
+    access_control, body_reader = ServiceAccessControl(service), BodyReader()
     routes: dict[str, Mapping[str, Route]] = {}
-    for endpoint in endpoints(handlers(service, "http://yard.example"), settling(service)):
+    for endpoint in build_endpoints(build_handlers(service, "http://mergeyard.example"), build_effect_waits(service)):
         by_query = endpoint.method == "GET"
-        route = served_by_query(endpoint, keeper) if by_query else served(endpoint, keeper, reception)
+        route = (
+            build_query_route(endpoint, access_control)
+            if by_query
+            else build_body_route(endpoint, access_control, body_reader)
+        )
         routes[endpoint.path] = {endpoint.method: route}
     return Application(routes)
 
 
 class NoRunner:
-    """CI reports by itself here."""
+    """CI reports on its own here."""
 
-    async def start(self, job: Job) -> None:
+    async def start(self, job: CheckJob) -> None:
         raise NotImplementedError(job)
 
     async def stop(self, run: RunId) -> None:
         """Nothing was started."""
 
-    async def next_result(self) -> Result:
+    async def next_result(self) -> CheckResult:
         return await asyncio.get_running_loop().create_future()
 
-    def running(self) -> frozenset[RunId]:
+    def active_run_ids(self) -> frozenset[RunId]:
         return frozenset()
 
     async def output(self, run: RunId, check: str) -> bytes | None:  # noqa: ARG002
@@ -151,10 +199,10 @@ class NoRunner:
 
 
 class NoSender:
-    """Nobody has a webhook here."""
+    """There are no webhooks here."""
 
     async def check(self, url: str) -> None:
-        """Every address will do."""
+        """Every address is allowed."""
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        raise NotSent(f"{url} {headers} {body!r}")
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResponse:
+        raise SendFailed(f"{url} {headers} {body!r}")

@@ -1,6 +1,6 @@
-"""A world as it is written down before it is played: what people do, what breaks, and when.
+"""The script of a world before it is played: what people do, what breaks, and when.
 
-Everything in it can be left out, so that a long script that ends badly can be cut down to a short one.
+Every part can be left out, so that a long script that breaks a promise can be shrunk to a short one.
 """
 
 from typing import Any, ClassVar
@@ -9,18 +9,18 @@ from msgspec import Struct
 
 from mergeyard.domain.config import Config
 from mergeyard.domain.states import QueueState
-from tests.simulation.weather import Family
+from tests.simulation.faults import Family
 
 
 class Act(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     family: ClassVar[Family | None] = None
-    """The faults that it belongs to, where it is one."""
+    """The family it belongs to, if it is a fault."""
     at: int
-    """Milliseconds after the beginning."""
+    """Milliseconds after the start."""
     during: str = ""
-    """Not before the queue is in this phase,"""
+    """Wait until the queue is in this phase,"""
     lag: int = 0
-    """and has been for so many milliseconds."""
+    """and then for this many milliseconds."""
 
 
 # With the queue.
@@ -34,12 +34,12 @@ class Submit(Act, frozen=True, kw_only=True):
 
 
 class Cancel(Act, frozen=True, kw_only=True):
-    family: ClassVar[Family | None] = Family.STORMS
+    family: ClassVar[Family | None] = Family.USER_REQUESTS
     pr: int
 
 
 class Restart(Act, frozen=True, kw_only=True):
-    family: ClassVar[Family | None] = Family.STORMS
+    family: ClassVar[Family | None] = Family.USER_REQUESTS
     pr: int
 
 
@@ -50,12 +50,12 @@ class Upload(Act, frozen=True, kw_only=True):
 
 
 class SetState(Act, frozen=True, kw_only=True):
-    family: ClassVar[Family | None] = Family.STORMS
+    family: ClassVar[Family | None] = Family.USER_REQUESTS
     state: QueueState
 
 
 class Change(Act, frozen=True, kw_only=True):
-    family: ClassVar[Family | None] = Family.STORMS
+    family: ClassVar[Family | None] = Family.USER_REQUESTS
     setting: str
     value: Any
 
@@ -105,7 +105,7 @@ class ReportOnHead(Act, frozen=True, kw_only=True):
     pr: int
 
 
-# In the machine room.
+# At the servers.
 
 
 class Kill(Act, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class JumpClock(Act, frozen=True, kw_only=True):
     for_ms: int = 60_000
 
 
-class Trouble(Act, frozen=True, kw_only=True):
+class FaultPeriod(Act, frozen=True, kw_only=True):
     of: Family
     for_ms: int = 10_000
     percent: int = 100
@@ -141,18 +141,18 @@ class Nature(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     bad_pairs: tuple[tuple[int, int], ...] = ()
     sharing: tuple[int, ...] = ()
     """They change the same file."""
-    upon: tuple[tuple[int, int], ...] = ()
-    """The first stands upon the second."""
+    stacked_on: tuple[tuple[int, int], ...] = ()
+    """The first is stacked on the second."""
     base_is_broken: bool = False
     repaired_by: int = 0
 
 
 class Script(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     seed: int = 0
-    """For what is not written down: how long things take, and whom a fault hits."""
+    """For what the script does not fix: how long calls take, and which calls a fault affects."""
     config: Config = Config()
     replicas: int = 1
-    """More than one share a store."""
+    """Several replicas share one store."""
     has_forge: bool = False
     statuses: tuple[str, ...] = ("unit",)
     families: frozenset[Family] = frozenset()

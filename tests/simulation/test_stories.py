@@ -1,4 +1,4 @@
-"""Worlds that once broke a promise, cut down to what broke it."""
+"""Worlds that once broke a promise, shrunk to what broke it."""
 
 import pytest
 from msgspec.structs import replace
@@ -7,10 +7,12 @@ from mergeyard.domain import config as configs
 from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode, Speculation
 from mergeyard.domain.states import QueueState
 from tests.simulation import script as scripts
-from tests.simulation.campaign import played
-from tests.simulation.drawing import draw
+from tests.simulation.campaign import as_test, play_script
+from tests.simulation.faults import Family
+from tests.simulation.generator import draw
 from tests.simulation.script import (
     Cancel,
+    FaultPeriod,
     Freeze,
     JumpClock,
     Kill,
@@ -23,26 +25,23 @@ from tests.simulation.script import (
     Script,
     SetState,
     Submit,
-    Trouble,
     Upload,
 )
-from tests.simulation.shrinking import as_test
-from tests.simulation.weather import Family
 
 STORIES = {
-    "a forge that knows late what it merged before a replica died": Script(
+    "a forge that shows late what it merged before a replica died": Script(
         seed=1063,
         config=Config(testing_timeout_minutes=1, landing=LandingMethod.PROVIDER_MERGE),
         replicas=3,
         has_forge=True,
         acts=(
             Submit(at=69926, pr=7, forced=True),
-            Trouble(at=84280, of=Family.LOST_NEWS, for_ms=60000, percent=60),
+            FaultPeriod(at=84280, of=Family.LOST_NOTICES, for_ms=60000, percent=60),
             Kill(at=84683, replica=1, for_ms=30000),
-            Trouble(at=94035, of=Family.STALE_READS, for_ms=60000, percent=30),
+            FaultPeriod(at=94035, of=Family.STALE_READS, for_ms=60000, percent=30),
         ),
     ),
-    "a forge that does not know yet what it has just merged": Script(
+    "a forge that does not show yet what it has just merged": Script(
         seed=1011,
         config=Config(
             mode=Mode.PARALLEL, landing=LandingMethod.PROVIDER_MERGE, direct_merge_mode=DirectMergeMode.ALWAYS
@@ -52,10 +51,10 @@ STORIES = {
             Submit(at=2785, pr=4),
             Push(at=14577, pr=4),
             Upload(at=17502, pr=4, targets=("docs",)),
-            Trouble(at=47601, of=Family.STALE_READS, for_ms=60000),
+            FaultPeriod(at=47601, of=Family.STALE_READS, for_ms=60000),
         ),
     ),
-    "a replica that takes a merge over and does not have what was merged": Script(
+    "a replica that takes over a merge without its commits": Script(
         seed=127,
         config=Config(landing=LandingMethod.PROVIDER_MERGE),
         replicas=3,
@@ -65,13 +64,13 @@ STORIES = {
             Upload(at=566, pr=3, targets=("api",)),
             Submit(at=1850, pr=3),
             Submit(at=1882, pr=1, priority=200),
-            Trouble(at=3247, lag=500, of=Family.STALE_READS, for_ms=10000, percent=30),
-            Trouble(at=5267, during="landing", lag=100, of=Family.SLOWNESS, for_ms=30000, percent=5),
+            FaultPeriod(at=3247, lag=500, of=Family.STALE_READS, for_ms=10000, percent=30),
+            FaultPeriod(at=5267, during="landing", lag=100, of=Family.SLOWNESS, for_ms=30000, percent=5),
             Freeze(at=13230, lag=1000, for_ms=12000),
             Upload(at=15322, pr=4),
         ),
     ),
-    "a direct merge that another replica examines": Script(
+    "a direct merge that another replica checks": Script(
         seed=524,
         config=Config(batch=True, direct_merge_mode=DirectMergeMode.ALWAYS),
         replicas=2,
@@ -82,7 +81,7 @@ STORIES = {
             Submit(at=30648, pr=3, priority=10, forced=True),
         ),
     ),
-    "a merge that is taken off before its outcome could be stored": Script(
+    "a merge that is removed before its outcome is stored": Script(
         seed=187,
         config=Config(landing=LandingMethod.PROVIDER_MERGE),
         replicas=2,
@@ -90,7 +89,7 @@ STORIES = {
         acts=(
             Submit(at=5794, pr=2, forced=True),
             Submit(at=5943, pr=3, forced=True),
-            Trouble(at=10879, during="landing", lag=1000, of=Family.STORE, for_ms=30000),
+            FaultPeriod(at=10879, during="landing", lag=1000, of=Family.STORE, for_ms=30000),
             RewindTarget(at=51658, during="landing", lag=300),
         ),
     ),
@@ -98,14 +97,14 @@ STORIES = {
         seed=3130,
         config=Config(merge_method=MergeMethod.SQUASH, landing=LandingMethod.PROVIDER_MERGE),
         has_forge=True,
-        nature=Nature(sharing=(2, 3), upon=((3, 2),)),
+        nature=Nature(sharing=(2, 3), stacked_on=((3, 2),)),
         acts=(Submit(at=1735, pr=2, forced=True), Submit(at=13425, pr=3, forced=True)),
     ),
-    "one that brought nothing, until what brought it was taken off": Script(
+    "a pull request without changes, until the commit with the same changes is removed": Script(
         seed=4042,
         config=Config(merge_method=MergeMethod.REBASE),
         has_forge=True,
-        nature=Nature(bad=(1,), upon=((5, 4),)),
+        nature=Nature(bad=(1,), stacked_on=((5, 4),)),
         acts=(
             Submit(at=7683, pr=1, no_batch=True, forced=True),
             RewindTarget(at=7796, during="landing", lag=1000),
@@ -114,7 +113,7 @@ STORIES = {
             RewindTarget(at=55006, lag=500),
         ),
     ),
-    "a cancellation of one of which nobody knows whether it landed": Script(
+    "a cancellation of a pull request whose landing is unknown": Script(
         seed=2679,
         replicas=2,
         has_forge=True,
@@ -127,35 +126,35 @@ STORIES = {
             Cancel(at=44434, pr=2),
         ),
     ),
-    "squashes that stand upon each other and share a file": Script(
+    "stacked squashes that share a file": Script(
         seed=1187,
         config=Config(mode=Mode.PARALLEL, merge_method=MergeMethod.SQUASH),
-        nature=Nature(sharing=(1, 2, 3, 4), upon=((3, 2),)),
+        nature=Nature(sharing=(1, 2, 3, 4), stacked_on=((3, 2),)),
         acts=(Submit(at=9617, pr=2, priority=0, no_batch=True, forced=True), Submit(at=46012, pr=3)),
     ),
-    "one that was pushed to before its submission was stored": Script(
+    "a push before the submission was stored": Script(
         seed=11,
         has_forge=True,
         nature=Nature(base_is_broken=True, repaired_by=9),
         acts=(
-            Trouble(at=1000, of=Family.SLOWNESS, for_ms=60000, percent=30),
+            FaultPeriod(at=1000, of=Family.SLOWNESS, for_ms=60000, percent=30),
             Submit(at=1100, pr=1, forced=True),
             Push(at=10671, pr=1),
         ),
     ),
-    "one that was pushed to before another replica stored its submission": Script(
+    "a push before another replica stored the submission": Script(
         seed=1261,
         replicas=2,
         has_forge=True,
         nature=Nature(base_is_broken=True),
         acts=(
             Submit(at=500, pr=5),
-            Trouble(at=916, of=Family.SLOWNESS, for_ms=30000, percent=15),
+            FaultPeriod(at=916, of=Family.SLOWNESS, for_ms=30000, percent=15),
             Submit(at=1100, pr=1),
             Push(at=3319, pr=1),
         ),
     ),
-    "one in the middle of a tested lane that lands before the rest of it": Script(
+    "a pull request in the middle of a tested lane that lands before the rest of it": Script(
         seed=36548,
         config=Config(mode=Mode.PARALLEL, concurrency=3),
         replicas=2,
@@ -175,7 +174,7 @@ STORIES = {
             Submit(at=13043, pr=2, priority=0, no_batch=True),
         ),
     ),
-    "a composed landing that is lost with its disk": Script(
+    "a rebased landing that is lost with its disk": Script(
         seed=88903,
         config=Config(mode=Mode.PARALLEL),
         acts=(
@@ -188,14 +187,14 @@ STORIES = {
             Upload(at=10777, pr=4),
             Submit(at=12263, pr=2, forced=True),
             Submit(at=12270, pr=4, priority=10),
-            Trouble(at=37564, lag=200, of=Family.ODD_CI, for_ms=2000),
+            FaultPeriod(at=37564, lag=200, of=Family.ODD_CI, for_ms=2000),
         ),
     ),
-    "a target that is rewound in the very moment of a forge's merge": Script(
+    "a target branch that is rewound at the moment of a forge's merge": Script(
         seed=27126,
         config=Config(speculation=Speculation.BEST_FIRST, landing=LandingMethod.PROVIDER_MERGE),
         has_forge=True,
-        nature=Nature(upon=((5, 4),), base_is_broken=True, repaired_by=1),
+        nature=Nature(stacked_on=((5, 4),), base_is_broken=True, repaired_by=1),
         acts=(
             Submit(at=10733, pr=4, no_batch=True),
             Submit(at=11976, pr=5),
@@ -204,26 +203,26 @@ STORIES = {
             RewindTarget(at=41971, during="landing", lag=500),
         ),
     ),
-    "a queue that is resumed before whoever paused it is answered": Script(
+    "a queue that is resumed before the response to the pause": Script(
         seed=6803,
         config=Config(batch=True, batching_max_wait_time_minutes=1),
         acts=(
             Upload(at=7097, pr=1),
-            Trouble(at=7422, lag=300, of=Family.SLOWNESS, for_ms=2000, percent=5),
+            FaultPeriod(at=7422, lag=300, of=Family.SLOWNESS, for_ms=2000, percent=5),
             SetState(at=9805, during="landing", lag=300, state=QueueState.PAUSED),
-            Trouble(at=11929, of=Family.SLOWNESS, for_ms=30000, percent=5),
-            Trouble(at=14151, during="landing", lag=300, of=Family.SLOWNESS, for_ms=30000, percent=30),
+            FaultPeriod(at=11929, of=Family.SLOWNESS, for_ms=30000, percent=5),
+            FaultPeriod(at=14151, during="landing", lag=300, of=Family.SLOWNESS, for_ms=30000, percent=30),
             PushToTarget(at=20828, lag=300),
             Submit(at=44754, pr=1),
             RewindTarget(at=47601, during="landing", lag=1000),
             JumpClock(at=55402, during="landing", lag=100, by_ms=86_400_000, replica=1, for_ms=60000),
         ),
     ),
-    "a clock that leaps by an hour in the middle of a test": Script(
+    "a clock that jumps by an hour during a test": Script(
         config=Config(testing_timeout_minutes=1),
         acts=(Submit(at=1000, pr=1), JumpClock(at=5000, by_ms=3_600_000, for_ms=60000)),
     ),
-    "a replica that sleeps through a takeover": Script(
+    "a replica that is stopped during a takeover": Script(
         replicas=2,
         acts=(Submit(at=1000, pr=1), Submit(at=1500, pr=2), Freeze(at=3000, for_ms=40000, during="landing")),
     ),
@@ -231,12 +230,12 @@ STORIES = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_a_world_that_once_broke_a_promise_keeps_it(story: str):
-    assert played(STORIES[story]).broken == ()
+def test_world_that_once_broke_a_promise_keeps_it(story: str):
+    assert play_script(STORIES[story]).broken == ()
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_script_is_told_so_that_it_can_be_pasted(seed: int):
+def test_script_is_printed_as_valid_code(seed: int):
     script = replace(draw(seed), families=frozenset())
     names = {**vars(configs), **vars(scripts), "Family": Family, "QueueState": QueueState}
     assert eval(as_test(script), names) == script

@@ -1,47 +1,69 @@
 """Plays a script: replicas, host, CI and people in one event loop, first with faults and then without."""
 
 import asyncio
+import logging
 import os
 import random
-from collections.abc import Coroutine, Generator
+import traceback
+from collections.abc import Coroutine, Generator, MutableMapping
 from contextlib import contextmanager
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
+import structlog
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
+from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Mode
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.pulls import Submission
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.reasons import Reason
-from mergeyard.domain.states import QueueState, RunStatus
-from mergeyard.domain.tokens import Scope
-from mergeyard.engine.explaining import explain
-from mergeyard.engine.work import work
-from mergeyard.ports.forge import News
-from mergeyard.service.turn import Keeper
-from mergeyard.sim.checks import Truth
+from mergeyard.domain.states import QueueState, Reason, RunStatus
+from mergeyard.engine.tasks import pending_tasks
+from mergeyard.engine.views import wait_reason
+from mergeyard.ports.forge import ForgeNotice
+from mergeyard.service.queue_actor import QueueActor
 from tests.simulation import script as s
-from tests.simulation.answering import SimApi
+from tests.simulation.api_client import SimApi
 from tests.simulation.ci import SimCi
-from tests.simulation.hosting import Hosting
-from tests.simulation.listening import heard
-from tests.simulation.objects import Objects
-from tests.simulation.origin import Origin
+from tests.simulation.faults import Family, FaultInjector
+from tests.simulation.git import Objects, Origin
+from tests.simulation.host import HostState
 from tests.simulation.people import People
-from tests.simulation.replica import Premises, SimReplica
-from tests.simulation.timing import VirtualLoop
-from tests.simulation.weather import Family, Weather
-from tests.support.host_log import TEST_BRANCHES
+from tests.simulation.process import VirtualLoop
+from tests.simulation.replica import SharedEnvironment, SimReplica
+from tests.support.host_log import TEST_BRANCH_PREFIX
+from tests.support.world.repository import CheckRules
 
-ROUNDS_OF_REST = 60
-SECONDS_BETWEEN_LOOKS = 15
-ROUNDS_TO_SEE = 5
-"""The minute within which the state is right, however the host failed before, and what a look takes then."""
-SECONDS_FOR_PHASES = 20
-"""Whoever waits for a phase of the queue that does not come by then does nothing."""
+
+@contextmanager
+def capture_logged_errors(errors: list[str]) -> Generator[None]:
+    def capture(_: Any, __: str, entry: MutableMapping[str, Any]) -> NoReturn:
+        if isinstance(error := entry.get("exc_info"), BaseException):
+            errors.append(_summarize(entry["event"], error))
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(processors=[capture], wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _summarize(event: str, error: BaseException) -> str:
+    """With the file and line where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{event}: {type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
+
+
+MAX_ROUNDS = 60
+ROUND_S = 15
+ROUNDS_TO_OBSERVE = 5
+"""The minute within which changes at the host must be observed, however it failed before, and the time of one read."""
+PHASE_TIMEOUT_S = 20
+"""An act that waits for a phase of the queue is dropped after this time."""
 
 
 class World:
@@ -49,79 +71,79 @@ class World:
         self.script = script
         self.loop = VirtualLoop()
         self.rng = Random(script.seed)
-        self.weather = Weather(self.rng, self.phase)
-        self.truth = Truth()
-        self.origin = Origin(Objects(), _files(script))
-        self.hosting = Hosting(self.origin, self._spread)
-        self.hosting.is_wanted = self._is_wanted
-        self.premises = Premises(
-            self.loop, self.hosting, self.weather, has_forge=script.has_forge, shared=script.replicas > 1
+        self.faults = FaultInjector(self.rng, self.phase)
+        self.check_rules = CheckRules()
+        self.origin = Origin(Objects(), _initial_files(script))
+        self.host_state = HostState(self.origin, self._send_notice)
+        self.host_state.is_wanted = self._is_wanted
+        self.environment = SharedEnvironment(
+            self.loop, self.host_state, self.faults, has_forge=script.has_forge, shared=script.replicas > 1
         )
         self.replicas = list[SimReplica]()
         self.errors = list[str]()
         self._tasks = set[asyncio.Task[None]]()
-        self.tips_seen = dict[Sha, int]()
-        """Of the target, by our queue, and how many moves there had been when it first saw them."""
+        self.observed_tips = dict[Sha, int]()
+        """Tips of the target branch that our queue observed, and how many moves had happened at that time."""
         self._waiting = list[s.Act]()
 
     def play(self) -> None:
-        with _chance(self.script.seed), heard(self.errors):
+        with _seeded_randomness(self.script.seed), capture_logged_errors(self.errors):
             self.loop.run_until_complete(self._play())
 
     def close(self) -> None:
         self.loop.close()
 
     async def _play(self) -> None:
-        self.replicas = [SimReplica(self.premises, self._watch) for _ in range(self.script.replicas)]
+        self.replicas = [SimReplica(self.environment, self._on_decision) for _ in range(self.script.replicas)]
         for replica in self.replicas:
             await replica.start()
         _, token = await self.replicas[0].service.tokens.create("people", frozenset(Scope))
-        self.api = SimApi(self.origin, self._doors, token, self.loop)
+        self.api = SimApi(self.origin, self._running_applications, token, self.loop)
         to_host = self.script.has_forge
         self.ci = SimCi(
-            self.hosting,
-            self.truth,
-            self.weather,
+            self.host_state,
+            self.check_rules,
+            self.faults,
             self.rng,
             self.script.statuses,
             None if to_host else self.api,
-            self.begin,
+            self.start,
         )
-        self.people = People(self.hosting, self.api, self.ci, self.truth, self.script.nature)
-        self.origin.watchers.append(self.ci.look)
-        await self.api.insist("createQueue", **_wire(self.script))
-        await self._eventful_time()
-        await self._fair_time()
+        self.people = People(self.host_state, self.api, self.ci, self.check_rules, self.script.nature)
+        self.origin.watchers.append(self.ci.start_new_tests)
+        await self.api.post_until_answered("createQueue", **_to_request(self.script))
+        await self._run_script()
+        await self._run_until_settled()
 
-    # The eventful time.
+    # With faults.
 
-    async def _eventful_time(self) -> None:
+    async def _run_script(self) -> None:
         for act in self.script.acts:
-            self.loop.call_later(act.at / 1000, lambda act=act: self.begin(self._await_phase(act)))
+            self.loop.call_later(act.at / 1000, lambda act=act: self.start(self._await_phase(act)))
         last = max((act.at + getattr(act, "for_ms", 0) for act in self.script.acts), default=0)
         await asyncio.sleep(last / 1000 + 1)
-        await asyncio.sleep(SECONDS_FOR_PHASES if any(act.during for act in self.script.acts) else 0)
+        await asyncio.sleep(PHASE_TIMEOUT_S if any(act.during for act in self.script.acts) else 0)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.errors.append(f"{type(error).__name__}: {error}")
 
-    def _watch(self, keeper: Keeper, _: Queue | None) -> None:
-        """Whoever waits for a phase of the queue is told of every turn."""
-        if keeper.queue.target.tip is not None:
-            self.tips_seen.setdefault(keeper.queue.target.tip, len(self.origin))
+    def _on_decision(self, queue_actor: QueueActor, _: Queue | None) -> None:
+        """Starts the acts that wait for the phase that the queue is in now."""
+        if queue_actor.queue.target_branch.tip is not None:
+            self.observed_tips.setdefault(queue_actor.queue.target_branch.tip, len(self.origin))
         if self._waiting:
             phase = self.phase()
             due = [act for act in self._waiting if act.during == phase]
             self._waiting = [act for act in self._waiting if act.during != phase]
             for act in due:
-                self.loop.call_later(act.lag / 1000, lambda act=act: self.begin(self._perform(act)))
+                self.loop.call_later(act.lag / 1000, lambda act=act: self.start(self._perform(act)))
 
     async def _await_phase(self, act: s.Act) -> None:
         if act.during and act.during != self.phase():
@@ -131,7 +153,7 @@ class World:
 
     async def _perform(self, act: s.Act) -> None:
         if act.family is not None and act.family in self.script.families:
-            self.weather.note(act.family)
+            self.faults.record(act.family)
         match act:
             case s.Kill():
                 await self._kill(act)
@@ -139,10 +161,10 @@ class World:
                 await self._freeze(act)
             case s.JumpClock():
                 await self._jump(act)
-            case s.Trouble():
-                self.weather.begin(act.of, act.percent)
+            case s.FaultPeriod():
+                self.faults.start(act.of, act.percent)
                 await asyncio.sleep(act.for_ms / 1000)
-                self.weather.end(act.of, act.percent)
+                self.faults.end(act.of, act.percent)
             case _:
                 await self.people.perform(act)
 
@@ -162,121 +184,142 @@ class World:
 
     async def _jump(self, act: s.JumpClock) -> None:
         clock = self._replica(act.replica).clock
-        clock.wrong_by += act.by_ms
+        clock.offset_ms += act.by_ms
         await asyncio.sleep(act.for_ms / 1000)
-        clock.wrong_by -= act.by_ms
+        clock.offset_ms -= act.by_ms
 
     def _replica(self, which: int) -> SimReplica:
         return self.replicas[which % len(self.replicas)]
 
-    def _doors(self) -> list[Any]:
-        return [replica.door for replica in self.replicas if replica.answers]
+    def _running_applications(self) -> list[Any]:
+        return [replica.application for replica in self.replicas if replica.answers]
 
-    def _spread(self, news: News) -> None:
-        """Messages of the host reach some replica, if they reach any."""
+    def _send_notice(self, notice: ForgeNotice) -> None:
+        """A notice of the host reaches one replica, if any."""
         if not self.script.has_forge:
             return
-        odd = self.weather.strikes(Family.LOST_NEWS)
+        odd = self.faults.occurs(Family.LOST_NOTICES)
         times = self.rng.choice((0, 0, 1, 2)) if odd else 1
         for _ in range(times):
             delay = self.rng.random() * (600 if odd else 1)
-            self.loop.call_later(delay, self._hear, news)
+            self.loop.call_later(delay, self._deliver_notice, notice)
 
-    def _hear(self, news: News) -> None:
+    def _deliver_notice(self, notice: ForgeNotice) -> None:
         up = [replica for replica in self.replicas if replica.answers]
         if up:
-            self.rng.choice(up).service.news.look_into([news])
+            self.rng.choice(up).service.forge_events.dispatch([notice])
 
-    # The fair time.
+    # Without faults.
 
-    async def _fair_time(self) -> None:
-        self.weather.clear_up()
+    async def _run_until_settled(self) -> None:
+        self.faults.clear()
         self._waiting.clear()
         for replica in self.replicas:
             replica.process.thaw()
-            replica.clock.wrong_by = 0
+            replica.clock.offset_ms = 0
             self.loop.create_task(replica.start_again())
-        for rounds in range(1, ROUNDS_OF_REST + 1):
-            self.ci.test_anew(self._awaited_tips())
+        for rounds in range(1, MAX_ROUNDS + 1):
+            self.ci.report_all(self._awaited_tips())
             self._resume()
             if rounds > 1:
-                self._say_what_nobody_said()
-            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-            if self.at_rest() and (rounds >= ROUNDS_TO_SEE or not self.unseen()):
+                self._upload_missing_targets()
+            await asyncio.sleep(ROUND_S)
+            if self.is_settled() and (rounds >= ROUNDS_TO_OBSERVE or not self.outdated_submissions()):
                 return
-        self.errors.append(f"it does not come to rest in a fair world: {self.unrest()}")
+        self.errors.append(f"it does not settle without faults: {self.pending_activity()}")
 
     def _awaited_tips(self) -> list[Sha]:
-        """Of runs that are in progress."""
+        """The tips of runs in progress."""
         queue = self.queue
         return [] if queue is None else [run.tip for run in queue.runs.values() if run.status is RunStatus.IN_PROGRESS]
 
     def _resume(self) -> None:
         if self.queue is not None and self.queue.state in (QueueState.PAUSED, QueueState.DRAINING):
-            self.begin(self.people.perform(s.SetState(at=0, state=QueueState.RUNNING)))
+            self.start(self.people.perform(s.SetState(at=0, state=QueueState.RUNNING)))
 
-    def _say_what_nobody_said(self) -> None:
-        """What somebody did say, and got an answer to, a queue that needs it knows by now."""
+    def _upload_missing_targets(self) -> None:
+        """Impacted targets that were uploaded and confirmed must be known to the queue by now."""
         queue = self.queue
         if queue is None:
             return
-        uploads = [answer.told for answer in self.people.api.answers if answer.path == "setImpactedTargets"]
-        said = {(told["prNumber"], told["prSha"]) for told in uploads}
-        for stay in _unsaid(queue):
-            if queue.config.mode is Mode.PARALLEL and (stay.number, stay.pull.head) in said:
-                self.errors.append(f"what #{stay.number} impacts was said, and is forgotten")
-            self.begin(self.people.perform(s.Upload(at=0, pr=stay.number)))
+        uploads = [answer.content for answer in self.people.api.responses if answer.path == "setImpactedTargets"]
+        confirmed = {(upload["prNumber"], upload["prSha"]) for upload in uploads}
+        for submission in _without_targets(queue):
+            if queue.config.mode is Mode.PARALLEL and (submission.number, submission.pull_request.head) in confirmed:
+                self.errors.append(f"the impacted targets of #{submission.number} were uploaded, and are lost")
+            self.start(self.people.perform(s.Upload(at=0, pr=submission.number)))
 
-    def at_rest(self) -> bool:
-        return not self.unrest()
+    def is_settled(self) -> bool:
+        return not self.pending_activity()
 
-    def unrest(self) -> list[str]:
-        """What is still under way."""
-        keeper = self._keeper
-        if keeper is None:
-            return ["nobody knows the queue"]
-        queue = keeper.queue
-        branches = [ref for ref in self.origin.refs if ref.startswith(TEST_BRANCHES)]
+    def pending_activity(self) -> list[str]:
+        """Everything that is still in progress."""
+        queue_actor = self._queue_actor
+        if queue_actor is None:
+            return ["no replica has loaded the queue"]
+        queue = queue_actor.queue
+        branches = [ref for ref in self.origin.refs if ref.startswith(TEST_BRANCH_PREFIX)]
         people = [str(task.get_coro()) for task in self._tasks]
-        runs = [f"{run.id} {run.status}" for run in queue.runs.values() if run.active]
-        waiting = [f"#{stay.number} waits" for stay in queue.submissions.values() if _waits_for_time(queue, stay)]
-        unsaid = [f"nobody said what #{stay.number} impacts" for stay in _unsaid(queue)]
+        runs = [f"{run.id} {run.status}" for run in queue.runs.values() if run.is_active]
+        waiting = [
+            f"#{submission.number} waits"
+            for submission in queue.submissions.values()
+            if _waits_for_time(queue, submission)
+        ]
+        without_targets = [f"#{submission.number} has no impacted targets" for submission in _without_targets(queue)]
         state = [queue.state] if queue.state is not QueueState.RUNNING else []
-        lost = ["the host is lost"] if queue.host_lost_at is not None else []
-        stored = self.premises.records.queues[keeper.id].version
-        unheard = [f"of {stored} turns {keeper.version} are known"] if keeper.version != stored else []
-        return [*branches, *people, *runs, *waiting, *unsaid, *map(str, work(queue)), *state, *lost, *unheard]
+        lost = ["the host is unreachable"] if queue.host_unreachable_since is not None else []
+        stored = self.environment.records.queues[queue_actor.id].version
+        outdated = [f"version {queue_actor.version} of {stored} is loaded"] if queue_actor.version != stored else []
+        return [
+            *branches,
+            *people,
+            *runs,
+            *waiting,
+            *without_targets,
+            *map(str, pending_tasks(queue)),
+            *state,
+            *lost,
+            *outdated,
+        ]
 
-    def unseen(self) -> list[Submission]:
-        """Whom the queue still has as they were before somebody closed them or pushed to them."""
-        assert self.queue, "nobody knows the queue"
-        pulls = [(stay, self.hosting.pulls[stay.number]) for stay in self.queue.submissions.values()]
-        return [stay for stay, pull in pulls if not pull.is_open or pull.head != stay.pull.head]
+    def outdated_submissions(self) -> list[Submission]:
+        """Submissions whose pull request was closed or pushed to, and the queue has not observed it yet."""
+        assert self.queue, "no replica has loaded the queue"
+        pull_requests = [
+            (submission, self.host_state.pull_requests[submission.number])
+            for submission in self.queue.submissions.values()
+        ]
+        return [
+            submission
+            for submission, pull_request in pull_requests
+            if not pull_request.is_open or pull_request.head != submission.pull_request.head
+        ]
 
     @property
     def queue(self) -> Queue | None:
-        return None if self._keeper is None else self._keeper.queue
+        return None if self._queue_actor is None else self._queue_actor.queue
 
     @property
-    def _keeper(self) -> Keeper | None:
-        """Of whoever works for it, else of whoever knows most of it."""
-        keepers = [
-            (replica.service.duties.covers(keeper.key.repo), keeper.version, keeper)
+    def _queue_actor(self) -> QueueActor | None:
+        """The actor of the replica that holds the lease, else the one with the latest version."""
+        actors = [
+            (replica.service.leases.has_lease(queue_actor.key.repo), queue_actor.version, queue_actor)
             for replica in self.replicas
-            for keeper in replica.service.yard
+            for queue_actor in replica.service.registry
             if replica.process.alive
         ]
-        return max(keepers, key=lambda known: known[:2])[2] if keepers else None
+        return max(actors, key=lambda known: known[:2])[2] if actors else None
 
-    def _is_wanted(self, number: PrNumber) -> bool:
-        """While nobody is there, whoever comes will finish what is intended."""
+    def _is_wanted(self, number: PullRequestNumber) -> bool:
+        """While no replica is running, the next one will finish the intended landing."""
         queue = self.queue
         landing = None if queue is None else queue.landing
-        intended = landing.members if landing is not None and landing.intended else ()
+        intended = landing.members if landing is not None and landing.is_intended else ()
         return queue is None or number in {member.number for member in intended}
 
     def phase(self) -> str:
-        """What the queue is about, the rarest first."""
+        """What the queue is doing, the rarest first."""
         queue = self.queue
         if queue is None:
             return "starting"
@@ -292,18 +335,18 @@ class World:
         return "waiting" if queue.submissions else "idle"
 
 
-def _unsaid(queue: Queue) -> list[Submission]:
-    """Those of which nobody said, for their present heads, what they impact."""
-    return [stay for stay in queue.submissions.values() if stay.targets is None]
+def _without_targets(queue: Queue) -> list[Submission]:
+    """Submissions without impacted targets for their present heads."""
+    return [submission for submission in queue.submissions.values() if submission.impacted_targets is None]
 
 
-def _waits_for_time(queue: Queue, stay: Submission) -> bool:
-    return explain(queue, stay).reason is Reason.WAITING_FOR_BATCH
+def _waits_for_time(queue: Queue, submission: Submission) -> bool:
+    return wait_reason(queue, submission).reason is Reason.WAITING_FOR_BATCH
 
 
 @contextmanager
-def _chance(seed: int) -> Generator[None]:
-    """All chance in the service comes from the seed: how long it backs off, and the names that it makes up."""
+def _seeded_randomness(seed: int) -> Generator[None]:
+    """Seeds all randomness in the service: its backoff delays and the names it generates."""
     names, urandom = Random(seed), os.urandom
     random.seed(seed)
     os.urandom = names.randbytes
@@ -313,13 +356,13 @@ def _chance(seed: int) -> Generator[None]:
         os.urandom = urandom
 
 
-def _files(script: s.Script) -> dict[str, str]:
+def _initial_files(script: s.Script) -> dict[str, str]:
     statuses = ", ".join(f'"{status}"' for status in script.statuses)
     files = {"README": "hello", ".mergeyard.toml": f"version = 1\nrequired_statuses = [{statuses}]\n"}
     return files | ({"breakage": "broken"} if script.nature.base_is_broken else {})
 
 
-def _wire(script: s.Script) -> dict[str, Any]:
+def _to_request(script: s.Script) -> dict[str, Any]:
     return {_camel(name): to_builtins(value) for name, value in asdict(script.config).items()}
 
 

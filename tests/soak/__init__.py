@@ -1,1 +1,1 @@
-"""Batched traffic for a long time on the real server: nothing grows that should not, and every promise is kept."""
+"""Batched traffic on the real server for a long time: checks that nothing leaks and that every promise is kept."""

@@ -1,31 +1,64 @@
-"""What was measured in a soak, and what can be read off it."""
+"""The measurements of a soak, and the checks of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from statistics import fmean
+from collections.abc import Callable, Iterator, Sequence
+from math import sqrt
+from statistics import fmean, linear_regression
 
 from msgspec import Struct
 
-from mergeyard.adapters.store_sqlite.connecting import CACHE_IN_KIB
-from tests.soak.sampling import MIB, Disk, Sample
-from tests.soak.trend import Slope, slope
+from mergeyard.adapters.store_sqlite.connection import CACHE_KIB
+from tests.soak.samples import MIB, Disk, Sample
+
+BLOCKS = 12
+"""Samples are correlated in time: they are averaged in blocks, so that the error is not underestimated."""
+CONFIDENCE_FACTOR = 2.2
+"""Standard errors of a 95 % confidence interval, with this number of blocks."""
+
+
+class Slope(Struct, frozen=True):
+    value: float
+    error: float
+
+    @property
+    def lower_bound(self) -> float:
+        return self.value - CONFIDENCE_FACTOR * self.error
+
+    def times(self, factor: float) -> "Slope":
+        return Slope(self.value * factor, self.error * factor)
+
+
+def estimate_slope(across: Sequence[float], up: Sequence[float]) -> Slope:
+    xs, ys = in_blocks(across), in_blocks(up)
+    if len(xs) < 3 or min(xs) == max(xs):
+        return Slope(0.0, float("inf"))
+    fit = linear_regression(xs, ys)
+    residuals = sum((y - fit.intercept - fit.slope * x) ** 2 for x, y in zip(xs, ys, strict=True))
+    spread = sum((x - fmean(xs)) ** 2 for x in xs)
+    return Slope(fit.slope, sqrt(residuals / (len(xs) - 2) / spread))
+
+
+def in_blocks(values: Sequence[float]) -> list[float]:
+    size = max(1, len(values) // BLOCKS)
+    return [fmean(values[at : at + size]) for at in range(0, len(values) - size + 1, size)]
+
 
 WARM_UP = 0.25
-"""Of the time, in which it is still being found out how much the machine carries."""
-MOST_MEMORY = 320 * MIB
-MEMORY_PER_THOUSAND = 2 * MIB
-CACHE = CACHE_IN_KIB * 1024
-"""So much of the database every connection keeps in memory: until the database is larger, the memory grows with it."""
-ENOUGH = 1000
-"""Of fewer pull requests neither the slope says anything, nor are all pools full."""
-MOST_THREADS = 64
+"""The share of the time in which the load is still being adjusted."""
+MAX_MEMORY = 320 * MIB
+MAX_MEMORY_PER_THOUSAND = 2 * MIB
+CACHE = CACHE_KIB * 1024
+"""Bytes of the database that every connection caches: until the database is larger, the memory grows with it."""
+MIN_PULL_REQUESTS = 1000
+"""With fewer pull requests the slope is not meaningful and the pools are not full."""
+MAX_THREADS = 64
 DESCRIPTORS_MORE = 8
 THREADS_MORE = 4
-"""What may differ between two moments of rest: connections that are kept open, and threads for them."""
+"""Allowed difference between two idle moments: connections that are kept open, and their threads."""
 
 
-class Stretch(Struct, frozen=True):
-    """How things stood at the end of a minute, or of a shorter time where there is less of it."""
+class Interval(Struct, frozen=True):
+    """The measurements at the end of a minute, or of a shorter interval in a short soak."""
 
     seconds: float
     ended: int
@@ -35,8 +68,8 @@ class Stretch(Struct, frozen=True):
     disk: Disk
 
 
-class Figures(Struct, frozen=True, kw_only=True):
-    stretches: list[Stretch]
+class SoakResult(Struct, frozen=True, kw_only=True):
+    intervals: list[Interval]
     samples: list[Sample]
     idle_before: Sample
     idle_after: Sample
@@ -45,59 +78,66 @@ class Figures(Struct, frozen=True, kw_only=True):
     landings: int
     webhooks: int
     seconds_until_clean: float
-    """From the end of the last pull request to that of the last test branch, and from there to the last event."""
-    seconds_until_told: float
+    """From the end of the last submission until the last test branch is deleted."""
+    seconds_until_delivered: float
+    """From then until the last event is delivered."""
 
     @property
-    def warm(self) -> list[Sample]:
+    def warm_samples(self) -> list[Sample]:
         return self.samples[int(len(self.samples) * WARM_UP) :]
 
     @property
     def threads_when_warm(self) -> int:
-        """At most: pools make their threads when they need them, and keep them."""
+        """The maximum: pools create threads on demand and keep them."""
         return max(sample.threads for sample in self.samples[: 1 + int(len(self.samples) * WARM_UP)])
 
     @property
     def per_minute(self) -> float:
-        return fmean(stretch.per_minute for stretch in self.stretches[int(len(self.stretches) * WARM_UP) :])
+        return fmean(stretch.per_minute for stretch in self.intervals[int(len(self.intervals) * WARM_UP) :])
 
     @property
-    def sated(self) -> list[Sample]:
-        """Those from which on no cache grows any more; all, where too few of them are left to say anything."""
-        sated = [sample for sample in self.warm if sample.database > CACHE]
-        return sated if sated and sated[-1].ended - sated[0].ended >= ENOUGH else self.warm
+    def with_full_caches(self) -> list[Sample]:
+        """The samples with full caches; all samples if too few of them are left."""
+        full = [sample for sample in self.warm_samples if sample.database > CACHE]
+        return full if full and full[-1].ended - full[0].ended >= MIN_PULL_REQUESTS else self.warm_samples
 
     @property
-    def is_sated(self) -> bool:
-        return self.sated[0].database > CACHE
+    def has_full_caches(self) -> bool:
+        return self.with_full_caches[0].database > CACHE
 
     @property
     def memory(self) -> Slope:
-        """Bytes per thousand pull requests that ended."""
-        return slope([sample.ended / 1000 for sample in self.sated], [sample.memory for sample in self.sated])
+        """Bytes per thousand concluded pull requests."""
+        return estimate_slope(
+            [sample.ended / 1000 for sample in self.with_full_caches],
+            [sample.memory for sample in self.with_full_caches],
+        )
 
     @property
     def memory_by_hour(self) -> Slope:
-        return slope([sample.seconds / 3600 for sample in self.sated], [sample.memory for sample in self.sated])
+        return estimate_slope(
+            [sample.seconds / 3600 for sample in self.with_full_caches],
+            [sample.memory for sample in self.with_full_caches],
+        )
 
-    def grown(self, size: Callable[[Disk], int]) -> float:
-        """Per thousand pull requests that ended."""
-        first, last = self.stretches[int(len(self.stretches) * WARM_UP)], self.stretches[-1]
+    def growth(self, size: Callable[[Disk], int]) -> float:
+        """Growth per thousand concluded pull requests."""
+        first, last = self.intervals[int(len(self.intervals) * WARM_UP)], self.intervals[-1]
         return 1000 * (size(last.disk) - size(first.disk)) / max(1, last.ended - first.ended)
 
 
-def wrong_with(figures: Figures) -> Iterator[str]:
+def failed_resource_checks(figures: SoakResult) -> Iterator[str]:
     before, after = figures.idle_before, figures.idle_after
-    if (most := max(sample.memory for sample in figures.samples)) > MOST_MEMORY:
-        yield f"memory went up to {most / MIB:.0f} MiB"
-    if figures.is_sated and figures.memory.surely_more_than > MEMORY_PER_THOUSAND:
-        yield f"memory grows by {figures.memory.each / MIB:.1f} MiB with every 1,000 pull requests that ended"
+    if (most := max(sample.memory for sample in figures.samples)) > MAX_MEMORY:
+        yield f"memory reached {most / MIB:.0f} MiB"
+    if figures.has_full_caches and figures.memory.lower_bound > MAX_MEMORY_PER_THOUSAND:
+        yield f"memory grows by {figures.memory.value / MIB:.1f} MiB per 1,000 concluded pull requests"
     if after.descriptors > before.descriptors + DESCRIPTORS_MORE:
-        yield f"{before.descriptors} descriptors were open before, and {after.descriptors} afterwards"
-    if (most := max(sample.threads for sample in figures.samples)) > MOST_THREADS:
-        yield f"there were {most} threads at once"
-    if figures.samples[-1].ended >= ENOUGH and after.threads > figures.threads_when_warm + THREADS_MORE:
-        yield f"there were {figures.threads_when_warm} threads when it was warm, and {after.threads} afterwards"
+        yield f"{before.descriptors} descriptors were open before the traffic and {after.descriptors} after it"
+    if (most := max(sample.threads for sample in figures.samples)) > MAX_THREADS:
+        yield f"there were {most} threads"
+    if figures.samples[-1].ended >= MIN_PULL_REQUESTS and after.threads > figures.threads_when_warm + THREADS_MORE:
+        yield f"there were {figures.threads_when_warm} threads after the warm-up and {after.threads} after the traffic"
     if after.zombies or after.children > before.children:
-        left = f"{before.children} other processes were there before, and {after.children} afterwards"
-        yield f"{left}, {after.zombies} of them dead and not buried"
+        counts = f"{before.children} child processes before the traffic and {after.children} after it"
+        yield f"{counts}, {after.zombies} of them zombies"

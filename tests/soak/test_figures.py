@@ -1,11 +1,12 @@
-"""A soak is judged by its figures: what grows without end is told, and what is only a full cache is not."""
+"""The checks of a soak report a leak, and do not report a cache that fills."""
 
 from collections import Counter
+from random import Random
 
 import pytest
 
-from tests.soak.figures import CACHE, Figures, Stretch, wrong_with
-from tests.soak.sampling import MIB, Disk, Sample
+from tests.soak.figures import CACHE, Interval, Slope, SoakResult, estimate_slope, failed_resource_checks
+from tests.soak.samples import MIB, Disk, Sample
 
 
 def a_sample(ended: int = 0, memory: float = 100, database: int = 2 * CACHE, **facts: int) -> Sample:
@@ -13,10 +14,10 @@ def a_sample(ended: int = 0, memory: float = 100, database: int = 2 * CACHE, **f
     return Sample(seconds=ended, ended=ended, memory=int(memory * MIB), delay=1.0, database=database, **usual | facts)
 
 
-def figures(*samples: Sample, after: Sample | None = None) -> Figures:
+def figures(*samples: Sample, after: Sample | None = None) -> SoakResult:
     disk = Disk(0, 0, 0, 0)
-    return Figures(
-        stretches=[Stretch(sample.seconds, sample.ended, 60.0, 8, sample, disk) for sample in samples],
+    return SoakResult(
+        intervals=[Interval(sample.seconds, sample.ended, 60.0, 8, sample, disk) for sample in samples],
         samples=[*samples],
         idle_before=a_sample(),
         idle_after=after or a_sample(),
@@ -25,60 +26,83 @@ def figures(*samples: Sample, after: Sample | None = None) -> Figures:
         landings=0,
         webhooks=0,
         seconds_until_clean=0.1,
-        seconds_until_told=0.1,
+        seconds_until_delivered=0.1,
     )
 
 
-def growing_by(mib_per_thousand: float, database: int = 2 * CACHE) -> Figures:
+def growing_by(mib_per_thousand: float, database: int = 2 * CACHE) -> SoakResult:
     return figures(*(a_sample(ended, 100 + ended * mib_per_thousand / 1000, database) for ended in range(0, 5000, 50)))
 
 
-def test_a_soak_in_which_nothing_grows_is_fine():
-    assert list(wrong_with(growing_by(0.1))) == []
+def test_soak_without_growth_passes():
+    assert list(failed_resource_checks(growing_by(0.1))) == []
 
 
-def test_memory_that_grows_with_those_who_ended_is_told():
-    assert list(wrong_with(growing_by(5))) == ["memory grows by 5.0 MiB with every 1,000 pull requests that ended"]
+def test_memory_that_grows_with_concluded_pull_requests_is_reported():
+    assert list(failed_resource_checks(growing_by(5))) == ["memory grows by 5.0 MiB per 1,000 concluded pull requests"]
 
 
-def test_as_long_as_caches_fill_nothing_is_said_of_the_slope():
-    assert list(wrong_with(growing_by(5, database=CACHE // 2))) == []
+def test_slope_is_not_checked_while_caches_fill():
+    assert list(failed_resource_checks(growing_by(5, database=CACHE // 2))) == []
 
 
-def test_there_is_an_end_to_what_caches_may_take():
-    assert list(wrong_with(growing_by(100, database=CACHE // 2))) == ["memory went up to 595 MiB"]
+def test_memory_of_caches_is_limited():
+    assert list(failed_resource_checks(growing_by(100, database=CACHE // 2))) == ["memory reached 595 MiB"]
 
 
 @pytest.mark.parametrize(
-    ("after", "words"),
+    ("after", "message"),
     [
-        (a_sample(descriptors=39), "30 descriptors were open before, and 39 afterwards"),
-        (a_sample(children=3), "2 other processes were there before, and 3 afterwards, 0 of them dead and not buried"),
-        (a_sample(zombies=1), "2 other processes were there before, and 2 afterwards, 1 of them dead and not buried"),
+        (a_sample(descriptors=39), "30 descriptors were open before the traffic and 39 after it"),
+        (a_sample(children=3), "2 child processes before the traffic and 3 after it, 0 of them zombies"),
+        (a_sample(zombies=1), "2 child processes before the traffic and 2 after it, 1 of them zombies"),
     ],
 )
-def test_whatever_is_held_in_the_end_and_was_not_in_the_beginning_is_told(after: Sample, words: str):
-    assert list(wrong_with(figures(a_sample(), after=after))) == [words]
+def test_resources_that_are_not_released_are_reported(after: Sample, message: str):
+    assert list(failed_resource_checks(figures(a_sample(), after=after))) == [message]
 
 
-def with_threads(*threads: int, ended: int = 5000) -> Figures:
-    """The last of them at rest."""
-    *busy, rest = threads
-    return figures(*(a_sample(ended, threads=count) for count in busy), after=a_sample(threads=rest))
+def with_threads(*threads: int, ended: int = 5000) -> SoakResult:
+    """The last number is measured at idle."""
+    *busy, idle = threads
+    return figures(*(a_sample(ended, threads=count) for count in busy), after=a_sample(threads=idle))
 
 
-def test_threads_that_were_there_when_it_was_warm_may_stay():
-    assert list(wrong_with(with_threads(12, 20, 24, 24, 24, 24))) == []
+def test_threads_from_the_warm_up_may_stay():
+    assert list(failed_resource_checks(with_threads(12, 20, 24, 24, 24, 24))) == []
 
 
-def test_threads_that_came_later_are_told():
+def test_threads_created_later_are_reported():
     growing = with_threads(*range(12, 32), 31)
-    assert list(wrong_with(growing)) == ["there were 17 threads when it was warm, and 31 afterwards"]
+    assert list(failed_resource_checks(growing)) == ["there were 17 threads after the warm-up and 31 after the traffic"]
 
 
-def test_as_long_as_pools_fill_nothing_is_said_of_threads():
-    assert list(wrong_with(with_threads(*range(12, 32), 31, ended=500))) == []
+def test_threads_are_not_checked_while_pools_fill():
+    assert list(failed_resource_checks(with_threads(*range(12, 32), 31, ended=500))) == []
 
 
-def test_there_is_an_end_to_what_pools_may_take():
-    assert list(wrong_with(with_threads(12, 65, 12, ended=500))) == ["there were 65 threads at once"]
+def test_number_of_threads_is_limited():
+    assert list(failed_resource_checks(with_threads(12, 65, 12, ended=500))) == ["there were 65 threads"]
+
+
+def test_straight_line_has_its_slope_and_no_error():
+    found = estimate_slope(range(100), [3.0 + 2.0 * at for at in range(100)])
+    assert found.value == pytest.approx(2.0)
+    assert found.error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_noise_is_not_reported_as_growth():
+    random = Random(1)
+    found = estimate_slope(range(1000), [random.gauss(100, 10) for _ in range(1000)])
+    assert found.lower_bound < 0 < found.value + 3 * found.error
+
+
+def test_growth_is_found_in_noise():
+    random = Random(1)
+    found = estimate_slope(range(1000), [random.gauss(100, 10) + at / 10 for at in range(1000)])
+    assert found.lower_bound > 0.08
+
+
+@pytest.mark.parametrize("across", [[], [1.0], [1.0, 1.0, 1.0, 1.0]])
+def test_too_few_points_give_an_infinite_error(across: list[float]):
+    assert estimate_slope(across, across) == Slope(0.0, float("inf"))

@@ -1,1 +1,1 @@
-"""Stories: what the queue does, read as pictures."""
+"""Stories: what the queue does, step by step, with its state rendered as text."""

@@ -1,11 +1,11 @@
-"""Conflicts: with the target it fails, with the line or a batchmate it waits until they are gone."""
+"""Conflicts: with the target branch a PR fails; with an active batch or a batchmate it waits until these are gone."""
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.states import Mergeability
 from tests.support.story import Story
 
 
-def two_that_conflict() -> Story:
+def two_conflicting_prs() -> Story:
     story = Story()
     story.open(1, {"shared": "one"})
     story.open(2, {"shared": "two"})
@@ -13,107 +13,107 @@ def two_that_conflict() -> Story:
     return story
 
 
-def test_one_that_conflicts_with_the_one_ahead_waits_out_of_every_stack():
-    story = two_that_conflict()
-    assert story.picture() == "main ← 1…"
-    assert (story.state(2), story.waiting(2), story.waiting_for(2)) == (
+def test_a_pr_that_conflicts_with_the_pr_ahead_is_held():
+    story = two_conflicting_prs()
+    assert story.queue_text() == "main ← 1…"
+    assert (story.state(2), story.wait_reason(2), story.waiting_for(2)) == (
         "pending",
         "conflicts_with_pr_ahead",
         (1,),
     )
 
 
-def test_those_behind_it_are_tested_without_it():
-    story = two_that_conflict()
+def test_prs_behind_a_held_pr_are_tested_without_it():
+    story = two_conflicting_prs()
     story.submit(3)
-    assert story.picture() == "main ← 1… ← 3…"
+    assert story.queue_text() == "main ← 1… ← 3…"
     assert story.runs() == ((1,), (1, 3))
 
 
-def test_it_fails_when_the_one_ahead_merged_since_it_conflicts_with_the_target_then():
-    story = two_that_conflict()
+def test_a_held_pr_fails_when_the_pr_ahead_merged():
+    story = two_conflicting_prs()
     story.tests_pass(1)
     assert (story.state(2), story.reason(2)) == ("failed", "merge_conflict")
 
 
-def test_it_rejoins_at_the_end_of_the_line_when_the_one_ahead_failed():
-    story = two_that_conflict()
+def test_a_held_pr_is_tested_behind_the_active_batches_when_the_pr_ahead_failed():
+    story = two_conflicting_prs()
     story.submit(3)
     story.tests_fail(1)
-    assert story.picture() == "main ← 3… ← 2…"
+    assert story.queue_text() == "main ← 3… ← 2…"
     story.tests_pass_until_the_end()
-    assert story.merged() == (3, 2)
+    assert story.merged_prs() == (3, 2)
 
 
-def test_it_rejoins_when_the_one_ahead_was_cancelled():
-    story = two_that_conflict()
+def test_a_held_pr_is_tested_when_the_pr_ahead_was_cancelled():
+    story = two_conflicting_prs()
     story.cancel(1)
-    assert story.picture() == "main ← 2…"
+    assert story.queue_text() == "main ← 2…"
 
 
-def test_it_rejoins_when_the_one_ahead_is_not_ready_any_more():
-    story = two_that_conflict()
-    story.change_unheard(1, mergeability=Mergeability.NOT_MERGEABLE)
+def test_a_held_pr_is_tested_when_the_pr_ahead_is_no_longer_ready():
+    story = two_conflicting_prs()
+    story.change_without_event(1, mergeability=Mergeability.NOT_MERGEABLE)
     story.tests_pass(1)
     assert story.states(1, 2) == ("not_ready", "testing")
 
 
-def test_it_is_tested_when_the_one_ahead_stepped_aside_for_a_broken_base():
-    story = Story.on_an_unseen_base()
+def test_a_held_pr_is_tested_when_the_pr_ahead_is_held_for_a_broken_base():
+    story = Story.on_an_untested_base()
     story.open(1, {"shared": "one"})
     story.open(2, {"shared": "two"})
     story.submit(1, 2)
     story.tests_fail(1)
     story.tests_fail()
-    assert story.waiting(1) == "base_broken"
+    assert story.wait_reason(1) == "base_broken"
     assert story.state(2) == "testing"
 
 
-def test_one_that_conflicts_with_a_batchmate_waits_and_the_batch_goes_on():
+def test_a_pr_that_conflicts_with_a_batchmate_is_held_and_the_batch_continues():
     story = Story(batch=3)
     story.open(1, {"shared": "one"})
     story.open(2, {"shared": "two"})
     story.submit(1, 2, 3)
-    assert story.picture() == "main ← 1+3…"
-    assert (story.waiting(2), story.waiting_for(2)) == ("conflicts_with_pr_ahead", (1,))
+    assert story.queue_text() == "main ← 1+3…"
+    assert (story.wait_reason(2), story.waiting_for(2)) == ("conflicts_with_pr_ahead", (1,))
 
 
-def test_one_that_conflicts_with_the_target_by_now_fails():
+def test_a_pr_that_now_conflicts_with_the_target_branch_fails():
     story = Story()
     story.open(1, {"shared": "one"})
     story.submit(1, 2)
-    story.foreign_push({"shared": "theirs"})
+    story.external_push({"shared": "theirs"})
     assert (story.state(1), story.reason(1)) == ("failed", "merge_conflict")
-    assert story.picture() == "main ← 2…"
+    assert story.queue_text() == "main ← 2…"
 
 
-def test_one_that_conflicts_with_the_target_from_the_beginning_is_not_ready():
+def test_a_pr_that_conflicts_with_the_target_branch_from_the_start_is_not_ready():
     story = Story()
     story.open(1, {"shared": "one"})
-    story.foreign_push({"shared": "theirs"})
+    story.external_push({"shared": "theirs"})
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "not_mergeable")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "not_mergeable")
 
 
-def test_one_that_is_forced_in_though_it_conflicts_with_the_target_fails():
+def test_a_forced_pr_that_conflicts_with_the_target_branch_fails():
     story = Story()
     story.open(1, {"shared": "one"})
-    story.foreign_push({"shared": "theirs"})
+    story.external_push({"shared": "theirs"})
     story.submit(1, forced=True)
     assert (story.state(1), story.reason(1)) == ("failed", "merge_conflict")
 
 
-def test_an_urgent_pr_makes_the_one_it_conflicts_with_wait():
+def test_an_urgent_pr_makes_the_pr_it_conflicts_with_wait():
     story = Story()
     story.open(1, {"shared": "one"})
     story.open(2, {"shared": "two"})
     story.submit(1)
     story.submit(2, priority=0)
-    assert story.picture() == "main ← 2…"
-    assert (story.waiting(1), story.waiting_for(1)) == ("conflicts_with_pr_ahead", (2,))
+    assert story.queue_text() == "main ← 2…"
+    assert (story.wait_reason(1), story.waiting_for(1)) == ("conflicts_with_pr_ahead", (2,))
 
 
-def test_two_lanes_that_disagree_make_the_one_across_both_wait():
+def test_two_conflicting_lanes_make_a_pr_across_both_wait():
     story = Story(mode=Mode.PARALLEL)
     story.open(1, {"shared": "one"})
     story.open(2, {"shared": "two"})
@@ -121,8 +121,8 @@ def test_two_lanes_that_disagree_make_the_one_across_both_wait():
     story.impacts(2, "y")
     story.impacts(3, "x", "y")
     story.submit(1, 2, 3)
-    assert story.picture() == "main ← 1… ∥ main ← 2…"
-    assert story.waiting(3) == "conflicts_with_pr_ahead"
+    assert story.queue_text() == "main ← 1… ∥ main ← 2…"
+    assert story.wait_reason(3) == "conflicts_with_pr_ahead"
     story.tests_fail(2)
     story.tests_pass(1)
-    assert story.picture() == "main ← 3…"
+    assert story.queue_text() == "main ← 3…"

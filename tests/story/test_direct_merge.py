@@ -1,14 +1,14 @@
-"""Direct merges: a ready head on the very tip, with all statuses passed on it and an empty lane, needs no run."""
+"""Direct merges: a ready head that contains the tip, with all statuses passed and an empty lane, needs no run."""
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode, Mode
-from mergeyard.domain.ids import Ticket
+from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
 
-def a_direct_story() -> Story:
+def direct_merge_story() -> Story:
     story = Story(direct_merge_mode=DirectMergeMode.ALWAYS)
     story.open(1)
     story.checks_pass_on_head(1)
@@ -16,15 +16,15 @@ def a_direct_story() -> Story:
 
 
 def test_a_head_on_the_tip_with_all_statuses_passed_merges_without_a_run():
-    story = a_direct_story()
+    story = direct_merge_story()
     story.submit(1)
     assert (story.state(1), story.reason(1)) == ("merged", "merged_directly")
-    assert story.past(1) == ("not_ready", "pending", "merged")
+    assert story.state_history(1) == ("not_ready", "pending", "merged")
     assert story.target_files()["file1"] == "pr1"
     assert story.landings() == ((1,),)
 
 
-def test_it_is_off_unless_somebody_switches_it_on():
+def test_direct_merge_is_off_by_default():
     story = Story()
     story.open(1)
     story.checks_pass_on_head(1)
@@ -33,33 +33,33 @@ def test_it_is_off_unless_somebody_switches_it_on():
 
 
 def test_a_head_behind_the_tip_is_tested():
-    story = a_direct_story()
-    story.foreign_push()
+    story = direct_merge_story()
+    story.external_push()
     story.submit(1)
     assert story.state(1) == "testing"
 
 
 def test_a_head_without_all_required_statuses_is_tested():
-    story = a_direct_story()
+    story = direct_merge_story()
     story.settings(required_statuses=("unit", "lint"))
     story.submit(1)
     assert story.state(1) == "testing"
 
 
-def test_while_its_lane_is_not_empty_it_is_tested_like_everybody():
-    story = a_direct_story()
+def test_a_pr_whose_lane_is_not_empty_is_tested():
+    story = direct_merge_story()
     story.submit(2)
     story.submit(1)
-    assert story.picture() == "main ← 2… ← 1…"
+    assert story.queue_text() == "main ← 2… ← 1…"
 
 
-def test_while_a_bisection_of_its_lane_goes_on_it_is_tested_like_everybody():
-    story = a_direct_story()
+def test_a_pr_whose_lane_has_a_bisection_is_tested():
+    story = direct_merge_story()
     story.settings(batch=2)
     story.submit(2, 3)
     story.tests_fail(2, 3)
     story.submit(1, no_batch=True)
-    assert story.picture() == "main ← 1… ⋔ 2+3 : 2…"
+    assert story.queue_text() == "main ← 1… ⋔ 2+3 : 2…"
 
 
 def test_another_lane_under_test_does_not_matter_and_is_not_disturbed():
@@ -71,23 +71,23 @@ def test_another_lane_under_test_does_not_matter_and_is_not_disturbed():
     story.submit(2)
     other = story.run_of(2).id
     story.submit(1)
-    assert story.merged() == (1,)
+    assert story.merged_prs() == (1,)
     assert story.run_of(2).id == other
     story.tests_pass(2)
-    assert story.merged() == (1, 2)
+    assert story.merged_prs() == (1, 2)
 
 
 def test_two_ready_heads_on_the_same_tip_merge_one_directly_and_one_tested():
-    story = a_direct_story()
+    story = direct_merge_story()
     story.open(2)
     story.checks_pass_on_head(2)
     story.submit(1, 2)
-    assert story.merged() == (1,)
+    assert story.merged_prs() == (1,)
     assert story.state(2) == "testing"
 
 
 def test_a_paused_queue_merges_nothing_directly():
-    story = a_direct_story()
+    story = direct_merge_story()
     story.pause()
     story.submit(1)
     assert story.state(1) == "not_ready"
@@ -96,8 +96,8 @@ def test_a_paused_queue_merges_nothing_directly():
 
 
 def test_a_draining_queue_merges_nothing_directly():
-    story = a_direct_story()
-    story.withhold(t.ExamineHead)
+    story = direct_merge_story()
+    story.withhold(t.CheckDirectMerge)
     story.submit(1)
     story.drain()
     story.stop_withholding()
@@ -105,10 +105,10 @@ def test_a_draining_queue_merges_nothing_directly():
 
 
 def test_a_target_that_moves_before_the_push_sends_it_to_be_tested():
-    story = a_direct_story()
+    story = direct_merge_story()
     story.withhold(t.Land)
     story.submit(1)
-    story.foreign_push_unheard()
+    story.external_push_without_event()
     foreign = story.tip()
     story.stop_withholding()
     assert story.tip() == foreign
@@ -116,34 +116,36 @@ def test_a_target_that_moves_before_the_push_sends_it_to_be_tested():
 
 
 def test_a_cancel_during_the_push_is_refused():
-    story = a_direct_story()
+    story = direct_merge_story()
     story.withhold(t.Land)
     story.submit(1)
     assert story.cancel(1) == "merge_in_progress"
 
 
-def test_one_that_the_host_refuses_directly_is_tested_like_everybody():
-    story = a_direct_story()
+def test_a_pr_whose_direct_merge_the_host_refuses_is_tested():
+    story = direct_merge_story()
     story.withhold(t.Land)
     story.submit(1)
     landing = story.queue.landing
     assert landing is not None
-    story.world.tell(e.LandingRefused(landing=landing.number, words="no", ticket=Ticket(landing.tickets[0])))
+    story.world.apply(
+        e.LandingRefused(landing=landing.number, detail="no", submission_id=SubmissionId(landing.submission_ids[0]))
+    )
     story.stop_withholding()
     assert story.state(1) == "testing"
 
 
 def test_a_push_found_just_before_landing_cancels_it():
-    story = a_direct_story()
-    story.withhold(t.ReadPulls)
+    story = direct_merge_story()
+    story.withhold(t.ReadPullRequests)
     story.submit(1)
-    story.push_unheard(1)
+    story.push_without_event(1)
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
 
 
-def test_a_direct_merge_does_not_prove_its_tip_for_statuses_that_were_not_required_of_it():
-    story = Story.on_an_unseen_base(direct_merge_mode=DirectMergeMode.ALWAYS)
+def test_a_direct_merge_does_not_make_its_tip_a_passed_base_for_statuses_it_did_not_require():
+    story = Story.on_an_untested_base(direct_merge_mode=DirectMergeMode.ALWAYS)
     story.open(1)
     story.checks_pass_on_head(1)
     story.withhold(t.Land)
@@ -154,4 +156,4 @@ def test_a_direct_merge_does_not_prove_its_tip_for_statuses_that_were_not_requir
     story.check("unit", CheckState.PASSED, 2)
     story.check("lint", CheckState.FAILED, 2)
     assert story.state(2) == "pending_failure"
-    assert story.bare_runs() == 1
+    assert story.base_runs() == 1

@@ -1,4 +1,4 @@
-"""Landing: the furthest that passed, in one update, read fresh, by compare and swap, with the intent saved first."""
+"""Landing: all passed PRs at the front in one update, read again, by compare-and-swap, with the intent saved first."""
 
 from msgspec.structs import replace
 
@@ -10,9 +10,9 @@ from tests.support.story import Story
 
 
 def a_chosen_landing(*numbers: int) -> Story:
-    """They passed and are to be read once more before the intent is saved."""
+    """They passed and are read again before the intent is saved."""
     story = Story()
-    story.withhold(t.ReadPulls)
+    story.withhold(t.ReadPullRequests)
     story.submit(*numbers)
     story.all_tests_pass()
     return story
@@ -27,26 +27,26 @@ def an_intended_landing(*numbers: int) -> Story:
     return story
 
 
-def test_the_furthest_that_passed_lands_with_everything_beneath_it():
+def test_the_last_passed_pr_lands_with_all_prs_ahead_of_it():
     story = Story()
     story.submit(1, 2, 3)
     story.tests_pass(2)
-    assert story.merged() == ()
+    assert story.merged_prs() == ()
     story.tests_pass(1)
     assert story.landings() == ((1, 2),)
-    assert story.picture() == "main ← 3…"
+    assert story.queue_text() == "main ← 3…"
 
 
-def test_nothing_lands_over_one_that_has_not_passed():
+def test_no_pr_lands_before_the_prs_ahead_have_passed():
     story = Story()
     story.submit(1, 2, 3)
     story.tests_pass(2)
     story.tests_pass(3)
-    assert story.picture() == "main ← 1… ← 2✓ ← 3✓"
-    assert story.merged() == ()
+    assert story.queue_text() == "main ← 1… ← 2✓ ← 3✓"
+    assert story.merged_prs() == ()
 
 
-def test_what_lands_is_the_very_commit_that_was_tested():
+def test_the_landed_commit_is_the_tested_commit():
     story = Story()
     story.submit(1, 2)
     tested = story.run_of(2).tip
@@ -54,7 +54,7 @@ def test_what_lands_is_the_very_commit_that_was_tested():
     assert story.tip() == tested
 
 
-def test_what_landed_leaves_the_runs_behind_it_alone():
+def test_a_landing_does_not_disturb_the_runs_behind_it():
     story = Story()
     story.submit(1, 2)
     behind = story.run_of(2).id
@@ -64,7 +64,7 @@ def test_what_landed_leaves_the_runs_behind_it_alone():
     assert story.landings() == ((1,), (2,))
 
 
-def test_the_test_branches_are_gone_when_all_is_over():
+def test_test_branches_are_deleted_at_the_end():
     story = Story()
     story.submit(1, 2, 3)
     story.tests_fail(3)
@@ -80,7 +80,7 @@ def test_before_the_intent_a_cancel_needs_no_host_and_is_final():
     assert story.cancel(1) is None
     story.stop_withholding()
     assert story.state(1) == "cancelled"
-    assert story.merged() == ()
+    assert story.merged_prs() == ()
 
 
 def test_from_intent_to_outcome_a_cancel_is_refused():
@@ -95,7 +95,7 @@ def test_before_the_intent_a_pause_keeps_everything_from_landing():
     story = a_chosen_landing(1)
     story.pause()
     story.stop_withholding()
-    assert (story.state(1), story.waiting(1)) == ("tests_passed", "queue_paused")
+    assert (story.state(1), story.wait_reason(1)) == ("tests_passed", "queue_paused")
     story.resume()
     assert story.state(1) == "merged"
 
@@ -110,7 +110,7 @@ def test_what_was_intended_before_a_pause_is_finished_and_nothing_more():
     assert story.state(2) == "tests_passed"
 
 
-def test_news_of_a_pull_request_wait_for_the_outcome():
+def test_changes_of_a_pull_request_wait_for_the_outcome_of_its_landing():
     story = an_intended_landing(1)
     story.push(1)
     story.close(1)
@@ -119,12 +119,12 @@ def test_news_of_a_pull_request_wait_for_the_outcome():
     assert story.state(1) == "merged"
 
 
-def test_news_of_the_target_wait_for_the_outcome():
+def test_changes_of_the_target_branch_wait_for_the_outcome_of_a_landing():
     story = an_intended_landing(1)
     story.submit(2)
-    story.foreign_push()
+    story.external_push()
     assert story.state(1) == "tests_passed"
-    assert story.outstanding(t.LookAtTarget) == 0
+    assert story.count_pending(t.ReadTargetBranch) == 0
     story.stop_withholding()
     assert story.states(1, 2) == ("testing", "testing")
 
@@ -137,7 +137,7 @@ def test_more_required_statuses_wait_for_the_outcome():
     assert story.state(1) == "merged"
 
 
-def test_switching_optimism_off_waits_for_the_outcome():
+def test_switching_optimistic_merging_off_waits_for_the_outcome():
     story = Story(can_optimistically_merge=True, pending_failure_depth=1)
     story.withhold(t.Land)
     story.submit(1, 2)
@@ -161,71 +161,71 @@ def test_what_passes_during_a_landing_lands_next():
     story.submit(1, 2)
     story.tests_pass(1)
     story.tests_pass(2)
-    assert (story.waiting(2), story.waiting_for(2)) == ("waiting_for_prs_ahead", (1,))
+    assert (story.wait_reason(2), story.waiting_for(2)) == ("waiting_for_prs_ahead", (1,))
     story.stop_withholding()
     assert story.landings() == ((1,), (2,))
 
 
-def test_a_push_whose_answer_is_lost_is_found_out_and_not_made_again():
+def test_a_push_whose_reply_is_lost_is_found_and_not_repeated():
     story = an_intended_landing(1)
-    story.perform_and_lose_the_answer(t.Land)
+    story.perform_and_lose_result(t.Land)
     assert story.state(1) == "tests_passed"
     story.stop_withholding()
     assert story.state(1) == "merged"
     assert story.landings() == ((1,),)
 
 
-# Read fresh before the intent.
+# Read again before the intent.
 
 
-def test_one_that_was_pushed_to_unheard_is_cancelled_instead_of_landing():
+def test_a_pr_with_an_unreported_push_is_cancelled_instead_of_landing():
     story = a_chosen_landing(1)
-    story.push_unheard(1)
+    story.push_without_event(1)
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
-    assert story.merged() == ()
+    assert story.merged_prs() == ()
 
 
-def test_one_that_was_closed_unheard_is_cancelled_and_the_next_tested_again():
+def test_a_pr_with_an_unreported_close_is_cancelled_and_the_next_is_tested_again():
     story = a_chosen_landing(1, 2)
-    story.change_unheard(1, is_open=False)
+    story.change_without_event(1, is_open=False)
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_closed")
-    assert story.picture() == "main ← 2…"
+    assert story.queue_text() == "main ← 2…"
 
 
-def test_one_that_became_a_draft_unheard_is_cancelled():
+def test_a_pr_with_an_unreported_conversion_to_draft_is_cancelled():
     story = a_chosen_landing(1)
-    story.change_unheard(1, draft=True)
+    story.change_without_event(1, draft=True)
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_converted_to_draft")
 
 
-def test_one_that_was_retargeted_unheard_is_cancelled():
+def test_a_pr_with_an_unreported_base_change_is_cancelled():
     story = a_chosen_landing(1)
-    story.change_unheard(1, base="release")
+    story.change_without_event(1, base_branch="release")
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_base_changed")
 
 
-def test_one_that_is_no_longer_mergeable_goes_back_to_not_ready_and_comes_again():
+def test_a_pr_that_is_no_longer_mergeable_becomes_not_ready_and_can_return():
     story = a_chosen_landing(1, 2)
-    story.change_unheard(1, mergeability=Mergeability.NOT_MERGEABLE)
+    story.change_without_event(1, mergeability=Mergeability.NOT_MERGEABLE)
     story.stop_withholding()
-    assert (story.state(1), story.reason(1), story.waiting(1)) == (
+    assert (story.state(1), story.reason(1), story.wait_reason(1)) == (
         "not_ready",
         "no_longer_mergeable",
         "not_mergeable",
     )
-    assert story.picture() == "main ← 2…"
-    story.mergeability(1, Mergeability.MERGEABLE)
-    assert story.picture() == "main ← 2… ← 1…"
+    assert story.queue_text() == "main ← 2…"
+    story.set_mergeability(1, Mergeability.MERGEABLE)
+    assert story.queue_text() == "main ← 2… ← 1…"
 
 
 def test_a_forced_pr_lands_whatever_the_host_says_of_its_mergeability():
     story = Story()
     story.submit(1, forced=True)
-    story.change_unheard(1, mergeability=Mergeability.NOT_MERGEABLE)
+    story.change_without_event(1, mergeability=Mergeability.NOT_MERGEABLE)
     story.tests_pass(1)
     assert story.state(1) == "merged"
 
@@ -233,56 +233,56 @@ def test_a_forced_pr_lands_whatever_the_host_says_of_its_mergeability():
 def test_while_the_host_does_not_know_the_mergeability_the_landing_waits():
     story = Story()
     story.submit(1)
-    story.change_unheard(1, mergeability=Mergeability.UNKNOWN)
+    story.change_without_event(1, mergeability=Mergeability.UNKNOWN)
     story.tests_pass(1)
     assert story.state(1) == "tests_passed"
-    story.mergeability(1, Mergeability.MERGEABLE)
+    story.set_mergeability(1, Mergeability.MERGEABLE)
     assert story.state(1) == "merged"
 
 
-# The host's answer.
+# The host's response.
 
 
-def test_a_target_that_moved_unheard_is_left_as_it_is_and_everybody_is_tested_again():
+def test_after_an_unreported_move_of_the_target_branch_nothing_lands_and_all_prs_are_tested_again():
     story = Story()
     story.submit(1, 2)
-    story.foreign_push_unheard()
+    story.external_push_without_event()
     foreign = story.tip()
     story.tests_pass(1)
     assert story.tip() == foreign
-    assert story.picture() == "main ← 1… ← 2…"
+    assert story.queue_text() == "main ← 1… ← 2…"
     assert story.reasons(1)[-2:] == ("target_branch_moved", "test_run_started")
     story.tests_pass_until_the_end()
-    assert story.merged() == (1, 2)
+    assert story.merged_prs() == (1, 2)
 
 
-def test_a_refused_push_pauses_the_queue_with_the_host_s_words_and_fails_nobody():
+def test_a_refused_push_pauses_the_queue_with_the_host_s_message_and_fails_no_pr():
     story = an_intended_landing(1, 2)
-    story.refuse_the_push("main is frozen")
+    story.refuse_push("main is frozen")
     assert story.queue_state() == "PAUSED"
-    assert story.queue.words == "main is frozen"
+    assert story.queue.state_detail == "main is frozen"
     assert story.states(1, 2) == ("tests_passed", "tests_passed")
     story.resume()
     story.stop_withholding()
     assert story.landings() == ((1, 2),)
 
 
-def test_a_push_that_is_refused_in_a_paused_queue_still_shows_the_host_s_words():
+def test_a_push_that_is_refused_in_a_paused_queue_still_shows_the_host_s_message():
     story = an_intended_landing(1)
     story.pause()
-    story.refuse_the_push("main is frozen")
-    assert (story.queue_state(), story.queue.words) == ("PAUSED", "main is frozen")
+    story.refuse_push("main is frozen")
+    assert (story.queue_state(), story.queue.state_detail) == ("PAUSED", "main is frozen")
 
 
-def test_an_outcome_that_nobody_can_tell_is_never_landed_again_by_us():
+def test_a_pr_with_an_unknown_landing_outcome_is_never_landed_again():
     story = an_intended_landing(1, 2)
     story.submit(3)
-    story.lose_test_branch(2)
+    story.delete_test_branch(2)
     story.stop_withholding()
     assert story.states(1, 2) == ("cancelled", "cancelled")
     assert story.reason(1) == "landing_unknown"
-    assert story.merged() == ()
-    assert story.picture() == "main ← 3…"
+    assert story.merged_prs() == ()
+    assert story.queue_text() == "main ← 3…"
 
 
 def test_a_landed_tree_that_is_not_the_tested_one_is_merged_and_pauses_the_queue():
@@ -290,35 +290,35 @@ def test_a_landed_tree_that_is_not_the_tested_one_is_merged_and_pauses_the_queue
     landing = story.queue.landing
     assert landing is not None
     steps = (replace(landing.steps[0], tree=Sha("another")),)
-    story.world.tell(e.LandingSucceeded(landing=landing.number, steps=steps))
+    story.world.apply(e.LandingSucceeded(landing=landing.number, steps=steps))
     assert (story.state(1), story.reason(1)) == ("merged", "tree_mismatch")
     assert story.queue_state() == "PAUSED"
 
 
-def test_an_answer_about_an_earlier_landing_changes_nothing():
+def test_a_result_of_an_earlier_landing_changes_nothing():
     story = an_intended_landing(1)
     landing = story.queue.landing
     assert landing is not None
-    story.refuse_the_push("not now")
+    story.refuse_push("not now")
     story.resume()
-    story.world.tell(e.LandingSucceeded(landing=landing.number, steps=landing.steps))
+    story.world.apply(e.LandingSucceeded(landing=landing.number, steps=landing.steps))
     assert story.state(1) == "tests_passed"
-    assert story.outstanding(t.Land) == 1
+    assert story.count_pending(t.Land) == 1
 
 
-def test_nothing_lands_while_the_target_has_to_be_looked_at():
+def test_nothing_lands_while_a_read_of_the_target_branch_is_pending():
     story = Story()
-    story.withhold(t.LookAtTarget)
+    story.withhold(t.ReadTargetBranch)
     story.submit(1)
-    story.foreign_push()
+    story.external_push()
     story.tests_pass(1)
     assert story.state(1) == "tests_passed"
-    assert story.outstanding(t.Land) == 0
+    assert story.count_pending(t.Land) == 0
     story.stop_withholding()
     assert story.state(1) == "testing"
 
 
-def test_a_late_red_after_the_run_passed_keeps_nobody_from_landing():
+def test_a_late_failure_after_the_run_passed_does_not_prevent_landing():
     story = a_chosen_landing(1)
     run = next(iter(story.queue.runs.values()))
     story.late_result(run, CheckState.FAILED)
@@ -326,7 +326,7 @@ def test_a_late_red_after_the_run_passed_keeps_nobody_from_landing():
     assert story.state(1) == "merged"
 
 
-def test_a_landing_takes_along_what_passes_while_it_is_read_but_does_not_begin_anew_for_ever():
+def test_a_landing_includes_prs_that_pass_while_it_is_read_but_does_not_restart_forever():
     story = Story()
     story.submit(1, 2, 3)
     story.withhold_landings()

@@ -1,4 +1,4 @@
-"""Who may enter: an open pull request that points here, is no draft and can be merged, while the queue is RUNNING."""
+"""Admission: an open, mergeable pull request for this branch that is not a draft, while the queue is RUNNING."""
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.states import Mergeability
@@ -7,10 +7,10 @@ from tests.support.story import Story
 DAY = 24
 
 
-def test_a_ready_pr_enters_and_starts_at_once():
+def test_a_ready_pr_is_admitted_and_starts_at_once():
     story = Story()
     story.submit(1)
-    assert story.past(1) == ("not_ready", "pending", "testing")
+    assert story.state_history(1) == ("not_ready", "pending", "testing")
     assert story.reasons(1) == ("submitted", "ready", "test_run_started")
 
 
@@ -19,17 +19,17 @@ def test_a_pr_for_another_branch_is_not_ready_until_it_points_here():
     story.open(1)
     story.retarget(1, "release")
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "base_branch_mismatch")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "base_branch_mismatch")
     story.retarget(1, "main")
     assert story.state(1) == "testing"
 
 
-def test_a_draft_is_not_ready_until_it_is_none():
+def test_a_draft_is_not_ready_until_it_is_marked_ready():
     story = Story()
     story.open(1)
     story.draft(1)
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "draft")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "draft")
     story.undraft(1)
     assert story.state(1) == "testing"
 
@@ -37,25 +37,25 @@ def test_a_draft_is_not_ready_until_it_is_none():
 def test_an_unknown_mergeability_means_wait_and_never_fail():
     story = Story()
     story.open(1)
-    story.mergeability(1, Mergeability.UNKNOWN)
+    story.set_mergeability(1, Mergeability.UNKNOWN)
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "mergeability_unknown")
-    story.mergeability(1, Mergeability.MERGEABLE)
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "mergeability_unknown")
+    story.set_mergeability(1, Mergeability.MERGEABLE)
     assert story.state(1) == "testing"
 
 
-def test_one_that_the_host_calls_not_mergeable_waits_for_its_author():
+def test_a_pr_that_the_host_reports_as_not_mergeable_is_not_ready():
     story = Story()
     story.open(1)
-    story.mergeability(1, Mergeability.NOT_MERGEABLE)
+    story.set_mergeability(1, Mergeability.NOT_MERGEABLE)
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "not_mergeable")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "not_mergeable")
 
 
 def test_a_forced_pr_skips_the_wait_for_mergeability_and_is_still_tested():
     story = Story()
     story.open(1)
-    story.mergeability(1, Mergeability.NOT_MERGEABLE)
+    story.set_mergeability(1, Mergeability.NOT_MERGEABLE)
     story.submit(1, forced=True)
     assert story.runs() == ((1,),)
     story.tests_pass(1)
@@ -67,13 +67,13 @@ def test_a_forced_draft_is_a_draft():
     story.open(1)
     story.draft(1)
     story.submit(1, forced=True)
-    assert story.waiting(1) == "draft"
+    assert story.wait_reason(1) == "draft"
 
 
-def test_forcing_one_that_waits_for_its_mergeability_lets_it_in():
+def test_forcing_a_pr_that_waits_for_mergeability_admits_it():
     story = Story()
     story.open(1)
-    story.mergeability(1, Mergeability.UNKNOWN)
+    story.set_mergeability(1, Mergeability.UNKNOWN)
     story.submit(1)
     story.submit(1, forced=True)
     assert story.state(1) == "testing"
@@ -82,12 +82,12 @@ def test_forcing_one_that_waits_for_its_mergeability_lets_it_in():
 def test_in_parallel_mode_a_pr_needs_targets_for_its_present_head():
     story = Story(mode=Mode.PARALLEL)
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "missing_impacted_targets")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "missing_impacted_targets")
     story.upload_targets(1, "x")
     assert story.state(1) == "testing"
 
 
-def test_in_parallel_mode_a_push_asks_for_targets_anew():
+def test_in_parallel_mode_targets_are_needed_again_after_a_push():
     story = Story(mode=Mode.PARALLEL)
     story.open(1)
     story.draft(1)
@@ -95,10 +95,10 @@ def test_in_parallel_mode_a_push_asks_for_targets_anew():
     story.upload_targets(1, "x")
     story.push(1)
     story.undraft(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "missing_impacted_targets")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "missing_impacted_targets")
 
 
-def test_one_that_is_not_ready_just_takes_a_push():
+def test_a_push_to_a_pr_that_is_not_ready_does_not_cancel_it():
     story = Story()
     story.open(1)
     story.draft(1)
@@ -110,11 +110,11 @@ def test_one_that_is_not_ready_just_takes_a_push():
     assert story.target_files()["file1"] == "pr1 again"
 
 
-def test_one_that_was_submitted_by_its_head_is_cancelled_by_a_push_even_when_not_ready():
+def test_a_pinned_pr_is_cancelled_by_a_push_even_when_not_ready():
     story = Story()
     story.open(1)
     story.draft(1)
-    story.submit_exactly(1)
+    story.submit_pinned(1)
     story.push(1)
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
 
@@ -122,7 +122,7 @@ def test_one_that_was_submitted_by_its_head_is_cancelled_by_a_push_even_when_not
 def test_a_fork_s_pr_is_cancelled_by_a_push_even_when_not_ready():
     story = Story()
     story.open(1)
-    story.change_unheard(1, fork=True, draft=True)
+    story.change_without_event(1, fork=True, draft=True)
     story.submit(1)
     story.push(1)
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
@@ -131,9 +131,9 @@ def test_a_fork_s_pr_is_cancelled_by_a_push_even_when_not_ready():
 def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it():
     story = Story()
     story.open(1)
-    story.change_unheard(1, fork=True, guarded=(".gitlab-ci.yml",))
+    story.change_without_event(1, fork=True, guarded_paths=(".gitlab-ci.yml",))
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "waiting_for_maintainer")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "waiting_for_maintainer")
     story.submit(1, forced=True)
     assert story.state(1) == "not_ready"
     story.submit(1, by_maintainer=True)
@@ -141,10 +141,10 @@ def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it():
     story.push(1)
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
     story.submit(1)
-    assert (story.state(1), story.waiting(1)) == ("not_ready", "waiting_for_maintainer")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "waiting_for_maintainer")
 
 
-def test_one_that_is_closed_while_not_ready_is_cancelled():
+def test_a_pr_that_is_closed_while_not_ready_is_cancelled():
     story = Story()
     story.open(1)
     story.draft(1)
@@ -161,7 +161,7 @@ def a_draft_in_the_queue(timeout: int) -> Story:
     return story
 
 
-def test_one_that_is_not_ready_for_too_long_is_cancelled():
+def test_a_pr_that_is_not_ready_for_too_long_is_cancelled():
     story = a_draft_in_the_queue(timeout=DAY)
     story.pass_hours(DAY - 1)
     assert story.state(1) == "not_ready"
@@ -169,7 +169,7 @@ def test_one_that_is_not_ready_for_too_long_is_cancelled():
     assert (story.state(1), story.reason(1)) == ("cancelled", "not_ready_timeout")
 
 
-def test_the_clock_of_the_not_ready_stops_while_the_queue_is_not_running():
+def test_the_not_ready_timeout_stops_while_the_queue_is_not_running():
     story = a_draft_in_the_queue(timeout=DAY)
     story.pass_hours(DAY - 1)
     story.pause()
@@ -190,16 +190,16 @@ def test_a_timeout_of_zero_means_never():
     assert story.state(1) == "not_ready"
 
 
-def test_a_new_stay_after_a_failure_is_a_new_submission_at_the_end():
+def test_submitting_again_after_a_failure_is_a_new_submission_at_the_end():
     story = Story(concurrency=1)
     story.submit(1, 2)
-    first = story.submission(1).ticket
+    first = story.submission(1).id
     story.tests_fail(1)
     story.submit(3)
     story.submit(1)
-    assert story.submission(1).ticket != first
+    assert story.submission(1).id != first
     story.tests_pass_until_the_end()
-    assert story.merged() == (2, 3, 1)
+    assert story.merged_prs() == (2, 3, 1)
 
 
 def test_without_any_required_status_nothing_is_tested_and_nothing_merges():
@@ -209,7 +209,7 @@ def test_without_any_required_status_nothing_is_tested_and_nothing_merges():
     assert (story.state(1), story.reason(1)) == ("failed", "no_required_statuses")
 
 
-def test_the_queue_s_own_required_statuses_make_up_for_a_repository_without_any():
+def test_required_statuses_of_the_queue_suffice_when_the_repository_has_none():
     story = Story(required_statuses=("unit",))
     story.repository_requires()
     story.submit(1)
@@ -220,14 +220,14 @@ def test_a_configuration_that_cannot_be_read_fails_with_exactly_that_reason():
     story = Story()
     story.break_configuration("line 3: expected a list")
     story.submit(1)
-    assert (story.state(1), story.reason(1), story.words(1)) == (
+    assert (story.state(1), story.reason(1), story.detail(1)) == (
         "failed",
         "config_invalid",
         "line 3: expected a list",
     )
 
 
-def test_a_broken_configuration_stops_no_test_that_runs_already():
+def test_a_broken_configuration_does_not_stop_running_tests():
     story = Story()
     story.submit(1)
     story.break_configuration("line 3: expected a list")

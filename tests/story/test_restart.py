@@ -1,4 +1,4 @@
-"""Restarting tests: a new run in the same place, while the runs behind go on."""
+"""Restarting tests: a new run in the same place, while the runs behind continue."""
 
 from mergeyard.domain.states import CheckState
 from tests.support.story import Story
@@ -9,7 +9,7 @@ def test_a_restart_gives_a_new_run_in_the_same_place_and_the_runs_behind_go_on()
     story.submit(1, 2, 3)
     before, behind = story.run_of(2).id, story.run_of(3).id
     assert story.restart(2) is None
-    assert story.picture() == "main ← 1… ← 2… ← 3…"
+    assert story.queue_text() == "main ← 1… ← 2… ← 3…"
     assert story.run_of(2).id != before
     assert story.run_of(3).id == behind
     assert story.reasons(2)[-2:] == ("tests_restarted", "test_run_started")
@@ -26,22 +26,22 @@ def test_results_of_the_run_before_the_restart_do_not_count():
     assert story.state(1) == "merged"
 
 
-def test_what_was_built_upon_the_run_before_the_restart_still_lands():
+def test_runs_built_on_the_run_before_the_restart_still_land():
     story = Story()
     story.submit(1, 2)
     story.restart(1)
     story.tests_pass(2)
     story.tests_pass(1)
     assert story.landings() == ((1, 2),)
-    assert story.past(2).count("testing") == 1
+    assert story.state_history(2).count("testing") == 1
 
 
-def test_a_red_one_that_waits_can_be_given_another_chance():
+def test_a_failed_pr_that_waits_can_be_restarted():
     story = Story()
     story.submit(1, 2)
     story.tests_fail(2)
     story.restart(2)
-    assert story.picture() == "main ← 1… ← 2…"
+    assert story.queue_text() == "main ← 1… ← 2…"
     story.tests_pass(2)
     story.tests_pass(1)
     assert story.landings() == ((1, 2),)
@@ -56,7 +56,7 @@ def test_restarting_one_of_a_batch_restarts_the_batch():
     assert "tests_restarted" in story.reasons(1)
 
 
-def test_a_restart_begins_the_count_of_retries_anew():
+def test_a_restart_resets_the_retry_count():
     story = Story(test_retries=1)
     story.submit(1)
     story.tests_fail(1)
@@ -67,13 +67,13 @@ def test_a_restart_begins_the_count_of_retries_anew():
     assert story.state(1) == "failed"
 
 
-def test_one_that_waits_cannot_be_restarted():
+def test_a_waiting_pr_cannot_be_restarted():
     story = Story(concurrency=1)
     story.submit(1, 2)
     assert story.restart(2) == "tests_not_running"
 
 
-def test_one_that_passed_cannot_be_restarted():
+def test_a_passed_pr_cannot_be_restarted():
     story = Story()
     story.withhold_landings()
     story.submit(1)
@@ -82,7 +82,7 @@ def test_one_that_passed_cannot_be_restarted():
     assert story.state(1) == "tests_passed"
 
 
-def test_one_that_was_never_submitted_cannot_be_restarted():
+def test_a_pr_that_was_never_submitted_cannot_be_restarted():
     story = Story()
     assert story.restart(1) == "pr_not_submitted"
 
@@ -92,25 +92,25 @@ def test_a_restart_in_a_paused_queue_waits_for_the_queue():
     story.submit(1)
     story.pause()
     assert story.restart(1) is None
-    assert (story.state(1), story.waiting(1), story.runs()) == ("pending", "queue_paused", ())
+    assert (story.state(1), story.wait_reason(1), story.runs()) == ("pending", "queue_paused", ())
     story.resume()
     assert story.state(1) == "testing"
 
 
-def test_a_restart_waits_for_a_slot_when_fewer_are_allowed_by_now():
+def test_a_restart_waits_for_a_slot_after_concurrency_was_lowered():
     story = Story(concurrency=2)
     story.submit(1, 2)
     story.settings(concurrency=1)
     story.restart(1)
-    assert (story.state(1), story.waiting(1)) == ("pending", "waiting_for_slot")
+    assert (story.state(1), story.wait_reason(1)) == ("pending", "waiting_for_slot")
     story.tests_pass(2)
     assert story.state(1) == "testing"
 
 
-def test_a_restart_after_the_one_ahead_merged_is_judged_upon_it():
+def test_a_restarted_pr_can_fail_after_the_pr_ahead_merged():
     story = Story()
     story.submit(1, 2)
     story.tests_pass(1)
     story.restart(2)
     story.tests_fail(2)
-    assert (story.state(2), story.failed_upon(2)) == ("failed", (1,))
+    assert (story.state(2), story.failed_on(2)) == ("failed", (1,))

@@ -1,4 +1,4 @@
-"""Settings that change while runs are live: they count for what starts later."""
+"""Settings that change while runs are active: they apply to runs that start later."""
 
 from mergeyard.domain.config import MergeMethod
 from tests.support.story import Story
@@ -11,12 +11,12 @@ def test_a_lower_concurrency_stops_no_running_test():
     assert story.runs() == ((1,), (1, 2), (1, 2, 3))
     story.tests_pass(1)
     story.tests_pass(2)
-    assert story.waiting(4) == "waiting_for_slot"
+    assert story.wait_reason(4) == "waiting_for_slot"
     story.tests_pass(3)
     assert story.state(4) == "testing"
 
 
-def test_a_higher_concurrency_starts_those_who_wait_at_once():
+def test_a_higher_concurrency_starts_waiting_prs_at_once():
     story = Story(concurrency=1)
     story.submit(1, 2)
     story.settings(concurrency=2)
@@ -38,22 +38,22 @@ def test_a_run_keeps_the_merge_method_that_it_started_with():
     story = Story(merge_method=MergeMethod.MERGE_COMMIT)
     story.submit(1)
     story.settings(merge_method=MergeMethod.SQUASH)
-    assert story.run_of(1).method is MergeMethod.MERGE_COMMIT
+    assert story.run_of(1).merge_method is MergeMethod.MERGE_COMMIT
     story.submit(2)
-    assert story.run_of(2).method is MergeMethod.SQUASH
+    assert story.run_of(2).merge_method is MergeMethod.SQUASH
 
 
-def test_more_required_statuses_mean_another_test_for_all_that_has_not_landed():
+def test_more_required_statuses_make_all_prs_that_have_not_landed_be_tested_again():
     story = Story()
     story.submit(1, 2)
     story.tests_pass(2)
     story.settings(required_statuses=("unit", "lint"))
-    assert story.picture() == "main ← 1… ← 2…"
+    assert story.queue_text() == "main ← 1… ← 2…"
     assert story.reasons(2)[-2:] == ("required_statuses_changed", "test_run_started")
     assert story.missing_checks(1) == ("unit", "lint")
 
 
-def test_more_statuses_that_the_repository_requires_mean_another_test_too():
+def test_more_required_statuses_of_the_repository_make_prs_be_tested_again():
     story = Story()
     story.submit(1)
     run = story.run_of(1).id
@@ -70,24 +70,24 @@ def test_fewer_required_statuses_leave_running_tests_alone():
     assert story.missing_checks(1) == ("unit", "lint")
 
 
-def test_a_batch_size_that_grows_changes_nothing_in_the_line():
+def test_a_larger_batch_size_does_not_change_active_batches():
     story = Story(batch=2)
     story.submit(1, 2)
     story.settings(batch=4)
-    assert story.picture() == "main ← 1+2…"
+    assert story.queue_text() == "main ← 1+2…"
     story.submit(3, 4, 5, 6)
-    assert story.picture() == "main ← 1+2… ← 3+4+5+6…"
+    assert story.queue_text() == "main ← 1+2… ← 3+4+5+6…"
 
 
 def test_a_batch_size_that_shrinks_starts_a_batch_that_is_full_now():
     story = Story(batch=4)
     story.submit(1, 2)
-    assert story.picture() == "main"
+    assert story.queue_text() == "main"
     story.settings(batch=2)
-    assert story.picture() == "main ← 1+2…"
+    assert story.queue_text() == "main ← 1+2…"
 
 
-def test_a_shorter_wait_counts_for_those_who_wait_already():
+def test_a_shorter_wait_applies_to_prs_that_already_wait():
     story = Story(batch=4, batching_max_wait_time_minutes=60)
     story.submit(1)
     story.pass_minutes(10)
@@ -95,24 +95,24 @@ def test_a_shorter_wait_counts_for_those_who_wait_already():
     assert story.state(1) == "testing"
 
 
-def test_retries_that_are_allowed_later_count_for_the_red_one_that_waits():
+def test_more_retries_apply_to_a_failed_pr_that_waits():
     story = Story()
     story.submit(1, 2)
     story.tests_fail(2)
     story.settings(test_retries=1)
-    assert story.picture() == "main ← 1… ← 2…"
+    assert story.queue_text() == "main ← 1… ← 2…"
 
 
-def test_optimism_switched_on_lands_what_a_green_run_speaks_for():
+def test_switching_optimistic_merging_on_lands_prs_that_a_passed_run_clears():
     story = Story()
     story.submit(1, 2)
     story.tests_pass(2)
-    assert story.merged() == ()
+    assert story.merged_prs() == ()
     story.settings(can_optimistically_merge=True)
     assert story.landings() == ((1, 2),)
 
 
-def test_optimism_switched_off_takes_a_clearance_back_and_tests_again():
+def test_switching_optimistic_merging_off_withdraws_a_clearance_and_tests_again():
     story = Story(can_optimistically_merge=True, pending_failure_depth=1)
     story.withhold_landings()
     story.submit(1, 2)
@@ -120,10 +120,10 @@ def test_optimism_switched_off_takes_a_clearance_back_and_tests_again():
     story.tests_pass(2)
     assert story.state(1) == "tests_passed"
     story.settings(can_optimistically_merge=False)
-    assert story.picture() == "main ← 1… ← 2✓"
+    assert story.queue_text() == "main ← 1… ← 2✓"
 
 
-def test_settings_that_say_what_was_said_before_change_nothing():
+def test_saving_the_same_settings_again_changes_nothing():
     story = Story(concurrency=3)
     story.submit(1)
     before = story.queue

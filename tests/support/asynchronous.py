@@ -1,4 +1,4 @@
-"""Lets a test be a coroutine: `@asynchronous` runs it in an event loop of its own."""
+"""`@asynchronous` runs a test that is a coroutine in its own event loop."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,8 @@
 """Builders with defaults, so that a test names only what matters to it.
 
-`a_yard(prs=3, batch=2)` is a world with a queue, three pull requests in it and their runs built; its methods are what
-people, the CI and the host do. `a_pull(3)`, `a_run(1, 2)` and their like are plain values, made without any world.
+`a_world(prs=3, batch=2)` is a world with a queue that contains three pull requests, with their runs built. Its methods
+are the actions of users, CI and Git host. `a_pull_request(3)`, `a_run(1, 2)` and similar are plain values without a
+world.
 """
 
 from collections.abc import Mapping
@@ -11,48 +12,43 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import (
-    Config,
-    LandingMethod,
-    MergeMethod,
-    Mode,
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod, Mode
+from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueId, RunId, Sha, SubmissionId
+from mergeyard.domain.pull_requests import (
+    ALL_TARGETS,
+    DirectMergeCheck,
+    ImpactedTargets,
+    PullRequest,
+    Submission,
+    impacted_targets_from_names,
 )
-from mergeyard.domain.decision import Decision
-from mergeyard.domain.ids import BatchId, PrNumber, QueueId, RunId, Sha, Ticket
-from mergeyard.domain.instants import MINUTE
-from mergeyard.domain.landing import Landed
-from mergeyard.domain.line import Batch
-from mergeyard.domain.pulls import HeadExam, PullRequest, Submission
-from mergeyard.domain.queue import Queue
-from mergeyard.domain.reasons import Reason
+from mergeyard.domain.queue import Batch, Decision, LandedCommit, Queue, TargetBranch
 from mergeyard.domain.runs import Member, Run, RunKind, Step
 from mergeyard.domain.sorted_map import SortedMap
-from mergeyard.domain.states import CheckState, Mergeability, PrState, RunStatus
-from mergeyard.domain.target_branch import TargetBranch
-from mergeyard.domain.targets import ALL, Targets, named
-from mergeyard.engine.explaining import Waiting, explain
-from mergeyard.engine.picture import picture
-from mergeyard.engine.work import work
-from mergeyard.sim.world import REQUIRED, START, TARGET, World
+from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason, RunStatus
+from mergeyard.domain.timestamps import MINUTE
+from mergeyard.engine.tasks import pending_tasks
+from mergeyard.engine.views import WaitReason, render_text, wait_reason
 from tests.support.settings import Settings
+from tests.support.world.world import REQUIRED_STATUSES, START_TIME, TARGET_BRANCH, World
 
 ROOT = Sha("root")
-"""The tip of the target in queues that are plain values."""
+"""The tip of the target branch in queues that are plain values."""
 
 
-class Wishes(TypedDict, total=False):
-    """What somebody may ask for when submitting."""
+class SubmitOptions(TypedDict, total=False):
+    """Options of a submission."""
 
     priority: int | None
     no_batch: bool | None
     forced: bool | None
-    targets: Targets | None
+    impacted_targets: ImpactedTargets | None
 
 
 def a_config(
     *, mode: Mode = Mode.SINGLE, batch: int = 0, depth: int | None = None, **settings: Unpack[Settings]
 ) -> Config:
-    """`batch` is the size of batches, 0 for none; `depth` turns optimistic merging on."""
+    """`batch` is the size of batches, 0 for none; `depth` enables optimistic merging."""
     return Config(
         mode=mode,
         batch=batch > 0,
@@ -63,281 +59,291 @@ def a_config(
     )
 
 
-class Yard(World):
-    """A world whose people, CI and host do one thing at a time, each in a word."""
+class QueueWorld(World):
+    """A world with one short method per action of users, CI and Git host."""
 
-    # People.
+    # Actions of users.
 
-    def submit(self, *numbers: int, upon: int | None = None, **wishes: Unpack[Wishes]) -> Decision:
-        """Open them where they are not open yet (on the tip, or on another's head), and submit them in one turn."""
+    def submit(self, *numbers: int, stacked_on: int | None = None, **options: Unpack[SubmitOptions]) -> Decision:
+        """Opens those that do not exist yet (on the tip, or on another's head) and submits all in one decision."""
         for number in numbers:
-            if PrNumber(number) not in self.host.pulls:
-                self.open(number, upon=None if upon is None else self.head(upon))
-        return self.tell(*[self.submission(number, **wishes) for number in numbers])
+            if PullRequestNumber(number) not in self.host.pull_requests:
+                self.open_pull_request(number, stacked_on=None if stacked_on is None else self.head(stacked_on))
+        return self.apply(*[self.build_submission(number, **options) for number in numbers])
 
     def change(self, number: int, **changes: object) -> None:
-        """At the host; the queue is not told."""
-        self.host.pulls[PrNumber(number)] = replace(self.host.pulls[PrNumber(number)], **changes)
+        """Changes the pull request on the Git host without an event for the queue."""
+        self.host.pull_requests[PullRequestNumber(number)] = replace(
+            self.host.pull_requests[PullRequestNumber(number)], **changes
+        )
 
-    def pull_seen(self, number: int) -> e.PullSeen:
-        """It as the host shows it just now."""
-        return e.PullSeen(pull=self.host.look(PrNumber(number)), as_of=self.queue.counters.turns)
+    def observe_pull_request(self, number: int) -> e.PullRequestObserved:
+        """The event of reading this pull request from the Git host now."""
+        return e.PullRequestObserved(
+            pull_request=self.host.read_pull_request(PullRequestNumber(number)),
+            observed_at_revision=self.queue.counters.revision,
+        )
 
     def cancel(self, number: int) -> Decision:
-        return self.tell(e.CancelRequested(number=PrNumber(number), actor="ann"))
+        return self.apply(e.CancelRequested(number=PullRequestNumber(number), actor="ann"))
 
     def restart(self, number: int) -> Decision:
-        return self.tell(e.RestartRequested(number=PrNumber(number), actor="ann"))
+        return self.apply(e.RestartRequested(number=PullRequestNumber(number), actor="ann"))
 
-    def prioritise(self, number: int, priority: int) -> Decision:
-        return self.tell(e.PriorityRequested(number=PrNumber(number), priority=priority))
+    def prioritize(self, number: int, priority: int) -> Decision:
+        return self.apply(e.PriorityRequested(number=PullRequestNumber(number), priority=priority))
 
-    # The CI.
+    # Results of CI.
 
     def passes(self, *numbers: int) -> Decision:
-        return self.tell(self.verdict(CheckState.PASSED, *numbers))
+        return self.apply(self.observe_result(CheckState.PASSED, *numbers))
 
     def fails(self, *numbers: int) -> Decision:
-        return self.tell(self.verdict(CheckState.FAILED, *numbers))
+        return self.apply(self.observe_result(CheckState.FAILED, *numbers))
 
-    def verdict(self, state: CheckState, *numbers: int) -> e.ChecksSeen:
-        """All required statuses of the run that tests exactly these, seen just now."""
+    def observe_result(self, state: CheckState, *numbers: int) -> e.ChecksObserved:
+        """The event that all required checks of the run that tests exactly these pull requests have this state."""
         run = self.run_of(*numbers)
-        return self.checks_seen(run, dict.fromkeys(run.required, state))
+        return self.observe_checks(run, dict.fromkeys(run.required_statuses, state))
 
-    def checks_seen(self, run: Run, checks: dict[str, CheckState]) -> e.ChecksSeen:
+    def observe_checks(self, run: Run, checks: dict[str, CheckState]) -> e.ChecksObserved:
         self.checks.results[run.tip] = checks
-        return self.host.look_at_checks(run.id, self.queue.counters.turns)
+        return self.host.read_checks(run.id, self.queue.counters.revision)
 
-    # The hands.
+    # Tasks.
 
     def build(self) -> None:
-        """Build test branches until all that can be are."""
-        while self.outstanding(t.BuildRun):
+        """Builds test branches until no build is pending."""
+        while self.pending_tasks(t.BuildRun):
             self.perform(t.BuildRun)
 
     def perform(self, *kinds: type[t.Task]) -> None:
-        """Do what is outstanding now of these kinds, and not what follows from it."""
-        as_of = self.queue.counters.turns
-        for task in self.outstanding(*kinds):
-            self.tell(self.host.perform(task, as_of))
+        """Performs the pending tasks of these kinds, but not the tasks that follow from them."""
+        revision = self.queue.counters.revision
+        for task in self.pending_tasks(*kinds):
+            self.apply(self.host.perform_task(task, revision))
 
-    def intend(self) -> None:
-        """Go on with the landing until its intent is saved."""
-        self.perform(t.ComposeLanding)
-        self.perform(t.ReadPulls)
+    def save_landing_intent(self) -> None:
+        """Advances the landing until its intent is saved."""
+        self.perform(t.RebaseLanding)
+        self.perform(t.ReadPullRequests)
         assert self.queue.landing is not None
-        assert self.queue.landing.intended
+        assert self.queue.landing.is_intended
 
-    # Questions.
+    # State.
 
-    def outstanding(self, *kinds: type[t.Task]) -> tuple[t.Task, ...]:
-        return tuple(task for task in work(self.queue) if isinstance(task, kinds))
+    def pending_tasks(self, *kinds: type[t.Task]) -> tuple[t.Task, ...]:
+        return tuple(task for task in pending_tasks(self.queue) if isinstance(task, kinds))
 
     @property
-    def picture(self) -> str:
-        return picture(self.queue)
+    def queue_text(self) -> str:
+        return render_text(self.queue)
 
     def head(self, number: int) -> Sha:
-        return self.host.pulls[PrNumber(number)].head
+        return self.host.pull_requests[PullRequestNumber(number)].head
 
-    def stay(self, number: int) -> Submission:
-        """The present stay of a pull request, else its last."""
-        present = self.queue.submission_of(PrNumber(number))
-        return self.ended[PrNumber(number)] if present is None else present
+    def submission(self, number: int) -> Submission:
+        """The current submission of a pull request, else its last one."""
+        current = self.queue.submission_of(PullRequestNumber(number))
+        return self.concluded_submissions[PullRequestNumber(number)] if current is None else current
 
-    def ticket(self, number: int) -> Ticket:
-        return self.stay(number).ticket
+    def submission_id(self, number: int) -> SubmissionId:
+        return self.submission(number).id
 
-    def state(self, number: int) -> PrState:
-        return self.stay(number).state
+    def state(self, number: int) -> PullRequestState:
+        return self.submission(number).state
 
     def reason(self, number: int) -> Reason:
-        return self.stay(number).reason
+        return self.submission(number).reason
 
-    def waits(self, number: int) -> Waiting:
-        return explain(self.queue, self.stay(number))
+    def wait_reason(self, number: int) -> WaitReason:
+        return wait_reason(self.queue, self.submission(number))
 
     def run_of(self, *numbers: int) -> Run:
-        """The latest run that tests exactly these."""
+        """The latest run that tests exactly these pull requests."""
         return [run for run in self.queue.runs.values() if prs_tested(run) == numbers][-1]
 
-    def timeline(self, number: int) -> list[tuple[PrState, Reason]]:
+    def timeline(self, number: int) -> list[tuple[PullRequestState, Reason]]:
         return [(entry.to, entry.reason) for entry in self.journal if entry.number == number]
 
 
 def prs_tested(run: Run) -> tuple[int, ...]:
-    return tuple(member.number for member in run.tested)
+    return tuple(member.number for member in run.tested_members)
 
 
-def prs_beneath(run: Run) -> tuple[int, ...]:
-    return tuple(member.number for member in run.beneath)
+def prs_ahead(run: Run) -> tuple[int, ...]:
+    return tuple(member.number for member in run.prs_ahead)
 
 
-def a_yard(
+def a_world(
     *,
     prs: int = 0,
-    proven: bool = True,
+    base_passed: bool = True,
     batch: int = 0,
     depth: int | None = None,
     **settings: Unpack[Settings],
-) -> Yard:
-    yard = Yard(a_config(batch=batch, depth=depth, **settings), proven=proven)
-    yard.submit(*range(1, prs + 1))
-    yard.build()
-    return yard
+) -> QueueWorld:
+    world = QueueWorld(a_config(batch=batch, depth=depth, **settings), base_passed=base_passed)
+    world.submit(*range(1, prs + 1))
+    world.build()
+    return world
 
 
-def a_parallel_yard(
-    *lanes: str, batch: int = 0, depth: int | None = None, proven: bool = True, **settings: Unpack[Settings]
-) -> Yard:
-    """A pull request per word, its letters being its targets: `a_parallel_yard("x", "y", "xy")`."""
-    yard = Yard(a_config(mode=Mode.PARALLEL, batch=batch, depth=depth, **settings), proven=proven)
-    for number, letters in enumerate(lanes, 1):
-        yard.open(number)
-        yard.tell(yard.submission(number, targets=named(*letters)))
-    yard.build()
-    return yard
+def a_parallel_world(
+    *lanes: str, batch: int = 0, depth: int | None = None, base_passed: bool = True, **settings: Unpack[Settings]
+) -> QueueWorld:
+    """One pull request per string; its characters are its impacted targets: `a_parallel_world("x", "y", "xy")`."""
+    world = QueueWorld(a_config(mode=Mode.PARALLEL, batch=batch, depth=depth, **settings), base_passed=base_passed)
+    for number, names in enumerate(lanes, 1):
+        world.open_pull_request(number)
+        world.apply(world.build_submission(number, impacted_targets=impacted_targets_from_names(*names)))
+    world.build()
+    return world
 
 
-def a_red_prefix_upon_an_unseen_tip() -> Yard:
-    """3 is red by itself in a bisection with 4, upon a tip that was composed of 1 and 2 and never tested."""
-    yard = a_parallel_yard(batch=2)
-    yard.submit(1, targets=named("x"), no_batch=True)
-    yard.submit(2, targets=named("y"), no_batch=True)
-    yard.submit(3, 4, targets=named("x", "y"))
-    yard.build()
+def a_failed_prefix_on_an_untested_tip() -> QueueWorld:
+    """3 fails alone in a bisection with 4, on a tip that was rebased from 1 and 2 and never tested."""
+    world = a_parallel_world(batch=2)
+    world.submit(1, impacted_targets=impacted_targets_from_names("x"), no_batch=True)
+    world.submit(2, impacted_targets=impacted_targets_from_names("y"), no_batch=True)
+    world.submit(3, 4, impacted_targets=impacted_targets_from_names("x", "y"))
+    world.build()
     for number in 1, 2:
-        yard.passes(number)
-        yard.perform_all()
-    yard.fails(3, 4)
-    yard.build()
-    yard.fails(3)
-    yard.build()
-    return yard
+        world.passes(number)
+        world.perform_pending_tasks()
+    world.fails(3, 4)
+    world.build()
+    world.fails(3)
+    world.build()
+    return world
 
 
 def a_queue(*, prs: int = 0, batch: int = 0, depth: int | None = None, **settings: Unpack[Settings]) -> Queue:
-    return a_yard(prs=prs, batch=batch, depth=depth, **settings).queue
+    return a_world(prs=prs, batch=batch, depth=depth, **settings).queue
 
 
 # Plain values.
 
 
-def a_pull(
+def a_pull_request(
     number: int = 1,
     *,
     head: str | None = None,
-    base: str = TARGET,
+    base: str = TARGET_BRANCH,
     is_open: bool = True,
     draft: bool = False,
     fork: bool = False,
     mergeability: Mergeability = Mergeability.MERGEABLE,
     merged_into: str | None = None,
-    contained: bool = False,
+    is_in_target_branch: bool = False,
     contains: Mapping[int, str] | None = None,
 ) -> PullRequest:
     return PullRequest(
-        number=PrNumber(number),
+        number=PullRequestNumber(number),
         head=Sha(head or f"head{number}"),
-        base=base,
+        base_branch=base,
         is_open=is_open,
         draft=draft,
         fork=fork,
         mergeability=mergeability,
         merged_into=merged_into,
-        contained=contained,
-        contains={PrNumber(other): Sha(its_head) for other, its_head in (contains or {}).items()},
+        is_in_target_branch=is_in_target_branch,
+        contained_heads={PullRequestNumber(other): Sha(other_head) for other, other_head in (contains or {}).items()},
     )
 
 
 def a_submission(
     number: int = 1,
     *,
-    pull: PullRequest | None = None,
+    pull_request: PullRequest | None = None,
     priority: int = 100,
     minutes_ago: int = 0,
-    targets: Targets | None = None,
+    impacted_targets: ImpactedTargets | None = None,
     forced: bool = False,
-    state: PrState = PrState.PENDING,
+    state: PullRequestState = PullRequestState.PENDING,
 ) -> Submission:
-    """Its ticket is its number."""
-    submitted_at = type(START)(START - minutes_ago * MINUTE)
+    """Its submission ID is its number."""
+    submitted_at = type(START_TIME)(START_TIME - minutes_ago * MINUTE)
     return Submission(
-        ticket=Ticket(number),
-        pull=pull or a_pull(number),
+        id=SubmissionId(number),
+        pull_request=pull_request or a_pull_request(number),
         priority=priority,
         submitted_at=submitted_at,
         state_changed_at=submitted_at,
-        targets=targets,
+        impacted_targets=impacted_targets,
         forced=forced,
         state=state,
     )
 
 
-def an_exam(
+def a_direct_merge_check(
     tip: str = ROOT,
     *,
     contains_tip: bool = True,
-    changes_something: bool = True,
-    holds_removed_commit: bool = False,
-    passed: tuple[str, ...] = REQUIRED.statuses,
-) -> HeadExam:
-    """Of a head that may merge directly onto this tip, unless said otherwise."""
-    return HeadExam(
+    has_changes: bool = True,
+    contains_removed_commit: bool = False,
+    passed: tuple[str, ...] = REQUIRED_STATUSES.statuses,
+) -> DirectMergeCheck:
+    """For a head that can merge directly onto this tip, unless a parameter says otherwise."""
+    return DirectMergeCheck(
         tip=Sha(tip),
         contains_tip=contains_tip,
-        changes_something=changes_something,
-        holds_removed_commit=holds_removed_commit,
-        passed=frozenset(passed),
+        has_changes=has_changes,
+        contains_removed_commit=contains_removed_commit,
+        passed_statuses=frozenset(passed),
         commit=Sha("examined"),
         tree=Sha("tree of examined"),
     )
 
 
-def a_target(*, required: tuple[str, ...] = REQUIRED.statuses) -> TargetBranch:
-    return TargetBranch(name=TARGET, tip=ROOT, history=(Landed(ROOT, None),), required=type(REQUIRED)(required))
+def a_target_branch(*, required: tuple[str, ...] = REQUIRED_STATUSES.statuses) -> TargetBranch:
+    return TargetBranch(
+        name=TARGET_BRANCH,
+        tip=ROOT,
+        history=(LandedCommit(ROOT, None),),
+        required_statuses=type(REQUIRED_STATUSES)(required),
+    )
 
 
 def a_plain_queue(*waiting: Submission, config: Config | None = None) -> Queue:
-    """A queue in which all of these wait, and nothing was decided yet."""
+    """A queue in which all of these wait, before the first decision."""
     config = config or Config()
-    buckets = dict[int, SortedMap[Ticket, None]]()
-    submissions: SortedMap[Ticket, Submission] = SortedMap()
-    tickets: SortedMap[PrNumber, Ticket] = SortedMap()
+    buckets = dict[int, SortedMap[SubmissionId, None]]()
+    submissions: SortedMap[SubmissionId, Submission] = SortedMap()
+    submission_ids: SortedMap[PullRequestNumber, SubmissionId] = SortedMap()
     for submission in waiting:
-        bucket: SortedMap[Ticket, None] = buckets.get(submission.priority, SortedMap())
-        buckets[submission.priority] = bucket.put(submission.ticket, None)
-        submissions = submissions.put(submission.ticket, submission)
-        tickets = tickets.put(submission.number, submission.ticket)
+        bucket: SortedMap[SubmissionId, None] = buckets.get(submission.priority, SortedMap())
+        buckets[submission.priority] = bucket.put(submission.id, None)
+        submissions = submissions.put(submission.id, submission)
+        submission_ids = submission_ids.put(submission.number, submission.id)
     return Queue(
         id=QueueId("plain"),
-        target=a_target(),
+        target_branch=a_target_branch(),
         config=config,
         mode=config.mode,
         submissions=submissions,
-        tickets=tickets,
+        submission_by_number=submission_ids,
         waiting=buckets,
     )
 
 
 def a_member(number: int) -> Member:
-    return Member(Ticket(number), PrNumber(number), Sha(f"head{number}"))
+    return Member(SubmissionId(number), PullRequestNumber(number), Sha(f"head{number}"))
 
 
-def a_step(commit: str, *, upon: str = ROOT, tree: str | None = None) -> Step:
-    return Step(Sha(commit), Sha(upon), Sha(tree or f"tree of {commit}"))
+def a_step(commit: str, *, parent: str = ROOT, tree: str | None = None) -> Step:
+    return Step(Sha(commit), Sha(parent), Sha(tree or f"tree of {commit}"))
 
 
 def a_run(
     *stack: int,
     tests: int = 1,
     status: RunStatus = RunStatus.IN_PROGRESS,
-    kind: RunKind = RunKind.LINE,
+    kind: RunKind = RunKind.BATCH,
     base: str = ROOT,
-    left_out: frozenset[Ticket] = frozenset(),
+    left_out: frozenset[SubmissionId] = frozenset(),
 ) -> Run:
-    """A run upon pull requests whose tickets are their numbers; its chain is `1`, `1+2`, and so on."""
+    """A run on pull requests whose submission IDs are their numbers; its chain is `1`, `1+2`, and so on."""
     names = ["+".join(map(str, stack[: at + 1])) for at in range(len(stack))]
     parents = [base, *names]
     return Run(
@@ -345,22 +351,32 @@ def a_run(
         kind=kind,
         base=Sha(base),
         stack=tuple(map(a_member, stack)),
-        tests=tests,
-        left_out=left_out,
-        required=REQUIRED.statuses,
-        method=MergeMethod.MERGE_COMMIT,
-        landing=LandingMethod.TESTED_COMMIT,
-        timeout=300 * MINUTE,
+        tested_count=tests,
+        excluded_submission_ids=left_out,
+        required_statuses=REQUIRED_STATUSES.statuses,
+        merge_method=MergeMethod.MERGE_COMMIT,
+        landing_method=LandingMethod.TESTED_COMMIT,
+        timeout_ms=300 * MINUTE,
         status=status,
-        chain=tuple(a_step(name, upon=parent) for name, parent in zip(names, parents, strict=False)),
-        started_at=START,
+        chain=tuple(a_step(name, parent=parent) for name, parent in zip(names, parents, strict=False)),
+        started_at=START_TIME,
     )
 
 
-def a_batch(number: int, *tickets: int, targets: Targets = ALL, behind: frozenset[Ticket] = frozenset()) -> Batch:
-    return Batch(id=BatchId(number), tickets=tuple(map(Ticket, tickets or (number,))), targets=targets, behind=behind)
+def a_batch(
+    number: int,
+    *submission_ids: int,
+    impacted_targets: ImpactedTargets = ALL_TARGETS,
+    prerequisites: frozenset[SubmissionId] = frozenset(),
+) -> Batch:
+    return Batch(
+        id=BatchId(number),
+        submission_ids=tuple(map(SubmissionId, submission_ids or (number,))),
+        impacted_targets=impacted_targets,
+        prerequisites=prerequisites,
+    )
 
 
-def a_wait(reason: Reason, *prs: int, checks: tuple[str, ...] = ()) -> Waiting:
-    """For these pull requests, or for these checks."""
-    return Waiting(reason, tuple(map(PrNumber, prs)), checks)
+def a_wait_reason(reason: Reason, *prs: int, checks: tuple[str, ...] = ()) -> WaitReason:
+    """Waiting for these pull requests or these checks."""
+    return WaitReason(reason, tuple(map(PullRequestNumber, prs)), checks)

@@ -1,6 +1,6 @@
-"""A CI for the real server: it sees test branches, looks at what is in them, and reports by the API.
+"""A fake CI for the real server: it finds test branches, evaluates their files and reports through the API.
 
-A tree with a file named `bad…` is red, and so is one that holds both `left` and `right`.
+A tree fails if it has a file named `bad…`, or both `left` and `right`.
 """
 
 from collections import defaultdict
@@ -8,34 +8,34 @@ from collections import defaultdict
 import httpx
 
 from mergeyard.domain.ids import Sha
-from tests.support.api import Api
-from tests.support.host_log import TEST_BRANCHES, HostLog
+from tests.support.api_client import ApiClient
+from tests.support.host_log import TEST_BRANCH_PREFIX, HostLog
 from tests.support.repositories import Origin
 
-REQUIRED = ("unit", "lint")
+REQUIRED_CHECKS = ("unit", "lint")
 
 
 class Ci:
-    def __init__(self, origin: Origin, host_log: HostLog, api: Api) -> None:
-        self.working = True
+    def __init__(self, origin: Origin, host_log: HostLog, api: ApiClient) -> None:
+        self.enabled = True
         self.passed: defaultdict[Sha, set[str]] = defaultdict(set)
-        """What was ever sent as a success, answered or not."""
+        """Checks that were ever reported as successful, acknowledged or not."""
         self._origin = origin
         self._host_log = host_log
         self._api = api
         self._done = set[Sha]()
 
-    def work(self) -> None:
-        """Reports on every test branch that it has not reported on; nothing while the server is gone."""
-        if not self.working:
+    def report_new_branches(self) -> None:
+        """Reports on every test branch that has no report yet; does nothing while the server is down."""
+        if not self.enabled:
             return
-        for sha in self.branches().values():
+        for sha in self.test_branches().values():
             if sha not in self._done:
-                self.report(sha, self.verdict(sha))
+                self.report(sha, self.evaluate(sha))
 
     def report(self, sha: Sha, state: str) -> None:
         try:
-            for context in REQUIRED:
+            for context in REQUIRED_CHECKS:
                 self.send(sha, context, state)
         except httpx.TransportError:
             return
@@ -46,18 +46,18 @@ class Ci:
             self.passed[sha].add(context)
         self._api.post("reportCommitStatus", sha=sha, context=context, state=state)
 
-    def branches(self) -> dict[str, Sha]:
-        """Test branches and where they stand, as the host's log tells it."""
-        there = dict[str, Sha]()
+    def test_branches(self) -> dict[str, Sha]:
+        """Test branches and their tips, according to the host's log."""
+        tips = dict[str, Sha]()
         for transaction in self._host_log:
-            for move in transaction.moves:
-                if move.new is None:
-                    there.pop(move.ref, None)
-                elif move.ref.startswith(TEST_BRANCHES):
-                    there[move.ref] = move.new
-        return there
+            for update in transaction.updates:
+                if update.new is None:
+                    tips.pop(update.ref, None)
+                elif update.ref.startswith(TEST_BRANCH_PREFIX):
+                    tips[update.ref] = update.new
+        return tips
 
-    def verdict(self, sha: Sha) -> str:
+    def evaluate(self, sha: Sha) -> str:
         paths = set(self._origin.modes(sha))
         broken = {"left", "right"} <= paths or any(path.startswith("bad") for path in paths)
         return "failure" if broken else "success"

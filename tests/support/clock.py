@@ -1,4 +1,4 @@
-"""A clock that stands still until somebody moves it."""
+"""A clock that stands still until the test moves it."""
 
 import asyncio
 import heapq
@@ -7,24 +7,24 @@ from typing import Any
 
 from msgspec import Struct
 
-from mergeyard.domain.instants import Instant
+from mergeyard.domain.timestamps import Instant
 
-START = Instant(1_700_000_000_000)
+START_TIME = Instant(1_700_000_000_000)
 
 
 class Sleeper(Struct, order=True):
     until: Instant
-    turn: int
+    order: int
     waking: asyncio.Future[None]
     task: asyncio.Task[Any]
 
 
-class HandClock:
-    def __init__(self, now: Instant = START) -> None:
+class ManualClock:
+    def __init__(self, now: Instant = START_TIME) -> None:
         self._now = now
         self._sleepers: list[Sleeper] = []
-        self._turns = count()
-        self._next_to_sleep: asyncio.Future[None] | None = None
+        self._order = count()
+        self._next_sleep: asyncio.Future[None] | None = None
 
     def now(self) -> Instant:
         return self._now
@@ -35,24 +35,24 @@ class HandClock:
         task = asyncio.current_task()
         assert task is not None
         waking = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, Sleeper(Instant(self._now + milliseconds), next(self._turns), waking, task))
-        if self._next_to_sleep is not None and not self._next_to_sleep.done():
-            self._next_to_sleep.set_result(None)
+        heapq.heappush(self._sleepers, Sleeper(Instant(self._now + milliseconds), next(self._order), waking, task))
+        if self._next_sleep is not None and not self._next_sleep.done():
+            self._next_sleep.set_result(None)
         return await waking
 
     @property
-    def asleep(self) -> set[asyncio.Task[Any]]:
-        """Who waits for this clock, and so for nothing else."""
+    def sleeping_tasks(self) -> set[asyncio.Task[Any]]:
+        """Tasks that wait only for this clock."""
         return {sleeper.task for sleeper in self._sleepers if not sleeper.waking.done()}
 
-    def next_to_sleep(self) -> asyncio.Future[None]:
-        """Done as soon as one more waits for this clock."""
-        if self._next_to_sleep is None or self._next_to_sleep.done():
-            self._next_to_sleep = asyncio.get_running_loop().create_future()
-        return self._next_to_sleep
+    def next_sleep(self) -> asyncio.Future[None]:
+        """Done as soon as another task sleeps on this clock."""
+        if self._next_sleep is None or self._next_sleep.done():
+            self._next_sleep = asyncio.get_running_loop().create_future()
+        return self._next_sleep
 
-    def next_alarm(self) -> Instant | None:
-        """When the next of those who sleep will wake."""
+    def next_wakeup(self) -> Instant | None:
+        """When the next sleeping task wakes up."""
         while self._sleepers and self._sleepers[0].waking.done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0].until if self._sleepers else None

@@ -1,23 +1,25 @@
-"""Answers of the server as the demo reads them, built with defaults."""
+"""API responses as the demo reads them, built with defaults."""
 
 from msgspec import convert
 
 from mergeyard.api.examples import SUBMITTED
-from mergeyard.cli.demo.asking import Stay
-from mergeyard.cli.demo.sample import PULLS, Ending
-from mergeyard.cli.demo.scene import Scene
+from mergeyard.cli.demo.progress import Progress, Submission
+from mergeyard.cli.demo.sample_repository import SAMPLE_PULL_REQUESTS, ExpectedOutcome
 
 
-def a_stay(number: int, state: str, reason: str = "ready", **more: object) -> Stay:
+def a_submission(number: int, state: str, reason: str = "ready", **more: object) -> Submission:
     why = {"code": reason, "message": f"{reason}."}
-    return convert(SUBMITTED | {"prNumber": number, "state": state, "reason": why} | more, type=Stay)
+    return convert(SUBMITTED | {"prNumber": number, "state": state, "reason": why} | more, type=Submission)
 
 
-def a_scene(*stays: Stay, bisections: frozenset[str] = frozenset()) -> Scene:
-    return Scene({stay.pr_number: stay for stay in stays}, bisections)
+def a_progress(*submissions: Submission, bisections: frozenset[str] = frozenset()) -> Progress:
+    return Progress({submission.pr_number: submission for submission in submissions}, bisections)
 
 
-def ended(**others: Ending) -> Scene:
-    """As the sample expects it, but for those whose branch is named."""
-    endings = ((number, others.get(pull.branch, pull.expected)) for number, pull in enumerate(PULLS, start=1))
-    return a_scene(*(a_stay(number, ending.state, ending.reason) for number, ending in endings))
+def a_finished_progress(**others: ExpectedOutcome) -> Progress:
+    """All sample pull requests in their expected end states, except those whose branch is given."""
+    outcomes = (
+        (number, others.get(sample.branch, sample.expected))
+        for number, sample in enumerate(SAMPLE_PULL_REQUESTS, start=1)
+    )
+    return a_progress(*(a_submission(number, outcome.state, outcome.reason) for number, outcome in outcomes))

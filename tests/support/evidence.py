@@ -1,4 +1,4 @@
-"""What can be said afterwards about a server: the host's log, its own records, and the answers that it gave."""
+"""Evidence about a server: the log of the Git host's refs, the server's records and its API responses."""
 
 import re
 from abc import ABC, abstractmethod
@@ -10,88 +10,91 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha
-from tests.support.api import Answer, Refused
-from tests.support.ci import REQUIRED
-from tests.support.host_log import TEST_BRANCHES, Move, Transaction
+from tests.support.api_client import ApiClient, ApiRefused, ApiResponse
+from tests.support.ci import REQUIRED_CHECKS, Ci
+from tests.support.host_log import TEST_BRANCH_PREFIX, HostLog, RefUpdate, Transaction
+from tests.support.repositories import Origin
 
-Stay = dict[str, Any]
-Run = dict[str, Any]
+SubmissionJson = dict[str, Any]
+RunJson = dict[str, Any]
 ENDED = frozenset({"merged", "failed", "cancelled"})
-MOST_STEPS = 100
-"""Of a run."""
-RUN_OF_BRANCH = re.compile(rf"{TEST_BRANCHES}.+/([0-9a-f-]{{36}})(?:-bisection)?")
+MAX_STEPS = 100
+"""Steps of a run."""
+TEST_BRANCH_PATTERN = re.compile(rf"{TEST_BRANCH_PREFIX}.+/([0-9a-f-]{{36}})(?:-bisection)?")
 
 
 class Landing(Struct, frozen=True):
-    """A move of the target by the service; the run is that of the test branch that went with it."""
+    """An update of the target branch by the service; its run is the one whose test branch the same push deleted."""
 
-    place: int
+    log_index: int
     old: Sha
     new: Sha
-    run: Run | None
+    run: RunJson | None
     by_forge: bool = False
-    """The forge merged it, and no branch went with it: its words name the run."""
+    """The forge merged it and no branch was deleted: the commit message names the run."""
 
     def __str__(self) -> str:
         return f"{self.old[:8]}..{self.new[:8]}"
 
 
-class Log(Protocol):
-    """What the host's refs did."""
+class RefLog(Protocol):
+    """Updates of the Git host's refs."""
 
     def __iter__(self) -> Iterator[Transaction]: ...
 
 
-class People(Protocol):
-    """Who asked, and what they were told."""
+class RecordedClient(Protocol):
+    """An API client that records requests and responses."""
 
     queue: dict[str, Any]
-    answers: list[Answer]
-    asked: list[tuple[str, str, dict[str, Any]]]
+    responses: list[ApiResponse]
+    requests: list[tuple[str, str, dict[str, Any]]]
 
     def post(self, path: str, **members: Any) -> dict[str, Any]: ...
 
 
-class Reporter(Protocol):
-    """A CI that remembers what it ever called a success."""
+class CheckReporter(Protocol):
+    """A CI that records which checks it ever reported as passed."""
 
     passed: defaultdict[Sha, set[str]]
 
 
 class Evidence(ABC):
-    required = frozenset(REQUIRED)
+    required = frozenset(REQUIRED_CHECKS)
     clocks_agree = True
-    """Else the instants that are told say nothing about what came first."""
+    """If false, times of different replicas cannot be compared."""
 
-    def __init__(self, host_log: Log, api: People, ci: Reporter) -> None:
-        self.stays = dict[str, Stay]()
-        self.runs = dict[str, Run]()
+    def __init__(self, host_log: RefLog, api: RecordedClient, ci: CheckReporter) -> None:
+        self.submissions = dict[str, SubmissionJson]()
+        self.runs = dict[str, RunJson]()
         self.transactions: tuple[Transaction, ...] = ()
         self.landings: tuple[Landing, ...] = ()
-        self.target = f"refs/heads/{api.queue['targetBranch']}"
-        self.targets_beside = set[str]()
-        """Of other queues in the same repository."""
+        self.target_ref = f"refs/heads/{api.queue['targetBranch']}"
+        self.other_target_refs = set[str]()
+        """Target branches of other queues in the same repository."""
         self._host_log = host_log
         self._api = api
         self._ci = ci
 
     def collect(self) -> None:
-        """Reads the records; again before a queue is deleted, since they go with it."""
-        listed = {stay["id"]: stay for stay in self._listed()}
-        self.stays |= listed
-        for number in {stay["prNumber"] for stay in listed.values()}:
+        """Reads the records. Call it also before a queue is deleted, because its records are deleted too."""
+        listed = {submission["id"]: submission for submission in self._list_submissions()}
+        self.submissions |= listed
+        for number in {submission["prNumber"] for submission in listed.values()}:
             last = self._api.post("getSubmittedPullRequest", pr={"number": number}, includeTimeline=True)
-            self.stays[last["id"]] = last
-        for name in sorted({found[1] for ref in self._test_branches() if (found := RUN_OF_BRANCH.fullmatch(ref))}):
+            self.submissions[last["id"]] = last
+        for name in sorted(
+            {found[1] for ref in self._test_branches() if (found := TEST_BRANCH_PATTERN.fullmatch(ref))}
+        ):
             try:
                 self.runs[name] = self._api.post("getMergeQueueTestingDetails", testRunId=name)
-            except Refused as refused:
-                if refused.code != "test_run_not_found":
+            except ApiRefused as error:
+                if error.code != "test_run_not_found":
                     raise
         self.transactions = tuple(self._host_log)
-        self.landings = tuple(self._landings())
+        self.landings = tuple(self._find_landings())
 
-    def _listed(self) -> Iterator[Stay]:
+    def _list_submissions(self) -> Iterator[SubmissionJson]:
         page = self._api.post("listPullRequests", take=100)
         yield from page["pullRequests"]
         while "nextCursor" in page:
@@ -99,23 +102,23 @@ class Evidence(ABC):
             yield from page["pullRequests"]
 
     def _test_branches(self) -> set[str]:
-        return {move.ref for transaction in self._host_log for move in transaction.moves}
+        return {update.ref for transaction in self._host_log for update in transaction.updates}
 
-    # The host
+    # The Git host
 
-    def _landings(self) -> Iterator[Landing]:
+    def _find_landings(self) -> Iterator[Landing]:
         for transaction in self.transactions:
-            move = transaction.of(self.target)
-            if transaction.by_service and move and move.old and move.new:
-                landing = Landing(transaction.place, move.old, move.new, self._run_deleted_by(transaction))
-                yield landing if landing.run else self._merged_by_forge(landing)
+            update = transaction.update_of(self.target_ref)
+            if transaction.by_service and update and update.old and update.new:
+                landing = Landing(transaction.index, update.old, update.new, self._run_of_deleted_branch(transaction))
+                yield landing if landing.run else self._with_run_of_forge_merge(landing)
 
-    def _merged_by_forge(self, landing: Landing) -> Landing:
-        runs = [self.runs[run] for _, _, run in self._told(landing) if run in self.runs]
+    def _with_run_of_forge_merge(self, landing: Landing) -> Landing:
+        runs = [self.runs[run] for _, _, run in self._read_commits(landing) if run in self.runs]
         return replace(landing, run=runs[0], by_forge=True) if runs else landing
 
-    def _run_deleted_by(self, transaction: Transaction) -> Run | None:
-        names = [RUN_OF_BRANCH.fullmatch(move.ref) for move in transaction.moves if move.new is None]
+    def _run_of_deleted_branch(self, transaction: Transaction) -> RunJson | None:
+        names = [TEST_BRANCH_PATTERN.fullmatch(update.ref) for update in transaction.updates if update.new is None]
         return next((self.runs.get(name[1]) for name in names if name), None)
 
     def was_on_target(self, commit: Sha) -> bool:
@@ -126,204 +129,266 @@ class Evidence(ABC):
     @property
     @abstractmethod
     def tip(self) -> Sha:
-        """Of the target, now."""
+        """The current tip of the target branch."""
 
     @abstractmethod
     def tree(self, commit: str) -> Sha: ...
 
     @abstractmethod
-    def holds(self, commit: Sha, ancestor: Sha) -> bool: ...
+    def contains(self, commit: Sha, ancestor: Sha) -> bool: ...
 
     @abstractmethod
-    def _told(self, landing: Landing) -> list[tuple[Sha, int, str]]:
-        """The commits of a landing, the last first, each with the pull request and the run that it names."""
+    def _read_commits(self, landing: Landing) -> list[tuple[Sha, int, str]]:
+        """The commits of a landing, last first, each with the pull request and the run in its trailers."""
 
     @abstractmethod
-    def _beneath(self, commit: str, count: int) -> str:
-        """So many first parents further down."""
+    def _first_parent_ancestor(self, commit: str, count: int) -> str:
+        """The ancestor that is `count` first parents away."""
 
     @abstractmethod
-    def _beyond(self, commit: Sha, other: Sha) -> set[Sha]:
-        """What one holds and the other does not."""
+    def _commits_missing_in(self, commit: Sha, other: Sha) -> set[Sha]:
+        """Commits that one contains and the other does not."""
 
     @abstractmethod
     def _with_parents(self, commit: Sha, parents: list[Sha]) -> str:
-        """The same contents, with these in their history."""
+        """A commit with the same tree and these additional parents."""
 
     @abstractmethod
     def _merge_base(self, one: str, other: str) -> str: ...
 
     @abstractmethod
-    def _merged(self, onto: str, head: str) -> str:
-        """The tree of a merge."""
+    def _merged_tree(self, onto: str, head: str) -> str:
+        """The tree of the merge of head into onto."""
 
     @abstractmethod
     def _trees(self, commit: str, count: int) -> list[str]:
-        """Of so many along first parents."""
+        """The trees of `count` commits along first parents."""
 
     @abstractmethod
     def _changes(self, old: str, new: str) -> dict[str, str]:
-        """Every path that differs, with what it became."""
+        """Every path that differs, with its new mode and blob."""
 
-    # What they say together
+    # Comparisons
 
     def landed_as_tested(self, landing: Landing) -> bool:
         assert landing.run
         if landing.by_forge:
-            return self.tree(landing.new) in self._trees(landing.run["testBranchSha"], MOST_STEPS)
+            return self.tree(landing.new) in self._trees(landing.run["testBranchSha"], MAX_STEPS)
         count = len(self._commits(landing)) + 1
         return self._trees(landing.new, count) == self._trees(landing.run["testBranchSha"], count)
 
-    def is_told_as_mismatch(self, landing: Landing) -> bool:
-        """A forge may merge upon what somebody pushed in that very moment: then the queue says so, and pauses."""
-        return any(stay["reason"]["code"] == "tree_mismatch" for stay in self.stays_in(landing))
+    def is_reported_as_mismatch(self, landing: Landing) -> bool:
+        """A forge can merge onto a commit that was pushed at the same moment: then the queue reports it and pauses."""
+        return any(submission["reason"]["code"] == "tree_mismatch" for submission in self.submissions_in(landing))
 
-    def is_composed(self, landing: Landing) -> bool:
-        """The tested contents, upon a tip that moved only elsewhere or by those who were tested along."""
+    def is_rebased(self, landing: Landing) -> bool:
+        """The tested changes on a tip that moved in other files only, or by pull requests of the same stack."""
         assert landing.run
-        tested = self._tested_by_forge(landing) if landing.by_forge else landing.run["testBranchSha"]
+        tested = self._tested_step(landing) if landing.by_forge else landing.run["testBranchSha"]
         if self.tree(landing.new) == self.tree(tested):
             return True
-        if self._somebody_else_moved_it(Sha(tested), landing):
+        if self._has_untested_external_push(Sha(tested), landing):
             return False
-        numbers = {number for _, number, _ in self._told(landing)}
+        numbers = {number for _, number, _ in self._read_commits(landing)}
         own = [step for step, number, _ in reversed(self._stack(tested, landing)) if number in numbers]
-        brought = self._overall(*((self._beneath(step, 1), step) for step in own))
-        return brought == self._overall((landing.old, landing.new))
+        tested_changes = self._combined_changes(*((self._first_parent_ancestor(step, 1), step) for step in own))
+        return tested_changes == self._combined_changes((landing.old, landing.new))
 
     def _stack(self, tested: str, landing: Landing) -> list[tuple[Sha, int, str]]:
-        return self._told(replace(landing, old=Sha(self._merge_base(landing.old, tested)), new=Sha(tested)))
+        return self._read_commits(replace(landing, old=Sha(self._merge_base(landing.old, tested)), new=Sha(tested)))
 
-    def _overall(self, *steps: tuple[str, str]) -> dict[str, tuple[str, str]]:
-        """Every path that differs after these steps, with what it was and what it became."""
+    def _combined_changes(self, *steps: tuple[str, str]) -> dict[str, tuple[str, str]]:
+        """Every path that differs after these steps, with its old and new mode and blob."""
         before, after = dict[str, str](), dict[str, str]()
         for old, new in steps:
             before = self._changes(new, old) | before
             after |= self._changes(old, new)
         return {path: (before[path], after[path]) for path in before if before[path] != after[path]}
 
-    def _somebody_else_moved_it(self, tested: Sha, landing: Landing) -> bool:
-        """Whether the target held what another than the service had brought there, and the test did not."""
-        before = (each for each in self.transactions if not each.by_service and each.place < landing.place)
-        moves = (move for each in before if (move := each.of(self.target)))
-        brought = (move.new for move in moves if move.old and move.new and not self.holds(move.old, move.new))
-        return any(self.holds(landing.old, new) and not self.holds(tested, new) for new in brought)
+    def _has_untested_external_push(self, tested: Sha, landing: Landing) -> bool:
+        """Whether the target branch contained an external push that the tested commit did not contain."""
+        before = (each for each in self.transactions if not each.by_service and each.index < landing.log_index)
+        updates = (update for each in before if (update := each.update_of(self.target_ref)))
+        pushed = (
+            update.new for update in updates if update.old and update.new and not self.contains(update.old, update.new)
+        )
+        return any(self.contains(landing.old, new) and not self.contains(tested, new) for new in pushed)
 
-    def _tested_by_forge(self, landing: Landing) -> str:
-        """A forge merges one by one: the step of the tested stack that is the same pull request's."""
+    def _tested_step(self, landing: Landing) -> str:
+        """The step of this pull request in the tested stack: a forge merges pull requests one by one."""
         assert landing.run
-        tested, (_, number, _) = landing.run["testBranchSha"], self._told(landing)[0]
+        tested, (_, number, _) = landing.run["testBranchSha"], self._read_commits(landing)[0]
         return next((step for step, other, _ in self._stack(tested, landing) if other == number), tested)
 
-    def brings_just(self, landing: Landing, stay: Stay) -> bool:
-        own = [commit for commit, number, _ in self._told(landing) if number == stay["prNumber"]]
-        beneath, head = Sha(self._beneath(own[-1], 1)), Sha(stay["prSha"])
-        grounds = (self._ground(beneath, head, counts) for counts in (self._landed_beneath, self._partly_beneath))
-        return any(self._merged(ground, head) == self.tree(own[0]) for ground in grounds)
+    def brings_only(self, landing: Landing, submission: SubmissionJson) -> bool:
+        own = [commit for commit, number, _ in self._read_commits(landing) if number == submission["prNumber"]]
+        parent, head = Sha(self._first_parent_ancestor(own[-1], 1)), Sha(submission["prSha"])
+        bases = (
+            self._merge_base_commit(parent, head, counts)
+            for counts in (self._has_landed_before, self._has_partly_landed_before)
+        )
+        return any(self._merged_tree(base, head) == self.tree(own[0]) for base in bases)
 
-    def _ground(self, beneath: Sha, head: Sha, counts: Callable[[Stay, Sha], bool]) -> str:
-        """Squashed or rebased it does not hold the head that it came from: who has commits of that one brings only what
-        came after. Who has no other commit than its head, has none of theirs."""
-        if not self._beyond(head, beneath) - {head}:
-            return beneath
-        others = {other["prSha"] for other in self.stays.values() if counts(other, beneath)}
+    def _merge_base_commit(self, onto: Sha, head: Sha, counts: Callable[[SubmissionJson, Sha], bool]) -> str:
+        """The commit to merge the head into, with squashed and rebased heads as additional parents.
+
+        A squashed or rebased commit does not contain its original head. A pull request that contains commits of that
+        head brings only what came after them. A head of one commit contains none of them.
+        """
+        if not self._commits_missing_in(head, onto) - {head}:
+            return onto
+        others = {other["prSha"] for other in self.submissions.values() if counts(other, onto)}
         common = {Sha(self._merge_base(head, other)) for other in others} - {head}
-        held = [commit for commit in sorted(common) if not self.holds(beneath, commit)]
-        return self._with_parents(beneath, held) if held else beneath
+        missing = [commit for commit in sorted(common) if not self.contains(onto, commit)]
+        return self._with_parents(onto, missing) if missing else onto
 
-    def _landed_beneath(self, stay: Stay, commit: Sha) -> bool:
-        return bool(stay["mergedSha"]) and self.holds(commit, Sha(stay["mergedSha"]))
+    def _has_landed_before(self, submission: SubmissionJson, commit: Sha) -> bool:
+        return bool(submission["mergedSha"]) and self.contains(commit, Sha(submission["mergedSha"]))
 
-    def _partly_beneath(self, stay: Stay, commit: Sha) -> bool:
-        """Of several rebased commits somebody may have left the first ones."""
-        told = (each for landing in self.landings for each in self._told(landing))
-        return any(number == stay["prNumber"] and self.holds(commit, part) for part, number, _ in told)
+    def _has_partly_landed_before(self, submission: SubmissionJson, commit: Sha) -> bool:
+        """A removal from the target branch can leave the first of several rebased commits."""
+        commits = (each for landing in self.landings for each in self._read_commits(landing))
+        return any(number == submission["prNumber"] and self.contains(commit, part) for part, number, _ in commits)
 
-    def changes_beyond(self, landing: Landing, stays: list[Stay]) -> set[str]:
-        """Paths that it changed, and none of these pull requests did."""
-        own = set[str]().union(*(self.paths_changed_by(stay, upon=landing.old) for stay in stays))
+    def unexplained_changes(self, landing: Landing, submissions: list[SubmissionJson]) -> set[str]:
+        """Paths that the landing changed but none of these pull requests did."""
+        own = set[str]().union(*(self.paths_changed_by(submission, onto=landing.old) for submission in submissions))
         return self._changes(landing.old, landing.new).keys() - own
 
-    def paths_changed_by(self, stay: Stay, upon: Sha) -> set[str]:
-        return {*self._changes(self._merge_base(upon, stay["prSha"]), stay["prSha"])}
+    def paths_changed_by(self, submission: SubmissionJson, onto: Sha) -> set[str]:
+        return {*self._changes(self._merge_base(onto, submission["prSha"]), submission["prSha"])}
 
-    def removed_by(self, move: Move) -> set[Sha]:
-        """Commits that somebody took off the target."""
-        if move.old is None or move.new is None:
+    def removed_by(self, update: RefUpdate) -> set[Sha]:
+        """Commits that this update removed from the target branch."""
+        if update.old is None or update.new is None:
             return set()
-        return self._beyond(move.old, move.new)
+        return self._commits_missing_in(update.old, update.new)
 
-    def was_brought_by_others(self, commit: Sha) -> bool:
-        moves = [move for each in self.transactions if not each.by_service and (move := each.of(self.target))]
-        return any(move.old and move.new and commit in self._beyond(move.new, move.old) for move in moves)
+    def was_pushed_externally(self, commit: Sha) -> bool:
+        updates = [
+            update for each in self.transactions if not each.by_service and (update := each.update_of(self.target_ref))
+        ]
+        return any(
+            update.old and update.new and commit in self._commits_missing_in(update.new, update.old)
+            for update in updates
+        )
 
     def brought_by(self, landing: Landing) -> set[Sha]:
-        return self._beyond(landing.new, landing.old)
+        return self._commits_missing_in(landing.new, landing.old)
 
-    def brings_head_of(self, landing: Landing, stay: Stay) -> bool:
-        """With another that stands upon it, though the target held neither it nor what had been made of it."""
-        head, made = Sha(stay["prSha"]), Sha(stay["mergedSha"])
-        if self.holds(landing.old, head) or self.holds(landing.old, made):
+    def brings_head_of(self, landing: Landing, submission: SubmissionJson) -> bool:
+        """Whether a pull request stacked on it brings its head, which the target branch did not contain in any form."""
+        head, merged = Sha(submission["prSha"]), Sha(submission["mergedSha"])
+        if self.contains(landing.old, head) or self.contains(landing.old, merged):
             return False
-        return any(self.holds(Sha(other["prSha"]), head) for other in self.stays_in(landing))
+        return any(self.contains(Sha(other["prSha"]), head) for other in self.submissions_in(landing))
 
-    def place_of(self, landing: Landing, stay: Stay) -> tuple[int, int]:
-        """Where a pull request landed; those of one landing have places of their own."""
-        numbers = [number for _, number, _ in reversed(self._told(landing))]
-        return landing.place, numbers.index(stay["prNumber"]) if stay["prNumber"] in numbers else 0
+    def landing_position(self, landing: Landing, submission: SubmissionJson) -> tuple[int, int]:
+        """The position of a pull request in landing order, also within one landing."""
+        numbers = [number for _, number, _ in reversed(self._read_commits(landing))]
+        return landing.log_index, numbers.index(submission["prNumber"]) if submission["prNumber"] in numbers else 0
 
     def _commits(self, landing: Landing) -> list[Sha]:
-        return [commit for commit, _, _ in self._told(landing)]
+        return [commit for commit, _, _ in self._read_commits(landing)]
 
     # The records
 
-    def name(self, stay: str) -> str:
-        known = self.stays.get(stay)
-        return f"#{known['prNumber']} ({known['state']}, {known['reason']['code']})" if known else stay
+    def name(self, submission_id: str) -> str:
+        known = self.submissions.get(submission_id)
+        return f"#{known['prNumber']} ({known['state']}, {known['reason']['code']})" if known else submission_id
 
-    def stays_in(self, landing: Landing) -> list[Stay]:
-        """Those whose pull requests the commits name; and one that merged directly is its own commit."""
-        told = self._told(landing)
-        commits, runs = {commit for commit, _, _ in told}, {run for _, _, run in told}
-        numbers = {number for _, number, _ in told if number}
-        own = [stay for stay in self.stays.values() if stay["mergedSha"] in commits]
-        for number in numbers - {stay["prNumber"] for stay in own}:
-            others = [stay for stay in self.stays.values() if stay["prNumber"] == number]
-            own.append(next((stay for stay in others if stay["testRunId"] in runs), others[-1]))
+    def submissions_in(self, landing: Landing) -> list[SubmissionJson]:
+        """Submissions that the commits name; a direct merge is recognized by its commit."""
+        read = self._read_commits(landing)
+        commits, runs = {commit for commit, _, _ in read}, {run for _, _, run in read}
+        numbers = {number for _, number, _ in read if number}
+        own = [submission for submission in self.submissions.values() if submission["mergedSha"] in commits]
+        for number in numbers - {submission["prNumber"] for submission in own}:
+            others = [submission for submission in self.submissions.values() if submission["prNumber"] == number]
+            own.append(next((submission for submission in others if submission["testRunId"] in runs), others[-1]))
         return own
 
-    def run_with_tip(self, tip: Sha) -> Run | None:
+    def run_with_tip(self, tip: Sha) -> RunJson | None:
         return next((run for run in self.runs.values() if run["testBranchSha"] == tip), None)
 
-    # The answers
+    # The API responses
 
     def passed(self, commit: Sha) -> set[str]:
-        """What was ever reported as a success for a commit."""
+        """Checks that were ever reported as passed for a commit."""
         return self._ci.passed[commit]
 
-    def answers_to(self, path: str) -> list[Answer]:
-        return [answer for answer in self._api.answers if answer.path == path]
+    def responses_to(self, path: str) -> list[ApiResponse]:
+        return [response for response in self._api.responses if response.path == path]
 
-    def preceded(self, one: Answer, other: Answer) -> bool:
-        """Whether it was answered before the other was asked for; else either may have been carried out first."""
-        return any(answer is one for answer in self._api.answers[: other.asked_after])
+    def preceded(self, one: ApiResponse, other: ApiResponse) -> bool:
+        """Whether one response arrived before the other was requested; otherwise their order is unknown."""
+        return any(response is one for response in self._api.responses[: other.responses_before_request])
 
-    def lanes_of(self, stay: Stay) -> frozenset[str]:
-        """As they were last said to be; none where nobody was asked."""
-        said: list[object] = [
-            answer.body["impactedTargets"]
-            for answer in self.answers_to("setImpactedTargets")
-            if answer.body["pr"]["number"] == stay["prNumber"]
+    def impacted_targets_of(self, submission: SubmissionJson) -> frozenset[str]:
+        """The last uploaded impacted targets; empty if none were uploaded."""
+        uploads: list[object] = [
+            response.body["impactedTargets"]
+            for response in self.responses_to("setImpactedTargets")
+            if response.body["pr"]["number"] == submission["prNumber"]
         ]
-        return frozenset(map(str, cast("list[str]", said[-1]))) if said and said[-1] != "ALL" else frozenset()
+        return frozenset(map(str, cast("list[str]", uploads[-1]))) if uploads and uploads[-1] != "ALL" else frozenset()
 
-    def told_stays(self) -> Iterator[tuple[int, int, Stay]]:
-        """Each with its place among the answers, and the place from which on it was asked for."""
-        for place, answer in enumerate(self._api.answers):
-            if "stateChangedAt" in answer.told:
-                yield place, answer.asked_after, answer.told
+    def observed_submissions(self) -> Iterator[tuple[int, int, SubmissionJson]]:
+        """Submissions in responses, each with the index of the response and the index at the time of the request."""
+        for index, response in enumerate(self._api.responses):
+            if "stateChangedAt" in response.content:
+                yield index, response.responses_before_request, response.content
 
-    def times_asked_to_submit(self, number: int) -> int:
-        """By different keys: the same key asks for the same thing again."""
-        asked = self._api.asked
-        return len({key for path, key, body in asked if path == "submitPullRequest" and body["pr"]["number"] == number})
+    def submit_request_count(self, number: int) -> int:
+        """Submit requests with different idempotency keys."""
+        requests = self._api.requests
+        return len(
+            {key for path, key, body in requests if path == "submitPullRequest" and body["pr"]["number"] == number}
+        )
+
+
+class GitEvidence(Evidence):
+    def __init__(self, origin: Origin, host_log: HostLog, api: ApiClient, ci: Ci) -> None:
+        super().__init__(host_log, api, ci)
+        self._git = origin
+
+    @property
+    def tip(self) -> Sha:
+        return self._git.tip(self.target_ref)
+
+    def tree(self, commit: str) -> Sha:
+        return Sha(self._git.run("rev-parse", f"{commit}^{{tree}}").decode().strip())
+
+    def contains(self, commit: Sha, ancestor: Sha) -> bool:
+        return not self._git.run("rev-list", "--max-count=1", ancestor, f"^{commit}")
+
+    def _read_commits(self, landing: Landing) -> list[tuple[Sha, int, str]]:
+        form = "%H %(trailers:key=Mergeyard-Pull-Request,valueonly,separator=)"
+        form += " %(trailers:key=Mergeyard-Run,valueonly,separator=)"
+        lines = self._git.run("log", "--first-parent", f"--format={form}", f"{landing.old}..{landing.new}")
+        parts = (line.split(" ") for line in lines.decode().splitlines())
+        return [(Sha(commit), int(number or 0), run) for commit, number, run in parts]
+
+    def _first_parent_ancestor(self, commit: str, count: int) -> str:
+        return f"{commit}~{count}"
+
+    def _commits_missing_in(self, commit: Sha, other: Sha) -> set[Sha]:
+        return {*map(Sha, self._git.run("rev-list", commit, f"^{other}").decode().split())}
+
+    def _with_parents(self, commit: Sha, parents: list[Sha]) -> str:
+        options = [option for parent in (commit, *parents) for option in ("-p", parent)]
+        return self._git.run("commit-tree", self.tree(commit), *options, "-m", "merge base").decode().strip()
+
+    def _merge_base(self, one: str, other: str) -> str:
+        return self._git.run("merge-base", one, other).decode().strip()
+
+    def _merged_tree(self, onto: str, head: str) -> str:
+        return self._git.run("merge-tree", "--write-tree", onto, head).decode().strip()
+
+    def _trees(self, commit: str, count: int) -> list[str]:
+        return self._git.run("log", "--first-parent", f"-{count}", "--format=%T", commit).decode().split()
+
+    def _changes(self, old: str, new: str) -> dict[str, str]:
+        lines = self._git.run("diff-tree", "-r", "--no-renames", old, new).decode().splitlines()
+        parts = ((metadata.split(" "), path) for metadata, path in (line.split("\t") for line in lines))
+        return {path: f"{metadata[1]} {metadata[3]}" for metadata, path in parts}

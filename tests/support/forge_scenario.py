@@ -1,10 +1,10 @@
-"""Tells stories through the whole service at a forge: real HTTP, real git, real webhooks, a hand-moved clock.
+"""Runs the whole service against a fake forge: real HTTP, real git, real webhooks, a manual clock.
 
-async with a_forge_scenario(tmp_path, GithubPlace) as scenario:
+async with a_forge_scenario(tmp_path, GithubDriver) as scenario:
     scenario.open(1)
-    await scenario.say(1, "/merge")
+    await scenario.comment(1, "/merge")
     await scenario.passes(1)
-    assert scenario.place.is_merged(1)
+    assert scenario.forge.is_merged(1)
 """
 
 import asyncio
@@ -18,200 +18,204 @@ import httpx
 from msgspec.structs import replace
 
 from mergeyard.api.app import Application
+from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import StatusState
 from mergeyard.domain.runs import Run
-from mergeyard.domain.statuses import StatusState
-from mergeyard.domain.tokens import Scope
-from mergeyard.ports.host import Host
+from mergeyard.ports.forge import Host
+from mergeyard.service.comments.texts import COMMENT_MARKER
 from mergeyard.service.service import Service
-from mergeyard.service.talking.words import MARK
 from mergeyard.settings import Settings
 from mergeyard.wiring import make_application, make_host
-from tests.support.doorway import Doorway
-from tests.support.forges.faults import ALWAYS, Answers
-from tests.support.meeting_places.place import US, MakePlace, MeetingPlace, Said, Shown
+from tests.support.forge_drivers.driver import BOT, ForgeComment, ForgeDriver, ForgeStatus, MakeForgeDriver
+from tests.support.forges.faults import ALWAYS, RespondsWith
+from tests.support.http_server import BridgeServer
 from tests.support.repositories import Files, Origin
-from tests.support.scenario import KEY, MINUTE, SECOND, Scenario, Stage
+from tests.support.scenario import KEY, MINUTE, SECOND, Scenario, ScenarioSetup
 
 LABEL = "merge-queue"
-SELDOM = 3600
-"""Whatever a story does not find out by webhooks, it does not find out by itself."""
-USUAL = 20
+RARE_POLL_INTERVAL_S = 3600
+"""So rare that a scenario learns of changes only from webhooks."""
+USUAL_POLL_INTERVAL_S = 20
 COMMAND = re.compile(r"/merge\b")
-YARD = "http://yard.example"
+PUBLIC_URL = "http://yard.example"
 QUEUE: dict[str, Any] = {"repo": {"host": "git.local", "owner": "acme", "name": "app"}, "targetBranch": "main"}
 
 
 class ForgeScenario(Scenario):
-    place: MeetingPlace
+    forge: ForgeDriver
     application: Application
 
-    def __init__(self, folder: Path, stage: Stage, make_place: MakePlace, poll_seconds: int) -> None:
-        self._make_place = make_place
+    def __init__(self, folder: Path, setup: ScenarioSetup, make_forge: MakeForgeDriver, poll_seconds: int) -> None:
+        self._make_forge = make_forge
         self._poll_seconds = poll_seconds
-        super().__init__(folder, stage)
-        self.doorway = Doorway(lambda: self.application)
-        self.hook = f"{self.doorway.url}/hooks/{self.place.settings.provider}/{KEY.repo.host}"
-        self.place.tell(self.hook)
+        super().__init__(folder, setup)
+        self.bridge = BridgeServer(lambda: self.application)
+        self.webhook_url = f"{self.bridge.url}/hooks/{self.forge.settings.provider}/{KEY.repo.host}"
+        self.forge.add_webhook(self.webhook_url)
         self._secret = ""
 
     def _new_origin(self) -> Origin:
-        self.place = self._make_place(self.folder / "forge", self.clock)
-        return self.place.origin
+        self.forge = self._make_forge(self.folder / "forge", self.clock)
+        return self.forge.origin
 
     def _new_host(self) -> Host:
-        settings = replace(self.place.settings, poll_seconds=self._poll_seconds)
+        settings = replace(self.forge.settings, poll_seconds=self._poll_seconds)
         return make_host(KEY.repo.host, settings, self.clock)
 
     def _new_service(self) -> Service:
         service = super()._new_service()
-        self.application = make_application(Settings(data_dir=self.folder), service, YARD)
+        self.application = make_application(Settings(data_dir=self.folder), service, PUBLIC_URL)
         return service
 
-    async def begin(self, config: Config | None) -> None:
+    async def set_up(self, config: Config | None) -> None:
         await self.service.start()
-        _, self._secret = await self.service.tokens.create("stories", frozenset(Scope))
+        _, self._secret = await self.service.tokens.create("scenarios", frozenset(Scope))
         await self.create_queue(config)
-        await self.rest()
+        await self.wait_until_idle()
 
     async def close(self) -> None:
         await self.service.stop()
-        await asyncio.to_thread(self.place.close)
-        await asyncio.to_thread(self.doorway.close)
+        await asyncio.to_thread(self.forge.close)
+        await asyncio.to_thread(self.bridge.close)
 
-    # What people do at the forge.
+    # Actions of users on the forge.
 
-    def open(self, *numbers: int, upon: str = "main", files: Files | None = None) -> None:
+    def open(self, *numbers: int, base: str = "main", files: Files | None = None) -> None:
         for number in numbers:
-            self.place.open(number, files or {f"file{number}": f"{number}\n"}, upon)
+            self.forge.open(number, files or {f"file{number}": f"{number}\n"}, base)
 
     async def open_fork(self, number: int, files: Files | None = None) -> None:
-        self.place.open_fork(number, files or {f"file{number}": f"{number}\n"})
-        await self.rest()
+        self.forge.open_fork(number, files or {f"file{number}": f"{number}\n"})
+        await self.wait_until_idle()
 
     def push(self, number: int, files: Files) -> None:
-        self.place.push(number, files)
+        self.forge.push(number, files)
 
-    async def say(self, number: int, *texts: str, person: str = "ada") -> None:
-        """Commands are given in the words of the place."""
+    async def comment(self, number: int, *texts: str, person: str = "ada") -> None:
+        """`/merge` is replaced by the command prefix of the forge."""
         for text in texts:
-            self.place.say(number, person, COMMAND.sub(self.place.word, text))
-        await self.rest()
+            self.forge.comment(number, person, COMMAND.sub(self.forge.command_prefix, text))
+        await self.wait_until_idle()
 
     async def label(self, number: int) -> None:
-        self.place.label(number, LABEL)
-        await self.rest()
+        self.forge.label(number, LABEL)
+        await self.wait_until_idle()
 
     async def unlabel(self, number: int) -> None:
-        self.place.unlabel(number, LABEL)
-        await self.rest()
+        self.forge.unlabel(number, LABEL)
+        await self.wait_until_idle()
 
-    # What people ask of the queue.
+    # Requests of users to the queue.
 
-    async def ask(self, path: str, *, token: str = "", **members: Any) -> httpx.Response:
-        """Over HTTP, about the one queue; with a token that may do everything, unless another is given."""
+    async def post(self, path: str, *, token: str = "", **members: Any) -> httpx.Response:
+        """Sends an API request about the queue, with a token of all scopes unless another is given."""
         transport = httpx.ASGITransport(app=self.application)
-        async with httpx.AsyncClient(transport=transport, base_url=YARD) as client:
+        async with httpx.AsyncClient(transport=transport, base_url=PUBLIC_URL) as client:
             return await client.post(
                 f"/v1/{path}", json=QUEUE | members, headers={"x-api-token": token or self._secret}
             )
 
     async def submit_by_api(self, number: int, **members: Any) -> dict[str, Any]:
-        answer = await self.ask("submitPullRequest", pr={"number": number}, **members)
-        assert answer.status_code == 200, answer.text
-        await self.rest()
-        return answer.json()
+        response = await self.post("submitPullRequest", pr={"number": number}, **members)
+        assert response.status_code == 200, response.text
+        await self.wait_until_idle()
+        return response.json()
 
-    # What CI says, at the forge.
+    # Results of CI, reported to the forge.
 
-    async def hear(self, commit: Sha, state: StatusState = StatusState.SUCCESS, check: str = "unit") -> None:
-        self.place.report(commit, check, state, f"https://ci.example/{check}")
+    async def report_without_waiting(
+        self, commit: Sha, state: StatusState = StatusState.SUCCESS, check: str = "unit"
+    ) -> None:
+        self.forge.report(commit, check, state, f"https://ci.example/{check}")
 
-    # What time and chance do.
+    # Time and faults.
 
-    async def rest(self) -> None:
-        """Also until everything has arrived that the forge has sent."""
-        log = self.place.deliveries.log
+    async def wait_until_idle(self) -> None:
+        """Also waits until all webhooks of the forge have arrived."""
+        log = self.forge.deliveries.log
         while True:
-            await super().rest()
-            arrived = len(log)
-            await asyncio.to_thread(self.place.deliveries.settle)
-            if len(log) == arrived:
+            await super().wait_until_idle()
+            arrived_count = len(log)
+            await asyncio.to_thread(self.forge.deliveries.wait_until_sent)
+            if len(log) == arrived_count:
                 return
 
-    def break_down(self) -> None:
-        """The forge answers nobody any more, until the faults are cleared."""
-        self.place.faults.plan(Answers(503), times=ALWAYS)
+    def fail_all_requests(self) -> None:
+        """The forge responds with 503 to every request until the faults are cleared."""
+        self.forge.faults.plan(RespondsWith(503), times=ALWAYS)
 
-    async def a_moment_passes(self) -> None:
-        """Who was just looked at is looked at again a moment later."""
-        await self.time_passes(SECOND)
+    async def advance_one_second(self) -> None:
+        """A pull request that was just read is read again one second later."""
+        await self.advance_time(SECOND)
 
-    async def a_minute_passes(self) -> None:
-        await self.time_passes(MINUTE)
+    async def advance_one_minute(self) -> None:
+        await self.advance_time(MINUTE)
 
-    # What there is to see.
+    # State.
 
-    def comment(self, number: int) -> str:
-        """The one in which we tell its state."""
-        (ours,) = [said.text for said in self._ours(number) if said.text.startswith(MARK)]
-        return ours
+    def status_comment(self, number: int) -> str:
+        """Our comment that shows the state of the pull request."""
+        (text,) = [comment.text for comment in self._own_comments(number) if comment.text.startswith(COMMENT_MARKER)]
+        return text
 
-    def answers(self, number: int) -> list[str]:
-        """What we said to those who asked for something."""
-        return [said.text for said in self._ours(number) if not said.text.startswith(MARK)]
+    def replies(self, number: int) -> list[str]:
+        """Our replies to commands."""
+        return [comment.text for comment in self._own_comments(number) if not comment.text.startswith(COMMENT_MARKER)]
 
-    def signs(self, number: int) -> list[tuple[str, ...]]:
-        """How we reacted to everything that others said, in order."""
-        return [said.signs for said in self.place.said(number) if said.author != US]
+    def reactions(self, number: int) -> list[tuple[str, ...]]:
+        """Our reactions to each comment of others, in order."""
+        return [comment.reactions for comment in self.forge.comments(number) if comment.author != BOT]
 
-    def shown(self, number: int) -> Shown:
-        """Our status on its head."""
-        shown = self.place.shown(self.place.head(number))
-        assert shown
-        return shown
+    def commit_status(self, number: int) -> ForgeStatus:
+        """Our commit status on its head."""
+        status = self.forge.bot_status(self.forge.head(number))
+        assert status
+        return status
 
-    async def details(self, number: int) -> dict[str, Any]:
-        """Of the run that tests it, or did so last."""
-        run = (await self.view(number)).run
-        answer = await self.ask("getMergeQueueTestingDetails", testRunId=run)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+    async def run_details(self, number: int) -> dict[str, Any]:
+        """The API's details of the run that tests it or tested it last."""
+        run = (await self.view(number)).run_id
+        response = await self.post("getMergeQueueTestingDetails", testRunId=run)
+        assert response.status_code == 200, response.text
+        return response.json()
 
-    def landed(self) -> list[str]:
-        """The first lines of all that came upon the target since the beginning, oldest first."""
+    def landed_subjects(self) -> list[str]:
+        """Subjects of all commits on the target branch since the start, oldest first."""
         return self.origin.subjects("main")[2:]
 
     def run_with(self, number: int) -> Run:
         """The only run in progress that tests it."""
-        (run,) = [run for run in self.runs() if PrNumber(number) in [member.number for member in run.tested]]
+        (run,) = [
+            run for run in self.runs() if PullRequestNumber(number) in [member.number for member in run.tested_members]
+        ]
         return run
 
-    def laps(self) -> int:
-        """How often the watch has looked so far: nobody else asks for all pull requests."""
-        return sum("state=all" in call for call in self.place.faults.calls)
+    def poll_count(self) -> int:
+        """Number of polls so far: only the poller lists pull requests of all states."""
+        return sum("state=all" in call for call in self.forge.faults.calls)
 
-    def asked(self) -> int:
-        """How often the API of the forge was asked so far."""
-        addresses = [call.partition(" ")[2] for call in self.place.faults.calls]
-        return sum(re.search(self.place.paths.api, address) is not None for address in addresses)
+    def api_call_count(self) -> int:
+        """Number of requests to the API of the forge so far."""
+        paths = [call.partition(" ")[2] for call in self.forge.faults.calls]
+        return sum(re.search(self.forge.paths.api, path) is not None for path in paths)
 
-    def _ours(self, number: int) -> list[Said]:
-        return [said for said in self.place.said(number) if said.author == US]
+    def _own_comments(self, number: int) -> list[ForgeComment]:
+        return [comment for comment in self.forge.comments(number) if comment.author == BOT]
 
 
 @asynccontextmanager
 async def a_forge_scenario(
     folder: Path,
-    make_place: MakePlace,
+    make_forge: MakeForgeDriver,
     config: Config | None = None,
-    stage: Stage | None = None,
-    poll_seconds: int = SELDOM,
+    setup: ScenarioSetup | None = None,
+    poll_seconds: int = RARE_POLL_INTERVAL_S,
 ) -> AsyncGenerator[ForgeScenario]:
-    scenario = ForgeScenario(folder, stage or Stage(), make_place, poll_seconds)
+    scenario = ForgeScenario(folder, setup or ScenarioSetup(), make_forge, poll_seconds)
     try:
-        await scenario.begin(config)
+        await scenario.set_up(config)
         yield scenario
     finally:
         await scenario.close()

@@ -1,6 +1,6 @@
-"""The memory of a bare repository: a hook writes down every change of its refs, and springs the traps that tests set.
+"""The log of a bare repository: a hook records every change of its refs and runs the traps that tests set.
 
-A trap holds a push, or kills the server, at one very moment, and says what becomes of the push afterwards.
+A trap holds a push, or kills the server, at one exact stage of the push, and says how the push continues.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 from tests.support.repositories import Origin
 
-NOTHING = "0" * 40
-SERVICE = "service"
-TARGET = "refs/heads/main"
-TEST_BRANCHES = "refs/heads/mergeyard/"
+ZERO_SHA = "0" * 40
+SERVICE_NAME = "service"
+TARGET_REF = "refs/heads/main"
+TEST_BRANCH_PREFIX = "refs/heads/mergeyard/"
 
-HOOK = """\
+HOOK_SCRIPT = """\
 moved=
 while read -r old new ref; do moved="$moved|$old $new $ref"; done
 phase=${{1:-received}}
@@ -26,58 +26,58 @@ if [ "$phase" = committed ]; then printf '%s\\n' "${{GIT_COMMITTER_NAME:-service
 exit 0
 """
 
-TRAP = """\
+TRAP_SCRIPT = """\
 case "$phase$moved" in {phase}*"|{old}"*"{new} {ref}"*)
     if mv {folder}/trap {folder}/sprung; then {then}; fi
 esac
 """
 
 
-SERVER = "mergeyard serve"
-"""How it is called among processes: by its command line, or by its name when it was forked."""
-STRIKE = """
+SERVER_PROCESS_NAME = "mergeyard serve"
+"""How the process is found: by its command line, or by its name if it was forked."""
+SIGNAL_SCRIPT = """
 process=$$
 while [ "$process" -gt 1 ] && ! cat /proc/$process/cmdline /proc/$process/comm | tr '\\0' ' ' | grep -q '{server}'; do
     process=$(sed -n 's/^PPid:.//p' /proc/$process/status)
 done
-if [ "$process" -gt 1 ]; then echo "$process" > {{folder}}/struck; kill -{signal} "$process"; fi
+if [ "$process" -gt 1 ]; then echo "$process" > {{folder}}/signalled; kill -{signal} "$process"; fi
 {fate}"""
 
 
-class Moment(StrEnum):
-    """Of a push."""
+class PushStage(StrEnum):
+    """A stage of a push."""
 
     RECEIVED = "received"
-    """It has arrived, and no ref is locked yet."""
+    """It has arrived; no ref is locked yet."""
     PREPARED = "prepared"
-    """All its refs are locked and where it expects them."""
+    """All its refs are locked and have the expected values."""
     COMMITTED = "committed"
-    """They have moved, and nobody was told."""
+    """The refs have moved; the client has no response yet."""
 
 
-class Fate(StrEnum):
-    """Of a push whose server was killed."""
+class PushOutcome(StrEnum):
+    """What happens to a push whose server was killed."""
 
-    GOES_ON = ":"
-    DIES = "exit 1"
-    IS_LATE = "while [ ! -f {folder}/released ]; do sleep 0.02; done"
+    CONTINUES = ":"
+    FAILS = "exit 1"
+    IS_DELAYED = "while [ ! -f {folder}/released ]; do sleep 0.02; done"
 
 
-class Move(Struct, frozen=True):
+class RefUpdate(Struct, frozen=True):
     ref: str
     old: Sha | None
     new: Sha | None
 
 
 class Transaction(Struct, frozen=True):
-    """Refs that moved together."""
+    """Refs that were updated together."""
 
-    place: int
+    index: int
     by_service: bool
-    moves: tuple[Move, ...]
+    updates: tuple[RefUpdate, ...]
 
-    def of(self, ref: str) -> Move | None:
-        return next((move for move in self.moves if move.ref == ref), None)
+    def update_of(self, ref: str) -> RefUpdate | None:
+        return next((update for update in self.updates if update.ref == ref), None)
 
 
 class HostLog:
@@ -87,58 +87,68 @@ class HostLog:
         self._path = folder / "log"
         self._path.touch()
         for name in ("reference-transaction", "pre-receive"):
-            origin.hook(name, HOOK.format(folder=folder))
+            origin.install_hook(name, HOOK_SCRIPT.format(folder=folder))
 
     def __len__(self) -> int:
         return self._path.read_bytes().count(b"\n")
 
     def __iter__(self) -> Iterator[Transaction]:
-        """Whoever moves a ref without saying from where moved it from where it was."""
-        there = dict[str, Sha | None]()
-        for place, line in enumerate(self._path.read_text().splitlines()):
-            who, *moves = line.split("|")
-            told = tuple(move_told(move) for move in moves if " refs/" in move)
-            told = tuple(Move(move.ref, move.old or there.get(move.ref), move.new) for move in told)
-            there |= {move.ref: move.new for move in told}
-            if told:
-                yield Transaction(place, who == SERVICE, told)
+        """An update without an old value starts from the last logged value."""
+        values = dict[str, Sha | None]()
+        for index, line in enumerate(self._path.read_text().splitlines()):
+            committer, *lines = line.split("|")
+            parsed = tuple(parse_update(text) for text in lines if " refs/" in text)
+            updates = tuple(
+                RefUpdate(update.ref, update.old or values.get(update.ref), update.new) for update in parsed
+            )
+            values |= {update.ref: update.new for update in updates}
+            if updates:
+                yield Transaction(index, committer == SERVICE_NAME, updates)
 
-    def kill_server(self, process: int, moment: Moment, fate: Fate, *, ref: str, old: str = "", new: str = "") -> None:
-        """When the next push moves a ref that begins so, from an old value to a new one, if they are named."""
-        self._set_trap(f"kill -9 {process}; {fate}", phase=moment, ref=ref, old=old, new=new)
+    def kill_server(
+        self, process: int, stage: PushStage, outcome: PushOutcome, *, ref: str, old: str = "", new: str = ""
+    ) -> None:
+        """Kills the server when the next push updates a ref with this prefix, optionally between two given values."""
+        self._set_trap(f"kill -9 {process}; {outcome}", phase=stage, ref=ref, old=old, new=new)
 
-    def ambush(self, signal: str, moment: Moment, fate: Fate, *, ref: str) -> None:
-        """Whichever server's push next moves a ref that begins so gets a signal."""
-        self._set_trap(STRIKE.format(server=SERVER, signal=signal, fate=fate), phase=moment, ref=ref, old="", new="")
+    def signal_on_push(self, signal: str, stage: PushStage, outcome: PushOutcome, *, ref: str) -> None:
+        """Sends a signal to the server whose push next updates a ref with this prefix."""
+        self._set_trap(
+            SIGNAL_SCRIPT.format(server=SERVER_PROCESS_NAME, signal=signal, fate=outcome),
+            phase=stage,
+            ref=ref,
+            old="",
+            new="",
+        )
 
-    def lift_ambush(self) -> int | None:
-        """The process that walked into it, if one did."""
+    def cancel_signal(self) -> int | None:
+        """Removes the trap; returns the process that got the signal, if any."""
         (self._folder / "trap").unlink(missing_ok=True)
-        struck = self._folder / "struck"
+        signalled = self._folder / "signalled"
         try:
-            return int(struck.read_text())
+            return int(signalled.read_text())
         except FileNotFoundError:
             return None
         finally:
-            struck.unlink(missing_ok=True)
+            signalled.unlink(missing_ok=True)
 
-    def hold(self, moment: Moment, *, ref: str) -> None:
-        """The next push that moves a ref that begins so waits there until it is released."""
-        self._set_trap(Fate.IS_LATE, phase=moment, ref=ref, old="", new="")
+    def hold_push(self, stage: PushStage, *, ref: str) -> None:
+        """The next push that updates a ref with this prefix waits at this stage until `release_push`."""
+        self._set_trap(PushOutcome.IS_DELAYED, phase=stage, ref=ref, old="", new="")
 
     def _set_trap(self, then: str, **what: str) -> None:
-        trap = TRAP.format(folder=self._folder, then=then.format(folder=self._folder), **what)
+        trap = TRAP_SCRIPT.format(folder=self._folder, then=then.format(folder=self._folder), **what)
         (self._folder / "trap.new").write_text(trap)
         (self._folder / "trap.new").rename(self._folder / "trap")
 
     @property
-    def sprung(self) -> bool:
+    def triggered(self) -> bool:
         return (self._folder / "sprung").exists()
 
-    def release(self) -> None:
+    def release_push(self) -> None:
         (self._folder / "released").touch()
 
 
-def move_told(text: str) -> Move:
+def parse_update(text: str) -> RefUpdate:
     old, new, ref = text.split(" ")
-    return Move(ref, None if old == NOTHING else Sha(old), None if new == NOTHING else Sha(new))
+    return RefUpdate(ref, None if old == ZERO_SHA else Sha(old), None if new == ZERO_SHA else Sha(new))

@@ -1,10 +1,10 @@
-"""An OpenID provider that remembers: it signs people in, gives out codes once, and signs with keys that it changes.
+"""A stateful fake OpenID provider: signs users in, issues codes for one use, and can change its signing keys.
 
 with IdentityProvider(clock) as provider:
-    provider.visitor = {"sub": "7", "preferred_username": "ada", "groups": ["devs"]}
+    provider.user_claims = {"sub": "7", "preferred_username": "ada", "groups": ["devs"]}
     provider.change_keys("RS256")
-    provider.token_says = {"aud": "somebody else"}
-    provider.faults.plan(Answers(503), "/token")
+    provider.token_overrides = {"aud": "another client"}
+    provider.faults.plan(RespondsWith(503), "/token")
 """
 
 from base64 import b64decode, urlsafe_b64encode
@@ -25,16 +25,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from mergeyard.domain.instants import MINUTE, SECOND, Instant
-from mergeyard.ports.clock import Clock
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
+from mergeyard.ports.external import Clock
 from tests.support.forges.faults import Faults
-from tests.support.forges.serving import Serving
+from tests.support.http_server import ThreadedServer
 
-CLIENT = "yard"
-SECRET = "not: so/secret"
-BACK = "http://yard.example/sign-in/back"
-CODE_LASTS = MINUTE
-TOKEN_LASTS = 5 * MINUTE
+CLIENT_ID = "yard"
+CLIENT_SECRET = "not: so/secret"
+REDIRECT_URI = "http://yard.example/sign-in/back"
+CODE_LIFETIME_MS = MINUTE
+TOKEN_LIFETIME_MS = 5 * MINUTE
 
 Claims = dict[str, Any]
 
@@ -53,28 +53,28 @@ class Key(Struct, frozen=True):
 
 
 class Grant(Struct, frozen=True):
-    """What was asked for when a code was given out, and by whom."""
+    """The authorization request for which a code was issued, and the user's claims."""
 
-    asked: dict[str, str]
+    request: dict[str, str]
     claims: Claims
-    until: Instant
+    expires_at: Instant
 
 
 class IdentityProvider:
     def __init__(self, clock: Clock) -> None:
-        self.visitor: Claims = {"sub": "7", "preferred_username": "ada", "groups": ["devs"]}
-        """Who sits before the browser, with everything that is known of them."""
-        self.back = BACK
-        """Where it was told that people come from."""
-        self.asks_first = False
-        """Shows the visitor a page before it lets them go on."""
-        self.refuses_with: str | None = None
-        self.keeps_for_userinfo = set[str]()
-        """Claims that it does not put into tokens."""
-        self.token_says: Claims = {}
-        """Other claims than the true ones; None leaves one out."""
-        self.says_of_itself: Claims = {}
-        self.writes: Callable[[Claims], str] = self.sign
+        self.user_claims: Claims = {"sub": "7", "preferred_username": "ada", "groups": ["devs"]}
+        """All claims of the user at the browser."""
+        self.redirect_uri = REDIRECT_URI
+        """The registered redirect URI."""
+        self.requires_consent = False
+        """Shows the user a consent page first."""
+        self.error_code: str | None = None
+        self.userinfo_only_claims = set[str]()
+        """Claims that are only in the userinfo response, not in ID tokens."""
+        self.token_overrides: Claims = {}
+        """Claims that replace those of the ID token; None removes one."""
+        self.discovery_overrides: Claims = {}
+        self.encode_token: Callable[[Claims], str] = self.sign
         self.keys = list[Key]()
         self._clock = clock
         self._numbers = count(1)
@@ -82,7 +82,7 @@ class IdentityProvider:
         self._access = dict[str, Grant]()
         self.change_keys("ES256")
         self.faults = Faults(self._application())
-        self._serving = Serving(self.faults)
+        self._serving = ThreadedServer(self.faults)
         self.issuer = self._serving.url
 
     def __enter__(self) -> Self:
@@ -95,96 +95,96 @@ class IdentityProvider:
         self._serving.stop()
 
     def change_keys(self, algorithm: str) -> None:
-        """The old ones are gone."""
+        """The old keys are no longer published."""
         self.keys = [Key(f"key-{next(self._numbers)}", algorithm, new_private_key(algorithm))]
 
     def sign(self, claims: Claims) -> str:
         return self.keys[0].sign(claims)
 
-    # Its pages
+    # Endpoints
 
     def _application(self) -> Starlette:
         return Starlette(
             routes=[
-                Route("/.well-known/openid-configuration", self._describe),
+                Route("/.well-known/openid-configuration", self._discovery),
                 Route("/keys", self._show_keys),
                 Route("/authorize", self._authorize),
-                Route("/token", self._redeem, methods=["POST"]),
-                Route("/userinfo", self._tell_more),
+                Route("/token", self._token, methods=["POST"]),
+                Route("/userinfo", self._userinfo),
             ]
         )
 
-    async def _describe(self, _: Request) -> Response:
-        places = {
+    async def _discovery(self, _: Request) -> Response:
+        endpoints = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/keys",
             "userinfo_endpoint": f"{self.issuer}/userinfo",
         }
-        return JSONResponse(places | self.says_of_itself)
+        return JSONResponse(endpoints | self.discovery_overrides)
 
     async def _show_keys(self, _: Request) -> Response:
         return JSONResponse({"keys": [key.jwk() for key in self.keys]})
 
     async def _authorize(self, request: Request) -> Response:
-        """The visitor is signed in here already."""
-        asked = dict(request.query_params)
-        if self.asks_first and "agreed" not in asked:
-            on = escape(f"?{urlencode(asked)}&agreed=1")
-            return HTMLResponse(f'<link rel="icon" href="data:,"><a href="{on}">Let me in</a>')
-        wanted = {
+        """The user is already signed in at the provider."""
+        query = dict(request.query_params)
+        if self.requires_consent and "agreed" not in query:
+            link = escape(f"?{urlencode(query)}&agreed=1")
+            return HTMLResponse(f'<link rel="icon" href="data:,"><a href="{link}">Let me in</a>')
+        expected = {
             "response_type": "code",
-            "client_id": CLIENT,
-            "redirect_uri": self.back,
+            "client_id": CLIENT_ID,
+            "redirect_uri": self.redirect_uri,
             "code_challenge_method": "S256",
         }
-        if {name: asked.get(name) for name in wanted} != wanted or "openid" not in asked["scope"].split():
-            return JSONResponse({"error": "invalid_request", "asked": asked}, 400)
-        answer = {"state": asked["state"]}
-        if self.refuses_with is not None:
-            answer["error"] = self.refuses_with
+        if {name: query.get(name) for name in expected} != expected or "openid" not in query["scope"].split():
+            return JSONResponse({"error": "invalid_request", "query": query}, 400)
+        response = {"state": query["state"]}
+        if self.error_code is not None:
+            response["error"] = self.error_code
         else:
-            answer["code"] = code = f"code-{next(self._numbers)}"
-            self._codes[code] = Grant(asked, dict(self.visitor), Instant(self._clock.now() + CODE_LASTS))
-        return RedirectResponse(f"{self.back}?{urlencode(answer)}", 302)
+            response["code"] = code = f"code-{next(self._numbers)}"
+            self._codes[code] = Grant(query, dict(self.user_claims), Instant(self._clock.now() + CODE_LIFETIME_MS))
+        return RedirectResponse(f"{self.redirect_uri}?{urlencode(response)}", 302)
 
-    async def _redeem(self, request: Request) -> Response:
+    async def _token(self, request: Request) -> Response:
         form = dict(parse_qsl((await request.body()).decode()))
-        if self._who_asks(request, form) != (CLIENT, SECRET):
+        if self._client_credentials(request, form) != (CLIENT_ID, CLIENT_SECRET):
             return JSONResponse({"error": "invalid_client"}, 401)
         grant = self._codes.pop(form["code"], None)
-        if grant is None or not self._good(grant, form):
+        if grant is None or not self._is_valid_grant(grant, form):
             return JSONResponse({"error": "invalid_grant"}, 400)
         access = f"access-{next(self._numbers)}"
         self._access[access] = grant
-        told = {"access_token": access, "token_type": "Bearer", "id_token": self.writes(self._claims(grant))}
-        return JSONResponse(told)
+        content = {"access_token": access, "token_type": "Bearer", "id_token": self.encode_token(self._claims(grant))}
+        return JSONResponse(content)
 
-    async def _tell_more(self, request: Request) -> Response:
+    async def _userinfo(self, request: Request) -> Response:
         grant = self._access.get(request.headers["authorization"].removeprefix("Bearer "))
         return JSONResponse({"error": "invalid_token"}, 401) if grant is None else JSONResponse(grant.claims)
 
-    # Its rules
+    # Checks
 
-    def _who_asks(self, request: Request, form: dict[str, str]) -> tuple[str, str]:
-        if self.says_of_itself.get("token_endpoint_auth_methods_supported") == ["client_secret_post"]:
+    def _client_credentials(self, request: Request, form: dict[str, str]) -> tuple[str, str]:
+        if self.discovery_overrides.get("token_endpoint_auth_methods_supported") == ["client_secret_post"]:
             return form.get("client_id", ""), form.get("client_secret", "")
         scheme, _, pair = request.headers.get("authorization", "").partition(" ")
         name, _, secret = b64decode(pair).decode().partition(":")
         return (unquote_plus(name), unquote_plus(secret)) if scheme == "Basic" else ("", "")
 
-    def _good(self, grant: Grant, form: dict[str, str]) -> bool:
+    def _is_valid_grant(self, grant: Grant, form: dict[str, str]) -> bool:
         digest = sha256(form.get("code_verifier", "").encode()).digest()
         challenge = urlsafe_b64encode(digest).rstrip(b"=").decode()
-        timely, proven = self._clock.now() < grant.until, challenge == grant.asked["code_challenge"]
-        return timely and proven and form.get("redirect_uri") == self.back
+        in_time, verified = self._clock.now() < grant.expires_at, challenge == grant.request["code_challenge"]
+        return in_time and verified and form.get("redirect_uri") == self.redirect_uri
 
     def _claims(self, grant: Grant) -> Claims:
         now = self._clock.now() // SECOND
-        known = {name: value for name, value in grant.claims.items() if name not in self.keeps_for_userinfo}
-        own = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + TOKEN_LASTS // SECOND}
-        claims = {**known, **own, "nonce": grant.asked["nonce"], **self.token_says}
+        known = {name: value for name, value in grant.claims.items() if name not in self.userinfo_only_claims}
+        own = {"iss": self.issuer, "aud": CLIENT_ID, "iat": now, "exp": now + TOKEN_LIFETIME_MS // SECOND}
+        claims = {**known, **own, "nonce": grant.request["nonce"], **self.token_overrides}
         return {name: value for name, value in claims.items() if value is not None}
 
 
@@ -196,5 +196,5 @@ def new_private_key(algorithm: str) -> Any:
 
 @cache
 def rsa_key() -> rsa.RSAPrivateKey:
-    """Making one takes long; its id changes all the same."""
+    """Cached, because generating one is slow; its key ID changes nevertheless."""
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)

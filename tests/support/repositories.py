@@ -1,11 +1,11 @@
-"""Real bare repositories on disk, written in short sentences and without any working tree.
+"""Real bare repositories on disk, written without a working tree.
 
-    origin = Origin.made(tmp_path / "origin.git")
+    origin = Origin.create(tmp_path / "origin.git")
     origin.commit("main", {"a.txt": "1", "run.sh": Executable("exit 0"), "link": Symlink("a.txt")})
-    origin.branch("feature", upon="main", files={"a.txt": None, "b.txt": "2"})
+    origin.branch("feature", base="main", files={"a.txt": None, "b.txt": "2"})
     assert origin.files("feature") == {"b.txt": "2", "run.sh": "exit 0", "link": "a.txt"}
 
-A file is text, bytes or one of the structs below; None removes it. A place is a branch, a full ref or a commit.
+A file is text, bytes or one of the structs below; None removes it. A revision is a branch, a full ref or a commit.
 """
 
 import os
@@ -21,10 +21,10 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 
 ADA = "Ada <ada@example.org>"
-SOME_DAY = 1_700_000_000
+FIRST_COMMIT_TIME = 1_700_000_000
 SHA = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
-FLEETING = "[core]\n\tfsync = none\n[receive]\n\tautogc = false\n"
-"""Nobody pulls the plug, and after no push is there anything to tidy up."""
+FAST_CONFIG = "[core]\n\tfsync = none\n[receive]\n\tautogc = false\n"
+"""Faster: a power failure is not tested, and garbage collection after a push is not needed."""
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -55,16 +55,16 @@ Files = Mapping[str, Content]
 class Origin:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seconds = count(SOME_DAY)
+        self._seconds = count(FIRST_COMMIT_TIME)
         self._merged: dict[tuple[str, str], Sha] = {}
 
     @classmethod
-    def made(cls, path: Path) -> Self:
+    def create(cls, path: Path) -> Self:
         path.mkdir(parents=True)
         origin = cls(path)
         origin.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
         with (path / "config").open("a") as config:
-            config.write(FLEETING)
+            config.write(FAST_CONFIG)
         return origin
 
     @property
@@ -74,25 +74,27 @@ class Origin:
     def commit(
         self, place: str, files: Files, *, message: str = "A change", author: str = ADA, merging: str | None = None
     ) -> Sha:
-        """One more commit on a branch, which is made when it is not there; `merging` is its second parent."""
-        return self._write(place, self.ref(place), changes(files), message=message, author=author, merging=merging)
+        """Adds a commit to a branch, which is created if missing; `merging` is its second parent."""
+        return self._write(
+            place, self.ref(place), encode_changes(files), message=message, author=author, merging=merging
+        )
 
-    def branch(self, name: str, *, upon: str, files: Files | None = None, message: str = "A change") -> Sha:
-        """A branch (or ref) that starts at another place, with one commit if there are files."""
+    def branch(self, name: str, *, base: str, files: Files | None = None, message: str = "A change") -> Sha:
+        """Creates a branch (or ref) at another revision, with one commit if there are files."""
         if files:
-            return self._write(name, self.tip(upon), changes(files), message=message)
-        self.set(name, self.tip(upon))
-        return self.tip(upon)
+            return self._write(name, self.tip(base), encode_changes(files), message=message)
+        self.set_ref(name, self.tip(base))
+        return self.tip(base)
 
     def rename(self, place: str, old: str, new: str, *, message: str = "A rename") -> Sha:
-        return self._write(place, self.tip(place), [b"R %b %b\n" % (quoted(old), quoted(new))], message=message)
+        return self._write(place, self.tip(place), [b"R %b %b\n" % (quote_path(old), quote_path(new))], message=message)
 
     def delete(self, place: str, *paths: str, message: str = "A removal") -> Sha:
         return self.commit(place, dict.fromkeys(paths), message=message)
 
     def chmod(self, place: str, path: str, mode: str = "100755", *, message: str = "A new mode") -> Sha:
         content = self.run("rev-parse", f"{self.tip(place)}:{path}").strip()
-        changes = [b"M %b %b %b\n" % (mode.encode(), content, quoted(path))]
+        changes = [b"M %b %b %b\n" % (mode.encode(), content, quote_path(path))]
         return self._write(place, self.tip(place), changes, message=message)
 
     def _write(
@@ -106,37 +108,37 @@ class Origin:
         merging: str | None = None,
     ) -> Sha:
         when = f"{next(self._seconds)} +0100"
-        lines = [f"commit {full(place)}", f"author {author} {when}", f"committer {ADA} {when}"]
+        lines = [f"commit {full_ref(place)}", f"author {author} {when}", f"committer {ADA} {when}"]
         parents = [f"from {base}"] if base else []
         parents += [f"merge {self.tip(merging)}"] if merging else []
-        stream = [*(f"{line}\n".encode() for line in lines), data(message.encode())]
+        stream = [*(f"{line}\n".encode() for line in lines), encode_data(message.encode())]
         stream += [*(f"{line}\n".encode() for line in parents), *changes]
         self.run("fast-import", "--quiet", "--force", stdin=b"".join(stream))
         return self.tip(place)
 
     def ref(self, place: str) -> Sha | None:
-        """Where a branch or ref is, if it is there; a commit is where it is."""
+        """The commit of a branch or ref, if it exists; a commit is returned as it is."""
         if SHA.fullmatch(place):
             return Sha(place)
         return self._loose_ref(place) or self._packed_ref(place)
 
     def _loose_ref(self, place: str) -> Sha | None:
-        """One that has a file of its own. Both kinds are read without git: a process takes many times as long."""
+        """A ref with its own file. Both kinds are read without git: a process takes many times as long."""
         try:
-            held = (self.path / full(place)).read_text().strip()
+            content = (self.path / full_ref(place)).read_text().strip()
         except OSError:
             return None
-        return Sha(held) if SHA.fullmatch(held) else None
+        return Sha(content) if SHA.fullmatch(content) else None
 
     def _packed_ref(self, place: str) -> Sha | None:
         packed = self.path / "packed-refs"
         lines = packed.read_text(errors="surrogateescape").split("\n") if packed.exists() else []
-        held = {ref: sha for sha, _, ref in (line.partition(" ") for line in lines)}
-        return Sha(held[full(place)]) if full(place) in held else None
+        refs = {ref: sha for sha, _, ref in (line.partition(" ") for line in lines)}
+        return Sha(refs[full_ref(place)]) if full_ref(place) in refs else None
 
     def tip(self, place: str) -> Sha:
         found = self.ref(place)
-        assert found, f"there is no {place}"
+        assert found, f"{place} does not exist"
         return found
 
     def refs(self) -> dict[str, Sha]:
@@ -144,27 +146,27 @@ class Origin:
         lines = listed.split("\n")[:-1]
         return {ref: Sha(sha) for ref, sha in (line.split(" ") for line in lines)}
 
-    def set(self, place: str, sha: str) -> None:
-        self.run("update-ref", full(place), sha)
+    def set_ref(self, place: str, sha: str) -> None:
+        self.run("update-ref", full_ref(place), sha)
 
-    def remove(self, place: str) -> None:
-        self.run("update-ref", "-d", full(place))
+    def delete_ref(self, place: str) -> None:
+        self.run("update-ref", "-d", full_ref(place))
 
     def blob(self, content: str | bytes) -> Sha:
-        return Sha(self.run("hash-object", "-w", "--stdin", stdin=as_bytes(content)).decode().strip())
+        return Sha(self.run("hash-object", "-w", "--stdin", stdin=to_bytes(content)).decode().strip())
 
-    def graft(self, place: str, name: str, entry: str, *, message: str = "An odd name") -> Sha:
-        """One more commit on a branch, with an entry such as `120000 blob <sha>` under a name that git may refuse."""
-        there = self.run("ls-tree", "-z", self.tip(place))
-        tree = self.run("mktree", "-z", stdin=there + f"{entry}\t{name}\0".encode()).decode().strip()
+    def commit_raw_entry(self, place: str, name: str, entry: str, *, message: str = "An odd name") -> Sha:
+        """Adds a commit with an entry such as `120000 blob <sha>` under a name that git may refuse."""
+        entries = self.run("ls-tree", "-z", self.tip(place))
+        tree = self.run("mktree", "-z", stdin=entries + f"{entry}\t{name}\0".encode()).decode().strip()
         commit = self.run("commit-tree", "-p", self.tip(place), "-m", message, tree).decode().strip()
-        self.set(place, commit)
+        self.set_ref(place, commit)
         return Sha(commit)
 
     def files(self, place: str) -> dict[str, str]:
-        """All files and links with their contents; bytes that are no text are surrogates."""
+        """All files and links with their contents; bytes that are not text become surrogates."""
         return {
-            path: as_text(self.run("cat-file", "blob", content))
+            path: to_text(self.run("cat-file", "blob", content))
             for path, (mode, content) in self._entries(place).items()
             if mode != "160000"
         }
@@ -175,16 +177,16 @@ class Origin:
     def _entries(self, place: str) -> dict[str, tuple[str, str]]:
         found: dict[str, tuple[str, str]] = {}
         for entry in self.run("ls-tree", "-r", "-z", self.tip(place)).split(b"\0")[:-1]:
-            facts, _, path = entry.partition(b"\t")
-            mode, _, content = facts.decode().split(" ")
-            found[as_text(path)] = (mode, content)
+            metadata, _, path = entry.partition(b"\t")
+            mode, _, content = metadata.decode().split(" ")
+            found[to_text(path)] = (mode, content)
         return found
 
     def tree(self, place: str) -> Sha:
         return Sha(self.run("rev-parse", f"{self.tip(place)}^{{tree}}").decode().strip())
 
     def merged_tree(self, onto: str, head: str) -> Sha | None:
-        """None: they conflict. What two commits make together is asked of git once."""
+        """None if they conflict. Results are cached."""
         if (onto, head) not in self._merged:
             try:
                 merged = self.run("merge-tree", "--write-tree", onto, head)
@@ -194,62 +196,62 @@ class Origin:
         return self._merged[onto, head]
 
     def subjects(self, place: str) -> list[str]:
-        """The first lines of all messages, along first parents, oldest first."""
+        """The subjects of all commits along first parents, oldest first."""
         return self.log(place, "%s")
 
-    def log(self, place: str, form: str) -> list[str]:
-        """One entry per commit along first parents, oldest first, in one of git's pretty formats."""
-        out = self.run("log", "-z", "--first-parent", "--reverse", f"--format={form}", self.tip(place))
+    def log(self, place: str, pretty: str) -> list[str]:
+        """One entry per commit along first parents, oldest first, in a pretty format of git."""
+        out = self.run("log", "-z", "--first-parent", "--reverse", f"--format={pretty}", self.tip(place))
         return out.decode(errors="replace").split("\0")[:-1]
 
-    def hook(self, name: str, script: str) -> None:
+    def install_hook(self, name: str, script: str) -> None:
         path = self.path / "hooks" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Any other git command, in this repository."""
+        """Runs any git command in this repository."""
         command = ["git", "--git-dir", str(self.path), *arguments]
         return subprocess.run(command, input=stdin, stdout=subprocess.PIPE, check=True, env=ENVIRONMENT).stdout
 
 
-def full(place: str) -> str:
+def full_ref(place: str) -> str:
     return place if place.startswith("refs/") else f"refs/heads/{place}"
 
 
-def changes(files: Files) -> Iterable[bytes]:
-    gone_first = sorted(files.items(), key=lambda item: item[1] is not None)
-    return (change(path, content) for path, content in gone_first)
+def encode_changes(files: Files) -> Iterable[bytes]:
+    removals_first = sorted(files.items(), key=lambda item: item[1] is not None)
+    return (encode_change(path, content) for path, content in removals_first)
 
 
-def change(path: str, content: Content) -> bytes:
-    """One change, in the language of `git fast-import`."""
+def encode_change(path: str, content: Content) -> bytes:
+    """One change as a command of `git fast-import`."""
     match content:
         case None:
-            return b"D %b\n" % quoted(path)
+            return b"D %b\n" % quote_path(path)
         case Submodule(commit):
-            return b"M 160000 %b %b\n" % (commit.encode(), quoted(path))
+            return b"M 160000 %b %b\n" % (commit.encode(), quote_path(path))
         case Executable(text):
-            return b"M 100755 inline %b\n" % quoted(path) + data(as_bytes(text))
+            return b"M 100755 inline %b\n" % quote_path(path) + encode_data(to_bytes(text))
         case Symlink(target):
-            return b"M 120000 inline %b\n" % quoted(path) + data(as_bytes(target))
+            return b"M 120000 inline %b\n" % quote_path(path) + encode_data(to_bytes(target))
         case str() | bytes():
-            return b"M 100644 inline %b\n" % quoted(path) + data(as_bytes(content))
+            return b"M 100644 inline %b\n" % quote_path(path) + encode_data(to_bytes(content))
 
 
-def data(content: bytes) -> bytes:
+def encode_data(content: bytes) -> bytes:
     return b"data %d\n%b\n" % (len(content), content)
 
 
-def quoted(path: str) -> bytes:
-    escaped = as_bytes(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+def quote_path(path: str) -> bytes:
+    escaped = to_bytes(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"%b"' % escaped
 
 
-def as_bytes(content: str | bytes) -> bytes:
+def to_bytes(content: str | bytes) -> bytes:
     return content if isinstance(content, bytes) else content.encode(errors="surrogateescape")
 
 
-def as_text(content: bytes) -> str:
+def to_text(content: bytes) -> str:
     return content.decode(errors="surrogateescape")

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mergeyard.adapters.runner_local.sandbox import Sandbox
+from mergeyard.adapters.runner_local.process import Sandbox
 
 
 @cache

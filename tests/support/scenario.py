@@ -1,9 +1,9 @@
-"""Tells stories through the whole service: real git, a real store, a CI that speaks when told to, a hand-moved clock.
+"""Runs the whole service: real git, a real store, a CI that reports when the test says so, a manual clock.
 
 async with a_scenario(tmp_path) as scenario:
     scenario.open(1, 2)
     await scenario.submit(1, 2)
-    assert scenario.picture == "main ← 1… ← 2…"
+    assert scenario.queue_text == "main ← 1… ← 2…"
     await scenario.passes(1)
 """
 
@@ -16,90 +16,87 @@ from typing import Any
 
 from msgspec import Struct
 
-from mergeyard.adapters.git_cli.commits import Committer
-from mergeyard.adapters.git_cli.opening import GitCli
+from mergeyard.adapters.encryption import FileSecretBox
+from mergeyard.adapters.git_cli.history import Committer
+from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.runner_local.runner import LocalRunner
-from mergeyard.adapters.sealing import FileSeals
+from mergeyard.domain.access import NO_GRANTS, Grants
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.pulls import Submission
-from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, Sha
+from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState, Submission
 from mergeyard.domain.runs import Run
-from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
 from mergeyard.domain.states import QueueState, RunStatus
-from mergeyard.domain.statuses import Status, StatusState
-from mergeyard.domain.targets import Targets
-from mergeyard.engine.picture import picture
-from mergeyard.ports.foretelling import Foreteller
-from mergeyard.ports.host import ChecksFrom, Host
-from mergeyard.service.naming_branches import branch_ref, test_branch
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine.views import render_text
+from mergeyard.ports.external import Forecaster
+from mergeyard.ports.forge import ChecksFrom, Host
+from mergeyard.service.git_names import branch_ref, name_test_branch
+from mergeyard.service.impacted_targets import to_encoded_targets
+from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.service import Service
-from mergeyard.service.submissions import Errand, Wish
-from mergeyard.service.turn import Keeper
-from mergeyard.service.views import PullView, QueueView
-from mergeyard.service.written_targets import written
-from tests.support.clock import HandClock
+from mergeyard.service.submissions import PullRequestCommand, SubmitOptions
+from mergeyard.service.views import QueueView, SubmissionView
+from tests.support.clock import ManualClock
+from tests.support.faulty_store import FaultyStore
 from tests.support.repositories import Files, Origin
-from tests.support.sender import FakeSender
-from tests.support.troubled_store import TroubledStore
+from tests.support.webhooks import FakeSender
 
 REPO = Repo("git.local", "acme", "app")
 KEY = QueueKey(REPO, "main")
 CONFIG = 'version = 1\nrequired_statuses = ["unit"]\n'
 SECOND = 1000
 MINUTE = 60 * SECOND
-WAIT_FOR_NEWS = {"LocalRunner.next_result", "ObjectReader._answer_all", "mark_merged", "Marking.tell"}
-"""The last two for tasks of their own, which are busy themselves."""
-MOMENT = 5
-"""In rounds of the event loop."""
-PATIENCE_IN_SECONDS = 30
-"""Of real time: for git to do what it was asked."""
-LOOK_EVERY = 0.1
-"""Seconds of real time. Who ends or falls asleep is noticed at once, but not who begins to wait for news."""
+IDLE_COROUTINES = {"LocalRunner.next_result", "ObjectReader._read_responses", "mark_merged", "MergeMarker.consume"}
+"""A task that waits in one of these is idle. The last two wait for other tasks, which count as busy themselves."""
+IDLE_ROUNDS = 5
+"""Rounds of the event loop without a busy task."""
+IDLE_TIMEOUT_S = 30
+"""Real time, for git processes to finish."""
+IDLE_CHECK_INTERVAL_S = 0.1
+"""Real time. A task that ends or sleeps is noticed at once, but not one that starts to wait in an idle coroutine."""
 
 
-class Stage(Struct, frozen=True):
-    """What a story is played on."""
+class ScenarioSetup(Struct, frozen=True):
+    """Configuration of a scenario."""
 
-    rules: str = CONFIG
+    repository_config: str = CONFIG
     checks: ChecksFrom = ChecksFrom.API
-    look_every: int = SECOND
-    """A story about hours looks at the repository less often than the service does."""
-    grants: Grants = NOTHING_GRANTED
-    foreteller: Foreteller | None = None
+    poll_interval_ms: int = SECOND
+    """A scenario that lasts hours polls less often than the service does by default."""
+    grants: Grants = NO_GRANTS
+    forecaster: Forecaster | None = None
 
 
 class Scenario:
     host_name = REPO.host
-    """As the settings call it: another one counts from the next start on."""
+    """The host's name in the settings. A change takes effect at the next start."""
 
-    def __init__(self, folder: Path, stage: Stage) -> None:
+    def __init__(self, folder: Path, setup: ScenarioSetup) -> None:
         self.folder = folder
-        self.stage = stage
-        self.clock = HandClock()
+        self.setup = setup
+        self.clock = ManualClock()
         self.origin = self._new_origin()
-        self.origin.commit("main", {".mergeyard.toml": stage.rules, "README": "hello\n"})
+        self.origin.commit("main", {".mergeyard.toml": setup.repository_config, "README": "hello\n"})
         self.sender = FakeSender()
         self.store = self._new_store()
         self.service = self._new_service()
 
     def _new_origin(self) -> Origin:
-        return Origin.made(self.folder / "repos" / "acme" / "app.git")
+        return Origin.create(self.folder / "repos" / "acme" / "app.git")
 
     def _new_host(self) -> Host:
-        return PlainHost(self.host_name, self.folder / "repos", self.stage.checks)
+        return PlainHost(self.host_name, self.folder / "repos", self.setup.checks)
 
-    def _new_store(self) -> TroubledStore:
-        return TroubledStore(self.folder / "data" / "mergeyard.db")
+    def _new_store(self) -> FaultyStore:
+        return FaultyStore(self.folder / "data" / "mergeyard.db")
 
     def _new_service(self) -> Service:
         git = GitCli(self.folder / "mirrors", Committer("Mergeyard", "mergeyard@example.org"))
         host = self._new_host()
 
         async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
-            await (await git.mirror(str(repo), await host.remote(repo))).export(commit, folder)
+            await (await git.mirror(str(repo), await host.remote(repo))).export_tree(commit, folder)
 
         return Service(
             store=self.store,
@@ -108,72 +105,74 @@ class Scenario:
             hosts={host.name: host},
             runner=LocalRunner(self.folder / "checks", 2, check_out),
             sender=self.sender,
-            seals=FileSeals(self.folder / "sealing.key"),
+            secret_box=FileSecretBox(self.folder / "sealing.key"),
             public_url="http://yard.example",
-            look_every=self.stage.look_every,
-            grants=self.stage.grants,
-            foreteller=self.stage.foreteller,
+            poll_interval_ms=self.setup.poll_interval_ms,
+            grants=self.setup.grants,
+            forecaster=self.setup.forecaster,
         )
 
-    # What people do at the host.
+    # Actions of users on the Git host.
 
-    def open(self, *numbers: int, upon: str = "main", files: Files | None = None) -> None:
+    def open(self, *numbers: int, base: str = "main", files: Files | None = None) -> None:
         for number in numbers:
             branch = f"feature{number}"
-            self.origin.branch(branch, upon=upon, files=files or {f"file{number}": f"{number}\n"})
-            self.set_pull(number, head=self.origin.tip(branch), branch=branch)
+            self.origin.branch(branch, base=base, files=files or {f"file{number}": f"{number}\n"})
+            self.set_pull_request(number, head=self.origin.tip(branch), branch=branch)
 
-    def set_pull(self, number: int, *, head: Sha | None = None, **changes: object) -> None:
-        """Its head, or any member of its data: title, author, base, branch, draft, state."""
+    def set_pull_request(self, number: int, *, head: Sha | None = None, **changes: object) -> None:
+        """Sets its head, or any member of its metadata: title, author, base, branch, draft, state."""
         new = {"title": f"Change {number}", "author": "Ada", "base": "main", "draft": False, "state": "open"}
-        meta = self.pull(number) if self.origin.ref(f"refs/pull/{number}/meta") else new
-        self.origin.set(f"refs/pull/{number}/meta", self.origin.blob(json.dumps({**meta, **changes})))
+        meta = self.pull_request_meta(number) if self.origin.ref(f"refs/pull/{number}/meta") else new
+        self.origin.set_ref(f"refs/pull/{number}/meta", self.origin.blob(json.dumps({**meta, **changes})))
         if head is not None:
-            self.origin.set(f"refs/pull/{number}/head", head)
+            self.origin.set_ref(f"refs/pull/{number}/head", head)
 
     def push(self, number: int, files: Files) -> None:
-        self.set_pull(number, head=self.origin.commit(f"feature{number}", files))
+        self.set_pull_request(number, head=self.origin.commit(f"feature{number}", files))
 
-    # What people ask of the queue.
+    # Requests of users to the queue.
 
     async def create_queue(self, config: Config | None = None, key: QueueKey = KEY) -> None:
-        await self.service.queues.create(key, config or Config(), "ada", _nothing, None)
+        await self.service.queues.create(key, config or Config(), "ada", _render_nothing, None)
 
     async def update(self, *, state: QueueState | None = None, **settings: Any) -> None:
-        await self.change(state=state, **settings)
-        await self.rest()
+        await self.update_without_waiting(state=state, **settings)
+        await self.wait_until_idle()
 
-    async def change(self, *, state: QueueState | None = None, **settings: Any) -> None:
-        """Changes settings or state, and waits for nothing but the answer."""
-        await self.service.queues.update(KEY, settings, state, "ada", _nothing, None)
+    async def update_without_waiting(self, *, state: QueueState | None = None, **settings: Any) -> None:
+        """Changes settings or state and waits only for the response."""
+        await self.service.queues.update(KEY, settings, state, "ada", _render_nothing, None)
 
-    async def submit(self, *numbers: int, **wishes: Any) -> None:
-        """One after the other, so that they stand in this order."""
+    async def submit(self, *numbers: int, **options: Any) -> None:
+        """Submits one after the other, so that they are queued in this order."""
         for number in numbers:
-            await self.hand_in(number, **wishes)
-            await self.rest()
+            await self.submit_without_waiting(number, **options)
+            await self.wait_until_idle()
 
-    async def hand_in(self, *numbers: int, **wishes: Any) -> None:
-        """Submits, and waits for nothing but the answer."""
+    async def submit_without_waiting(self, *numbers: int, **options: Any) -> None:
+        """Submits and waits only for the response."""
         for number in numbers:
-            await self.service.submissions.submit(self.errand(number), Wish(**wishes))
+            await self.service.submissions.submit(self.build_command(number), SubmitOptions(**options))
 
     async def cancel(self, number: int) -> None:
-        await self.service.submissions.cancel(self.errand(number))
-        await self.rest()
+        await self.service.submissions.cancel(self.build_command(number))
+        await self.wait_until_idle()
 
     async def restart_tests(self, number: int) -> None:
-        await self.service.submissions.restart(self.errand(number))
-        await self.rest()
+        await self.service.submissions.restart(self.build_command(number))
+        await self.wait_until_idle()
 
-    async def set_targets(self, number: int, targets: Targets) -> None:
-        await self.service.uploads.take(KEY, PrNumber(number), None, written(targets), lambda _: b"", None)
-        await self.rest()
+    async def upload_impacted_targets(self, number: int, impacted_targets: ImpactedTargets) -> None:
+        await self.service.impacted_targets_uploads.save(
+            KEY, PullRequestNumber(number), None, to_encoded_targets(impacted_targets), lambda _: b"", None
+        )
+        await self.wait_until_idle()
 
-    def errand(self, number: int, key: QueueKey = KEY) -> Errand:
-        return Errand(key=key, number=PrNumber(number), actor="ada", present=_nothing)
+    def build_command(self, number: int, key: QueueKey = KEY) -> PullRequestCommand:
+        return PullRequestCommand(key=key, number=PullRequestNumber(number), actor="ada", render=_render_nothing)
 
-    # What CI says.
+    # Results of CI.
 
     async def passes(self, *numbers: int, check: str = "unit") -> None:
         await self.report(self.run_of(*numbers).tip, StatusState.SUCCESS, check)
@@ -182,105 +181,107 @@ class Scenario:
         await self.report(self.run_of(*numbers).tip, StatusState.FAILURE, check)
 
     async def report(self, commit: Sha, state: StatusState, check: str = "unit") -> None:
-        await self.hear(commit, state, check)
-        await self.rest()
+        await self.report_without_waiting(commit, state, check)
+        await self.wait_until_idle()
 
-    async def judges(self, *guilty: int) -> None:
-        """A verdict on all that is tested, until nothing is: red with any of the guilty in it, green without."""
+    async def report_all_runs(self, *failing: int) -> None:
+        """Reports on every run until none is in progress: failed if it contains one of these, else passed."""
         while runs := self.runs():
-            red = any(member.number in guilty for member in runs[0].stack)
-            await self.report(runs[0].tip, StatusState.FAILURE if red else StatusState.SUCCESS)
+            failed = any(member.number in failing for member in runs[0].stack)
+            await self.report(runs[0].tip, StatusState.FAILURE if failed else StatusState.SUCCESS)
 
-    async def hear(self, commit: Sha, state: StatusState = StatusState.SUCCESS, check: str = "unit") -> None:
-        """Takes a status in, and waits for nothing but the answer."""
+    async def report_without_waiting(
+        self, commit: Sha, state: StatusState = StatusState.SUCCESS, check: str = "unit"
+    ) -> None:
+        """Reports a status and waits only for the response."""
         await self.service.statuses.report(REPO, commit, Status(context=check, state=state, at=self.clock.now()))
 
-    # What time and chance do.
+    # Time and restarts.
 
-    async def time_passes(self, milliseconds: int) -> None:
-        """Alarm by alarm, and everything that an alarm sets off is done before the next one rings."""
+    async def advance_time(self, milliseconds: int) -> None:
+        """Moves the clock from wakeup to wakeup and waits after each until everything it triggered is done."""
         end = Instant(self.clock.now() + milliseconds)
-        while (alarm := self.clock.next_alarm()) is not None and alarm <= end:
-            self.clock.move_to(alarm)
-            await self.rest()
+        while (wakeup := self.clock.next_wakeup()) is not None and wakeup <= end:
+            self.clock.move_to(wakeup)
+            await self.wait_until_idle()
         self.clock.move_to(end)
-        await self.rest()
+        await self.wait_until_idle()
 
-    async def starts_again(self) -> None:
-        """The process ends where it stands, and another one begins with what was stored."""
+    async def restart(self) -> None:
+        """Stops the service and starts another one with the stored data."""
         await self.service.stop()
-        await self.starts()
+        await self.start()
 
-    async def starts(self) -> None:
-        """Another process begins with what was stored."""
+    async def start(self) -> None:
+        """Starts another service with the stored data."""
         self.store = self._new_store()
         self.service = self._new_service()
         await self.service.start()
-        await self.rest()
+        await self.wait_until_idle()
 
-    async def rest(self) -> None:
-        """Until nothing is under way that does not wait for the clock or for news from outside."""
-        deadline = asyncio.get_running_loop().time() + PATIENCE_IN_SECONDS
-        while busy := await self._busy_for_a_moment():
-            ends = {*busy, self.clock.next_to_sleep()}
-            await asyncio.wait(ends, timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED)
-            assert asyncio.get_running_loop().time() < deadline, f"it does not come to rest: {busy}"
+    async def wait_until_idle(self) -> None:
+        """Waits until every task waits for the clock or for external input."""
+        deadline = asyncio.get_running_loop().time() + IDLE_TIMEOUT_S
+        while busy := await self._find_busy_tasks():
+            changes = {*busy, self.clock.next_sleep()}
+            await asyncio.wait(changes, timeout=IDLE_CHECK_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
+            assert asyncio.get_running_loop().time() < deadline, f"still busy after {IDLE_TIMEOUT_S} seconds: {busy}"
 
-    async def _busy_for_a_moment(self) -> list[asyncio.Task[Any]]:
-        """Whoever waits for news may just have got some, and takes a moment to begin something with it."""
-        for _ in range(MOMENT):
-            if busy := self._busy():
+    async def _find_busy_tasks(self) -> list[asyncio.Task[Any]]:
+        """Looks several times: an idle task may just have received input and needs a few rounds to start working."""
+        for _ in range(IDLE_ROUNDS):
+            if busy := self._busy_tasks():
                 return busy
             await asyncio.sleep(0)
         return []
 
-    def _busy(self) -> list[asyncio.Task[Any]]:
-        others = asyncio.all_tasks() - self.clock.asleep - {asyncio.current_task()}
-        return [task for task in others if WAIT_FOR_NEWS.isdisjoint(_names(task))]
+    def _busy_tasks(self) -> list[asyncio.Task[Any]]:
+        others = asyncio.all_tasks() - self.clock.sleeping_tasks - {asyncio.current_task()}
+        return [task for task in others if IDLE_COROUTINES.isdisjoint(_names(task))]
 
-    # What there is to see.
-
-    @property
-    def keeper(self) -> Keeper:
-        (keeper,) = [keeper for keeper in self.service.yard if keeper.key == KEY]
-        return keeper
+    # State.
 
     @property
-    def picture(self) -> str:
-        return picture(self.keeper.queue)
+    def queue_actor(self) -> QueueActor:
+        (actor,) = [actor for actor in self.service.registry if actor.key == KEY]
+        return actor
+
+    @property
+    def queue_text(self) -> str:
+        return render_text(self.queue_actor.queue)
 
     def runs(self) -> list[Run]:
-        return [run for run in self.keeper.queue.runs.values() if run.status is RunStatus.IN_PROGRESS]
+        return [run for run in self.queue_actor.queue.runs.values() if run.status is RunStatus.IN_PROGRESS]
 
     def run_of(self, *numbers: int) -> Run:
-        """The run in progress that tests exactly these; none: the one that tests the target itself."""
-        (run,) = [run for run in self.runs() if tuple(member.number for member in run.tested) == numbers]
+        """The run in progress that tests exactly these; without numbers, the base run."""
+        (run,) = [run for run in self.runs() if tuple(member.number for member in run.tested_members) == numbers]
         return run
 
-    async def stay(self, number: int) -> Submission:
-        return (await self.view(number)).stay
+    async def submission(self, number: int) -> Submission:
+        return (await self.view(number)).submission
 
-    async def view(self, number: int) -> PullView:
-        return await self.service.stays.show(KEY, PrNumber(number))
+    async def view(self, number: int) -> SubmissionView:
+        return await self.service.submission_queries.view_by_number(KEY, PullRequestNumber(number))
 
     async def state(self, number: int) -> str:
         """With its reason, e.g. `failed: test_run_failed`."""
         view = await self.view(number)
-        return f"{view.stay.state}: {view.why.code}"
+        return f"{view.submission.state}: {view.reason.code}"
 
-    def pull(self, number: int) -> dict[str, object]:
-        """Its data, as the host has it."""
+    def pull_request_meta(self, number: int) -> dict[str, object]:
+        """Its metadata on the Git host."""
         return json.loads(self.origin.run("cat-file", "blob", f"refs/pull/{number}/meta"))
 
-    def branch_of(self, *numbers: int) -> str:
-        return branch_ref(test_branch(self.run_of(*numbers)))
+    def test_branch_of(self, *numbers: int) -> str:
+        return branch_ref(name_test_branch(self.run_of(*numbers)))
 
     def test_branches(self) -> list[str]:
         return [ref for ref in self.origin.refs() if ref.startswith("refs/heads/mergeyard/")]
 
 
 def _names(task: asyncio.Task[Any]) -> set[str]:
-    """Of everything that it is in the middle of."""
+    """Names of all coroutines that the task is suspended in."""
     names, awaited = set[str](), task.get_coro()
     while awaited is not None:
         names.add(getattr(awaited, "__qualname__", ""))
@@ -288,18 +289,18 @@ def _names(task: asyncio.Task[Any]) -> set[str]:
     return names
 
 
-def _nothing(_: PullView | QueueView) -> bytes:
+def _render_nothing(_: SubmissionView | QueueView) -> bytes:
     return b""
 
 
 @asynccontextmanager
 async def a_scenario(
-    folder: Path, config: Config | None = None, stage: Stage | None = None
+    folder: Path, config: Config | None = None, setup: ScenarioSetup | None = None
 ) -> AsyncGenerator[Scenario]:
-    scenario = Scenario(folder, stage or Stage())
+    scenario = Scenario(folder, setup or ScenarioSetup())
     await scenario.service.start()
     await scenario.create_queue(config)
-    await scenario.rest()
+    await scenario.wait_until_idle()
     try:
         yield scenario
     finally:

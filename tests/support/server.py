@@ -1,4 +1,4 @@
-"""The real server as a process of its own: started, ended politely, or killed."""
+"""The real server as a separate process that tests start, stop or kill."""
 
 import os
 import signal
@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from msgspec import DecodeError, json
 
-from tests.support.patience import eventually
+from tests.support.polling import eventually
 
-SECONDS_TO_END = 15
+STOP_TIMEOUT_S = 15
 
-HOST = """
+HOST_CONFIG = """
 [hosts."git.local"]
 provider = "git"
 root = {root}
@@ -23,7 +23,7 @@ checks = {checks}
 
 
 class Process(Protocol):
-    """What is used of a process that runs apart."""
+    """The part of `Popen` that is used."""
 
     returncode: int | None
 
@@ -44,7 +44,7 @@ class Process(Protocol):
 class Server:
     def __init__(self, folder: Path, checks: str = "api", *, root: str = "repos", **settings: object) -> None:
         self.folder = folder
-        self.surroundings = {name: value for name, value in os.environ.items() if not name.startswith("MERGEYARD_")}
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MERGEYARD_")}
         self.config = folder / "mergeyard.toml"
         self.url = ""
         self._log = folder / "server.log"
@@ -52,8 +52,8 @@ class Server:
         self._process: Process | None = None
         (folder / root).mkdir(exist_ok=True)
         lines = ({"data_dir": "data", "log_format": "json"} | settings).items()
-        host = HOST.format(root=in_toml(root), checks=in_toml(checks))
-        self.config.write_text("".join(f"{name} = {in_toml(value)}\n" for name, value in lines) + host)
+        host = HOST_CONFIG.format(root=to_toml(root), checks=to_toml(checks))
+        self.config.write_text("".join(f"{name} = {to_toml(value)}\n" for name, value in lines) + host)
 
     @property
     def process(self) -> Process:
@@ -65,9 +65,9 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Returns when it listens."""
+        """Returns when the server listens."""
         self.launch()
-        self.come_up()
+        self.wait_until_listening()
 
     def launch(self) -> None:
         assert not self.alive
@@ -79,10 +79,10 @@ class Server:
     def _spawn(self, *arguments: str) -> Process:
         command = [sys.executable, "-m", "mergeyard", *arguments]
         with self._log.open("ab") as log:
-            return subprocess.Popen(command, stderr=log, env=self.surroundings, cwd=self.folder)
+            return subprocess.Popen(command, stderr=log, env=self.environment, cwd=self.folder)
 
-    def come_up(self) -> None:
-        self.url = eventually(lambda: self._listens_at(self._launched_at), but=self._log.read_text)
+    def wait_until_listening(self) -> None:
+        self.url = eventually(lambda: self._find_url(self._launched_at), describe=self._log.read_text)
 
     def kill(self) -> None:
         self.process.kill()
@@ -91,30 +91,30 @@ class Server:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(SECONDS_TO_END)
+            code = self.process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill()
             raise
         assert code == 0, self._log.read_text()
 
-    def told(self, since: int = 0) -> Iterator[dict[str, Any]]:
-        """What it wrote to its log."""
+    def log_entries(self, since: int = 0) -> Iterator[dict[str, Any]]:
+        """The entries of its log."""
         for line in self._log.read_bytes()[since:].splitlines():
             try:
                 yield json.decode(line)
             except DecodeError:
                 yield {"event": line.decode(errors="replace"), "level": "error"}
 
-    def complaints(self) -> list[dict[str, Any]]:
-        return [entry for entry in self.told() if entry["level"] in {"error", "critical"}]
+    def logged_errors(self) -> list[dict[str, Any]]:
+        return [entry for entry in self.log_entries() if entry["level"] in {"error", "critical"}]
 
-    def _listens_at(self, since: int) -> str:
+    def _find_url(self, since: int) -> str:
         assert self.alive, self._log.read_text()
-        whole = self._log.read_bytes()[since:].rpartition(b"\n")[0]
-        entries = (json.decode(line) for line in whole.splitlines() if b'"listening"' in line)
+        complete_lines = self._log.read_bytes()[since:].rpartition(b"\n")[0]
+        entries = (json.decode(line) for line in complete_lines.splitlines() if b'"listening"' in line)
         return next((entry["url"] for entry in entries if entry["event"] == "listening"), "")
 
 
-def in_toml(value: object) -> str:
-    """Text, numbers and truth are written as in JSON."""
+def to_toml(value: object) -> str:
+    """Strings, numbers and booleans have the same syntax as in JSON."""
     return json.encode(value).decode()

@@ -1,7 +1,8 @@
-"""Tells stories: a queue in a simulated world, moved by short sentences, with every verdict spoken by the teller.
+"""Stories: a queue in a fake world, with one short method per action; the test decides every check result.
 
-Each sentence is one piece of news; then all outstanding work is done, unless the story withholds some of it.
-Whatever happens, every turn is checked for two laws: deciding again changes nothing, and nobody waits in silence.
+Each action applies one event; then all pending tasks are performed, unless the story withholds some of them. Two
+invariants are checked after every decision: deciding again changes nothing, and every wait reason that concerns other
+pull requests names them.
 """
 
 from collections.abc import Collection
@@ -12,36 +13,32 @@ from msgspec.structs import replace
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import Config, LandingMethod, Mode
-from mergeyard.domain.decision import Decision
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.instants import MINUTE, Instant
-from mergeyard.domain.pulls import PullRequest, Submission
-from mergeyard.domain.queue import Queue
-from mergeyard.domain.reasons import Reason, Refusal
-from mergeyard.domain.required import Required
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets, PullRequest, RequiredStatuses, Submission
+from mergeyard.domain.queue import Decision, Queue
 from mergeyard.domain.runs import Member, Run, RunKind
-from mergeyard.domain.states import CheckState, Mergeability, QueueState
-from mergeyard.domain.targets import ALL, Targets
+from mergeyard.domain.states import CheckState, Mergeability, QueueState, Reason, Refusal
+from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.engine.decide import decide
-from mergeyard.engine.explaining import Waiting, explain
-from mergeyard.engine.picture import picture
-from mergeyard.engine.reading import shown_run
-from mergeyard.engine.work import work
-from mergeyard.sim.world import TARGET, World
+from mergeyard.engine.tasks import pending_tasks
+from mergeyard.engine.views import WaitReason, displayed_run, render_text, wait_reason
 from tests.support.settings import Settings
+from tests.support.world.world import TARGET_BRANCH, World
 
 SECOND = 1000
-PATIENCE = 1000
-"""How often anything may happen before a story gives up."""
+MAX_STEPS = 1000
+"""Repetitions after which a loop counts as endless."""
 
-FOR_OTHERS = frozenset({Reason.WAITING_FOR_PRS_AHEAD, Reason.WAITING_FOR_PRS_BEHIND, Reason.CONFLICTS_WITH_PR_AHEAD})
-"""Reasons of waiting that must name whom for."""
+REASONS_THAT_NAME_PRS = frozenset(
+    {Reason.WAITING_FOR_PRS_AHEAD, Reason.WAITING_FOR_PRS_BEHIND, Reason.CONFLICTS_WITH_PR_AHEAD}
+)
+"""Wait reasons that must name the pull requests that are waited for."""
 
 Numbers = tuple[int, ...]
 
 
 class StorySettings(Settings, total=False):
-    """Here `batch` is the size of a batch, and switches batching on."""
+    """Here `batch` is the size of a batch and enables batching."""
 
     mode: Mode
     batch: int
@@ -49,8 +46,8 @@ class StorySettings(Settings, total=False):
     pending_failure_depth: int
 
 
-class Asked(TypedDict, total=False):
-    """What a submission may ask for."""
+class SubmitOptions(TypedDict, total=False):
+    """Options of a submission."""
 
     priority: int
     no_batch: bool
@@ -60,73 +57,82 @@ class Asked(TypedDict, total=False):
 
 class Story:
     def __init__(self, **settings: Unpack[StorySettings]) -> None:
-        self._begin(World(_changed(Config(), settings)))
+        self._set_up(World(_with_settings(Config(), settings)))
 
     @classmethod
-    def on_an_unseen_base(cls, **settings: Unpack[StorySettings]) -> "Story":
-        """Nobody has seen the target's tip green."""
+    def on_an_untested_base(cls, **settings: Unpack[StorySettings]) -> "Story":
+        """No test has passed on the tip of the target branch."""
         story = cls.__new__(cls)
-        story._begin(World(_changed(Config(), settings), proven=False))
+        story._set_up(World(_with_settings(Config(), settings), base_passed=False))
         return story
 
-    def _begin(self, world: World) -> None:
+    def _set_up(self, world: World) -> None:
         self.world = world
-        self.world.watchers.append(self._check_laws)
+        self.world.listeners.append(self._check_invariants)
         self._withheld: tuple[type[t.Task], ...] = ()
         self._updates: list[Numbers] = []
-        self._targets: dict[int, Targets] = {}
+        self._targets: dict[int, ImpactedTargets] = {}
 
-    # What people do to pull requests.
+    # Actions of users on pull requests.
 
     def open(self, number: int, files: dict[str, str] | None = None) -> None:
-        self.world.open(number, files)
+        self.world.open_pull_request(number, files)
 
-    def open_upon(self, other: int, number: int) -> None:
-        """It is branched from another pull request, and so contains its commits."""
-        self.world.open(number, upon=self._pull(other).head)
+    def open_stacked_on(self, other: int, number: int) -> None:
+        """A pull request that is branched from another one and contains its commits."""
+        self.world.open_pull_request(number, stacked_on=self._pull_request(other).head)
 
     def open_from(self, commit: Sha, number: int) -> None:
-        self.world.open(number, upon=commit)
+        self.world.open_pull_request(number, stacked_on=commit)
 
     def impacts(self, number: int, *names: str) -> None:
-        self._targets[number] = Targets(frozenset(names))
+        self._targets[number] = ImpactedTargets(frozenset(names))
 
     def impacts_everything(self, number: int) -> None:
-        self._targets[number] = ALL
+        self._targets[number] = ALL_TARGETS
 
     def upload_targets(self, number: int, *names: str) -> None:
-        targets = Targets(frozenset(names))
-        self._tell(e.TargetsUploaded(number=PrNumber(number), head=self._pull(number).head, targets=targets))
+        targets = ImpactedTargets(frozenset(names))
+        self._apply(
+            e.ImpactedTargetsUploaded(
+                number=PullRequestNumber(number), head=self._pull_request(number).head, impacted_targets=targets
+            )
+        )
 
-    def submit(self, *numbers: int, **asked: Unpack[Asked]) -> None:
-        """All in one turn; whoever is not open yet is opened."""
+    def submit(self, *numbers: int, **asked: Unpack[SubmitOptions]) -> None:
+        """All in one decision; pull requests that do not exist are opened."""
         for number in numbers:
-            if number not in self.world.host.pulls:
+            if number not in self.world.host.pull_requests:
                 self.open(number)
-        self._tell(*(self.world.submission(number, targets=self._targets.get(number), **asked) for number in numbers))
+        self._apply(
+            *(
+                self.world.build_submission(number, impacted_targets=self._targets.get(number), **asked)
+                for number in numbers
+            )
+        )
 
-    def submit_exactly(self, number: int) -> None:
-        """The submitter names the head that is meant."""
-        self._tell(replace(self.world.submission(number), pinned=True))
+    def submit_pinned(self, number: int) -> None:
+        """Submits one particular head."""
+        self._apply(replace(self.world.build_submission(number), head_pinned=True))
 
     def priority(self, number: int, value: int) -> None:
         self.submit(number, priority=value)
 
     def cancel(self, number: int) -> Refusal | None:
-        return self._ask(e.CancelRequested(number=PrNumber(number)))
+        return self._request(e.CancelRequested(number=PullRequestNumber(number)))
 
     def restart(self, number: int) -> Refusal | None:
-        return self._ask(e.RestartRequested(number=PrNumber(number)))
+        return self._request(e.RestartRequested(number=PullRequestNumber(number)))
 
     def push(self, number: int) -> None:
-        self.push_unheard(number)
-        self.touch(number)
+        self.push_without_event(number)
+        self.mark_dirty(number)
 
-    def push_unheard(self, number: int) -> None:
-        before = self._pull(number).head
+    def push_without_event(self, number: int) -> None:
+        before = self._pull_request(number).head
         files = {**self.world.repository.commits[before].files, f"file{number}": f"pr{number} again"}
         head = self.world.repository.commit((before,), files, f"a push to {number}")
-        self.change_unheard(number, head=head)
+        self.change_without_event(number, head=head)
 
     def close(self, number: int) -> None:
         self._change(number, is_open=False)
@@ -138,20 +144,20 @@ class Story:
         self._change(number, draft=False)
 
     def retarget(self, number: int, base: str) -> None:
-        self._change(number, base=base)
+        self._change(number, base_branch=base)
 
-    def mergeability(self, number: int, word: Mergeability) -> None:
-        self._change(number, mergeability=word)
+    def set_mergeability(self, number: int, value: Mergeability) -> None:
+        self._change(number, mergeability=value)
 
-    def change_unheard(self, number: int, **changes: object) -> None:
-        """Something changes at the host, and nobody tells the queue."""
-        self.world.host.pulls[PrNumber(number)] = replace(self._pull(number), **changes)
+    def change_without_event(self, number: int, **changes: object) -> None:
+        """Changes the pull request on the Git host without an event for the queue."""
+        self.world.host.pull_requests[PullRequestNumber(number)] = replace(self._pull_request(number), **changes)
 
-    def touch(self, number: int) -> None:
-        """Somebody says that it changed."""
-        self._tell(e.PullTouched(number=PrNumber(number)))
+    def mark_dirty(self, number: int) -> None:
+        """The event that the pull request has changed."""
+        self._apply(e.PullRequestDirty(number=PullRequestNumber(number)))
 
-    # What happens to the target.
+    # The target branch.
 
     def tip(self) -> Sha:
         return self.world.host.tip
@@ -159,165 +165,173 @@ class Story:
     def target_files(self) -> dict[str, str]:
         return dict(self.world.repository.commits[self.tip()].files)
 
-    def foreign_push(self, files: dict[str, str] | None = None) -> None:
-        self.foreign_push_unheard(files)
-        self._tell(e.TargetTouched())
+    def external_push(self, files: dict[str, str] | None = None) -> None:
+        self.external_push_without_event(files)
+        self._apply(e.TargetBranchDirty())
 
-    def foreign_push_unheard(self, files: dict[str, str] | None = None) -> None:
-        self.world.push_to_target(files or {"elsewhere": f"upon {self.tip()}"})
+    def external_push_without_event(self, files: dict[str, str] | None = None) -> None:
+        self.world.push_to_target_branch(files or {"elsewhere": f"on {self.tip()}"})
 
     def rewind(self, to: Sha) -> None:
-        self.world.repository.refs[TARGET] = to
-        self._tell(e.TargetTouched())
+        self.world.repository.refs[TARGET_BRANCH] = to
+        self._apply(e.TargetBranchDirty())
 
-    def lose_target(self) -> None:
-        """Somebody deletes the branch; a rewind brings it back."""
-        self._tell(e.TargetSeen(tip=None, as_of=self.queue.counters.turns, required=self.world.host.required))
+    def delete_target_branch(self) -> None:
+        """The branch is deleted; `rewind` restores it."""
+        self._apply(
+            e.TargetBranchObserved(
+                tip=None,
+                observed_at_revision=self.queue.counters.revision,
+                required_statuses=self.world.host.required_statuses,
+            )
+        )
 
     def merge_by_hand(self, number: int) -> None:
-        head, tip = self._pull(number).head, self.tip()
-        files = self.world.repository.merged_files(tip, head)
-        self.world.repository.refs[TARGET] = self.world.repository.commit((tip, head), files, "merged by hand")
-        self.change_unheard(number, is_open=False, merged_into=TARGET)
-        self._tell(e.PullTouched(number=PrNumber(number)), e.TargetTouched())
+        head, tip = self._pull_request(number).head, self.tip()
+        files = self.world.repository.merge_files(tip, head)
+        self.world.repository.refs[TARGET_BRANCH] = self.world.repository.commit((tip, head), files, "merged by hand")
+        self.change_without_event(number, is_open=False, merged_into=TARGET_BRANCH)
+        self._apply(e.PullRequestDirty(number=PullRequestNumber(number)), e.TargetBranchDirty())
 
     def repository_requires(self, *statuses: str) -> None:
-        """What the repository itself asks for, when the queue's settings do not say."""
-        self.world.host.required = Required(statuses)
-        self._tell(e.TargetTouched())
+        """Required statuses of the repository, used when the queue's settings name none."""
+        self.world.host.required_statuses = RequiredStatuses(statuses)
+        self._apply(e.TargetBranchDirty())
 
-    def break_configuration(self, words: str) -> None:
-        """The repository's own configuration cannot be read any more."""
-        self.world.host.required = Required(config_error=words)
-        self._tell(e.TargetTouched())
+    def break_configuration(self, message: str) -> None:
+        """The configuration in the repository becomes invalid."""
+        self.world.host.required_statuses = RequiredStatuses(config_error=message)
+        self._apply(e.TargetBranchDirty())
 
-    # What the tests say.
+    # Results of CI.
 
-    def tests_pass(self, *tested: int, upon: Numbers | None = None) -> None:
-        """By the pull requests that the run tests, or by its whole stack; without any: the bare run."""
-        self._report([self._in_progress(tested, upon)], CheckState.PASSED)
+    def tests_pass(self, *tested: int, stack: Numbers | None = None) -> None:
+        """The run is found by the pull requests that it tests or by its whole stack; without either, the base run."""
+        self._report([self._in_progress(tested, stack)], CheckState.PASSED)
 
-    def tests_fail(self, *tested: int, upon: Numbers | None = None) -> None:
-        self._report([self._in_progress(tested, upon)], CheckState.FAILED)
+    def tests_fail(self, *tested: int, stack: Numbers | None = None) -> None:
+        self._report([self._in_progress(tested, stack)], CheckState.FAILED)
 
     def all_tests_pass(self) -> None:
-        """Every run in progress, in one turn."""
+        """Every run in progress, in one decision."""
         self._report(self.world.runs_in_progress(), CheckState.PASSED)
 
     def tests_pass_until_the_end(self) -> None:
-        for _ in range(PATIENCE):
+        for _ in range(MAX_STEPS):
             if not self.world.runs_in_progress():
                 return
             self.all_tests_pass()
-        raise AssertionError(f"the tests never end: {self.picture()}")
+        raise AssertionError(f"runs never end: {self.queue_text()}")
 
     def run_of(self, *tested: int) -> Run:
-        """The run in progress that tests these, to hear of it later."""
+        """The run in progress that tests these pull requests."""
         return self._in_progress(tested, None)
 
     def late_result(self, run: Run, state: CheckState) -> None:
-        """The CI reports on a run that may be over by now."""
+        """CI reports on a run that may have ended."""
         self._report([run], state)
 
     def checks_pass_on_head(self, number: int, *names: str) -> None:
-        self.world.checks.results[self._pull(number).head] = dict.fromkeys(names or ("unit",), CheckState.PASSED)
+        self.world.checks.results[self._pull_request(number).head] = dict.fromkeys(
+            names or ("unit",), CheckState.PASSED
+        )
 
     def check(self, name: str, state: CheckState, *tested: int) -> None:
-        """One single status of a run."""
+        """One check of a run."""
         run = self.run_of(*tested)
         self.world.checks.results.setdefault(run.tip, {})[name] = state
-        self._tell(self.world.host.look_at_checks(run.id, self.queue.counters.turns))
+        self._apply(self.world.host.read_checks(run.id, self.queue.counters.revision))
 
-    def check_unheard(self, *tested: int) -> None:
-        """All of a run's statuses pass, and nobody tells the queue."""
+    def pass_checks_without_event(self, *tested: int) -> None:
+        """All checks of a run pass without an event for the queue."""
         run = self.run_of(*tested)
-        self.world.checks.results[run.tip] = dict.fromkeys(run.required, CheckState.PASSED)
+        self.world.checks.results[run.tip] = dict.fromkeys(run.required_statuses, CheckState.PASSED)
 
-    # What operators do.
+    # Actions of operators.
 
     def pause(self) -> None:
-        self._tell(e.StateRequested(state=QueueState.PAUSED))
+        self._apply(e.StateRequested(state=QueueState.PAUSED))
 
     def drain(self) -> None:
-        self._tell(e.StateRequested(state=QueueState.DRAINING))
+        self._apply(e.StateRequested(state=QueueState.DRAINING))
 
     def resume(self) -> None:
-        self._tell(e.StateRequested(state=QueueState.RUNNING))
+        self._apply(e.StateRequested(state=QueueState.RUNNING))
 
     def settings(self, **changes: Unpack[StorySettings]) -> Refusal | None:
-        return self._ask(e.SettingsSaved(config=_changed(self.queue.config, changes)))
+        return self._request(e.SettingsSaved(config=_with_settings(self.queue.config, changes)))
 
-    # Time, and the host's moods.
+    # Time and the Git host.
 
     def pass_minutes(self, minutes: int) -> None:
-        self.world.pass_time(minutes * MINUTE)
-        self.catch_up()
+        self.world.advance_time(minutes * MINUTE)
+        self.perform_pending_tasks()
 
     def pass_hours(self, hours: int) -> None:
         self.pass_minutes(60 * hours)
 
     def wake_at(self) -> Instant | None:
-        """When the queue wants to be asked again."""
+        """When the queue must decide again."""
         return decide(self.queue, (), self.world.now).wake_at
 
     def pass_until(self, instant: Instant) -> None:
-        self.world.pass_time(instant - self.world.now)
-        self.catch_up()
+        self.world.advance_time(instant - self.world.now)
+        self.perform_pending_tasks()
 
     def lose_host(self) -> None:
-        self._tell(e.HostLost())
+        self._apply(e.HostUnreachable())
 
-    def find_host(self) -> None:
-        self._tell(e.HostFound())
+    def regain_host(self) -> None:
+        self._apply(e.HostReachable())
 
     def refuse_to_merge(self, number: int) -> None:
-        self.world.host.refusing.add(PrNumber(number))
+        self.world.host.refused_numbers.add(PullRequestNumber(number))
 
-    def refuse_the_push(self, words: str) -> None:
-        """The landing whose push was withheld is refused, for no pull request's sake."""
-        self._tell(e.LandingRefused(landing=self._landing_number(), words=words))
+    def refuse_push(self, message: str) -> None:
+        """The withheld push of the landing is refused, and no pull request is the cause."""
+        self._apply(e.LandingRefused(landing=self._landing_number(), detail=message))
 
-    def lose_test_branch(self, *tested: int) -> None:
-        """Somebody deletes the branch of the run that verified what is landing."""
+    def delete_test_branch(self, *tested: int) -> None:
+        """The test branch of the run that verified the landing is deleted."""
         for run in self.queue.runs.values():
-            if _numbers(run.tested) == tested:
+            if _numbers(run.tested_members) == tested:
                 self.world.repository.refs.pop(run.id, None)
 
-    # What the queue's hands do.
+    # Tasks.
 
     def withhold(self, *kinds: type[t.Task]) -> None:
-        """From now on this kind of work is left undone."""
+        """From now on tasks of these kinds are not performed."""
         self._withheld = kinds
 
     def withhold_landings(self) -> None:
-        self.withhold(t.ReadPulls, t.ComposeLanding, t.Land)
+        self.withhold(t.ReadPullRequests, t.RebaseLanding, t.Land)
 
-    def catch_up(self) -> None:
-        """Do what is outstanding until nothing is, or nothing changes any more."""
-        for _ in range(PATIENCE):
-            if not any(self._perform(task) for task in self._outstanding()):
+    def perform_pending_tasks(self) -> None:
+        """Performs pending tasks until none is left or none changes the queue."""
+        for _ in range(MAX_STEPS):
+            if not any(self._perform(task) for task in self._pending_tasks()):
                 return
-        raise AssertionError(f"the work never ends: {self.picture()}")
+        raise AssertionError(f"pending tasks never end: {self.queue_text()}")
 
     def stop_withholding(self) -> None:
         self._withheld = ()
-        self.catch_up()
+        self.perform_pending_tasks()
 
-    def perform_and_lose_the_answer(self, kind: type[t.Task]) -> None:
-        """It is done at the host, and the queue never hears of it: a crash, or a broken line."""
-        self._do_at_host(next(task for task in work(self.queue) if isinstance(task, kind)))
+    def perform_and_lose_result(self, kind: type[t.Task]) -> None:
+        """The task is performed on the Git host, but its result is lost: a crash or a lost connection."""
+        self._do_at_host(next(task for task in pending_tasks(self.queue) if isinstance(task, kind)))
 
-    def outstanding(self, kind: type[t.Task]) -> int:
-        return sum(isinstance(task, kind) for task in work(self.queue))
+    def count_pending(self, kind: type[t.Task]) -> int:
+        return sum(isinstance(task, kind) for task in pending_tasks(self.queue))
 
-    # What there is to see.
+    # State.
 
     @property
     def queue(self) -> Queue:
         return self.world.queue
 
-    def picture(self) -> str:
-        return picture(self.queue)
+    def queue_text(self) -> str:
+        return render_text(self.queue)
 
     def queue_state(self) -> str:
         return self.queue.state
@@ -329,108 +343,110 @@ class Story:
         return tuple(self.state(number) for number in numbers)
 
     def reason(self, number: int) -> str:
-        """Why it came to be in the state that it is in."""
+        """The reason of its current state."""
         return self.submission(number).reason
 
-    def words(self, number: int) -> str:
-        return self.submission(number).words
+    def detail(self, number: int) -> str:
+        return self.submission(number).detail
 
-    def failed_upon(self, number: int) -> Numbers:
-        """Those that it was tested upon when it failed."""
-        return self.submission(number).upon
+    def failed_on(self, number: int) -> Numbers:
+        """The pull requests it was stacked on when it failed."""
+        return self.submission(number).stacked_on
 
-    def waiting(self, number: int) -> str:
-        return self._explained(number).reason
+    def wait_reason(self, number: int) -> str:
+        return self._wait_reason(number).reason
 
     def waiting_for(self, number: int) -> Numbers:
-        return self._explained(number).prs
+        return self._wait_reason(number).prs
 
     def missing_checks(self, number: int) -> tuple[str, ...]:
-        return self._explained(number).checks
+        return self._wait_reason(number).checks
 
-    def past(self, number: int) -> tuple[str, ...]:
-        """Every state that it has been in, oldest first."""
+    def state_history(self, number: int) -> tuple[str, ...]:
+        """All its states, oldest first."""
         return tuple(entry.to for entry in self.world.journal if entry.number == number)
 
     def reasons(self, number: int) -> tuple[str, ...]:
-        """The reason of every change, oldest first."""
+        """The reasons of all its state changes, oldest first."""
         return tuple(entry.reason for entry in self.world.journal if entry.number == number)
 
     def runs(self) -> tuple[Numbers, ...]:
-        """The stacks of the runs of the line in progress, in the order in which they began."""
-        return self._stacks(RunKind.LINE)
+        """The stacks of the batch runs in progress, in the order in which they started."""
+        return self._stacks(RunKind.BATCH)
 
     def batches(self) -> tuple[Numbers, ...]:
-        """The line, batch behind batch."""
+        """The active batches, in order."""
         return tuple(
-            tuple(int(self.queue.submissions[ticket].number) for ticket in batch.tickets)
-            for batch in self.queue.line.batches
+            tuple(int(self.queue.submissions[submission_id].number) for submission_id in batch.submission_ids)
+            for batch in self.queue.active.batches
         )
 
-    def dependent_prs(self, number: int) -> Numbers:
-        """Those in the stack of the run in progress with it that this run does not test."""
-        return _numbers(self.run_of(number).beneath)
+    def prs_ahead(self, number: int) -> Numbers:
+        """The pull requests ahead in the stack of the run that tests it."""
+        return _numbers(self.run_of(number).prs_ahead)
 
-    def probes(self) -> tuple[Numbers, ...]:
-        """The stacks of the bisections' runs in progress."""
+    def bisection_runs(self) -> tuple[Numbers, ...]:
+        """The stacks of the bisection runs in progress."""
         return self._stacks(RunKind.BISECTION)
 
-    def bare_runs(self) -> int:
-        return len(self._stacks(RunKind.BARE))
+    def base_runs(self) -> int:
+        return len(self._stacks(RunKind.BASE))
 
-    def shows_bare_run(self, number: int) -> bool:
-        """Whether the run that is shown for it tests the target itself."""
-        shown = shown_run(self.queue, self.submission(number))
-        return shown is not None and self.queue.runs[shown].kind is RunKind.BARE
+    def shows_base_run(self, number: int) -> bool:
+        """Whether the run displayed for it is a base run."""
+        shown = displayed_run(self.queue, self.submission(number))
+        return shown is not None and self.queue.runs[shown].kind is RunKind.BASE
 
-    def merged(self) -> Numbers:
-        """In landing order."""
+    def merged_prs(self) -> Numbers:
+        """Merged pull requests, in landing order."""
         return tuple(entry.number for entry in self.world.journal if entry.to == "merged")
 
     def landings(self) -> tuple[Numbers, ...]:
-        """The pull requests of every update that the queue made to the target."""
+        """The pull requests of each push of the queue to the target branch."""
         return tuple(self._updates)
 
     def submission(self, number: int) -> Submission:
-        live = self.queue.submission_of(PrNumber(number))
-        return live if live is not None else self.world.ended[PrNumber(number)]
+        live = self.queue.submission_of(PullRequestNumber(number))
+        return live if live is not None else self.world.concluded_submissions[PullRequestNumber(number)]
 
-    # How it is told.
+    # Helpers.
 
-    def _explained(self, number: int) -> Waiting:
-        return explain(self.queue, self.queue.submissions[self.queue.tickets[PrNumber(number)]])
+    def _wait_reason(self, number: int) -> WaitReason:
+        return wait_reason(
+            self.queue, self.queue.submissions[self.queue.submission_by_number[PullRequestNumber(number)]]
+        )
 
-    def _pull(self, number: int) -> PullRequest:
-        return self.world.host.pulls[PrNumber(number)]
+    def _pull_request(self, number: int) -> PullRequest:
+        return self.world.host.pull_requests[PullRequestNumber(number)]
 
     def _change(self, number: int, **changes: object) -> None:
-        self.change_unheard(number, **changes)
-        self.touch(number)
+        self.change_without_event(number, **changes)
+        self.mark_dirty(number)
 
-    def _tell(self, *events: e.Event) -> Decision:
-        """A second passes with every piece of news, so that before and after are never the same instant."""
+    def _apply(self, *events: e.Event) -> Decision:
+        """Advances the clock by a second, so that no two events have the same time."""
         self.world.now = Instant(self.world.now + SECOND)
-        decision = self.world.tell(*events)
-        self.catch_up()
+        decision = self.world.apply(*events)
+        self.perform_pending_tasks()
         return decision
 
-    def _ask(self, request: e.Event) -> Refusal | None:
-        return self._tell(request).refusals.get(0)
+    def _request(self, request: e.Event) -> Refusal | None:
+        return self._apply(request).refusals.get(0)
 
     def _report(self, runs: Collection[Run], state: CheckState) -> None:
         for run in runs:
-            self.world.checks.results[run.tip] = dict.fromkeys(run.required, state)
-        turn = self.queue.counters.turns
-        self._tell(*(self.world.host.look_at_checks(run.id, turn) for run in runs))
+            self.world.checks.results[run.tip] = dict.fromkeys(run.required_statuses, state)
+        revision = self.queue.counters.revision
+        self._apply(*(self.world.host.read_checks(run.id, revision) for run in runs))
 
-    def _in_progress(self, tested: Numbers, upon: Numbers | None) -> Run:
-        wanted = [
+    def _in_progress(self, tested: Numbers, stack: Numbers | None) -> Run:
+        matching = [
             run
             for run in self.world.runs_in_progress()
-            if (_numbers(run.tested) == tested if upon is None else _numbers(run.stack) == upon)
+            if (_numbers(run.tested_members) == tested if stack is None else _numbers(run.stack) == stack)
         ]
-        assert len(wanted) == 1, f"{len(wanted)} runs of {tested or upon}: {self.picture()}"
-        return wanted[0]
+        assert len(matching) == 1, f"{len(matching)} runs of {tested or stack}: {self.queue_text()}"
+        return matching[0]
 
     def _stacks(self, kind: RunKind) -> tuple[Numbers, ...]:
         return tuple(_numbers(run.stack) for run in self.world.runs_in_progress() if run.kind is kind)
@@ -439,44 +455,44 @@ class Story:
         assert self.queue.landing is not None
         return self.queue.landing.number
 
-    def _outstanding(self) -> list[t.Task]:
-        return [task for task in work(self.queue) if not isinstance(task, self._withheld)]
+    def _pending_tasks(self) -> list[t.Task]:
+        return [task for task in pending_tasks(self.queue) if not isinstance(task, self._withheld)]
 
     def _perform(self, task: t.Task) -> bool:
-        """Whether it changed anything that the queue knows."""
+        """Whether the queue changed."""
         before = self.queue
-        self.world.tell(self._do_at_host(task))
+        self.world.apply(self._do_at_host(task))
         return self.queue is not before
 
     def _do_at_host(self, task: t.Task) -> e.Event:
         tip = self.tip()
-        event = self.world.host.perform(task, self.queue.counters.turns)
+        event = self.world.host.perform_task(task, self.queue.counters.revision)
         if isinstance(task, t.Land) and self.tip() != tip:
-            self._note_update(task, event)
+            self._record_update(task, event)
         return event
 
-    def _check_laws(self, *_: object) -> None:
+    def _check_invariants(self, *_: object) -> None:
         again = decide(self.queue, (), self.world.now)
-        assert again.queue is self.queue, "deciding again without news changed something"
+        assert again.queue is self.queue, "deciding again without an event changed the queue"
         for submission in self.queue.submissions.values():
-            waiting = explain(self.queue, submission)
-            assert waiting.prs or waiting.reason not in FOR_OTHERS, (
-                f"{submission.number} waits for nobody in particular"
+            waiting = wait_reason(self.queue, submission)
+            assert waiting.prs or waiting.reason not in REASONS_THAT_NAME_PRS, (
+                f"pull request {submission.number} waits for others but names none"
             )
 
-    def _note_update(self, task: t.Land, event: e.Event) -> None:
+    def _record_update(self, task: t.Land, event: e.Event) -> None:
         numbers = tuple(int(member.number) for member in task.members)
-        if task.method is LandingMethod.TESTED_COMMIT:
+        if task.landing_method is LandingMethod.TESTED_COMMIT:
             self._updates.append(numbers)
         elif isinstance(event, e.LandingSucceeded | e.LandingMissed | e.LandingRefused):
             self._updates.extend((number,) for number in numbers[: len(event.steps)])
 
 
-def _changed(config: Config, settings: StorySettings) -> Config:
+def _with_settings(config: Config, settings: StorySettings) -> Config:
     changes: dict[str, object] = {**settings}
-    size = changes.pop("batch", None)
-    if size is not None:
-        changes.update(batch=True, batching_min_size=size)
+    batch_size = changes.pop("batch", None)
+    if batch_size is not None:
+        changes.update(batch=True, batching_min_size=batch_size)
     return replace(config, **changes)
 
 

@@ -1,10 +1,15 @@
-"""A terminal with our command line in it, and variables that lead to a server."""
+"""Runs the command line with environment variables that point to a server."""
 
+import fcntl
 import json
 import os
+import pty
+import select
+import struct
 import subprocess
 import sys
-from collections.abc import Generator
+import termios
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,48 +17,103 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from mergeyard.cli import app
-from tests.support.premises import Premises
+from tests.support.environment import ServerEnvironment
+from tests.support.polling import eventually
 
-NOTHING_SET = {f"MERGEYARD_{name}": None for name in ("URL", "TOKEN", "REPO", "BRANCH")}
+UNSET_VARIABLES = {f"MERGEYARD_{name}": None for name in ("URL", "TOKEN", "REPO", "BRANCH")}
 
 
 @contextmanager
-def a_queue_at_work(folder: Path, **settings: Any) -> Generator[Premises]:
-    """Others than the test ask, too, so whoever counts what was asked counts too little: promises are not looked at."""
-    premises = Premises.prepared(folder)
+def a_running_environment(folder: Path, **settings: Any) -> Generator[ServerEnvironment]:
+    """The promises are not checked: the command line sends requests too, so the recorded requests are incomplete."""
+    environment = ServerEnvironment.start(folder)
     try:
-        premises.create_queue(**settings)
-        yield premises
+        environment.create_queue(**settings)
+        yield environment
     finally:
-        premises.close()
-    assert premises.server.complaints() == []
+        environment.close()
+    assert environment.server.logged_errors() == []
 
 
-class Terminal:
+class CommandLine:
     def __init__(self, url: str, token: str) -> None:
-        self.environment: dict[str, str | None] = NOTHING_SET | {
+        self.environment: dict[str, str | None] = UNSET_VARIABLES | {
             "MERGEYARD_URL": url, "MERGEYARD_TOKEN": token, "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
 
     def run(self, *arguments: str) -> Result:
         return CliRunner(env=self.environment).invoke(app, arguments)
 
-    def done(self, *arguments: str) -> str:
-        answer = self.run(*arguments)
-        assert answer.exit_code == 0, answer.output
-        return answer.stdout
+    def run_ok(self, *arguments: str) -> str:
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
-    def answered(self, *arguments: str) -> Any:
-        return json.loads(self.done(*arguments, "--json"))
+    def run_json(self, *arguments: str) -> Any:
+        return json.loads(self.run_ok(*arguments, "--json"))
 
-    def refused(self, code: int, *arguments: str) -> str:
-        """What it says when it ends with this code."""
-        answer = self.run(*arguments)
-        assert (answer.exit_code, answer.stdout) == (code, ""), answer.output
-        return answer.stderr
+    def run_failing(self, code: int, *arguments: str) -> str:
+        """The error output of a command that exits with this code."""
+        result = self.run(*arguments)
+        assert (result.exit_code, result.stdout) == (code, ""), result.output
+        return result.stderr
 
-    def begin(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """In a process of its own."""
-        given = {name: value for name, value in (os.environ | self.environment).items() if value is not None}
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Runs it in another process."""
+        environment = {name: value for name, value in (os.environ | self.environment).items() if value is not None}
         command = [sys.executable, "-m", "mergeyard", *arguments]
-        return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True, **options)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
+
+
+class Screen:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        self.resize(100, 30)
+        self.initial_settings = termios.tcgetattr(slave)
+        self._slave = slave
+        self.output = ""
+        """All output so far, including control sequences."""
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def press(self, key: str) -> None:
+        os.write(self._master, key.encode())
+
+    def wait_for_text(self, text: str) -> None:
+        """Waits until the program writes this text, counted from now."""
+        start = len(self.output)
+        eventually(lambda: self._read() and text in self.output[start:], describe=lambda: self.output[start:])
+
+    def wait_for_exit(self) -> int:
+        """Waits until the program ends and returns its exit code."""
+        eventually(lambda: self._read() and self._process.poll() is not None, describe=lambda: self.output)
+        return self._process.returncode
+
+    @property
+    def settings(self) -> Any:
+        return termios.tcgetattr(self._slave)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+    def _read(self) -> bool:
+        while select.select([self._master], [], [], 0)[0]:
+            self.output += os.read(self._master, 65536).decode(errors="replace")
+        return True
+
+
+@contextmanager
+def a_screen(command: Sequence[str], environment: Mapping[str, str]) -> Generator[Screen]:
+    screen = Screen(command, environment)
+    try:
+        yield screen
+    finally:
+        screen.close()

@@ -1,1 +1,10 @@
-"""The HTTP door: translates between the wire and the service, and decides nothing."""
+"""The HTTP API: translates between JSON over HTTP and the service. It makes no queue decisions.
+
+A request passes these modules: `app` finds the route, `auth` checks the token, `request_body` reads the body,
+`json_parser` turns it into a struct of `request_schemas`, `auth` checks the scope, a handler (`pull_requests`,
+`queues`, `webhooks`, …) calls the service, and `presenting` builds the struct of `response_schemas` that is sent.
+
+`routes.TABLE` lists every endpoint once. A new endpoint needs a row there, its request and response structs, an example
+in `examples`, a handler in `app` and a method of `mergeyard.client`; tests fail while one of them is missing.
+`openapi` derives `/openapi.json`, and with it `docs/api.md`, from the table and the structs.
+"""

@@ -1,4 +1,4 @@
-"""What an endpoint is: its address, what it asks for, who may use it, and who answers."""
+"""What an endpoint is: its path, its request and response structs, the scope it needs, and its handler."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -6,66 +6,106 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from mergeyard.api.head import Head
-from mergeyard.domain.tokens import Scope, Token
-from mergeyard.service.errors import Code
-from mergeyard.service.repeating import Repeat
+from mergeyard.api.request_body import RequestHead
+from mergeyard.api.request_schemas import QueueRequest
+from mergeyard.domain.access import Scope, Token
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.idempotency import IdempotentRequest
+from mergeyard.service.registry import queue_not_found
+from mergeyard.service.repositories import Repositories
 
 JSON = "application/json"
 
 
 class Call(Struct, frozen=True):
-    """One request that may be answered: checked, and by somebody who has the scope for it."""
+    """A validated request, together with the token that sent it."""
 
     token: Token
     request: Any
     request_id: str
-    repeat: Repeat | None = None
+    idempotent_request: IdempotentRequest | None = None
 
 
 Handler = Callable[[Call], Awaitable[bytes]]
-"""Gives the encoded body of the 200."""
-Settle = Callable[[Call], Awaitable[None]]
-"""Waits until an answer that was kept may be given again."""
+"""Returns the encoded body of the 200."""
+WaitForEffect = Callable[[Call], Awaitable[None]]
+"""Waits until a stored response can be sent again, where the first one also had to wait for its effect."""
 
 
-async def at_once(_: Call) -> None:
-    """Most answers are true as soon as they are kept."""
+async def no_wait(_: Call) -> None:
+    """The `Settle` of most endpoints: what their response states is true as soon as it is stored."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     path: str
     request: type[Struct]
-    answer: type[Struct] | None
-    """None: the answer is text of its media type."""
+    response: type[Struct] | None
+    """None: the response is text of `media_type`."""
     handler: Handler
     summary: str
     scope: Scope = Scope.READ
     method: str = "POST"
     writes: bool = False
     media_type: str = JSON
-    settle: Settle = at_once
+    wait_for_effect: WaitForEffect = no_wait
     refusals: tuple[Code, ...] = ()
-    """Beyond those that every endpoint has."""
+    """In addition to the codes that every endpoint can return (`openapi.COMMON_ERRORS` and others)."""
 
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
 
 
-class Doorkeeper(Protocol):
-    async def token(self, secret: bytes, head: Head) -> Token | None:
-        """The valid token with this secret, whose use is recorded; else None, and that is logged."""
+class AccessControl(Protocol):
+    async def find_token(self, secret: bytes, head: RequestHead) -> Token | None:
+        """Returns the valid token with this secret and records its use, or logs the attempt and returns None."""
         ...
 
-    def scope_is_missing(self, token: Token, head: Head) -> None:
+    def record_missing_scope(self, token: Token, head: RequestHead) -> None:
         """Logs a request that was refused because its token lacks a scope."""
         ...
 
-    async def kept(self, repeat: Repeat) -> bytes | None:
-        """The answer of the first time, if there was one."""
+    async def find_stored_response(self, request: IdempotentRequest) -> bytes | None:
+        """Returns the stored response of the first request with this idempotency key, if there is one."""
         ...
 
-    def once(self, repeat: Repeat) -> AbstractAsyncContextManager[bytes | None]:
-        """Gives the answer of the first time, if there was one; waits for a twin; refuses a key used for another."""
+    def execute_once(self, request: IdempotentRequest) -> AbstractAsyncContextManager[bytes | None]:
+        """Yields the stored response of the first request with this idempotency key, or None.
+
+        Waits while a request with the same key is in progress; refuses a key that was used for another request.
+        """
         ...
+
+
+class QueueResolver:
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
+
+    def resolve_queue(self, call: Call) -> QueueKey:
+        """Refuses a queue outside the token's repositories with the same error as a queue that does not exist."""
+        request: QueueRequest = call.request
+        key = QueueKey(self.resolve_repo(call, request.key.repo), request.key.branch)
+        if not call.token.can_access(key.repo):
+            raise queue_not_found(key)
+        return key
+
+    def resolve_new_queue(self, call: Call) -> QueueKey:
+        request: QueueRequest = call.request
+        return QueueKey(self.resolve_visible_repo(call, request.key.repo), request.key.branch)
+
+    def resolve_visible_repo(self, call: Call, requested: Repo) -> Repo:
+        repo = self.resolve_repo(call, requested)
+        if not call.token.can_access(repo):
+            raise repository_not_found(repo)
+        return repo
+
+    def resolve_repo(self, call: Call, requested: Repo) -> Repo:
+        return self._repositories.canonical_repo(requested, call.token)
+
+
+def repository_not_found(repo: Repo) -> RequestRefused:
+    return RequestRefused(Code.REPOSITORY_NOT_FOUND, f"{repo} does not exist: check its owner and name.")
+
+
+PREFIX = "/v1/"

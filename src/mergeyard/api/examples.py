@@ -1,12 +1,12 @@
-"""Examples of requests and answers, for the OpenAPI document and the page that shows it."""
+"""Examples of requests and responses, for the OpenAPI document and the documentation pages."""
 
 from typing import Any
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import fields
 
-from mergeyard.api import answers
-from mergeyard.api.wire import RepoReference
+from mergeyard.api import response_schemas
+from mergeyard.api.request_schemas import RepoReference
 from mergeyard.domain.config import Config
 from mergeyard.domain.states import QueueState
 
@@ -26,7 +26,7 @@ SUBMITTED: dict[str, Any] = {
     "forceEnqueued": False,
     "isCurrentlySubmittedToQueue": True,
     "prNumber": 123,
-    "prTitle": "Count the sheep twice",
+    "prTitle": "Fix the session timeout",
     "prSha": SHA,
     "prBaseBranch": "main",
     "prAuthor": "ada",
@@ -36,19 +36,21 @@ SUBMITTED: dict[str, Any] = {
     "testRunId": RUN,
     "verifiedByTestRun": None,
     "position": 1,
-    "reason": {"code": "waiting_for_checks", "message": "Its checks have not all reported.", "waitingFor": []},
+    "reason": {"code": "waiting_for_checks", "message": "Some of its checks have not reported yet.", "waitingFor": []},
     "estimatedMergeAt": "2026-11-14T10:31:00.000Z",
     "estimatedMergeAtP90": "2026-11-14T10:44:00.000Z",
     "submittedAt": "2026-11-14T10:15:58.000Z",
     "mergedSha": None,
 }
-URGED = {name: value for name, value in SUBMITTED.items() if name != "usedDefaultPriorityName"} | {
+SUBMITTED_WITH_PRIORITY = {name: value for name, value in SUBMITTED.items() if name != "usedDefaultPriorityName"} | {
     "priorityValue": 10,
     "priorityName": "high",
 }
-ENQUEUED = {at.encode_name: SUBMITTED[at.encode_name] for at in fields(answers.EnqueuedPullRequest)}
-SHOWN_QUEUE: dict[str, Any] = to_builtins(
-    answers.queue(Config(), state=QueueState.RUNNING, branch="main", repo=RepoReference("github.com", "acme", "app"))
+ENQUEUED = {at.encode_name: SUBMITTED[at.encode_name] for at in fields(response_schemas.EnqueuedPullRequest)}
+QUEUE_RESPONSE: dict[str, Any] = to_builtins(
+    response_schemas.build_queue(
+        Config(), state=QueueState.RUNNING, branch="main", repo=RepoReference("github.com", "acme", "app")
+    )
 )
 METRICS = (
     "# HELP mq_depth_current Pull requests in the queue.\n"
@@ -72,7 +74,7 @@ EVENT: dict[str, Any] = {
     "is_bisection": False,
     "details_url": "https://queue.example.com/pulls/github.com/acme/app/123",
     "cursor": "42",
-    "message": "Its tests have started.",
+    "message": "Its test run started.",
 }
 WEBHOOK: dict[str, Any] = {
     "id": "0c6a2f41d9b7",
@@ -119,7 +121,7 @@ REPLAYED: dict[str, Any] = {
     "runsPerMerge": 1.5,
     "ciMinutes": 4770.0,
 }
-QUICKER = REPLAYED | {
+REPLAYED_WITH_CHANGE = REPLAYED | {
     "p50Seconds": 1140.0,
     "p95Seconds": 3000.0,
     "runs": 342,
@@ -130,21 +132,21 @@ REPLAY: dict[str, Any] = {
     "since": "2026-10-31T10:15:58.000Z",
     "until": "2026-11-14T10:15:58.000Z",
     "pullRequests": 237,
-    "most": None,
-    "changes": [{"setting": "concurrency", "now": 5, "wished": 20}],
-    "asItWas": REPLAYED | {"p50Seconds": 1905.4},
-    "replayedAsItWas": REPLAYED,
-    "withTheChange": QUICKER,
-    "withTheChangeAtLeast": QUICKER | {"p50Seconds": 1120.0},
-    "withTheChangeAtMost": QUICKER | {"p50Seconds": 1180.0},
-    "sureness": "well",
+    "limitedTo": None,
+    "changes": [{"setting": "concurrency", "now": 5, "proposed": 20}],
+    "actual": REPLAYED | {"p50Seconds": 1905.4},
+    "baseline": REPLAYED,
+    "proposed": REPLAYED_WITH_CHANGE,
+    "proposedMin": REPLAYED_WITH_CHANGE | {"p50Seconds": 1120.0},
+    "proposedMax": REPLAYED_WITH_CHANGE | {"p50Seconds": 1180.0},
+    "confidence": "well",
     "reasons": [],
-    "guesses": [
+    "assumptions": [
         {
             "about": "outcomes",
             "count": 6,
             "of": 237,
-            "message": "6 of 237 pull requests left before any run judged them: they are taken to be good.",
+            "message": "6 of 237 pull requests left before a test run decided them: the replay assumes that they pass.",
         }
     ],
 }
@@ -152,11 +154,11 @@ REPLAY: dict[str, Any] = {
 
 class Example(Struct, frozen=True):
     request: Any
-    answer: Any
+    response: Any
 
 
 EXAMPLES = {
-    "submitPullRequest": Example(PR | {"priority": "high"}, URGED),
+    "submitPullRequest": Example(PR | {"priority": "high"}, SUBMITTED_WITH_PRIORITY),
     "cancelPullRequest": Example(PR, SUBMITTED | {"state": "cancelled", "isCurrentlySubmittedToQueue": False}),
     "restartTestsOnPullRequest": Example(PR, SUBMITTED),
     "getSubmittedPullRequest": Example(PR, SUBMITTED),
@@ -165,7 +167,7 @@ EXAMPLES = {
     ),
     "listPullRequests": Example(QUEUE | {"state": "testing", "take": 10}, {"pullRequests": [SUBMITTED]}),
     "setImpactedTargets": Example(
-        PR | {"impactedTargets": ["//app:server", "//lib:sheep"]},
+        PR | {"impactedTargets": ["//app:server", "//lib:session"]},
         {"prNumber": 123, "prSha": SHA, "impactedTargets": 2},
     ),
     "getMergeQueueTestingDetails": Example(
@@ -179,7 +181,7 @@ EXAMPLES = {
             "checkSuites": [],
             "statusChecks": [{"context": "unit", "url": "https://ci.example/1", "state": "pending"}],
             "testedPullRequests": [
-                {"prNumber": 123, "prUrl": "https://github.com/acme/app/pull/123", "title": "Count the sheep twice"}
+                {"prNumber": 123, "prUrl": "https://github.com/acme/app/pull/123", "title": "Fix the session timeout"}
             ],
             "status": "in_progress",
             "createdAt": "2026-11-14T10:16:02.000Z",
@@ -207,11 +209,11 @@ EXAMPLES = {
     ),
     "createQueue": Example(
         QUEUE | {"mode": "parallel", "concurrency": 10},
-        SHOWN_QUEUE | {"enqueuedPullRequests": [], "mode": "parallel", "concurrency": 10},
+        QUEUE_RESPONSE | {"enqueuedPullRequests": [], "mode": "parallel", "concurrency": 10},
     ),
-    "getQueue": Example(QUEUE, SHOWN_QUEUE | {"enqueuedPullRequests": [ENQUEUED]}),
-    "listQueues": Example({}, {"queues": [SHOWN_QUEUE]}),
-    "updateQueue": Example(QUEUE | {"state": "PAUSED"}, SHOWN_QUEUE | {"state": "PAUSED"}),
+    "getQueue": Example(QUEUE, QUEUE_RESPONSE | {"enqueuedPullRequests": [ENQUEUED]}),
+    "listQueues": Example({}, {"queues": [QUEUE_RESPONSE]}),
+    "updateQueue": Example(QUEUE | {"state": "PAUSED"}, QUEUE_RESPONSE | {"state": "PAUSED"}),
     "deleteQueue": Example(QUEUE, {"deleted": True} | QUEUE),
     "listEvents": Example(QUEUE | {"after": "41", "waitSeconds": 20}, {"events": [EVENT], "next": "42"}),
     "verifyLandings": Example(QUEUE | {"last": 10}, VERIFIED),

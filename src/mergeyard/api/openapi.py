@@ -1,4 +1,4 @@
-"""Draws the OpenAPI document from the table of endpoints and the structs of the wire."""
+"""Generates the OpenAPI document from the table of endpoints and the request and response structs."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -8,17 +8,16 @@ from typing import Any, cast
 from msgspec import json
 
 from mergeyard import __version__
-from mergeyard.api import wire
+from mergeyard.api import request_schemas
 from mergeyard.api.endpoint import Endpoint
-from mergeyard.api.errors import KINDS
 from mergeyard.api.examples import EXAMPLES
-from mergeyard.api.reply import Problem
+from mergeyard.api.responses import ERROR_KINDS, Problem
 from mergeyard.service.errors import Code
 
 Schema = dict[str, Any]
 
 REF = "#/components/schemas/{name}"
-ALWAYS = (
+COMMON_ERRORS = (
     Code.INVALID_REQUEST,
     Code.MISSING_TOKEN,
     Code.INVALID_TOKEN,
@@ -29,7 +28,7 @@ ALWAYS = (
     Code.INTERNAL_ERROR,
     Code.STORAGE_UNAVAILABLE,
 )
-WITH_A_BODY = (
+BODY_ERRORS = (
     Code.INVALID_JSON,
     Code.DUPLICATE_KEY,
     Code.JSON_TOO_DEEP,
@@ -39,24 +38,24 @@ WITH_A_BODY = (
     Code.BODY_TOO_LARGE,
     Code.UNSUPPORTED_MEDIA_TYPE,
 )
-WITH_A_KEY = (Code.IDEMPOTENCY_KEY_REUSED,)
-KEY_PARAMETER: Schema = {
+IDEMPOTENCY_ERRORS = (Code.IDEMPOTENCY_KEY_REUSED,)
+IDEMPOTENCY_KEY_PARAMETER: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Send the same key with the same request again, and it has no second effect; kept for 24 hours.",
+    "description": "The same request with the same key is executed once; the response is stored for 24 hours.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
-REQUEST_ID: Schema = {"description": "Names this request in logs and errors.", "schema": {"type": "string"}}
+REQUEST_ID_HEADER: Schema = {"description": "Identifies this request in logs and errors.", "schema": {"type": "string"}}
 
 
-def document(endpoints: Sequence[Endpoint]) -> Schema:
+def build_document(endpoints: Sequence[Endpoint]) -> Schema:
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Mergeyard",
             "version": __version__,
-            "summary": "A merge queue: the bytes that were tested are the bytes that land.",
+            "summary": "A merge queue that merges exactly the commits that it tested.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/v1"}],
@@ -75,7 +74,7 @@ def _operation(endpoint: Endpoint) -> Schema:
         "summary": endpoint.summary,
         "description": f"Needs a token with the scope `{endpoint.scope}`.",
         "parameters": _parameters(endpoint),
-        "responses": {"200": _answer(endpoint)} | _refusals(endpoint),
+        "responses": {"200": _success(endpoint)} | _errors(endpoint),
         "x-scope": endpoint.scope,
     }
     if endpoint.method == "POST":
@@ -87,36 +86,36 @@ def _operation(endpoint: Endpoint) -> Schema:
 def _parameters(endpoint: Endpoint) -> list[Schema]:
     if endpoint.method == "GET":
         members = _components((endpoint.request,))[endpoint.request.__name__]["properties"]
-        return [_query(name, **schema) for name, schema in members.items()]
-    return [KEY_PARAMETER] if endpoint.writes else []
+        return [_query_parameter(name, **schema) for name, schema in members.items()]
+    return [IDEMPOTENCY_KEY_PARAMETER] if endpoint.writes else []
 
 
-def _query(name: str, description: str, **schema: Any) -> Schema:
+def _query_parameter(name: str, description: str, **schema: Any) -> Schema:
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
 
-def _answer(endpoint: Endpoint) -> Schema:
-    schema = {"type": "string"} if endpoint.answer is None else _ref(endpoint.answer.__name__)
-    content = {"schema": schema, "example": EXAMPLES[endpoint.name].answer}
-    headers = {"x-request-id": REQUEST_ID}
-    return {"description": "Done.", "headers": headers, "content": {endpoint.media_type: content}}
+def _success(endpoint: Endpoint) -> Schema:
+    schema = {"type": "string"} if endpoint.response is None else _ref(endpoint.response.__name__)
+    content = {"schema": schema, "example": EXAMPLES[endpoint.name].response}
+    headers = {"x-request-id": REQUEST_ID_HEADER}
+    return {"description": "Success.", "headers": headers, "content": {endpoint.media_type: content}}
 
 
-def codes(endpoint: Endpoint) -> tuple[Code, ...]:
-    """Every code with which this endpoint may refuse."""
-    body = WITH_A_BODY if endpoint.method == "POST" else ()
-    return (*ALWAYS, *body, *(WITH_A_KEY if endpoint.writes else ()), *endpoint.refusals)
+def list_error_codes(endpoint: Endpoint) -> tuple[Code, ...]:
+    """Every error code that this endpoint can return."""
+    body = BODY_ERRORS if endpoint.method == "POST" else ()
+    return (*COMMON_ERRORS, *body, *(IDEMPOTENCY_ERRORS if endpoint.writes else ()), *endpoint.refusals)
 
 
-def _refusals(endpoint: Endpoint) -> Schema:
-    by_status = sorted(dict.fromkeys(codes(endpoint)), key=lambda code: KINDS[code].status)
+def _errors(endpoint: Endpoint) -> Schema:
+    by_status = sorted(dict.fromkeys(list_error_codes(endpoint)), key=lambda code: ERROR_KINDS[code].status)
     return {
-        str(status): _refusal(tuple(group)) for status, group in groupby(by_status, lambda code: KINDS[code].status)
+        str(status): _error(tuple(group)) for status, group in groupby(by_status, lambda code: ERROR_KINDS[code].status)
     }
 
 
-def _refusal(codes: tuple[Code, ...]) -> Schema:
-    kind = KINDS[codes[0]]
+def _error(codes: tuple[Code, ...]) -> Schema:
+    kind = ERROR_KINDS[codes[0]]
     example = Problem(
         title=kind.title,
         status=kind.status,
@@ -128,35 +127,35 @@ def _refusal(codes: tuple[Code, ...]) -> Schema:
     content: Schema = {"schema": _ref("Problem"), "example": json.decode(json.encode(example))}
     return {
         "description": " ".join(f"`{code}`" for code in codes),
-        "headers": {"x-request-id": REQUEST_ID},
+        "headers": {"x-request-id": REQUEST_ID_HEADER},
         "content": {"application/json": content, "application/problem+json": {"schema": _ref("Problem")}},
     }
 
 
 def _schemas(endpoints: Iterable[Endpoint]) -> Schema:
-    kinds: list[Any] = [Problem]
+    structs: list[Any] = [Problem]
     for endpoint in endpoints:
-        kinds += [endpoint.request] if endpoint.method == "POST" else []
-        kinds += [endpoint.answer] if endpoint.answer else []
-    return _components(tuple(kinds))
+        structs += [endpoint.request] if endpoint.method == "POST" else []
+        structs += [endpoint.response] if endpoint.response else []
+    return _components(tuple(structs))
 
 
 @cache
-def _components(kinds: tuple[Any, ...]) -> Schema:
-    """To draw them takes longer than all the rest, and they stay as they are."""
-    _, components = json.schema_components(kinds, ref_template=REF)
-    for kind in kinds:
-        if kind.__struct_config__.forbid_unknown_fields:
-            components[kind.__name__]["additionalProperties"] = False
-    shown = cast(Schema, _as_shown(components))
-    reached = _reached(shown, {kind.__name__ for kind in kinds})
-    return {name: schema for name, schema in shown.items() if name in reached}
+def _components(structs: tuple[Any, ...]) -> Schema:
+    """Cached: this is the slowest part of the document, and the structs are constant."""
+    _, components = json.schema_components(structs, ref_template=REF)
+    for struct in structs:
+        if struct.__struct_config__.forbid_unknown_fields:
+            components[struct.__name__]["additionalProperties"] = False
+    overridden = cast(Schema, _apply_overrides(components))
+    reachable = _find_reachable(overridden, {struct.__name__ for struct in structs})
+    return {name: schema for name, schema in overridden.items() if name in reachable}
 
 
-def _reached(schemas: Schema, names: set[str]) -> set[str]:
-    """These, and all to which they refer."""
+def _find_reachable(schemas: Schema, names: set[str]) -> set[str]:
+    """The named schemas and all that they refer to, directly or not."""
     referred = {ref.rpartition("/")[2] for name in names for ref in _refs(schemas[name])}
-    return names if referred <= names else _reached(schemas, names | referred)
+    return names if referred <= names else _find_reachable(schemas, names | referred)
 
 
 def _refs(schema: Any) -> set[str]:
@@ -169,17 +168,17 @@ def _refs(schema: Any) -> set[str]:
     return own.union(*map(_refs, parts.values()))
 
 
-def _as_shown(schema: Any) -> Any:
-    """Kinds that are read otherwise than they are kept are shown as they are read."""
+def _apply_overrides(schema: Any) -> Any:
+    """Replaces the schema of a type whose JSON form differs from its Python form, such as times and SHAs."""
     if isinstance(schema, list):
-        return [_as_shown(part) for part in cast(list[Any], schema)]
+        return [_apply_overrides(part) for part in cast(list[Any], schema)]
     if not isinstance(schema, dict):
         return schema
     parts = cast(Schema, schema)
-    if wire.SHOWN in parts:
+    if request_schemas.SCHEMA_OVERRIDE_KEY in parts:
         described = {key: parts[key] for key in ("description", "default") if key in parts}
-        return described | parts[wire.SHOWN]
-    return {key: _as_shown(part) for key, part in parts.items()}
+        return described | parts[request_schemas.SCHEMA_OVERRIDE_KEY]
+    return {key: _apply_overrides(part) for key, part in parts.items()}
 
 
 def _ref(name: str) -> Schema:

@@ -1,204 +1,214 @@
-"""Shows what the service knows as the wire has it."""
+"""Converts views of the service into response structs."""
 
 from itertools import groupby
 
 from msgspec import UNSET, Struct, UnsetType, json
 
-from mergeyard.api import answers
-from mergeyard.api.times import written
-from mergeyard.api.wire import RepoReference
-from mergeyard.domain import priorities
-from mergeyard.domain.ids import stay_id
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.journal import PrChanged
-from mergeyard.domain.repositories import Repo
+from mergeyard.api import response_schemas
+from mergeyard.api.fields import format_time
+from mergeyard.api.request_schemas import RepoReference
+from mergeyard.domain import config
+from mergeyard.domain.ids import Repo, derive_submission_uuid
+from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState
 from mergeyard.domain.runs import RunKind
-from mergeyard.domain.states import TERMINAL, PrState
-from mergeyard.domain.statuses import Status, StatusState
-from mergeyard.domain.targets import Targets
-from mergeyard.service.journaling import name_of
-from mergeyard.service.runs import DecidedRun, Impact, RunView
-from mergeyard.service.views import PullView, QueueView, Why, sentence
+from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
+from mergeyard.domain.timestamps import Instant
+from mergeyard.service.audit_log import decode_actor_name
+from mergeyard.service.runs import RunImpactedTargets, RunView, TestingResult
+from mergeyard.service.views import QueueView, ReasonView, SubmissionView, render_reason
 
 encode = json.Encoder().encode
 
 
-class Presenter:
-    """Knows the address under which people find our own pages."""
+class RunPresenter:
+    """Builds the responses that link to the pages of this server."""
 
     def __init__(self, public_url: str) -> None:
         self._public_url = public_url
 
-    def run(self, repo: Repo, view: RunView) -> answers.RunDetails:
+    def present_run(self, repo: Repo, view: RunView) -> response_schemas.RunDetails:
         run = view.run
-        return answers.RunDetails(
+        return response_schemas.RunDetails(
             id=run.id,
-            required_statuses=run.required,
-            required_statuses_source=run.required_source,
+            required_statuses=run.required_statuses,
+            required_statuses_source=run.required_statuses_source,
             test_branch=view.branch,
             test_branch_sha=view.tip,
-            check_suites=self._suites(view),
+            check_suites=self._check_suites(view),
             status_checks=tuple(
-                answers.StatusCheck(context=each.context, url=each.url or self._run_page(run.id), state=each.state)
+                response_schemas.StatusCheck(
+                    context=each.context, url=each.url or self._run_url(run.id), state=each.state
+                )
                 for each in view.statuses
                 if not each.suite
             ),
             tested_pull_requests=tuple(
-                answers.TestedPullRequest(
-                    pr_number=pull.number, pr_url=pull.page or self._pull_page(repo, pull.number), title=pull.title
+                response_schemas.TestedPullRequest(
+                    pr_number=pull_request.number,
+                    pr_url=pull_request.page_url or self._pull_request_url(repo, pull_request.number),
+                    title=pull_request.title,
                 )
-                for pull in view.pulls
+                for pull_request in view.pull_requests
             ),
             status=run.status,
-            created_at=written(run.started_at or Instant(0)),
-            impacted_targets=_targets(view.impact, "all"),
-            impacted_targets_for_tested_prs=_targets(view.impact, "tested"),
-            dependent_prs=view.dependents,
+            created_at=format_time(run.started_at or Instant(0)),
+            impacted_targets=_present_targets(view.impacted_targets, "all"),
+            impacted_targets_for_tested_prs=_present_targets(view.impacted_targets, "tested"),
+            dependent_prs=view.prs_ahead,
             is_bisection=run.kind is RunKind.BISECTION,
             base_sha=view.base,
         )
 
-    def _suites(self, view: RunView) -> tuple[answers.CheckSuite, ...]:
+    def _check_suites(self, view: RunView) -> tuple[response_schemas.CheckSuite, ...]:
         checks = sorted((status for status in view.statuses if status.suite), key=lambda status: status.suite)
         return tuple(
-            answers.CheckSuite(check_runs=tuple(self._check_run(view, check) for check in suite))
+            response_schemas.CheckSuite(check_runs=tuple(self._check_run(view, check) for check in suite))
             for _, suite in groupby(checks, key=lambda check: check.suite)
         )
 
-    def _check_run(self, view: RunView, check: Status) -> answers.CheckRun:
-        under_way = check.state is StatusState.PENDING
-        return answers.CheckRun(
+    def _check_run(self, view: RunView, check: Status) -> response_schemas.CheckRun:
+        is_pending = check.state is StatusState.PENDING
+        return response_schemas.CheckRun(
             name=check.context,
-            url=check.url or self._run_page(view.run.id),
-            status="in_progress" if under_way else "completed",
-            conclusion=None if under_way else check.state,
+            url=check.url or self._run_url(view.run.id),
+            status="in_progress" if is_pending else "completed",
+            conclusion=None if is_pending else check.state,
         )
 
-    def _run_page(self, run: str) -> str:
+    def _run_url(self, run: str) -> str:
         return f"{self._public_url}/runs/{run}"
 
-    def _pull_page(self, repo: Repo, number: int) -> str:
+    def _pull_request_url(self, repo: Repo, number: int) -> str:
         return f"{self._public_url}/pulls/{repo}/{number}"
 
 
-def pull(view: PullView, timeline: tuple[answers.Moment, ...] | UnsetType = UNSET) -> answers.SubmittedPullRequest:
-    stay = view.stay
-    name = priority_name(stay.priority)
-    return answers.SubmittedPullRequest(
-        id=stay_id(view.queue, stay.ticket),
-        state=stay.state,
-        state_changed_at=written(stay.state_changed_at),
-        priority_value=stay.priority,
+def present_pull_request(
+    view: SubmissionView, timeline: tuple[response_schemas.TimelineEntry, ...] | UnsetType = UNSET
+) -> response_schemas.SubmittedPullRequest:
+    submission = view.submission
+    name = priority_name(submission.priority)
+    return response_schemas.SubmittedPullRequest(
+        id=derive_submission_uuid(view.queue_id, submission.id),
+        state=submission.state,
+        state_changed_at=format_time(submission.state_changed_at),
+        priority_value=submission.priority,
         priority_name=name,
-        used_default_priority_name=name if stay.priority_is_default else UNSET,
-        skip_the_line=stay.urgent,
-        force_enqueued=stay.forced,
-        is_currently_submitted_to_queue=stay.state not in TERMINAL,
-        pr_number=stay.number,
-        pr_title=stay.pull.title,
-        pr_sha=stay.pull.head,
-        pr_base_branch=stay.pull.base,
-        pr_author=stay.pull.author,
-        readiness=answers.Readiness(
-            requires_impacted_targets=view.parallel and not _admitted_without_targets(view),
-            does_base_branch_match=stay.pull.base == view.target,
-            has_impacted_targets=view.has_targets,
+        used_default_priority_name=name if submission.priority_is_default else UNSET,
+        skip_the_line=submission.is_urgent,
+        force_enqueued=submission.forced,
+        is_currently_submitted_to_queue=submission.state not in TERMINAL_STATES,
+        pr_number=submission.number,
+        pr_title=submission.pull_request.title,
+        pr_sha=submission.pull_request.head,
+        pr_base_branch=submission.pull_request.base_branch,
+        pr_author=submission.pull_request.author,
+        readiness=response_schemas.Readiness(
+            requires_impacted_targets=view.is_parallel and not _admitted_without_targets(view),
+            does_base_branch_match=submission.pull_request.base_branch == view.target_branch,
+            has_impacted_targets=view.has_impacted_targets,
         ),
-        no_batch=stay.no_batch,
-        mergeability=stay.pull.mergeability,
-        test_run_id=view.run,
-        verified_by_test_run=stay.verified_by,
+        no_batch=submission.no_batch,
+        mergeability=submission.pull_request.mergeability,
+        test_run_id=view.run_id,
+        verified_by_test_run=submission.verified_by,
         position=view.position,
-        reason=_why(view.why),
-        estimated_merge_at=None if view.merges_at is None else written(view.merges_at),
-        estimated_merge_at_p90=None if view.merges_by is None else written(view.merges_by),
-        submitted_at=written(stay.submitted_at),
-        merged_sha=stay.merged_sha,
+        reason=_present_reason(view.reason),
+        estimated_merge_at=None if view.estimated_merge_at is None else format_time(view.estimated_merge_at),
+        estimated_merge_at_p90=None
+        if view.estimated_merge_at_p90 is None
+        else format_time(view.estimated_merge_at_p90),
+        submitted_at=format_time(submission.submitted_at),
+        merged_sha=submission.merged_sha,
         timeline=timeline,
     )
 
 
-def enqueued(view: PullView) -> answers.EnqueuedPullRequest:
-    stay = view.stay
-    return answers.EnqueuedPullRequest(
-        id=stay_id(view.queue, stay.ticket),
-        state=stay.state,
-        state_changed_at=written(stay.state_changed_at),
-        priority_value=stay.priority,
-        priority_name=priority_name(stay.priority),
-        skip_the_line=stay.urgent,
-        no_batch=stay.no_batch,
-        pr_number=stay.number,
-        pr_title=stay.pull.title,
-        pr_sha=stay.pull.head,
-        pr_base_branch=stay.pull.base,
-        pr_author=stay.pull.author,
-        test_run_id=view.run,
+def present_enqueued(view: SubmissionView) -> response_schemas.EnqueuedPullRequest:
+    submission = view.submission
+    return response_schemas.EnqueuedPullRequest(
+        id=derive_submission_uuid(view.queue_id, submission.id),
+        state=submission.state,
+        state_changed_at=format_time(submission.state_changed_at),
+        priority_value=submission.priority,
+        priority_name=priority_name(submission.priority),
+        skip_the_line=submission.is_urgent,
+        no_batch=submission.no_batch,
+        pr_number=submission.number,
+        pr_title=submission.pull_request.title,
+        pr_sha=submission.pull_request.head,
+        pr_base_branch=submission.pull_request.base_branch,
+        pr_author=submission.pull_request.author,
+        test_run_id=view.run_id,
         position=view.position,
-        reason=_why(view.why),
+        reason=_present_reason(view.reason),
     )
 
 
-def queue(view: QueueView) -> Struct:
-    return _queue(view, UNSET)
+def present_queue(view: QueueView) -> Struct:
+    return _build_queue(view, UNSET)
 
 
-def queue_with_pulls(view: QueueView) -> Struct:
-    return _queue(view, tuple(map(enqueued, view.pulls)))
+def present_queue_with_pull_requests(view: QueueView) -> Struct:
+    return _build_queue(view, tuple(map(present_enqueued, view.submissions)))
 
 
-def moment(entry: PrChanged) -> answers.Moment:
-    return answers.Moment(
-        at=written(entry.at),
+def present_timeline_entry(entry: PullRequestChanged) -> response_schemas.TimelineEntry:
+    return response_schemas.TimelineEntry(
+        at=format_time(entry.at),
         source=entry.source,
         to=entry.to,
         reason=entry.reason,
-        message=sentence(entry.reason, entry.words, upon=entry.upon),
-        actor=name_of(entry.actor),
+        message=render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on),
+        actor=decode_actor_name(entry.actor),
         test_run_id=entry.run,
     )
 
 
-def result(decided: DecidedRun) -> answers.TestingResult:
+def present_testing_result(decided: TestingResult) -> response_schemas.TestingResult:
     run = decided.run
     started, finished = run.started_at or Instant(0), run.decided_at or Instant(0)
-    return answers.TestingResult(
+    return response_schemas.TestingResult(
         pr_number=decided.number,
         test_run_id=run.id,
         status=run.status,
         is_bisection=run.kind is RunKind.BISECTION,
-        started_at=written(started),
-        finished_at=written(finished),
+        started_at=format_time(started),
+        finished_at=format_time(finished),
         duration_seconds=(finished - started) / 1000,
     )
 
 
 def priority_name(priority: int) -> str:
-    return priorities.shown(priority)
+    return config.format_priority(priority)
 
 
-def _queue(view: QueueView, pulls: tuple[answers.EnqueuedPullRequest, ...] | UnsetType) -> Struct:
-    return answers.queue(
+def _build_queue(view: QueueView, entries: tuple[response_schemas.EnqueuedPullRequest, ...] | UnsetType) -> Struct:
+    return response_schemas.build_queue(
         view.queue.config,
         state=view.queue.state,
         branch=view.key.branch,
-        repo=RepoReference.to(view.key.repo),
-        enqueued=pulls,
+        repo=RepoReference.from_repo(view.key.repo),
+        enqueued=entries,
     )
 
 
-def _admitted_without_targets(view: PullView) -> bool:
-    """Before the queue became parallel: such a one is tested without."""
-    stay = view.stay
-    return stay.admitted_at is not None and stay.state is not PrState.NOT_READY and not view.has_targets
+def _admitted_without_targets(view: SubmissionView) -> bool:
+    """True after a switch to parallel mode: pull requests admitted before it need no upload and count as ALL."""
+    submission = view.submission
+    return (
+        submission.admitted_at is not None
+        and submission.state is not PullRequestState.NOT_READY
+        and not view.has_impacted_targets
+    )
 
 
-def _why(why: Why) -> answers.Why:
-    return answers.Why(code=why.code, message=why.message, waiting_for=why.waiting_for)
+def _present_reason(reason: ReasonView) -> response_schemas.ReasonDetails:
+    return response_schemas.ReasonDetails(code=reason.code, message=reason.message, waiting_for=reason.waiting_for)
 
 
-def _targets(impact: Impact | None, which: str) -> tuple[str, ...] | UnsetType:
+def _present_targets(impact: RunImpactedTargets | None, which: str) -> tuple[str, ...] | UnsetType:
     if impact is None:
         return UNSET
-    targets: Targets = getattr(impact, which)
+    targets: ImpactedTargets = getattr(impact, which)
     return ("ALL",) if targets.everything else tuple(sorted(targets.names))

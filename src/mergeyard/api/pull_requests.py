@@ -1,146 +1,179 @@
 """The endpoints about pull requests."""
 
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from msgspec import UNSET, UnsetType
 
-from mergeyard.api import answers, presenting
-from mergeyard.api import requests as r
-from mergeyard.api.addressing import Addressing
-from mergeyard.api.door import refuse_without
-from mergeyard.api.endpoint import Call
-from mergeyard.api.errors import misfit
+from mergeyard.api import presenting, response_schemas
+from mergeyard.api import request_schemas as r
+from mergeyard.api.auth import require_scope
+from mergeyard.api.endpoint import Call, QueueResolver
 from mergeyard.api.presenting import encode
-from mergeyard.api.remembering import Remembered
-from mergeyard.domain.ids import PrNumber, Sha, Ticket
-from mergeyard.domain.priorities import URGENT
-from mergeyard.domain.repositories import QueueKey
-from mergeyard.domain.tokens import Scope
-from mergeyard.ports.store import Page
-from mergeyard.service.journaling import actor_of
+from mergeyard.api.responses import invalid_request
+from mergeyard.domain.access import Scope
+from mergeyard.domain.config import URGENT
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Sha, SubmissionId
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.timestamps import SECOND, Instant
+from mergeyard.ports.external import Forecast
+from mergeyard.ports.store import SubmissionsQuery
+from mergeyard.service.audit_log import encode_actor
+from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.service import Service
-from mergeyard.service.submissions import Errand, Wish
-from mergeyard.service.views import PullView
+from mergeyard.service.submissions import PullRequestCommand, SubmitOptions
+from mergeyard.service.views import SubmissionView
+
+MAX_AGE_MS = 5 * SECOND
+"""Lifetime of cached responses. Priority grows with waiting time, so the order can change without a new revision."""
+MAX_RESPONSES = 1000
+
+Responses = dict[PullRequestNumber, bytes]
+
+
+class ResponseCache:
+    def __init__(self) -> None:
+        self._by_actor = WeakKeyDictionary[QueueActor, tuple[Queue, Forecast, int, Responses]]()
+
+    def get_responses(self, actor: QueueActor, now: Instant) -> Responses:
+        """Returns the valid responses by number; a response that the caller adds is valid as long as the others."""
+        cached = self._by_actor.get(actor)
+        if (
+            cached is not None
+            and cached[0] is actor.queue
+            and cached[1] is actor.forecast
+            and cached[2] == now // MAX_AGE_MS
+            and len(cached[3]) < MAX_RESPONSES
+        ):
+            return cached[3]
+        responses = Responses()
+        self._by_actor[actor] = (actor.queue, actor.forecast, now // MAX_AGE_MS, responses)
+        return responses
+
 
 T = TypeVar("T")
 
 
-class PullRequests:
+class PullRequestEndpoints:
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._addressing = Addressing(service.sites)
-        self._remembered = Remembered()
+        self._resolver = QueueResolver(service.repositories)
+        self._cache = ResponseCache()
 
     async def submit(self, call: Call) -> bytes:
-        asked: r.SubmitPullRequest = call.request
-        wish = Wish(
-            head=_sha(asked.pr.sha),
-            priority=_given(asked.priority),
-            no_batch=_given(asked.no_batch),
-            forced=_given(asked.force),
-            by_maintainer=call.token.may(Scope.ADMIN),
+        request: r.SubmitPullRequest = call.request
+        options = SubmitOptions(
+            head=_to_sha(request.pr.sha),
+            priority=_none_if_unset(request.priority),
+            no_batch=_none_if_unset(request.no_batch),
+            forced=_none_if_unset(request.force),
+            by_maintainer=call.token.has_scope(Scope.ADMIN),
         )
-        if wish.priority == URGENT or wish.forced:
-            refuse_without(call.token, Scope.PRIORITY)
-        return await self._service.submissions.submit(self._errand(call), wish)
+        if options.priority == URGENT or options.forced:
+            require_scope(call.token, Scope.PRIORITY)
+        return await self._service.submissions.submit(self._command(call), options)
 
     async def cancel(self, call: Call) -> bytes:
-        return await self._service.submissions.cancel(self._errand(call))
+        return await self._service.submissions.cancel(self._command(call))
 
     async def restart(self, call: Call) -> bytes:
-        return await self._service.submissions.restart(self._errand(call))
+        return await self._service.submissions.restart(self._command(call))
 
     async def get(self, call: Call) -> bytes:
-        asked: r.GetSubmittedPullRequest = call.request
-        key = self._addressing.queue(call)
-        if isinstance(asked.pr.number, int) and not asked.include_timeline:
-            return await self._shown_by_number(key, PrNumber(asked.pr.number))
-        view = await self._view(key, asked.pr)
-        if not asked.include_timeline:
-            return _shown(view)
-        entries = await self._service.listing.timeline(key, view.stay.ticket)
-        return encode(presenting.pull(view, tuple(map(presenting.moment, entries))))
+        request: r.GetSubmittedPullRequest = call.request
+        key = self._resolver.resolve_queue(call)
+        if isinstance(request.pr.number, int) and not request.include_timeline:
+            return await self._get_by_number(key, PullRequestNumber(request.pr.number))
+        view = await self._find_view(key, request.pr)
+        if not request.include_timeline:
+            return _encode_view(view)
+        entries = await self._service.submission_lists.read_timeline(key, view.submission.id)
+        return encode(presenting.present_pull_request(view, tuple(map(presenting.present_timeline_entry, entries))))
 
-    async def _shown_by_number(self, key: QueueKey, number: PrNumber) -> bytes:
-        keeper = await self._service.yard.keeper(key)
-        known = self._remembered.answers(keeper, self._service.clock.now())
-        if number in known:
-            return known[number]
-        answer = _shown(await self._service.stays.show(key, number))
-        if keeper.queue.submission_of(number) is not None:
-            known[number] = answer
-        return answer
+    async def _get_by_number(self, key: QueueKey, number: PullRequestNumber) -> bytes:
+        actor = await self._service.registry.get(key)
+        cached = self._cache.get_responses(actor, self._service.clock.now())
+        if number in cached:
+            return cached[number]
+        response = _encode_view(await self._service.submission_queries.view_by_number(key, number))
+        if actor.queue.submission_of(number) is not None:
+            cached[number] = response
+        return response
 
-    async def _view(self, key: QueueKey, meant: r.NumberOrBranch) -> PullView:
-        if not isinstance(meant.number, UnsetType):
-            return await self._service.stays.show(key, PrNumber(meant.number))
-        if not isinstance(meant.branch, UnsetType):
-            return await self._service.stays.show_branch(key, meant.branch)
-        raise misfit("/pr/number", "expected an integer")
+    async def _find_view(self, key: QueueKey, pr: r.PullRequestByNumberOrBranch) -> SubmissionView:
+        if not isinstance(pr.number, UnsetType):
+            return await self._service.submission_queries.view_by_number(key, PullRequestNumber(pr.number))
+        if not isinstance(pr.branch, UnsetType):
+            return await self._service.submission_queries.view_by_branch(key, pr.branch)
+        raise invalid_request("/pr/number", "expected an integer")
 
-    async def set_targets(self, call: Call) -> bytes:
-        asked: r.SetImpactedTargets = call.request
-        key, number = self._addressing.queue(call), PrNumber(asked.pr.number)
-        uploaded = asked.impacted_targets
-        extent = "ALL" if uploaded.count is None else uploaded.count
+    async def set_impacted_targets(self, call: Call) -> bytes:
+        request: r.SetImpactedTargets = call.request
+        key, number = self._resolver.resolve_queue(call), PullRequestNumber(request.pr.number)
+        uploaded = request.impacted_targets
+        count = "ALL" if uploaded.count is None else uploaded.count
 
-        def answer(head: Sha) -> bytes:
-            return encode(answers.TargetsKept(pr_number=number, pr_sha=head, impacted_targets=extent))
+        def encode_response(head: Sha) -> bytes:
+            return encode(response_schemas.ImpactedTargetsStored(pr_number=number, pr_sha=head, impacted_targets=count))
 
-        head, uploads = _sha(asked.pr.sha), self._service.uploads
-        return await uploads.take(key, number, head, uploaded, answer, call.repeat, call.token.id)
+        head, uploads = _to_sha(request.pr.sha), self._service.impacted_targets_uploads
+        return await uploads.save(key, number, head, uploaded, encode_response, call.idempotent_request, call.token.id)
 
     async def list(self, call: Call) -> bytes:
-        asked: r.ListPullRequests = call.request
-        page = Page(
-            take=asked.take,
-            before=_ticket(_given(asked.cursor)),
-            state=_given(asked.state),
-            since=_given(asked.since),
-            until=_given(asked.until),
+        request: r.ListPullRequests = call.request
+        page = SubmissionsQuery(
+            take=request.take,
+            before=_decode_cursor(_none_if_unset(request.cursor)),
+            state=_none_if_unset(request.state),
+            since=_none_if_unset(request.since),
+            until=_none_if_unset(request.until),
         )
-        views, next_ticket = await self._service.listing.page(self._addressing.queue(call), page)
-        answer = answers.PullRequests(
-            pull_requests=tuple(map(presenting.pull, views)),
-            next_cursor=UNSET if next_ticket is None else str(next_ticket),
+        views, next_submission_id = await self._service.submission_lists.read_page(
+            self._resolver.resolve_queue(call), page
         )
-        return encode(answer)
+        response = response_schemas.PullRequests(
+            pull_requests=tuple(map(presenting.present_pull_request, views)),
+            next_cursor=UNSET if next_submission_id is None else str(next_submission_id),
+        )
+        return encode(response)
 
     async def get_several(self, call: Call) -> bytes:
-        asked: r.GetSubmittedPullRequests = call.request
-        numbers = [PrNumber(pr.number) for pr in asked.prs]
-        found, missing = await self._service.listing.several(self._addressing.queue(call), numbers)
-        answer = answers.FoundPullRequests(
-            pull_requests=tuple(map(presenting.pull, found)),
+        request: r.GetSubmittedPullRequests = call.request
+        numbers = [PullRequestNumber(pr.number) for pr in request.prs]
+        found, missing = await self._service.submission_lists.read_by_number(
+            self._resolver.resolve_queue(call), numbers
+        )
+        response = response_schemas.FoundPullRequests(
+            pull_requests=tuple(map(presenting.present_pull_request, found)),
             not_found=tuple(missing),
         )
-        return encode(answer)
+        return encode(response)
 
-    def _errand(self, call: Call) -> Errand:
-        return Errand(
-            key=self._addressing.queue(call),
-            number=PrNumber(call.request.pr.number),
-            actor=actor_of(call.token),
-            present=_shown,
-            repeat=call.repeat,
+    def _command(self, call: Call) -> PullRequestCommand:
+        return PullRequestCommand(
+            key=self._resolver.resolve_queue(call),
+            number=PullRequestNumber(call.request.pr.number),
+            actor=encode_actor(call.token),
+            render=_encode_view,
+            idempotent_request=call.idempotent_request,
         )
 
 
-def _shown(view: PullView) -> bytes:
-    return encode(presenting.pull(view))
+def _encode_view(view: SubmissionView) -> bytes:
+    return encode(presenting.present_pull_request(view))
 
 
-def _given(value: T | UnsetType) -> T | None:
+def _none_if_unset(value: T | UnsetType) -> T | None:
     return None if isinstance(value, UnsetType) else value
 
 
-def _sha(value: str | UnsetType) -> Sha | None:
+def _to_sha(value: str | UnsetType) -> Sha | None:
     return None if isinstance(value, UnsetType) else Sha(value)
 
 
-def _ticket(cursor: str | None) -> Ticket | None:
+def _decode_cursor(cursor: str | None) -> SubmissionId | None:
     if cursor is None:
         return None
     if not cursor.isdecimal() or len(cursor) > 18:
-        raise misfit("/cursor", "expected the `nextCursor` of the page before")
-    return Ticket(int(cursor))
+        raise invalid_request("/cursor", "expected the `nextCursor` of the previous page")
+    return SubmissionId(int(cursor))

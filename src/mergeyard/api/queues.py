@@ -1,70 +1,307 @@
-"""The endpoints about queues."""
+"""The endpoints about queues, test runs, events and metrics."""
 
-from msgspec import UnsetType
-from msgspec.structs import replace
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
 
-from mergeyard.api import answers, metrics_text, presenting
-from mergeyard.api import requests as r
-from mergeyard.api.addressing import Addressing
-from mergeyard.api.endpoint import Call
-from mergeyard.api.presenting import encode
-from mergeyard.api.wire import RepoReference
+from msgspec import Meta, UnsetType
+from msgspec.structs import asdict, replace
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mergeyard.api import presenting, response_schemas
+from mergeyard.api import request_schemas as r
+from mergeyard.api.endpoint import Call, QueueResolver, repository_not_found
+from mergeyard.api.fields import format_time
+from mergeyard.api.presenting import RunPresenter, encode
+from mergeyard.api.request_schemas import QueueRequest, RepoReference, describe
+from mergeyard.api.response_schemas import ResponseBody, Timestamp
 from mergeyard.domain.config import Config
-from mergeyard.domain.states import QueueState
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.journaling import actor_of
+from mergeyard.domain.events import Mismatch, MismatchKind
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.pull_requests import Status, StatusState
+from mergeyard.domain.states import PullRequestState, QueueState
+from mergeyard.domain.timestamps import SECOND, later
+from mergeyard.ports.forge import ChecksFrom
+from mergeyard.service.analytics import QueueMetrics, QueueTypeMetrics
+from mergeyard.service.audit_log import encode_actor
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.merge_audit.auditor import DEFAULT_AUDITED_MERGES
+from mergeyard.service.merge_audit.compare import AuditedMerge, AuditReport, Verdict
+from mergeyard.service.merge_audit.records import LandingForm
 from mergeyard.service.service import Service
 from mergeyard.service.views import QueueView
+from mergeyard.service.webhooks.dispatch import EventFeedItem
+
+STATUS_ACCEPTED = encode(response_schemas.StatusAccepted())
+
+
+class RunEndpoints:
+    def __init__(self, service: Service, presenter: RunPresenter) -> None:
+        self._service = service
+        self._presenter = presenter
+        self._resolver = QueueResolver(service.repositories)
+
+    async def details(self, call: Call) -> bytes:
+        request: r.GetMergeQueueTestingDetails = call.request
+        key = self._resolver.resolve_queue(call)
+        view = await self._service.runs.view_run(key, request.test_run_id)
+        return encode(self._presenter.present_run(key.repo, view))
+
+    async def results(self, call: Call) -> bytes:
+        request: r.ListMergeQueueTestingResults = call.request
+        until = later(self._service.clock.now(), 1) if not isinstance(request.until, int) else request.until
+        key = self._resolver.resolve_queue(call)
+        page, total = await self._service.runs.list_testing_results(
+            key, request.since, until, request.offset, request.take
+        )
+        return encode(
+            response_schemas.TestingResults(
+                testing_results=tuple(map(presenting.present_testing_result, page)), total_items=total
+            )
+        )
+
+    async def report_status(self, call: Call) -> bytes:
+        request: r.ReportCommitStatus = call.request
+        repo = self._resolver.resolve_visible_repo(call, request.repo.repo)
+        host = self._service.repositories.get_host(repo.host)
+        if host.checks_from is not ChecksFrom.API:
+            detail = f'{repo.host} does not take statuses from the API: set `checks = "api"` in its configuration.'
+            raise RequestRefused(Code.HOST_NOT_ALLOWED, detail)
+        if not await host.has_repository(repo):
+            raise repository_not_found(repo)
+        status = Status(
+            context=request.context,
+            state=StatusState(request.state),
+            at=self._service.clock.now(),
+            url=request.url or "",
+            description=request.description or "",
+        )
+        await self._service.statuses.report(
+            repo, Sha(request.sha), status, call.idempotent_request, STATUS_ACCEPTED, call.token.id
+        )
+        return STATUS_ACCEPTED
+
+
+class EventEndpoints:
+    def __init__(self, service: Service) -> None:
+        self._events = service.event_feed
+        self._resolver = QueueResolver(service.repositories)
+
+    async def list(self, call: Call) -> bytes:
+        request: r.ListEvents = call.request
+        key = self._resolver.resolve_queue(call)
+        entries = await self._events.read_after(key, request.after, request.take, request.wait_seconds * SECOND)
+        last = entries[-1].cursor if entries else request.after
+        return encode(response_schemas.Events(events=tuple(map(_present_event, entries)), next=str(last)))
+
+
+def _present_event(entry: EventFeedItem) -> response_schemas.QueueEvent:
+    return response_schemas.QueueEvent(
+        cursor=str(entry.cursor), message=entry.payload.message, **asdict(entry.payload.event)
+    )
+
+
+BUCKETS_S = (60, 300, 600, 900, 1800, 3600, 5400, 7200)
+CONCLUSIONS = (PullRequestState.MERGED, PullRequestState.FAILED, PullRequestState.CANCELLED)
+METRIC_LABELS = ("repo", "host", "branch", "queue_type")
+LabeledMetrics = tuple[tuple[str, ...], QueueTypeMetrics]
+"""The metrics of one queue type (main or bisection), with their label values."""
+
+
+def format_metrics(queues: Iterable[QueueMetrics]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_SnapshotCollector([labeled for queue in queues for labeled in _by_queue_type(queue)]))
+    return generate_latest(registry)
+
+
+class _SnapshotCollector(Collector):
+    def __init__(self, snapshot: Sequence[LabeledMetrics]) -> None:
+        self._snapshot = snapshot
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        depth = GaugeMetricFamily("mq_depth_current", "Pull requests in the queue.", labels=METRIC_LABELS)
+        awaiting = GaugeMetricFamily(
+            "mq_awaiting_mergeability", "Pull requests that are not ready.", labels=METRIC_LABELS
+        )
+        slots = GaugeMetricFamily("mq_testing_slots_active", "Pull requests in testing.", labels=METRIC_LABELS)
+        concluded = GaugeMetricFamily(
+            "mq_pr_conclusions_1h_total",
+            "How submissions ended in the last hour.",
+            labels=(*METRIC_LABELS, "conclusion"),
+        )
+        restarts = GaugeMetricFamily(
+            "mq_pr_restarts_1h_total",
+            "Pull requests that went back from testing to pending, in the last hour.",
+            labels=METRIC_LABELS,
+        )
+        for labels, figures in self._snapshot:
+            depth.add_metric(labels, figures.depth)
+            awaiting.add_metric(labels, figures.not_ready)
+            slots.add_metric(labels, figures.testing)
+            restarts.add_metric(labels, figures.restarts)
+            for conclusion in CONCLUSIONS:
+                concluded.add_metric((*labels, conclusion.value), figures.conclusions.get(conclusion, 0))
+        yield from (depth, awaiting, slots, concluded, restarts)
+        yield from self._histograms()
+
+    def _histograms(self) -> Iterator[Metric]:
+        waits = HistogramMetricFamily(
+            "mq_pr_wait_duration_1h_seconds", "From admission to testing, in the last hour.", labels=METRIC_LABELS
+        )
+        tests = HistogramMetricFamily(
+            "mq_pr_test_duration_1h_seconds", "Time in testing, in the last hour.", labels=METRIC_LABELS
+        )
+        times_in_queue = HistogramMetricFamily(
+            "mq_pr_time_in_queue_1h_seconds", "From admission to the end, in the last hour.", labels=METRIC_LABELS
+        )
+        for labels, figures in self._snapshot:
+            waits.add_metric(labels, _buckets(figures.wait_seconds), sum(figures.wait_seconds))
+            tests.add_metric(labels, _buckets(figures.test_seconds), sum(figures.test_seconds))
+            times_in_queue.add_metric(labels, _buckets(figures.queue_seconds), sum(figures.queue_seconds))
+        yield from (waits, tests, times_in_queue)
+
+
+def _by_queue_type(queue: QueueMetrics) -> tuple[LabeledMetrics, LabeledMetrics]:
+    repo = queue.key.repo
+    labels = (f"{repo.owner}/{repo.name}", repo.host, queue.key.branch)
+    return ((*labels, "main"), queue.main), ((*labels, "bisection"), queue.bisection)
+
+
+def _buckets(seconds: Sequence[float]) -> list[tuple[str, float]]:
+    """Cumulative counts; a value equal to a bound counts in that bucket."""
+    counts = [0] * (len(BUCKETS_S) + 1)
+    for duration in seconds:
+        counts[bisect_left(BUCKETS_S, duration)] += 1
+    bounds = [*map(str, BUCKETS_S), "+Inf"]
+    return [(bound, float(sum(counts[: at + 1]))) for at, bound in enumerate(bounds)]
 
 
 class QueueEndpoints:
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._addressing = Addressing(service.sites)
+        self._resolver = QueueResolver(service.repositories)
 
     async def create(self, call: Call) -> bytes:
-        asked: r.Settling = call.request
-        config = replace(Config(), **asked.given)
-        key = self._addressing.new_queue(call)
-        return await self._service.queues.create(key, config, actor_of(call.token), _shown_whole, call.repeat)
+        request: r.QueueSettingsRequest = call.request
+        config = replace(Config(), **request.given_settings)
+        key = self._resolver.resolve_new_queue(call)
+        return await self._service.queues.create(
+            key, config, encode_actor(call.token), _encode_with_pull_requests, call.idempotent_request
+        )
 
     async def update(self, call: Call) -> bytes:
-        asked: r.Updating = call.request
-        key = self._addressing.queue(call)
-        state = None if isinstance(asked.state, UnsetType) else QueueState(asked.state)
+        request: r.UpdateQueueBase = call.request
+        key = self._resolver.resolve_queue(call)
+        state = None if isinstance(request.state, UnsetType) else QueueState(request.state)
         queues = self._service.queues
-        return await queues.update(key, asked.given, state, actor_of(call.token), _shown, call.repeat)
+        return await queues.update(
+            key, request.given_settings, state, encode_actor(call.token), _encode_view, call.idempotent_request
+        )
 
-    async def settle(self, call: Call) -> None:
-        """Also whoever asks a second time can rely on the pause."""
-        asked: r.Updating = call.request
-        if asked.state == QueueState.PAUSED:
-            await self._service.queues.rest(self._addressing.queue(call))
+    async def wait_for_pause(self, call: Call) -> None:
+        """A repeated request to pause also returns only when no push is in flight."""
+        request: r.UpdateQueueBase = call.request
+        if request.state == QueueState.PAUSED:
+            await self._service.queues.wait_for_landing(self._resolver.resolve_queue(call))
 
     async def get(self, call: Call) -> bytes:
-        return _shown_whole(await self._service.queues.show(self._addressing.queue(call)))
+        return _encode_with_pull_requests(await self._service.queues.read(self._resolver.resolve_queue(call)))
 
     async def delete(self, call: Call) -> bytes:
-        key = self._addressing.queue(call)
-        answer = encode(answers.QueueDeleted(repo=RepoReference.to(key.repo), target_branch=key.branch))
-        return await self._service.queues.delete(key, actor_of(call.token), answer, call.repeat)
+        key = self._resolver.resolve_queue(call)
+        response = encode(
+            response_schemas.QueueDeleted(repo=RepoReference.from_repo(key.repo), target_branch=key.branch)
+        )
+        return await self._service.queues.delete(key, encode_actor(call.token), response, call.idempotent_request)
 
     async def list(self, call: Call) -> bytes:
-        views = await self._service.queues.seen_by(call.token)
-        return encode(answers.Queues(queues=tuple(map(presenting.queue, views))))
+        views = await self._service.queues.list_visible(call.token)
+        return encode(response_schemas.Queues(queues=tuple(map(presenting.present_queue, views))))
 
     async def metrics(self, call: Call) -> bytes:
-        asked: r.GetMergeQueueMetrics = call.request
-        repo = None if asked.only is None else self._addressing.repo(call, asked.only)
-        figures = await self._service.counting.of_queues(call.token, repo)
-        if repo is not None and not figures:
-            raise Refused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: create one with createQueue.")
-        return metrics_text.written(figures)
+        request: r.GetMergeQueueMetrics = call.request
+        repo = None if request.repo_filter is None else self._resolver.resolve_repo(call, request.repo_filter)
+        metrics = await self._service.queue_metrics.read_visible(call.token, repo)
+        if repo is not None and not metrics:
+            raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: create one with `createQueue`.")
+        return format_metrics(metrics)
 
 
-def _shown_whole(view: QueueView) -> bytes:
-    return encode(presenting.queue_with_pulls(view))
+def _encode_with_pull_requests(view: QueueView) -> bytes:
+    return encode(presenting.present_queue_with_pull_requests(view))
 
 
-def _shown(view: QueueView) -> bytes:
-    return encode(presenting.queue(view))
+def _encode_view(view: QueueView) -> bytes:
+    return encode(presenting.present_queue(view))
+
+
+class VerifyLandings(QueueRequest, frozen=True, kw_only=True):
+    last: Annotated[int, Meta(ge=1, le=200, description="How many of the latest landings to verify.")] = (
+        DEFAULT_AUDITED_MERGES
+    )
+
+
+class VerifiedLanding(ResponseBody, frozen=True, kw_only=True):
+    pr_number: int
+    merged_sha: Annotated[str | None, describe("Its own commit on the target branch, as recorded.")]
+    verified_by_test_run: Annotated[str | None, describe("The test run that verified its merge, if any.")]
+    landed_at: Timestamp
+    form: Annotated[LandingForm, describe("How it landed.")]
+    verdict: Annotated[Verdict, describe("The result of comparing it with the target branch.")]
+
+
+class LandingMismatch(ResponseBody, frozen=True, kw_only=True):
+    kind: Annotated[MismatchKind, describe("The kind of difference between the record and the target branch.")]
+    pr_number: int
+    sha: Annotated[str | None, describe("The commit that differs.")]
+    message: Annotated[str, describe("What is wrong and what to do, as a sentence.")]
+
+
+class VerifiedLandings(ResponseBody, frozen=True, kw_only=True):
+    target_sha: Annotated[str | None, describe("The tip of the target branch; null when there was nothing to compare.")]
+    landings: Annotated[tuple[VerifiedLanding, ...], describe("Oldest first.")]
+    mismatches: Annotated[
+        tuple[LandingMismatch, ...], describe("Empty when all is as tested; the queue pauses once for each.")
+    ]
+    notes: Annotated[tuple[str, ...], describe("Observations that do not pause the queue.")]
+
+
+class MergeAuditEndpoints:
+    def __init__(self, service: Service) -> None:
+        self._auditor = service.merge_auditor
+        self._resolver = QueueResolver(service.repositories)
+
+    async def verify(self, call: Call) -> bytes:
+        request: VerifyLandings = call.request
+        return encode(
+            _present_report(await self._auditor.audit_on_request(self._resolver.resolve_queue(call), request.last))
+        )
+
+
+def _present_report(report: AuditReport) -> VerifiedLandings:
+    return VerifiedLandings(
+        target_sha=report.tip,
+        landings=tuple(_present_landing(landing, report) for landing in report.landings),
+        mismatches=tuple(map(_present_mismatch, report.mismatches)),
+        notes=report.notes,
+    )
+
+
+def _present_landing(landing: AuditedMerge, report: AuditReport) -> VerifiedLanding:
+    return VerifiedLanding(
+        pr_number=landing.number,
+        merged_sha=landing.commit,
+        verified_by_test_run=landing.run,
+        landed_at=format_time(landing.landed_at),
+        form=landing.form,
+        verdict=report.verdict_of(landing),
+    )
+
+
+def _present_mismatch(mismatch: Mismatch) -> LandingMismatch:
+    return LandingMismatch(kind=mismatch.kind, pr_number=mismatch.number, sha=mismatch.commit, message=mismatch.message)

@@ -1,96 +1,95 @@
-"""The one table of endpoints: where each is, what it asks and answers, and who may use it."""
+"""The table of endpoints: path, request and response structs, scope and error codes of each."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from mergeyard.api import answers, landings, replays, requests, webhook_wire
-from mergeyard.api.endpoint import Endpoint, Handler, Settle, at_once
-from mergeyard.domain.tokens import Scope
+from mergeyard.api import queues, request_schemas, response_schemas, webhooks, whatif
+from mergeyard.api.endpoint import PREFIX, Endpoint, Handler, WaitForEffect, no_wait
+from mergeyard.domain.access import Scope
 from mergeyard.service.errors import Code
 
-PREFIX = "/v1/"
-METRICS = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-NO_QUEUE = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND)
-NO_TOPIC = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND)
-PROVIDER = (Code.PROVIDER_ERROR, Code.PROVIDER_UNAVAILABLE, Code.PROVIDER_TIMEOUT)
+QUEUE_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND)
+TOPIC_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND)
+PROVIDER_ERRORS = (Code.PROVIDER_ERROR, Code.PROVIDER_UNAVAILABLE, Code.PROVIDER_TIMEOUT)
 
 TABLE: dict[str, dict[str, Any]] = {
     "submitPullRequest": {
         "summary": "Submit a pull request to the queue for testing and merging",
-        "request": requests.SubmitPullRequest,
-        "answer": answers.SubmittedPullRequest,
+        "request": request_schemas.SubmitPullRequest,
+        "response": response_schemas.SubmittedPullRequest,
         "scope": Scope.SUBMIT,
         "writes": True,
         "refusals": (
-            *NO_QUEUE,
+            *QUEUE_ERRORS,
             Code.PR_NOT_FOUND,
             Code.PR_ALREADY_MERGED,
             Code.PR_CLOSED,
             Code.SHA_MISMATCH,
             Code.SHA_REQUIRED,
             Code.MERGE_IN_PROGRESS,
-            *PROVIDER,
+            *PROVIDER_ERRORS,
         ),
     },
     "cancelPullRequest": {
         "summary": "Remove a pull request from the queue",
-        "request": requests.CancelPullRequest,
-        "answer": answers.SubmittedPullRequest,
+        "request": request_schemas.CancelPullRequest,
+        "response": response_schemas.SubmittedPullRequest,
         "scope": Scope.SUBMIT,
         "writes": True,
-        "refusals": (*NO_QUEUE, Code.PR_NOT_SUBMITTED, Code.PR_NOT_IN_QUEUE, Code.MERGE_IN_PROGRESS),
+        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED, Code.PR_NOT_IN_QUEUE, Code.MERGE_IN_PROGRESS),
     },
     "restartTestsOnPullRequest": {
         "summary": "Run the tests of a pull request in the queue again",
-        "request": requests.RestartTestsOnPullRequest,
-        "answer": answers.SubmittedPullRequest,
+        "request": request_schemas.RestartTestsOnPullRequest,
+        "response": response_schemas.SubmittedPullRequest,
         "scope": Scope.SUBMIT,
         "writes": True,
-        "refusals": (*NO_QUEUE, Code.PR_NOT_SUBMITTED, Code.TESTS_NOT_RUNNING),
+        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED, Code.TESTS_NOT_RUNNING),
     },
     "getSubmittedPullRequest": {
         "summary": "Read the status of a submitted pull request",
-        "request": requests.GetSubmittedPullRequest,
-        "answer": answers.SubmittedPullRequest,
-        "refusals": (*NO_QUEUE, Code.PR_NOT_SUBMITTED),
+        "request": request_schemas.GetSubmittedPullRequest,
+        "response": response_schemas.SubmittedPullRequest,
+        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED),
     },
     "getSubmittedPullRequests": {
         "summary": "Read the status of several submitted pull requests",
-        "request": requests.GetSubmittedPullRequests,
-        "answer": answers.FoundPullRequests,
-        "refusals": NO_QUEUE,
+        "request": request_schemas.GetSubmittedPullRequests,
+        "response": response_schemas.FoundPullRequests,
+        "refusals": QUEUE_ERRORS,
     },
     "listPullRequests": {
         "summary": "List the submissions of a queue, newest first",
-        "request": requests.ListPullRequests,
-        "answer": answers.PullRequests,
-        "refusals": NO_QUEUE,
+        "request": request_schemas.ListPullRequests,
+        "response": response_schemas.PullRequests,
+        "refusals": QUEUE_ERRORS,
     },
     "setImpactedTargets": {
         "summary": "Set the impacted targets of a pull request, for parallel queues",
-        "request": requests.SetImpactedTargets,
-        "answer": answers.TargetsKept,
+        "request": request_schemas.SetImpactedTargets,
+        "response": response_schemas.ImpactedTargetsStored,
         "scope": Scope.TARGETS,
         "writes": True,
-        "refusals": (*NO_QUEUE, Code.PR_NOT_FOUND, Code.COMMIT_NOT_FOUND, *PROVIDER),
+        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_FOUND, Code.COMMIT_NOT_FOUND, *PROVIDER_ERRORS),
     },
     "getMergeQueueTestingDetails": {
         "summary": "Read the details of a test run",
-        "request": requests.GetMergeQueueTestingDetails,
-        "answer": answers.RunDetails,
-        "refusals": (*NO_QUEUE, Code.TEST_RUN_NOT_FOUND),
+        "request": request_schemas.GetMergeQueueTestingDetails,
+        "response": response_schemas.RunDetails,
+        "refusals": (*QUEUE_ERRORS, Code.TEST_RUN_NOT_FOUND),
     },
     "listMergeQueueTestingResults": {
         "summary": "List the results of finished test runs",
-        "request": requests.ListMergeQueueTestingResults,
-        "answer": answers.TestingResults,
-        "refusals": NO_QUEUE,
+        "request": request_schemas.ListMergeQueueTestingResults,
+        "response": response_schemas.TestingResults,
+        "refusals": QUEUE_ERRORS,
     },
     "createQueue": {
         "summary": "Create a merge queue for a branch",
-        "request": requests.CreateQueue,
-        "answer": answers.WholeQueue,
+        "request": request_schemas.CreateQueue,
+        "response": response_schemas.QueueResponse,
         "scope": Scope.ADMIN,
         "writes": True,
         "refusals": (
@@ -101,133 +100,137 @@ TABLE: dict[str, dict[str, Any]] = {
             Code.REPOSITORY_NOT_FOUND,
             Code.QUEUE_ALREADY_EXISTS,
             Code.BRANCH_NOT_FOUND,
-            *PROVIDER,
+            *PROVIDER_ERRORS,
         ),
     },
     "getQueue": {
         "summary": "Read a queue's state, settings and enqueued pull requests",
-        "request": requests.GetQueue,
-        "answer": answers.WholeQueue,
-        "refusals": NO_QUEUE,
+        "request": request_schemas.GetQueue,
+        "response": response_schemas.QueueResponse,
+        "refusals": QUEUE_ERRORS,
     },
     "listQueues": {
-        "summary": "List the queues that the token may see",
-        "request": requests.ListQueues,
-        "answer": answers.Queues,
+        "summary": "List the queues that the token can access",
+        "request": request_schemas.ListQueues,
+        "response": response_schemas.Queues,
     },
     "updateQueue": {
         "summary": "Change a queue's settings or state",
-        "request": requests.UpdateQueue,
-        "answer": answers.WholeQueue,
+        "request": request_schemas.UpdateQueue,
+        "response": response_schemas.QueueResponse,
         "scope": Scope.ADMIN,
         "writes": True,
-        "refusals": (*NO_QUEUE, Code.UNKNOWN_FIELD, Code.MODE_SWITCH_IN_PROGRESS),
+        "refusals": (*QUEUE_ERRORS, Code.UNKNOWN_FIELD, Code.MODE_SWITCH_IN_PROGRESS),
     },
     "deleteQueue": {
         "summary": "Delete an empty queue",
-        "request": requests.DeleteQueue,
-        "answer": answers.QueueDeleted,
+        "request": request_schemas.DeleteQueue,
+        "response": response_schemas.QueueDeleted,
         "scope": Scope.ADMIN,
         "writes": True,
-        "refusals": (*NO_QUEUE, Code.QUEUE_NOT_EMPTY),
+        "refusals": (*QUEUE_ERRORS, Code.QUEUE_NOT_EMPTY),
     },
     "listEvents": {
-        "summary": "Read what happened in a queue, or wait until something does",
-        "request": requests.ListEvents,
-        "answer": answers.Events,
-        "refusals": NO_QUEUE,
+        "summary": "List the events of a queue, or wait for the next one",
+        "request": request_schemas.ListEvents,
+        "response": response_schemas.Events,
+        "refusals": QUEUE_ERRORS,
     },
     "verifyLandings": {
-        "summary": "Compare the last landings with the target as it is now",
-        "request": landings.VerifyLandings,
-        "answer": landings.VerifiedLandings,
+        "summary": "Audit the last merges: compare them with the current target branch",
+        "request": queues.VerifyLandings,
+        "response": queues.VerifiedLandings,
         "scope": Scope.ADMIN,
-        "refusals": (*NO_QUEUE, *PROVIDER),
+        "refusals": (*QUEUE_ERRORS, *PROVIDER_ERRORS),
     },
     "replayQueue": {
-        "summary": "Replay a queue's past under other settings, and tell what would have changed",
-        "request": replays.ReplayQueue,
-        "answer": replays.QueueReplay,
-        "refusals": (*NO_QUEUE, Code.UNKNOWN_FIELD),
+        "summary": "Replay a queue's history with other settings, and report what would have changed",
+        "request": whatif.ReplayQueue,
+        "response": whatif.QueueReplay,
+        "refusals": (*QUEUE_ERRORS, Code.UNKNOWN_FIELD),
     },
     "reportCommitStatus": {
-        "summary": "Report what a check says about a commit",
-        "request": requests.ReportCommitStatus,
-        "answer": answers.StatusAccepted,
+        "summary": "Report the status of a check for a commit",
+        "request": request_schemas.ReportCommitStatus,
+        "response": response_schemas.StatusAccepted,
         "scope": Scope.STATUS,
         "writes": True,
         "refusals": (Code.INVALID_REPO, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND, Code.QUEUE_NOT_FOUND),
     },
     "createWebhook": {
-        "summary": "Have events sent to an address",
-        "request": webhook_wire.CreateWebhook,
-        "answer": webhook_wire.Webhook,
+        "summary": "Create a webhook, which sends events to an address",
+        "request": webhooks.CreateWebhook,
+        "response": webhooks.Webhook,
         "scope": Scope.ADMIN,
         "writes": True,
-        "refusals": (*NO_TOPIC, Code.ADDRESS_NOT_ALLOWED),
+        "refusals": (*TOPIC_ERRORS, Code.ADDRESS_NOT_ALLOWED),
     },
     "listWebhooks": {
-        "summary": "List the webhooks that the token may see",
-        "request": webhook_wire.ListWebhooks,
-        "answer": webhook_wire.Webhooks,
+        "summary": "List the webhooks that the token can access",
+        "request": webhooks.ListWebhooks,
+        "response": webhooks.Webhooks,
         "scope": Scope.ADMIN,
     },
     "updateWebhook": {
-        "summary": "Change what a webhook is sent, and where",
-        "request": webhook_wire.UpdateWebhook,
-        "answer": webhook_wire.Webhook,
+        "summary": "Change a webhook's address, events or queues",
+        "request": webhooks.UpdateWebhook,
+        "response": webhooks.Webhook,
         "scope": Scope.ADMIN,
         "writes": True,
-        "refusals": (*NO_TOPIC, Code.ADDRESS_NOT_ALLOWED, Code.WEBHOOK_NOT_FOUND),
+        "refusals": (*TOPIC_ERRORS, Code.ADDRESS_NOT_ALLOWED, Code.WEBHOOK_NOT_FOUND),
     },
     "deleteWebhook": {
-        "summary": "Send nothing there any more",
-        "request": webhook_wire.DeleteWebhook,
-        "answer": webhook_wire.WebhookDeleted,
+        "summary": "Delete a webhook",
+        "request": webhooks.DeleteWebhook,
+        "response": webhooks.WebhookDeleted,
         "scope": Scope.ADMIN,
         "writes": True,
         "refusals": (Code.WEBHOOK_NOT_FOUND,),
     },
     "testWebhook": {
-        "summary": "Send a test event now, and tell how it went",
-        "request": webhook_wire.TestWebhook,
-        "answer": webhook_wire.WebhookDelivery,
+        "summary": "Send a test event now, and return the result",
+        "request": webhooks.TestWebhook,
+        "response": webhooks.WebhookDelivery,
         "scope": Scope.ADMIN,
         "writes": True,
         "refusals": (Code.WEBHOOK_NOT_FOUND,),
     },
     "listWebhookDeliveries": {
-        "summary": "List the last attempts to send something to a webhook",
-        "request": webhook_wire.ListWebhookDeliveries,
-        "answer": webhook_wire.WebhookDeliveries,
+        "summary": "List the latest delivery attempts of a webhook",
+        "request": webhooks.ListWebhookDeliveries,
+        "response": webhooks.WebhookDeliveries,
         "scope": Scope.ADMIN,
         "refusals": (Code.WEBHOOK_NOT_FOUND,),
     },
     "resendWebhookEvent": {
-        "summary": "Send an event once more, now, and tell how it went",
-        "request": webhook_wire.ResendWebhookEvent,
-        "answer": webhook_wire.WebhookDelivery,
+        "summary": "Send an event again now, and return the result",
+        "request": webhooks.ResendWebhookEvent,
+        "response": webhooks.WebhookDelivery,
         "scope": Scope.ADMIN,
         "writes": True,
         "refusals": (Code.WEBHOOK_NOT_FOUND, Code.EVENT_NOT_FOUND),
     },
     "getMergeQueueMetrics": {
         "summary": "Read the queues' metrics in the Prometheus text format",
-        "request": requests.GetMergeQueueMetrics,
-        "answer": None,
+        "request": request_schemas.GetMergeQueueMetrics,
+        "response": None,
         "method": "GET",
-        "media_type": METRICS,
+        "media_type": METRICS_MEDIA_TYPE,
         "refusals": (Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND),
     },
 }
 
 
-def endpoints(handlers: Mapping[str, Handler], settling: Mapping[str, Settle] | None = None) -> tuple[Endpoint, ...]:
-    """The table with those who answer; raises when one is missing or too many."""
+def build_endpoints(
+    handlers: Mapping[str, Handler], effect_waits: Mapping[str, WaitForEffect] | None = None
+) -> tuple[Endpoint, ...]:
+    """Combines the table with the handlers. Raises LookupError if a handler is missing or has no row."""
     if handlers.keys() != TABLE.keys():
-        raise LookupError(f"no endpoint or no handler: {sorted(handlers.keys() ^ TABLE.keys())}")
-    settle = settling or {}
+        raise LookupError(
+            f"Endpoints without a handler, or handlers without an endpoint: {sorted(handlers.keys() ^ TABLE.keys())}"
+        )
+    settle_by_name = effect_waits or {}
     return tuple(
-        Endpoint(path=PREFIX + name, handler=handlers[name], settle=settle.get(name, at_once), **row)
+        Endpoint(path=PREFIX + name, handler=handlers[name], wait_for_effect=settle_by_name.get(name, no_wait), **row)
         for name, row in TABLE.items()
     )

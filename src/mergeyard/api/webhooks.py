@@ -1,137 +1,251 @@
 """The endpoints about webhooks."""
 
 from collections.abc import Iterable
+from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from mergeyard.api import webhook_wire as w
-from mergeyard.api.addressing import Addressing
-from mergeyard.api.endpoint import Call
+from mergeyard.api import request_schemas
+from mergeyard.api.endpoint import Call, QueueResolver
+from mergeyard.api.fields import format_time
 from mergeyard.api.presenting import encode
-from mergeyard.api.times import written
-from mergeyard.api.wire import RepoReference
-from mergeyard.domain.webhooks import Delivery, Disabled, Topic, Webhook
-from mergeyard.service.errors import Code, Refused
+from mergeyard.api.request_schemas import RepoReference, Request, Take, describe
+from mergeyard.api.response_schemas import ResponseBody, Timestamp
+from mergeyard.domain.webhooks import Delivery, Disabled, DisabledReason, EventType, Topic, WebhookKind
+from mergeyard.domain.webhooks import Webhook as StoredWebhook
+from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.service import Service
-from mergeyard.service.telling.webhooks import Asker, Wishes
+from mergeyard.service.webhooks.webhooks import WebhookChanges, WebhookClient
+
+Url = Annotated[str, Meta(min_length=1, max_length=2048, description="Address that events are sent to, over https.")]
+WebhookId = Annotated[str, Meta(min_length=1, max_length=100, description="Id of the webhook.")]
+Description = Annotated[str, Meta(max_length=200, description="Free text.")]
+Events = Annotated[list[EventType], Meta(max_length=50, description="Event types to send; an empty list means all.")]
+
+
+class WebhookTopic(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One queue; without `targetBranch`, all queues of the repository."""
+
+    repo: RepoReference
+    target_branch: request_schemas.TargetBranch | UnsetType = UNSET
+
+
+Topics = Annotated[
+    list[WebhookTopic], Meta(max_length=100, description="Queues to send events of; an empty list means all.")
+]
+
+
+class CreateWebhook(Request, frozen=True, kw_only=True):
+    url: Url
+    kind: Annotated[WebhookKind, describe("`slack` for an incoming webhook of Slack, else `webhook`.")] = (
+        WebhookKind.WEBHOOK
+    )
+    events: Events | UnsetType = UNSET
+    queues: Topics | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    enabled: bool | UnsetType = UNSET
+
+
+class UpdateWebhook(Request, frozen=True, kw_only=True):
+    """Only the given members change."""
+
+    id: WebhookId
+    url: Url | UnsetType = UNSET
+    events: Events | UnsetType = UNSET
+    queues: Topics | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    enabled: Annotated[bool, describe("`true` continues with the first event that was not delivered.")] | UnsetType = (
+        UNSET
+    )
+
+
+class DeleteWebhook(Request, frozen=True, kw_only=True):
+    id: WebhookId
+
+
+class TestWebhook(Request, frozen=True, kw_only=True):
+    __test__ = False
+    id: WebhookId
+
+
+class ListWebhooks(Request, frozen=True, kw_only=True):
+    pass
+
+
+class ListWebhookDeliveries(Request, frozen=True, kw_only=True):
+    id: WebhookId
+    take: Take = 50
+
+
+class ResendWebhookEvent(Request, frozen=True, kw_only=True):
+    id: WebhookId
+    event_id: Annotated[str, Meta(min_length=1, max_length=100, description="The `eventId` of a delivery.")]
+
+
+class WebhookDisabled(ResponseBody, frozen=True, kw_only=True):
+    at: Timestamp
+    reason: Annotated[DisabledReason, describe("Whether a user disabled it, or deliveries failed for too long.")]
+    message: Annotated[str, describe("The last response of the address.")]
+
+
+class Webhook(ResponseBody, frozen=True, kw_only=True):
+    id: str
+    kind: WebhookKind
+    url: Annotated[str, describe("Without the parts that may be secret.")]
+    events: tuple[EventType, ...]
+    queues: tuple[WebhookTopic, ...]
+    description: str
+    enabled: bool
+    disabled: WebhookDisabled | None
+    created_at: Timestamp
+    secret: (
+        Annotated[str, describe("Key that verifies the signatures; only in the response of `createWebhook`.")]
+        | UnsetType
+    ) = UNSET
+
+
+class Webhooks(ResponseBody, frozen=True, kw_only=True):
+    webhooks: tuple[Webhook, ...]
+
+
+class WebhookDeleted(ResponseBody, frozen=True, kw_only=True):
+    deleted: Literal[True] = True
+    id: str
+
+
+class WebhookDelivery(ResponseBody, frozen=True, kw_only=True):
+    event_id: Annotated[str, describe("Sent as `webhook-id`, the same in every attempt.")]
+    type: str
+    at: Timestamp
+    attempt: int
+    delivered: bool
+    status: Annotated[int | None, describe("HTTP status of the response; null without a response.")]
+    message: Annotated[str, describe("The beginning of the response, or the error.")]
+
+
+class WebhookDeliveries(ResponseBody, frozen=True, kw_only=True):
+    deliveries: Annotated[tuple[WebhookDelivery, ...], describe("Newest first.")]
 
 
 class WebhookEndpoints:
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._webhooks = service.office.webhooks
-        self._trying = service.office.trying
-        self._addressing = Addressing(service.sites)
+        self._webhooks = service.webhook_services.webhooks
+        self._tester = service.webhook_services.tester
+        self._resolver = QueueResolver(service.repositories)
 
     async def create(self, call: Call) -> bytes:
-        asked: w.CreateWebhook = call.request
-        wishes = self._wishes(call, asked)
-        if call.token.repos and not wishes.topics:
-            raise _everything_is_too_much()
-        webhook, secret = await self._webhooks.create(_asker(call), asked.kind, asked.url, wishes, _shown)
-        self._spread()
-        return encode(replace(webhook_shown(webhook), secret=secret or UNSET))
+        request: CreateWebhook = call.request
+        settings = self._settings(call, request)
+        if call.token.repos and not settings.topics:
+            raise _topics_required()
+        webhook, secret = await self._webhooks.create(
+            _requester(call), request.kind, request.url, settings, _encode_webhook
+        )
+        self._refresh_subscriptions()
+        return encode(replace(present_webhook(webhook), secret=secret or UNSET))
 
     async def update(self, call: Call) -> bytes:
-        asked: w.UpdateWebhook = call.request
-        wishes = self._wishes(call, asked)
-        if call.token.repos and wishes.topics == ():
-            raise _everything_is_too_much()
-        answer = await self._webhooks.update(_asker(call), asked.id, wishes, _shown)
-        self._spread()
-        return answer
+        request: UpdateWebhook = call.request
+        settings = self._settings(call, request)
+        if call.token.repos and settings.topics == ():
+            raise _topics_required()
+        response = await self._webhooks.update(_requester(call), request.id, settings, _encode_webhook)
+        self._refresh_subscriptions()
+        return response
 
     async def delete(self, call: Call) -> bytes:
-        asked: w.DeleteWebhook = call.request
-        answer = encode(w.WebhookDeleted(id=asked.id))
-        await self._webhooks.delete(_asker(call), asked.id, answer)
-        self._spread()
-        return answer
+        request: DeleteWebhook = call.request
+        response = encode(WebhookDeleted(id=request.id))
+        await self._webhooks.delete(_requester(call), request.id, response)
+        self._refresh_subscriptions()
+        return response
 
     async def list(self, call: Call) -> bytes:
-        webhooks = await self._webhooks.seen_by(_asker(call))
-        return encode(w.Webhooks(webhooks=tuple(map(webhook_shown, webhooks))))
+        webhooks = await self._webhooks.list_visible(_requester(call))
+        return encode(Webhooks(webhooks=tuple(map(present_webhook, webhooks))))
 
     async def test(self, call: Call) -> bytes:
-        asked: w.TestWebhook = call.request
-        return await self._trying.test(_asker(call), asked.id, _delivery)
+        request: TestWebhook = call.request
+        return await self._tester.send_test(_requester(call), request.id, _encode_delivery)
 
     async def resend(self, call: Call) -> bytes:
-        asked: w.ResendWebhookEvent = call.request
-        return await self._trying.resend(_asker(call), asked.id, asked.event_id, _delivery)
+        request: ResendWebhookEvent = call.request
+        return await self._tester.resend_event(_requester(call), request.id, request.event_id, _encode_delivery)
 
     async def deliveries(self, call: Call) -> bytes:
-        asked: w.ListWebhookDeliveries = call.request
-        found = await self._webhooks.deliveries(_asker(call), asked.id, asked.take)
-        return encode(w.WebhookDeliveries(deliveries=tuple(map(delivery_shown, found))))
+        request: ListWebhookDeliveries = call.request
+        found = await self._webhooks.list_deliveries(_requester(call), request.id, request.take)
+        return encode(WebhookDeliveries(deliveries=tuple(map(present_delivery, found))))
 
-    def _spread(self) -> None:
-        """Others find out by themselves, a little later."""
-        self._service.background.start(self._service.subscriptions.refresh())
+    def _refresh_subscriptions(self) -> None:
+        """Applies the change in this replica now; other replicas refresh periodically."""
+        self._service.background.start(self._service.webhook_subscriptions.refresh())
 
-    def _wishes(self, call: Call, asked: w.CreateWebhook | w.UpdateWebhook) -> Wishes:
-        return Wishes(
-            url=asked.url,
-            events=UNSET if isinstance(asked.events, UnsetType) else tuple(dict.fromkeys(asked.events)),
-            topics=UNSET if isinstance(asked.queues, UnsetType) else self._topics(call, asked.queues),
-            description=asked.description,
-            enabled=asked.enabled,
+    def _settings(self, call: Call, request: CreateWebhook | UpdateWebhook) -> WebhookChanges:
+        return WebhookChanges(
+            url=request.url,
+            events=UNSET if isinstance(request.events, UnsetType) else tuple(dict.fromkeys(request.events)),
+            topics=UNSET if isinstance(request.queues, UnsetType) else self._resolve_topics(call, request.queues),
+            description=request.description,
+            enabled=request.enabled,
         )
 
-    def _topics(self, call: Call, asked: Iterable[w.WebhookTopic]) -> tuple[Topic, ...]:
-        named = (
-            Topic(self._addressing.visible_repo(call, each.repo.repo), each.target_branch or None) for each in asked
+    def _resolve_topics(self, call: Call, requested: Iterable[WebhookTopic]) -> tuple[Topic, ...]:
+        topics = (
+            Topic(self._resolver.resolve_visible_repo(call, topic.repo.repo), topic.target_branch or None)
+            for topic in requested
         )
-        return tuple(dict.fromkeys(named))
+        return tuple(dict.fromkeys(topics))
 
 
-def _everything_is_too_much() -> Refused:
-    words = "This token is limited to some repositories: name those of which to tell in `queues`."
-    return Refused(Code.INVALID_REQUEST, words)
+def _topics_required() -> RequestRefused:
+    detail = "The token is limited to some repositories: name the queues to send events of in `queues`."
+    return RequestRefused(Code.INVALID_REQUEST, detail)
 
 
-def _asker(call: Call) -> Asker:
-    return Asker(call.token, call.repeat)
+def _requester(call: Call) -> WebhookClient:
+    return WebhookClient(call.token, call.idempotent_request)
 
 
-def _shown(webhook: Webhook) -> bytes:
-    return encode(webhook_shown(webhook))
+def _encode_webhook(webhook: StoredWebhook) -> bytes:
+    return encode(present_webhook(webhook))
 
 
-def _delivery(delivery: Delivery) -> bytes:
-    return encode(delivery_shown(delivery))
+def _encode_delivery(delivery: Delivery) -> bytes:
+    return encode(present_delivery(delivery))
 
 
-def webhook_shown(webhook: Webhook) -> w.Webhook:
-    return w.Webhook(
+def present_webhook(webhook: StoredWebhook) -> Webhook:
+    return Webhook(
         id=webhook.id,
         kind=webhook.kind,
-        url=webhook.shown_url,
+        url=webhook.redacted_url,
         events=webhook.events,
-        queues=tuple(map(_topic, webhook.topics)),
+        queues=tuple(map(_present_topic, webhook.topics)),
         description=webhook.description,
         enabled=webhook.disabled is None,
-        disabled=None if webhook.disabled is None else _disabled(webhook.disabled),
-        created_at=written(webhook.created_at),
+        disabled=None if webhook.disabled is None else _present_disabled(webhook.disabled),
+        created_at=format_time(webhook.created_at),
     )
 
 
-def delivery_shown(delivery: Delivery) -> w.WebhookDelivery:
-    return w.WebhookDelivery(
+def present_delivery(delivery: Delivery) -> WebhookDelivery:
+    return WebhookDelivery(
         event_id=delivery.event,
         type=delivery.type,
-        at=written(delivery.at),
+        at=format_time(delivery.at),
         attempt=delivery.attempt,
         delivered=delivery.delivered,
         status=delivery.status,
-        message=delivery.words,
+        message=delivery.detail,
     )
 
 
-def _topic(topic: Topic) -> w.WebhookTopic:
-    return w.WebhookTopic(repo=RepoReference.to(topic.repo), target_branch=topic.branch or UNSET)
+def _present_topic(topic: Topic) -> WebhookTopic:
+    return WebhookTopic(repo=RepoReference.from_repo(topic.repo), target_branch=topic.branch or UNSET)
 
 
-def _disabled(disabled: Disabled) -> w.WebhookDisabled:
-    return w.WebhookDisabled(at=written(disabled.at), reason=disabled.why, message=disabled.words)
+def _present_disabled(disabled: Disabled) -> WebhookDisabled:
+    return WebhookDisabled(at=format_time(disabled.at), reason=disabled.reason, message=disabled.detail)

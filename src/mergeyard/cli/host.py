@@ -1,4 +1,4 @@
-"""Commands around hosts: whether everything is there that the service needs."""
+"""`mergeyard host`: checks whether a Git host grants everything that the service needs."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,53 +7,51 @@ from typing import Annotated
 import typer
 
 from mergeyard import wiring
-from mergeyard.cli.exits import stop_with
-from mergeyard.cli.options import ConfigFile, load_settings
-from mergeyard.cli.plainly import clean, in_json
-from mergeyard.domain.repositories import Repo
-from mergeyard.ports.forge import Finding
-from mergeyard.ports.host import Host
-from mergeyard.service.examining import examined
+from mergeyard.cli.local_store import ConfigFileOption, load_settings
+from mergeyard.cli.output import encode_json, exit_with_message, sanitize
+from mergeyard.domain.ids import Repo
+from mergeyard.ports.forge import Finding, Host
+from mergeyard.service.repositories import diagnose_host
 
-app = typer.Typer(name="host", no_args_is_help=True, help="Hosts of repositories.")
+app = typer.Typer(name="host", no_args_is_help=True, help="Git hosts.")
 
 
 @app.callback()
 def hosts() -> None:
-    """A group, though it has one command."""
+    """Keeps `check` a subcommand: Typer would otherwise merge a single command into its group."""
 
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(help="As the settings name it, such as github.com.")],
-    repo: Annotated[str | None, typer.Option(help="Also what is needed in this repository: owner/name.")] = None,
+    name: Annotated[str, typer.Argument(help="Its name in the settings, such as github.com.")],
+    repo: Annotated[str | None, typer.Option(help="Also check this repository: owner/name.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    config: ConfigFile = None,
+    config: ConfigFileOption = None,
 ) -> None:
-    """Tell in plain words which permission, webhook or setting is missing at a host."""
+    """Report which permission, webhook or setting is missing at a Git host."""
     host = wiring.make_hosts(load_settings(config, {})).get(name.lower())
     if host is None:
-        stop_with(f"There is no host {name} in the settings: add it as a table [hosts.{name!r}].")
-    findings = asyncio.run(_examined(host, None if repo is None else _repo_at(host, repo)))
+        exit_with_message(f"The settings contain no host {name}: add it as a table [hosts.{name!r}].")
+    findings = asyncio.run(_diagnose(host, None if repo is None else _parse_repo(host, repo)))
     if as_json:
-        typer.echo(in_json(findings))
+        typer.echo(encode_json(findings))
     else:
         for finding in findings:
-            color = None if finding.fine else typer.colors.RED
-            typer.secho(f"{'✓' if finding.fine else '✗'} {clean(finding.words)}", fg=color)
-    if not all(finding.fine for finding in findings):
+            color = None if finding.ok else typer.colors.RED
+            typer.secho(f"{'✓' if finding.ok else '✗'} {sanitize(finding.message)}", fg=color)
+    if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
 
 
-async def _examined(host: Host, repo: Repo | None) -> Sequence[Finding]:
+async def _diagnose(host: Host, repo: Repo | None) -> Sequence[Finding]:
     try:
-        return await examined(host, repo)
+        return await diagnose_host(host, repo)
     finally:
         await host.close()
 
 
-def _repo_at(host: Host, text: str) -> Repo:
+def _parse_repo(host: Host, text: str) -> Repo:
     owner, _, name = text.removeprefix(f"{host.name}/").rpartition("/")
     if not owner or not name:
-        stop_with(f"{text} names no repository: write --repo owner/name.")
+        exit_with_message(f"{text} is not a repository name: write --repo owner/name.")
     return Repo(host.name, owner, name)

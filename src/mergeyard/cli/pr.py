@@ -1,4 +1,4 @@
-"""Commands around the pull requests of plain Git repositories, which have no forge to open them on."""
+"""`mergeyard pr`: pull requests of plain Git repositories."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,101 +9,105 @@ import msgspec
 import typer
 from rich.table import Table
 
-from mergeyard.adapters.host_plain.branches import Refusal
-from mergeyard.adapters.host_plain.changing import Change, close_pull, update_pull
-from mergeyard.adapters.host_plain.folders import repository_at
-from mergeyard.adapters.host_plain.listing import Unreadable, all_pulls
-from mergeyard.adapters.host_plain.meta import BadMeta
-from mergeyard.adapters.host_plain.opening import Opening, open_pull
-from mergeyard.adapters.host_plain.pulls import StoredPull
-from mergeyard.adapters.host_plain.refs import GREATEST
-from mergeyard.cli.exits import stop_with
-from mergeyard.cli.plainly import in_json, plain
-from mergeyard.cli.terminal import put
-from mergeyard.domain.ids import PrNumber
-from mergeyard.ports.host import HostTrouble
+from mergeyard.adapters.host_plain import editor
+from mergeyard.adapters.host_plain.host import UnreadablePullRequest, find_repository, list_pull_requests
+from mergeyard.adapters.host_plain.pull_requests import MAX_NUMBER, InvalidMetadata, StoredPullRequest
+from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_output
+from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.ports.forge import HostUnavailable
 
 app = typer.Typer(name="pr", no_args_is_help=True, help="Pull requests of plain Git repositories.")
 
-RepoPath = Annotated[Path, typer.Option("--repo-path", metavar="DIR", help="The repository's folder.")]
-Number = Annotated[int, typer.Argument(metavar="N", min=1, max=GREATEST, help="The pull request's number.")]
-Title = Annotated[str | None, typer.Option("--title", help="Its title; at first the head commit's subject.")]
-Outcome = TypeVar("Outcome")
+
+RepoPathOption = Annotated[Path, typer.Option("--repo-path", metavar="DIR", help="The repository's folder.")]
+
+
+PlainNumberArgument = Annotated[
+    int, typer.Argument(metavar="N", min=1, max=MAX_NUMBER, help="The pull request's number.")
+]
+
+
+TitleOption = Annotated[str | None, typer.Option("--title", help="The title; default: the subject of the head commit.")]
+
+
+Result = TypeVar("Result")
 
 
 @app.command("open")
-def open_one(
-    repo_path: RepoPath,
+def open_command(
+    repo_path: RepoPathOption,
     head: Annotated[str, typer.Option("--head", metavar="BRANCH", help="The branch to merge.")],
     base: Annotated[str, typer.Option("--base", metavar="BRANCH", help="The branch to merge it into.")] = "main",
-    title: Title = None,
-    author: Annotated[str | None, typer.Option("--author", help="Else the head commit's author.")] = None,
-    draft: Annotated[bool, typer.Option("--draft", help="Not to be merged yet.")] = False,
+    title: TitleOption = None,
+    author: Annotated[str | None, typer.Option("--author", help="Default: the author of the head commit.")] = None,
+    draft: Annotated[bool, typer.Option("--draft", help="Open as a draft, which cannot be merged yet.")] = False,
 ) -> None:
     """Open a pull request and print its number."""
-    asked = Opening(head=head, base=base, title=title, author=author, draft=draft)
-    typer.echo(outcome(open_pull(repository(repo_path), asked)))
+    opening = editor.NewPullRequest(head=head, base=base, title=title, author=author, draft=draft)
+    typer.echo(run_or_exit(editor.open_pull_request(resolve_repository(repo_path), opening)))
 
 
 @app.command("update")
-def update_one(
-    repo_path: RepoPath,
-    number: Number,
-    head: Annotated[str | None, typer.Option("--head", metavar="BRANCH", help="Take another branch.")] = None,
+def update_command(
+    repo_path: RepoPathOption,
+    number: PlainNumberArgument,
+    head: Annotated[str | None, typer.Option("--head", metavar="BRANCH", help="Merge another branch.")] = None,
     base: Annotated[str | None, typer.Option("--base", metavar="BRANCH", help="Merge into another branch.")] = None,
-    title: Title = None,
+    title: TitleOption = None,
     draft: Annotated[bool | None, typer.Option("--draft/--ready", help="Whether it is still a draft.")] = None,
 ) -> None:
-    """Show what was pushed to its branch, and change what is named."""
-    change = Change(head=head, base=base, title=title, draft=draft)
-    outcome(update_pull(repository(repo_path), PrNumber(number), change))
+    """Update the head to what was pushed to its branch, and change the given properties."""
+    change = editor.PullRequestChange(head=head, base=base, title=title, draft=draft)
+    run_or_exit(editor.update_pull_request(resolve_repository(repo_path), PullRequestNumber(number), change))
 
 
 @app.command("close")
-def close_one(repo_path: RepoPath, number: Number) -> None:
+def close_command(repo_path: RepoPathOption, number: PlainNumberArgument) -> None:
     """Close a pull request without merging it."""
-    outcome(close_pull(repository(repo_path), PrNumber(number)))
+    run_or_exit(editor.close_pull_request(resolve_repository(repo_path), PullRequestNumber(number)))
 
 
 @app.command("list")
-def list_all(
-    repo_path: RepoPath, as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False
+def list_command(
+    repo_path: RepoPathOption, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
 ) -> None:
     """List all pull requests."""
-    pulls = outcome(all_pulls(repository(repo_path)))
+    pull_requests = run_or_exit(list_pull_requests(resolve_repository(repo_path)))
     if as_json:
-        typer.echo(in_json([members(pull) for pull in pulls]))
+        typer.echo(encode_json([to_members(pull_request) for pull_request in pull_requests]))
     else:
-        show(pulls)
+        show_pull_requests(pull_requests)
 
 
-def members(pull: StoredPull | Unreadable) -> dict[str, Any]:
-    match pull:
-        case Unreadable():
-            return {"number": pull.number, "state": "unreadable", "message": pull.words}
-        case StoredPull():
-            return {"number": pull.number, "head": pull.head, **msgspec.to_builtins(pull.meta)}
+def to_members(pull_request: StoredPullRequest | UnreadablePullRequest) -> dict[str, Any]:
+    match pull_request:
+        case UnreadablePullRequest():
+            return {"number": pull_request.number, "state": "unreadable", "message": pull_request.detail}
+        case StoredPullRequest():
+            return {"number": pull_request.number, "head": pull_request.head, **msgspec.to_builtins(pull_request.meta)}
 
 
-def show(pulls: list[StoredPull | Unreadable]) -> None:
+def show_pull_requests(pull_requests: list[StoredPullRequest | UnreadablePullRequest]) -> None:
     table = Table("PR", "state", "into", "branch", "head", "author", "title")
-    for pull in pulls:
-        match pull:
-            case Unreadable():
-                table.add_row(str(pull.number), "unreadable", "", "", "", "", plain(pull.words))
-            case StoredPull(meta=meta):
+    for pull_request in pull_requests:
+        match pull_request:
+            case UnreadablePullRequest():
+                table.add_row(str(pull_request.number), "unreadable", "", "", "", "", plain_text(pull_request.detail))
+            case StoredPullRequest(meta=meta):
                 state = f"{meta.state}, draft" if meta.draft else str(meta.state)
-                told = map(plain, (meta.base, meta.branch, pull.head[:12], meta.author, meta.title))
-                table.add_row(str(pull.number), state, *told)
-    put(table)
+                cells = map(plain_text, (meta.base, meta.branch, pull_request.head[:12], meta.author, meta.title))
+                table.add_row(str(pull_request.number), state, *cells)
+    print_output(table)
 
 
-def repository(path: Path) -> Path:
-    return repository_at(path) or stop_with(f"{path} is no Git repository. Name its folder with --repo-path.")
+def resolve_repository(path: Path) -> Path:
+    return find_repository(path) or exit_with_message(
+        f"{path} is not a Git repository: pass its folder with --repo-path."
+    )
 
 
-def outcome(work: Coroutine[None, None, Outcome]) -> Outcome:
+def run_or_exit(operation: Coroutine[None, None, Result]) -> Result:
     try:
-        return asyncio.run(work)
-    except (Refusal, HostTrouble, BadMeta) as reason:
-        stop_with(str(reason))
+        return asyncio.run(operation)
+    except (editor.EditRefused, HostUnavailable, InvalidMetadata) as error:
+        exit_with_message(str(error))

@@ -1,9 +1,10 @@
-"""Starts the server, and ends it cleanly."""
+"""`mergeyard serve`: starts the server and shuts it down cleanly."""
 
 import asyncio
 import ctypes
 import gc
 import os
+import resource
 import signal
 import socket
 import stat
@@ -17,78 +18,113 @@ import typer
 import uvicorn
 import uvloop
 
-from mergeyard import logs, wiring
-from mergeyard.api.protocol import Protocol
-from mergeyard.cli import descriptors, memory
-from mergeyard.cli.exits import stop_with
-from mergeyard.cli.occupying import Occupied, alone_in
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, load_settings
-from mergeyard.ports.git import GitTrouble
-from mergeyard.ports.host import ChecksFrom
-from mergeyard.ports.runner import SandboxUnavailableError
-from mergeyard.ports.store import StoreTrouble
+from mergeyard import logging, wiring
+from mergeyard.api.http_server import Protocol
+from mergeyard.cli.data_dir_lock import DataDirLocked, lock_data_dir
+from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption, load_settings
+from mergeyard.cli.output import exit_with_message
+from mergeyard.ports.external import SandboxUnavailableError
+from mergeyard.ports.forge import ChecksFrom
+from mergeyard.ports.git import GitError
+from mergeyard.ports.store import StoreUnavailable
 from mergeyard.settings import ForgeHost, Settings
-from mergeyard.settings.sources import PREFIX
+from mergeyard.settings.parsing import ENVIRONMENT_PREFIX
+
+MAX_OPEN_FILES = 16_384
+"""A higher limit gains nothing, and the checks that the runner starts inherit it."""
+
+
+def compute_connection_limit() -> int:
+    """Half of the limit. The other half is for git, the database and other files."""
+    return raise_open_file_limit() // 2
+
+
+def raise_open_file_limit() -> int:
+    """Raises the soft limit, which is often low by default, up to the hard limit. Returns the new limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= limit:
+        return limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    return limit
+
+
+M_MMAP_THRESHOLD = -3
+MMAP_THRESHOLD_BYTES = 128 * 1024
+"""Larger blocks are mapped and unmapped one by one. The value is glibc's initial threshold; setting it turns the
+adjustment off."""
+
+
+def fix_mmap_threshold() -> None:
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # only glibc has it
+        mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
+
 
 log = structlog.get_logger()
 
-SECONDS_TO_FINISH = 10
-"""For requests that are under way when the server is told to end."""
-GARBAGE_BEFORE_COLLECTION = 50_000
-"""Queues are values without cycles: they die by themselves, and collecting often would only walk through them."""
-SECONDS_UNTIL_ANOTHER_THREAD = 0.0005
-"""A tenth of what Python grants: who understands a large upload aside else holds up every answer several times."""
+SHUTDOWN_TIMEOUT_S = 10
+"""For requests in progress when the server receives a signal."""
+GC_THRESHOLD = 50_000
+"""Queues are values without cycles, freed by reference counting; frequent collections would only traverse them."""
+THREAD_SWITCH_INTERVAL_S = 0.0005
+"""A tenth of Python's default: a thread that parses a large upload would otherwise delay every response several
+times."""
 PR_SET_DUMPABLE = 4
 """From linux/prctl.h."""
 
 
 def serve(
-    config: ConfigFile = None,
+    config: ConfigFileOption = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 is any that is free.")] = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
-    database_url_file: Annotated[str | None, typer.Option(help="A file that holds the database's address.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 chooses a free one.")] = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
+    database_url_file: Annotated[str | None, typer.Option(help="A file that contains the database URL.")] = None,
     role: Annotated[str | None, typer.Option(help="What this process does: all, api or worker.")] = None,
-    public_url: Annotated[str | None, typer.Option(help="Where people find the service.")] = None,
-    trusted_proxies: Annotated[str | None, typer.Option(help="Proxies whose X-Forwarded-For is believed.")] = None,
+    public_url: Annotated[str | None, typer.Option(help="The URL under which users reach the service.")] = None,
+    trusted_proxies: Annotated[str | None, typer.Option(help="Proxies whose X-Forwarded-For is trusted.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
-    open_metrics: Annotated[bool | None, typer.Option(help="Show /metrics without a token.")] = None,
-    committer_name: Annotated[str | None, typer.Option(help="Who makes the queue's commits.")] = None,
-    committer_email: Annotated[str | None, typer.Option(help="And the address in them.")] = None,
-    runner_limit: Annotated[int | None, typer.Option(help="How many checks run at once.")] = None,
+    open_metrics: Annotated[bool | None, typer.Option(help="Serve /metrics without a token.")] = None,
+    committer_name: Annotated[str | None, typer.Option(help="Committer name of the queue's commits.")] = None,
+    committer_email: Annotated[str | None, typer.Option(help="Committer email of the queue's commits.")] = None,
+    runner_limit: Annotated[int | None, typer.Option(help="How many checks run concurrently.")] = None,
     runner_sandbox: Annotated[str | None, typer.Option(help="How checks are sandboxed: auto, bwrap or none.")] = None,
     runner_network: Annotated[bool | None, typer.Option(help="Give sandboxed checks a network.")] = None,
-    runner_paths: Annotated[str | None, typer.Option(help="More folders that sandboxed checks may read.")] = None,
-    runner_max_disk_mb: Annotated[int | None, typer.Option(help="Room on the disk for each check, in MiB.")] = None,
-    runner_max_processes: Annotated[int | None, typer.Option(help="Processes at once of each check.")] = None,
-    allow_private_webhooks: Annotated[bool | None, typer.Option(help="Send events to your own network too.")] = None,
-    sealing_key_file: Annotated[str | None, typer.Option(help="What the secrets of webhooks are sealed with.")] = None,
-    retention_runs_days: Annotated[int | None, typer.Option(help="Days to keep ended runs and submissions.")] = None,
+    runner_paths: Annotated[str | None, typer.Option(help="More folders that sandboxed checks can read.")] = None,
+    runner_max_disk_mb: Annotated[int | None, typer.Option(help="Disk space for each check, in MiB.")] = None,
+    runner_max_processes: Annotated[int | None, typer.Option(help="Maximum number of processes of each check.")] = None,
+    allow_private_webhooks: Annotated[bool | None, typer.Option(help="Allow webhooks to private addresses.")] = None,
+    sealing_key_file: Annotated[
+        str | None, typer.Option(help="The key file that encrypts the secrets of webhooks.")
+    ] = None,
+    retention_runs_days: Annotated[int | None, typer.Option(help="Days to keep finished runs and submissions.")] = None,
     retention_journal_days: Annotated[int | None, typer.Option(help="Days to keep events and the audit log.")] = None,
     retention_statuses_days: Annotated[int | None, typer.Option(help="Days to keep statuses without a run.")] = None,
     retention_targets_days: Annotated[int | None, typer.Option(help="Days to keep impacted targets.")] = None,
-    retention_outputs_days: Annotated[int | None, typer.Option(help="Days to keep what checks wrote.")] = None,
+    retention_outputs_days: Annotated[int | None, typer.Option(help="Days to keep the output of checks.")] = None,
     targets_quota_mib: Annotated[int | None, typer.Option(help="MiB of impacted targets per token.")] = None,
 ) -> None:
     """Start the server."""
     options = {name: value for name, value in locals().items() if name != "config"}
     settings = load_settings(config, options)
     _protect_secrets()
-    logs.configure(settings.log_format, settings.log_level, sys.stderr)
+    logging.configure_logging(settings.log_format, settings.log_level, sys.stderr)
     if not settings.hosts:
-        log.warning("no host is configured: add one to the file, see docs/configuration.md")
-    _warn_of_untrusted_checks(settings)
-    memory.give_large_blocks_back()
+        log.warning("no_host_configured", advice="add a host to the settings file, see docs/configuration.md")
+    _warn_about_untrusted_checks(settings)
+    fix_mmap_threshold()
     try:
-        with alone_in(settings.data_dir), _listening(settings) as listener:
+        with lock_data_dir(settings.data_dir), _open_listener(settings) as listener:
             _warn_about_exposure(settings)
             _run(settings, listener)
-    except Occupied:
-        stop_with(f"Another server works in {settings.data_dir}: stop it, or name another folder with --data-dir.")
-    except (GitTrouble, SandboxUnavailableError, StoreTrouble) as trouble:
-        stop_with(str(trouble))
+    except DataDirLocked:
+        exit_with_message(
+            f"Another server uses {settings.data_dir}: stop it, or choose another folder with --data-dir."
+        )
+    except (GitError, SandboxUnavailableError, StoreUnavailable) as error:
+        exit_with_message(str(error))
 
 
 def _protect_secrets() -> None:
@@ -99,11 +135,11 @@ def _protect_secrets() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+    for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
         del os.environ[name]
 
 
-def _warn_of_untrusted_checks(settings: Settings) -> None:
+def _warn_about_untrusted_checks(settings: Settings) -> None:
     for name, host in settings.hosts.items():
         if isinstance(host, ForgeHost) and host.checks is ChecksFrom.RUN:
             log.warning("untrusted_checks_allowed", host=name, setting="allow_untrusted_checks")
@@ -114,13 +150,13 @@ def _warn_about_exposure(settings: Settings) -> None:
     if mode & 0o077:
         advice = "other users of this machine can reach mirrors, outputs and keys: chmod 700"
         log.warning("data_dir_is_accessible", data_dir=str(settings.data_dir), mode=f"{mode:04o}", advice=advice)
-    if settings.database_is_unverified:
-        advice = "the connection may be read or redirected: add sslmode=verify-full to database_url"
+    if settings.is_database_unverified:
+        advice = "the connection can be read or redirected: add sslmode=verify-full to database_url"
         log.warning("database_connection_not_verified", advice=advice)
 
 
 def _run(settings: Settings, listener: socket.socket) -> None:
-    public_url = settings.address(listener.getsockname()[1])
+    public_url = settings.build_public_url(listener.getsockname()[1])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, listener, public_url))
 
@@ -131,10 +167,10 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
     try:
         application = wiring.make_application(settings, service, public_url)
         server = _Server(
-            service.live.end,
+            service.change_waiter.stop,
             uvicorn.Config(
                 application,  # pyright: ignore[reportArgumentType]
-                http=_protocol(),
+                http=_build_protocol(),
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -142,10 +178,10 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=settings.trusted_proxies,
                 lifespan="off",
-                timeout_graceful_shutdown=SECONDS_TO_FINISH,
+                timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
             ),
         )
-        _tune_the_interpreter()
+        _tune_interpreter()
         log.info("listening", url=public_url)
         await server.serve(sockets=[listener])
     finally:
@@ -153,46 +189,47 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
         log.info("stopped")
 
 
-def _tune_the_interpreter() -> None:
+def _tune_interpreter() -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GARBAGE_BEFORE_COLLECTION)
-    sys.setswitchinterval(SECONDS_UNTIL_ANOTHER_THREAD)
+    gc.set_threshold(GC_THRESHOLD)
+    sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
 
 
-def _protocol() -> type[Protocol]:
-    class Bounded(Protocol):
-        most_connections = min(Protocol.most_connections, descriptors.for_connections())
+def _build_protocol() -> type[Protocol]:
+    class LimitedProtocol(Protocol):
+        most_connections = min(Protocol.most_connections, compute_connection_limit())
 
-    return Bounded
+    return LimitedProtocol
 
 
 class _Server(uvicorn.Server):
-    """Takes a signal as a wish to end. Uvicorn would raise it once more, and kill us before all is put away."""
+    """Treats a signal as a request to stop. Uvicorn would raise it again and kill the process before the service has
+    stopped."""
 
-    def __init__(self, say_goodbye: Callable[[], None], config: uvicorn.Config) -> None:
+    def __init__(self, on_stop: Callable[[], None], config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._say_goodbye = say_goodbye
+        self._on_stop = on_stop
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._leave, number)
+            loop.add_signal_handler(number, self._stop, number)
         yield
 
-    def _leave(self, number: int) -> None:
-        self._say_goodbye()
+    def _stop(self, number: int) -> None:
+        self._on_stop()
         self.handle_exit(number, None)
 
 
-def _listening(settings: Settings) -> socket.socket:
+def _open_listener(settings: Settings) -> socket.socket:
     try:
-        return socket.create_server((settings.host, settings.port), family=_family(settings.host), backlog=2048)
+        return socket.create_server((settings.host, settings.port), family=_address_family(settings.host), backlog=2048)
     except OSError as error:
-        where = f"{settings.host}:{settings.port}"
-        stop_with(f"Cannot listen on {where} ({error.strerror}): choose another with --host and --port.")
+        address = f"{settings.host}:{settings.port}"
+        exit_with_message(f"Cannot listen on {address} ({error.strerror}): choose another with --host and --port.")
 
 
-def _family(host: str) -> socket.AddressFamily:
+def _address_family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET

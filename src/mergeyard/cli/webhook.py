@@ -1,4 +1,4 @@
-"""Commands around webhooks; they work beside a running server, which follows within seconds."""
+"""`mergeyard webhook`: webhooks. The commands write to the store directly; a running server notices within seconds."""
 
 from typing import Annotated, TypeVar
 
@@ -7,186 +7,226 @@ import typer
 from msgspec import UNSET, UnsetType
 from rich.table import Column, Table
 
-from mergeyard.api.webhooks import delivery_shown, webhook_shown
-from mergeyard.cli.exits import stop_with
-from mergeyard.cli.opening import store_settings, with_store
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir, repo_named
-from mergeyard.cli.plainly import in_json, plain, say
-from mergeyard.cli.terminal import put
+from mergeyard.api.webhooks import present_delivery, present_webhook
+from mergeyard.cli import local_store
+from mergeyard.cli.connection_options import parse_repo
+from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
 from mergeyard.domain.webhooks import Delivery, EventType, Topic, Webhook, WebhookKind
-from mergeyard.service.telling.webhooks import OPERATOR, Wishes
-from mergeyard.wiring import open_office
+from mergeyard.service.webhooks.webhooks import OPERATOR, WebhookChanges
+from mergeyard.wiring import open_webhook_services
 
-app = typer.Typer(name="webhook", no_args_is_help=True, help="Events sent to other programs, and to Slack.")
+app = typer.Typer(
+    name="webhook", no_args_is_help=True, help="Webhooks that send events to other programs and to Slack."
+)
 
 Value = TypeVar("Value")
 encode = msgspec.json.Encoder().encode
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard webhook list` shows it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
-Event = Annotated[list[EventType] | None, typer.Option("--event", help="Only events of this type; else all.")]
-Queue = Annotated[
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard webhook list` shows it.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="For programs.")]
+EventOption = Annotated[list[EventType] | None, typer.Option("--event", help="Only events of this type; default: all.")]
+QueueOption = Annotated[
     list[str] | None,
     typer.Option("--queue", help="Only host/owner/name, or one of its branches: host/owner/name:main."),
 ]
-Describe = Annotated[str | None, typer.Option("--description", help="What it is for.")]
+DescriptionOption = Annotated[str | None, typer.Option("--description", help="What it is for.")]
 
 
 @app.command()
 def create(
-    url: Annotated[str, typer.Option(help="Where events are sent, over https.")],
-    slack: Annotated[bool, typer.Option("--slack", help="The address is an incoming webhook of Slack.")] = False,
-    event: Event = None,
-    queue: Queue = None,
-    description: Describe = None,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    url: Annotated[str, typer.Option(help="The URL that events are sent to, over https.")],
+    slack: Annotated[bool, typer.Option("--slack", help="The URL is an incoming webhook of Slack.")] = False,
+    event: EventOption = None,
+    queue: QueueOption = None,
+    description: DescriptionOption = None,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
-    """Make a webhook, and print the secret that its events are signed with, this once."""
-    settings = store_settings(config, data_dir, database_url)
-    kind, wishes = WebhookKind.SLACK if slack else WebhookKind.WEBHOOK, _wishes(event, queue, description)
-    made, secret = with_store(
-        open_office, settings, lambda office: office.webhooks.create(OPERATOR, kind, url, wishes, lambda _: b"")
+    """Create a webhook and print its signing secret; it is not shown again."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    kind, changes = WebhookKind.SLACK if slack else WebhookKind.WEBHOOK, _build_changes(event, queue, description)
+    created, secret = local_store.run_with_store(
+        open_webhook_services,
+        settings,
+        lambda services: services.webhooks.create(OPERATOR, kind, url, changes, lambda _: b""),
     )
-    say(f"Made webhook {made.id}.")
+    print_message(f"Created webhook {created.id}.")
     if secret is not None:
         typer.echo(secret)
 
 
 @app.command("list")
 def show(
-    as_json: AsJson = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    as_json: JsonOption = False,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """List all webhooks, without their secrets."""
-    settings = store_settings(config, data_dir, database_url)
-    webhooks = with_store(open_office, settings, lambda office: office.webhooks.seen_by(OPERATOR))
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    webhooks = local_store.run_with_store(
+        open_webhook_services, settings, lambda services: services.webhooks.list_visible(OPERATOR)
+    )
     if as_json:
-        typer.echo(in_json([webhook_shown(webhook) for webhook in webhooks]))
+        typer.echo(encode_json([present_webhook(webhook) for webhook in webhooks]))
         return
-    table = Table(Column("id", no_wrap=True), "kind", "address", "events", "queues", "description", "state")
+    table = Table(Column("id", no_wrap=True), "kind", "URL", "events", "queues", "description", "state")
     for webhook in webhooks:
-        table.add_row(*map(plain, _row(webhook)))
-    put(table)
+        table.add_row(*map(plain_text, _to_row(webhook)))
+    print_output(table)
 
 
 @app.command()
 def update(
-    webhook: Id,
-    url: Annotated[str | None, typer.Option(help="Where events are sent from now on.")] = None,
-    event: Event = None,
-    queue: Queue = None,
-    description: Describe = None,
+    webhook: IdArgument,
+    url: Annotated[str | None, typer.Option(help="The new URL.")] = None,
+    event: EventOption = None,
+    queue: QueueOption = None,
+    description: DescriptionOption = None,
     enabled: Annotated[
-        bool | None, typer.Option("--enable/--disable", help="Go on where it stopped, or send nothing for now.")
+        bool | None, typer.Option("--enable/--disable", help="Continue where it stopped, or pause it.")
     ] = None,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
-    """Change a webhook; what is not given stays as it is."""
-    settings = store_settings(config, data_dir, database_url)
-    wishes = msgspec.structs.replace(_wishes(event, queue, description), url=_given(url), enabled=_given(enabled))
-    with_store(open_office, settings, lambda office: office.webhooks.update(OPERATOR, webhook, wishes, lambda _: b""))
-    say(f"Changed webhook {webhook}.")
+    """Change a webhook; options that are not given stay as they are."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    changes = msgspec.structs.replace(
+        _build_changes(event, queue, description), url=_unset_if_none(url), enabled=_unset_if_none(enabled)
+    )
+    local_store.run_with_store(
+        open_webhook_services,
+        settings,
+        lambda services: services.webhooks.update(OPERATOR, webhook, changes, lambda _: b""),
+    )
+    print_message(f"Changed webhook {webhook}.")
 
 
 @app.command()
-def delete(webhook: Id, config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
-    """Send nothing there any more, and forget it."""
-    settings = store_settings(config, data_dir, database_url)
-    with_store(open_office, settings, lambda office: office.webhooks.delete(OPERATOR, webhook, b""))
-    say(f"Deleted webhook {webhook}.")
+def delete(
+    webhook: IdArgument,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
+) -> None:
+    """Delete a webhook; nothing is sent to it any longer."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    local_store.run_with_store(
+        open_webhook_services, settings, lambda services: services.webhooks.delete(OPERATOR, webhook, b"")
+    )
+    print_message(f"Deleted webhook {webhook}.")
 
 
 @app.command("test")
-def try_out(webhook: Id, config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
-    """Send a test event now, and tell how it went."""
-    settings = store_settings(config, data_dir, database_url)
-    _tell(with_store(open_office, settings, lambda office: office.trying.test(OPERATOR, webhook, encode)))
+def send_test(
+    webhook: IdArgument,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
+) -> None:
+    """Send a test event now and report the result."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    _report_delivery(
+        local_store.run_with_store(
+            open_webhook_services, settings, lambda services: services.tester.send_test(OPERATOR, webhook, encode)
+        )
+    )
 
 
 @app.command()
 def resend(
-    webhook: Id,
+    webhook: IdArgument,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="As `mergeyard webhook deliveries` shows it.")],
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
-    """Send an event once more, now, and tell how it went."""
-    settings = store_settings(config, data_dir, database_url)
-    _tell(with_store(open_office, settings, lambda office: office.trying.resend(OPERATOR, webhook, event, encode)))
+    """Send an event again, now, and report the result."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    _report_delivery(
+        local_store.run_with_store(
+            open_webhook_services,
+            settings,
+            lambda services: services.tester.resend_event(OPERATOR, webhook, event, encode),
+        )
+    )
 
 
 @app.command()
 def deliveries(
-    webhook: Id,
-    as_json: AsJson = False,
+    webhook: IdArgument,
+    as_json: JsonOption = False,
     take: Annotated[int, typer.Option(min=1, max=200, help="How many at most.")] = 50,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
-    """List the last attempts to send something there, newest first."""
-    settings = store_settings(config, data_dir, database_url)
-    found = with_store(open_office, settings, lambda office: office.webhooks.deliveries(OPERATOR, webhook, take))
+    """List the last delivery attempts, newest first."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    attempts = local_store.run_with_store(
+        open_webhook_services, settings, lambda services: services.webhooks.list_deliveries(OPERATOR, webhook, take)
+    )
     if as_json:
-        typer.echo(in_json([delivery_shown(delivery) for delivery in found]))
+        typer.echo(encode_json([present_delivery(delivery) for delivery in attempts]))
         return
-    table = Table(Column("event", no_wrap=True), "type", "at", "attempt", "answer")
-    for delivery in map(delivery_shown, found):
-        answer = f"{delivery.status or '–'} {delivery.message}"
-        told = (delivery.event_id, delivery.type, delivery.at, delivery.attempt, answer)
-        table.add_row(*map(plain, told))
-    put(table)
+    table = Table(Column("event", no_wrap=True), "type", "at", "attempt", "response")
+    for delivery in map(present_delivery, attempts):
+        response = f"{delivery.status or '–'} {delivery.message}"
+        cells = (delivery.event_id, delivery.type, delivery.at, delivery.attempt, response)
+        table.add_row(*map(plain_text, cells))
+    print_output(table)
 
 
 @app.command()
-def reseal(config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
-    """Seal all webhooks again with the newest key, which is the first line of the sealing key file."""
-    settings = store_settings(config, data_dir, database_url)
-    count = with_store(open_office, settings, lambda office: office.webhooks.reseal())
-    say(f"Sealed {count} webhooks with the newest key. Older lines of the key file can be removed now.")
+def reseal(
+    config: local_store.ConfigFileOption = None,
+    data_dir: local_store.DataDirOption = None,
+    database_url: local_store.DatabaseUrlOption = None,
+) -> None:
+    """Encrypt all webhooks again with the newest key, which is the first line of the sealing key file."""
+    settings = local_store.load_store_settings(config, data_dir, database_url)
+    count = local_store.run_with_store(
+        open_webhook_services, settings, lambda services: services.webhooks.reencrypt_all()
+    )
+    print_message(f"Encrypted {count} webhooks with the newest key. Older lines of the key file can be removed now.")
 
 
-def _wishes(events: list[EventType] | None, queues: list[str] | None, description: str | None) -> Wishes:
-    return Wishes(
+def _build_changes(events: list[EventType] | None, queues: list[str] | None, description: str | None) -> WebhookChanges:
+    return WebhookChanges(
         events=UNSET if events is None else tuple(events),
-        topics=UNSET if queues is None else tuple(map(_topic, queues)),
-        description=_given(description),
+        topics=UNSET if queues is None else tuple(map(_parse_topic, queues)),
+        description=_unset_if_none(description),
     )
 
 
-def _given(value: Value | None) -> Value | UnsetType:
+def _unset_if_none(value: Value | None) -> Value | UnsetType:
     return UNSET if value is None else value
 
 
-def _topic(text: str) -> Topic:
-    """The host may have a port, so the branch stands behind the colon after the last slash of the name."""
+def _parse_topic(text: str) -> Topic:
+    """The host can contain a port, so the branch starts at the first colon after the first slash."""
     host, _, path = text.partition("/")
     repo, _, branch = path.partition(":")
-    return Topic(repo_named(f"{host}/{repo}"), branch or None)
+    return Topic(parse_repo(f"{host}/{repo}"), branch or None)
 
 
-def _tell(answer: bytes) -> None:
-    delivery = msgspec.json.decode(answer, type=Delivery)
-    words = f"{delivery.status or ''} {delivery.words}".strip()
+def _report_delivery(response: bytes) -> None:
+    delivery = msgspec.json.decode(response, type=Delivery)
+    detail = f"{delivery.status or ''} {delivery.detail}".strip()
     if not delivery.delivered:
-        stop_with(f"Not delivered: {words}")
-    say(f"Delivered {delivery.event}: {words}")
+        exit_with_message(f"Not delivered: {detail}")
+    print_message(f"Delivered {delivery.event}: {detail}")
 
 
-def _row(webhook: Webhook) -> tuple[str, ...]:
+def _to_row(webhook: Webhook) -> tuple[str, ...]:
     queues = [f"{topic.repo}{f':{topic.branch}' if topic.branch else ''}" for topic in webhook.topics]
-    state = "enabled" if webhook.disabled is None else f"disabled ({webhook.disabled.why})"
+    state = "enabled" if webhook.disabled is None else f"disabled ({webhook.disabled.reason})"
     return (
         webhook.id,
         webhook.kind,
-        webhook.shown_url,
+        webhook.redacted_url,
         " ".join(webhook.events) or "all",
         " ".join(queues) or "all",
         webhook.description or "–",

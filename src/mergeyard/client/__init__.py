@@ -1,35 +1,44 @@
-"""A typed client of the API, for programs that wait and for programs that await."""
+"""A typed Python client of the HTTP API: `Client` blocks, `AsyncClient` is for asyncio. Both have the same methods.
 
-from mergeyard.client.awaiting import AsyncClient
-from mergeyard.client.blocking import Client
-from mergeyard.client.errors import Flaw, MergeyardError, Unreachable
-from mergeyard.client.events import Event, Events
-from mergeyard.client.landings import LandingMismatch, VerifiedLanding, VerifiedLandings
-from mergeyard.client.naming import QueueName, RepoName
-from mergeyard.client.pulls import (
-    EnqueuedPullRequest,
-    FoundPullRequests,
-    Moment,
-    PullRequests,
-    Readiness,
-    SubmittedPullRequest,
-    TargetsKept,
-    Why,
-)
-from mergeyard.client.queues import Queue, QueueDeleted, Queues, Settings
-from mergeyard.client.replays import QueueReplay, ReplayChange, ReplayFigures, ReplayGuess
-from mergeyard.client.retrying import Patience
-from mergeyard.client.runs import (
+    with Client("https://queue.example.com", token) as client:
+        client.submit(QueueName.of("github.com/acme/app", "main"), 12)
+
+`requests` describes each request as a value. `client` sends it: a generator yields what to send or how long to pause,
+and receives the outcome, so that retries are written once, without I/O, and tested without a server. `transport` has
+these steps, the retry policy and the errors; `models` has the response structs. Nothing is imported from the server.
+"""
+
+from mergeyard.client.client import AsyncClient, Client
+from mergeyard.client.models import (
     CheckRun,
     CheckSuite,
+    EnqueuedPullRequest,
+    Event,
+    Events,
+    FoundPullRequests,
+    ImpactedTargetsStored,
+    LandingMismatch,
+    PullRequests,
+    Queue,
+    QueueDeleted,
+    QueueReplay,
+    Queues,
+    Readiness,
+    ReasonDetails,
+    ReplayAssumption,
+    ReplayChange,
+    ReplayMetrics,
     Run,
+    Settings,
     StatusAccepted,
     StatusCheck,
+    SubmittedPullRequest,
     TestedPullRequest,
     TestingResult,
     TestingResults,
-)
-from mergeyard.client.webhooks import (
+    TimelineEntry,
+    VerifiedLanding,
+    VerifiedLandings,
     Webhook,
     WebhookDeleted,
     WebhookDeliveries,
@@ -38,6 +47,7 @@ from mergeyard.client.webhooks import (
     Webhooks,
     WebhookTopic,
 )
+from mergeyard.client.transport import MergeyardError, QueueName, RepoName, RetryPolicy, Unreachable, ValidationIssue
 
 __all__ = [
     "AsyncClient",
@@ -47,12 +57,10 @@ __all__ = [
     "EnqueuedPullRequest",
     "Event",
     "Events",
-    "Flaw",
     "FoundPullRequests",
+    "ImpactedTargetsStored",
     "LandingMismatch",
     "MergeyardError",
-    "Moment",
-    "Patience",
     "PullRequests",
     "Queue",
     "QueueDeleted",
@@ -60,20 +68,23 @@ __all__ = [
     "QueueReplay",
     "Queues",
     "Readiness",
+    "ReasonDetails",
+    "ReplayAssumption",
     "ReplayChange",
-    "ReplayFigures",
-    "ReplayGuess",
+    "ReplayMetrics",
     "RepoName",
+    "RetryPolicy",
     "Run",
     "Settings",
     "StatusAccepted",
     "StatusCheck",
     "SubmittedPullRequest",
-    "TargetsKept",
     "TestedPullRequest",
     "TestingResult",
     "TestingResults",
+    "TimelineEntry",
     "Unreachable",
+    "ValidationIssue",
     "VerifiedLanding",
     "VerifiedLandings",
     "Webhook",
@@ -83,5 +94,4 @@ __all__ = [
     "WebhookDisabled",
     "WebhookTopic",
     "Webhooks",
-    "Why",
 ]

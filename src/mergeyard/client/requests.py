@@ -1,4 +1,4 @@
-"""Every question that can be asked about queues, pull requests and runs, each written once for both clients."""
+"""Every request of the API as a function that describes one exchange, for both clients."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -6,194 +6,293 @@ from typing import Any, Literal, Unpack
 
 from msgspec.structs import replace
 
-from mergeyard.client.events import Events
-from mergeyard.client.landings import VerifiedLandings
-from mergeyard.client.naming import QueueName, RepoName
-from mergeyard.client.pulls import FoundPullRequests, PullRequests, SubmittedPullRequest, TargetsKept
-from mergeyard.client.queues import Queue, QueueDeleted, Queues, Settings
-from mergeyard.client.replays import QueueReplay
-from mergeyard.client.request import Request, camel_case, given, reading, writing
-from mergeyard.client.runs import Run, StatusAccepted, TestingResults
+from mergeyard.client import models, transport
 
-OVER_THE_NETWORK = 600
-"""Seconds in which the server fetches or pushes what it must, or gives up."""
+REMOTE_WORK_S = 600
+"""Seconds after which the server gives up a fetch or push, or a replay, that a request has to wait for."""
 
 
 def submit(
-    queue: QueueName,
+    queue: transport.QueueName,
     number: int,
     *,
     priority: int | str | None = None,
     no_batch: bool | None = None,
     force: bool | None = None,
     sha: str | None = None,
-) -> Request[SubmittedPullRequest]:
-    """Put a pull request into the queue; in it already, only what is named changes."""
-    wishes = {"priority": priority, "noBatch": no_batch, "force": force}
-    return writing("submitPullRequest", SubmittedPullRequest, **queue.members, pr=_pr(number, sha), **wishes)
+) -> transport.Request[models.SubmittedPullRequest]:
+    """Submit a pull request to the queue. If it is already queued, only the given options change."""
+    options = {"priority": priority, "noBatch": no_batch, "force": force}
+    return transport.write_request(
+        "submitPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number, sha), **options
+    )
 
 
-def cancel(queue: QueueName, number: int) -> Request[SubmittedPullRequest]:
-    """Take a pull request out of the queue."""
-    return writing("cancelPullRequest", SubmittedPullRequest, **queue.members, pr=_pr(number))
+def cancel(queue: transport.QueueName, number: int) -> transport.Request[models.SubmittedPullRequest]:
+    """Remove a pull request from the queue."""
+    return transport.write_request("cancelPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number))
 
 
-def restart(queue: QueueName, number: int) -> Request[SubmittedPullRequest]:
+def restart(queue: transport.QueueName, number: int) -> transport.Request[models.SubmittedPullRequest]:
     """Run the tests of a pull request again."""
-    return writing("restartTestsOnPullRequest", SubmittedPullRequest, **queue.members, pr=_pr(number))
+    return transport.write_request(
+        "restartTestsOnPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number)
+    )
 
 
 def get_pull_request(
-    queue: QueueName, number: int, *, include_timeline: bool | None = None
-) -> Request[SubmittedPullRequest]:
-    """How a pull request stands, and, if you like, all that happened to it, newest first."""
-    wishes = {"includeTimeline": include_timeline}
-    return reading("getSubmittedPullRequest", SubmittedPullRequest, **queue.members, pr=_pr(number), **wishes)
+    queue: transport.QueueName, number: int, *, include_timeline: bool | None = None
+) -> transport.Request[models.SubmittedPullRequest]:
+    """Read the status of a pull request, optionally with its timeline, newest first."""
+    options = {"includeTimeline": include_timeline}
+    return transport.read_request(
+        "getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number), **options
+    )
 
 
 def find_pull_request(
-    queue: QueueName, head_branch: str, *, include_timeline: bool | None = None
-) -> Request[SubmittedPullRequest]:
-    """The same, for the pull request of this branch."""
-    head, wishes = {"branch": head_branch}, {"includeTimeline": include_timeline}
-    return reading("getSubmittedPullRequest", SubmittedPullRequest, **queue.members, pr=head, **wishes)
+    queue: transport.QueueName, head_branch: str, *, include_timeline: bool | None = None
+) -> transport.Request[models.SubmittedPullRequest]:
+    """Read the status of the pull request with this head branch."""
+    head, options = {"branch": head_branch}, {"includeTimeline": include_timeline}
+    return transport.read_request(
+        "getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, pr=head, **options
+    )
 
 
-def get_pull_requests(queue: QueueName, numbers: Iterable[int]) -> Request[FoundPullRequests]:
-    """How up to fifty pull requests stand."""
-    return reading("getSubmittedPullRequests", FoundPullRequests, **queue.members, prs=list(map(_pr, numbers)))
+def get_pull_requests(
+    queue: transport.QueueName, numbers: Iterable[int]
+) -> transport.Request[models.FoundPullRequests]:
+    """Read the status of up to 50 pull requests."""
+    return transport.read_request(
+        "getSubmittedPullRequests", models.FoundPullRequests, **queue.members, prs=list(map(_pr, numbers))
+    )
 
 
 def list_pull_requests(
-    queue: QueueName,
+    queue: transport.QueueName,
     *,
     state: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     cursor: str | None = None,
     take: int | None = None,
-) -> Request[PullRequests]:
-    """Submissions, newest first; `next_cursor` leads to the next page."""
-    page = {"state": state, "since": _time(since), "until": _time(until), "cursor": cursor, "take": take}
-    return reading("listPullRequests", PullRequests, **queue.members, **page)
+) -> transport.Request[models.PullRequests]:
+    """List submissions, newest first; pass `next_cursor` as `cursor` for the next page."""
+    page = {"state": state, "since": _format_time(since), "until": _format_time(until), "cursor": cursor, "take": take}
+    return transport.read_request("listPullRequests", models.PullRequests, **queue.members, **page)
 
 
 def set_impacted_targets(
-    queue: QueueName, number: int, targets: Iterable[str] | Literal["ALL"], *, sha: str | None = None
-) -> Request[TargetsKept]:
-    """Say what a pull request impacts; an empty list means nothing at all."""
-    names = targets if isinstance(targets, str) else list(targets)
-    return writing("setImpactedTargets", TargetsKept, **queue.members, pr=_pr(number, sha), impactedTargets=names)
+    queue: transport.QueueName, number: int, impacted_targets: Iterable[str] | Literal["ALL"], *, sha: str | None = None
+) -> transport.Request[models.ImpactedTargetsStored]:
+    """Set the impacted targets of a pull request; an empty list means that it impacts nothing."""
+    names = impacted_targets if isinstance(impacted_targets, str) else list(impacted_targets)
+    return transport.write_request(
+        "setImpactedTargets", models.ImpactedTargetsStored, **queue.members, pr=_pr(number, sha), impactedTargets=names
+    )
 
 
-def get_run(queue: QueueName, run_id: str) -> Request[Run]:
-    """All about one test run."""
-    return reading("getMergeQueueTestingDetails", Run, **queue.members, testRunId=run_id)
+def get_run(queue: transport.QueueName, run_id: str) -> transport.Request[models.Run]:
+    """Read the details of a test run."""
+    return transport.read_request("getMergeQueueTestingDetails", models.Run, **queue.members, testRunId=run_id)
 
 
 def list_results(
-    queue: QueueName,
+    queue: transport.QueueName,
     *,
     since: datetime,
     until: datetime | None = None,
     offset: int | None = None,
     take: int | None = None,
-) -> Request[TestingResults]:
-    """The results of finished runs, the latest first."""
-    page = {"since": _time(since), "until": _time(until), "offset": offset, "take": take}
-    return reading("listMergeQueueTestingResults", TestingResults, **queue.members, **page)
+) -> transport.Request[models.TestingResults]:
+    """List the results of finished test runs, newest first."""
+    page = {"since": _format_time(since), "until": _format_time(until), "offset": offset, "take": take}
+    return transport.read_request("listMergeQueueTestingResults", models.TestingResults, **queue.members, **page)
 
 
-def create_queue(queue: QueueName, **settings: Unpack[Settings]) -> Request[Queue]:
-    """Make a queue for a branch. The first one of a repository takes as long as it takes to fetch it."""
-    request = writing("createQueue", Queue, **queue.members, **_on_the_wire(settings))
-    return replace(request, waits=OVER_THE_NETWORK)
+def create_queue(queue: transport.QueueName, **settings: Unpack[models.Settings]) -> transport.Request[models.Queue]:
+    """Create a queue for a branch. For the first queue of a repository, the server fetches the repository meanwhile."""
+    request = transport.write_request("createQueue", models.Queue, **queue.members, **_encode_settings(settings))
+    return replace(request, extra_time_s=REMOTE_WORK_S)
 
 
-def get_queue(queue: QueueName) -> Request[Queue]:
-    """A queue with everybody in it."""
-    return reading("getQueue", Queue, **queue.members)
+def get_queue(queue: transport.QueueName) -> transport.Request[models.Queue]:
+    """Read a queue with its pull requests."""
+    return transport.read_request("getQueue", models.Queue, **queue.members)
 
 
-def list_queues() -> Request[Queues]:
-    """The queues that the token may see."""
-    return reading("listQueues", Queues)
+def list_queues() -> transport.Request[models.Queues]:
+    """List the queues that the token can access."""
+    return transport.read_request("listQueues", models.Queues)
 
 
 def update_queue(
-    queue: QueueName,
+    queue: transport.QueueName,
     *,
     state: Literal["RUNNING", "PAUSED", "DRAINING"] | None = None,
-    **settings: Unpack[Settings],
-) -> Request[Queue]:
-    """Change what is named. `required_statuses=None` drops the override, so the repository chooses again.
+    **settings: Unpack[models.Settings],
+) -> transport.Request[models.Queue]:
+    """Change only the given settings. `required_statuses=None` removes the override of the repository's checks.
 
-    Pausing takes until nothing is being pushed any more.
+    A request to pause returns when no push is in flight.
     """
-    dropped = settings.get("required_statuses", ...) is None or None
-    wishes = {"state": state, "deleteRequiredStatuses": dropped}
-    request = writing("updateQueue", Queue, **queue.members, **wishes, **_on_the_wire(settings))
-    return replace(request, waits=OVER_THE_NETWORK if state == "PAUSED" else 0)
+    removes_override = settings.get("required_statuses", ...) is None or None
+    options = {"state": state, "deleteRequiredStatuses": removes_override}
+    request = transport.write_request(
+        "updateQueue", models.Queue, **queue.members, **options, **_encode_settings(settings)
+    )
+    return replace(request, extra_time_s=REMOTE_WORK_S if state == "PAUSED" else 0)
 
 
-def delete_queue(queue: QueueName) -> Request[QueueDeleted]:
-    """Delete a queue that is empty."""
-    return writing("deleteQueue", QueueDeleted, **queue.members)
+def delete_queue(queue: transport.QueueName) -> transport.Request[models.QueueDeleted]:
+    """Delete an empty queue."""
+    return transport.write_request("deleteQueue", models.QueueDeleted, **queue.members)
 
 
 def list_events(
-    queue: QueueName,
+    queue: transport.QueueName,
     *,
     after: str | None = None,
     take: int | None = None,
     wait_seconds: int | None = None,
-) -> Request[Events]:
-    """What happened in a queue, oldest first; with `wait_seconds` the answer waits until there is something."""
+) -> transport.Request[models.Events]:
+    """List events, oldest first; with `wait_seconds` the server waits for the first event if there is none."""
     page = {"after": after, "take": take, "waitSeconds": wait_seconds}
-    return replace(reading("listEvents", Events, **queue.members, **page), waits=wait_seconds or 0)
+    return replace(
+        transport.read_request("listEvents", models.Events, **queue.members, **page), extra_time_s=wait_seconds or 0
+    )
 
 
-def verify_landings(queue: QueueName, *, last: int | None = None) -> Request[VerifiedLandings]:
-    """Compare the last landings with the target as it is now. The queue pauses for what differs."""
-    return replace(reading("verifyLandings", VerifiedLandings, **queue.members, last=last), waits=OVER_THE_NETWORK)
+def verify_landings(
+    queue: transport.QueueName, *, last: int | None = None
+) -> transport.Request[models.VerifiedLandings]:
+    """Audit the last merges: compare them with the current target branch. A mismatch pauses the queue."""
+    return replace(
+        transport.read_request("verifyLandings", models.VerifiedLandings, **queue.members, last=last),
+        extra_time_s=REMOTE_WORK_S,
+    )
 
 
 def replay_queue(
-    queue: QueueName, *, since: datetime | None = None, **settings: Unpack[Settings]
-) -> Request[QueueReplay]:
-    """What would have been since then, had these settings been others. Only those can be named that can be replayed."""
-    asked = reading("replayQueue", QueueReplay, **queue.members, since=_time(since), **_on_the_wire(settings))
-    return replace(asked, waits=OVER_THE_NETWORK)
+    queue: transport.QueueName, *, since: datetime | None = None, **settings: Unpack[models.Settings]
+) -> transport.Request[models.QueueReplay]:
+    """Replay the queue's history with other settings. The server refuses settings that cannot be replayed."""
+    request = transport.read_request(
+        "replayQueue", models.QueueReplay, **queue.members, since=_format_time(since), **_encode_settings(settings)
+    )
+    return replace(request, extra_time_s=REMOTE_WORK_S)
 
 
 def report_status(
-    repo: RepoName,
+    repo: transport.RepoName,
     sha: str,
     context: str,
     state: Literal["pending", "success", "failure", "error"],
     *,
     url: str | None = None,
     description: str | None = None,
-) -> Request[StatusAccepted]:
-    """Say what a check found about a commit."""
-    told = {"sha": sha, "context": context, "state": state, "url": url, "description": description}
-    return writing("reportCommitStatus", StatusAccepted, repo=repo, **told)
+) -> transport.Request[models.StatusAccepted]:
+    """Report the status of a check for a commit."""
+    status = {"sha": sha, "context": context, "state": state, "url": url, "description": description}
+    return transport.write_request("reportCommitStatus", models.StatusAccepted, repo=repo, **status)
 
 
-def get_metrics(repo: RepoName | None = None) -> Request[str]:
-    """The queues' metrics, in the Prometheus text format."""
-    only = {} if repo is None else {"repo": f"{repo.owner}/{repo.name}", "repoHost": repo.host}
-    return reading("getMergeQueueMetrics", str, **only)
+def get_metrics(repo: transport.RepoName | None = None) -> transport.Request[str]:
+    """Read the metrics of the queues, in the Prometheus text format."""
+    filters = {} if repo is None else {"repo": f"{repo.owner}/{repo.name}", "repoHost": repo.host}
+    return transport.read_request("getMergeQueueMetrics", str, **filters)
 
 
 def _pr(number: int, sha: str | None = None) -> dict[str, Any]:
-    return given({"number": number, "sha": sha})
+    return transport.drop_unset({"number": number, "sha": sha})
 
 
-def _time(time: datetime | None) -> str | None:
-    """A time without an offset is meant where the caller lives."""
+def _format_time(time: datetime | None) -> str | None:
+    """A time without an offset is local time of the caller."""
     return None if time is None else time.astimezone(UTC).isoformat()
 
 
-def _on_the_wire(settings: Settings) -> dict[str, Any]:
-    return {camel_case(name): value for name, value in settings.items()}
+def _encode_settings(settings: models.Settings) -> dict[str, Any]:
+    return {transport.to_camel_case(name): value for name, value in settings.items()}
+
+
+Topics = Iterable[transport.QueueName | transport.RepoName]
+"""Single queues, or repositories with all their queues."""
+
+
+def create_webhook(
+    url: str,
+    *,
+    kind: str | None = None,
+    events: Iterable[str] | None = None,
+    queues: Topics | None = None,
+    description: str | None = None,
+    enabled: bool | None = None,
+) -> transport.Request[models.Webhook]:
+    """Create a webhook. Only this response has the secret that verifies its signatures."""
+    settings = {
+        "events": _to_list(events),
+        "queues": _to_topics(queues),
+        "description": description,
+        "enabled": enabled,
+    }
+    return transport.write_request("createWebhook", models.Webhook, url=url, kind=kind, **settings)
+
+
+def list_webhooks() -> transport.Request[models.Webhooks]:
+    """List the webhooks that the token can access."""
+    return transport.read_request("listWebhooks", models.Webhooks)
+
+
+def update_webhook(
+    webhook_id: str,
+    *,
+    url: str | None = None,
+    events: Iterable[str] | None = None,
+    queues: Topics | None = None,
+    description: str | None = None,
+    enabled: bool | None = None,
+) -> transport.Request[models.Webhook]:
+    """Change only the given settings of a webhook."""
+    settings = {
+        "events": _to_list(events),
+        "queues": _to_topics(queues),
+        "description": description,
+        "enabled": enabled,
+    }
+    return transport.write_request("updateWebhook", models.Webhook, id=webhook_id, url=url, **settings)
+
+
+def delete_webhook(webhook_id: str) -> transport.Request[models.WebhookDeleted]:
+    """Delete a webhook."""
+    return transport.write_request("deleteWebhook", models.WebhookDeleted, id=webhook_id)
+
+
+def test_webhook(webhook_id: str) -> transport.Request[models.WebhookDelivery]:
+    """Send a test event now, and return the result."""
+    return transport.write_request("testWebhook", models.WebhookDelivery, id=webhook_id)
+
+
+def list_deliveries(webhook_id: str, *, take: int | None = None) -> transport.Request[models.WebhookDeliveries]:
+    """List the latest delivery attempts, newest first."""
+    return transport.read_request("listWebhookDeliveries", models.WebhookDeliveries, id=webhook_id, take=take)
+
+
+def resend_event(webhook_id: str, event_id: str) -> transport.Request[models.WebhookDelivery]:
+    """Send an event again now, and return the result."""
+    return transport.write_request("resendWebhookEvent", models.WebhookDelivery, id=webhook_id, eventId=event_id)
+
+
+def _to_list(events: Iterable[str] | None) -> list[str] | None:
+    return None if events is None else list(events)
+
+
+def _to_topics(queues: Topics | None) -> list[models.WebhookTopic] | None:
+    return None if queues is None else list(map(_to_topic, queues))
+
+
+def _to_topic(name: transport.QueueName | transport.RepoName) -> models.WebhookTopic:
+    if isinstance(name, transport.RepoName):
+        return models.WebhookTopic(repo=name)
+    return models.WebhookTopic(repo=name.repo, target_branch=name.target_branch)

@@ -1,4 +1,4 @@
-"""The settings of a queue, with their ranges and defaults."""
+"""The settings of a queue, with their ranges and defaults, and the priorities of pull requests."""
 
 from enum import StrEnum
 from typing import Annotated, cast
@@ -35,21 +35,22 @@ class OptimizationMode(StrEnum):
 
 class Speculation(StrEnum):
     CHAIN = "chain"
-    """Every run counts on all those ahead."""
+    """Every run is stacked on all pull requests ahead of it."""
     BEST_FIRST = "best_first"
-    """Runs start in the order in which they are likely to be needed, also without those expected to fail."""
+    """Runs start by how likely their result is needed, also on stacks without pull requests that are
+    expected to fail."""
 
 
-Runs = Annotated[int, Meta(ge=1, le=1000)]
+RunCount = Annotated[int, Meta(ge=1, le=1000)]
 Minutes = Annotated[int, Meta(ge=0, le=10_080)]
-LONGEST_LABEL = 100
-"""Of those that are given from now on: a queue that keeps a longer one is still read."""
+MAX_LABEL_LENGTH = 100
+"""For labels that are set from now on. A stored longer label is still accepted."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.SINGLE
-    concurrency: Runs = 5
-    bisection_concurrency: Runs = 5
+    concurrency: RunCount = 5
+    bisection_concurrency: RunCount = 5
     batch: bool = False
     batching_min_size: Annotated[int, Meta(ge=1, le=100)] = 4
     batching_max_wait_time_minutes: Minutes = 5
@@ -76,22 +77,69 @@ class Config(Struct, frozen=True, kw_only=True):
         return self.batching_min_size if self.batch else 1
 
 
-LONGEST_VALUE = 200
+MAX_VALUE_LENGTH = 200
 
 
-def differences(before: Config, after: Config) -> str:
-    """Which settings are others, from what to what: `concurrency 5 → 4, batch no → yes`."""
-    named = ((field.name, getattr(before, field.name), getattr(after, field.name)) for field in fields(Config))
-    return ", ".join(f"{name} {_shown(old)} → {_shown(new)}" for name, old, new in named if old != new)
+def describe_changes(before: Config, after: Config) -> str:
+    """The changed settings as text, such as `concurrency 5 → 4, batch no → yes`."""
+    values = ((field.name, getattr(before, field.name), getattr(after, field.name)) for field in fields(Config))
+    return ", ".join(f"{name} {_format_value(old)} → {_format_value(new)}" for name, old, new in values if old != new)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case None:
             return "none"
         case bool():
             return "yes" if value else "no"
         case tuple():
-            return " + ".join(map(str, cast(tuple[str, ...], value)))[:LONGEST_VALUE]
+            return " + ".join(map(str, cast(tuple[str, ...], value)))[:MAX_VALUE_LENGTH]
         case _:
-            return str(value)[:LONGEST_VALUE]
+            return str(value)[:MAX_VALUE_LENGTH]
+
+
+PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200}
+URGENT = PRIORITIES["urgent"]
+DEFAULT_PRIORITY = PRIORITIES["medium"]
+LOWEST_PRIORITY = 255
+_PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
+
+
+def format_priority(priority: int) -> str:
+    """The name of the priority, if it has one, otherwise the number."""
+    return _PRIORITY_NAMES.get(priority, str(priority))
+
+
+def parse_priority(text: str) -> int | None:
+    """A priority from its name or number; None if the text is neither."""
+    if text in PRIORITIES:
+        return PRIORITIES[text]
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LOWEST_PRIORITY))
+    return int(text) if is_number and int(text) <= LOWEST_PRIORITY else None
+
+
+SETTING_DESCRIPTIONS = {
+    "mode": "One queue for all pull requests, or lanes for pull requests that impact different targets.",
+    "concurrency": "How many test runs can be in progress, not counting those of bisections.",
+    "bisection_concurrency": "How many test runs of bisections can be in progress, in addition to `concurrency`.",
+    "batch": "Whether several pull requests share one test run.",
+    "batching_min_size": "The size at which a batch starts immediately; also its maximum size.",
+    "batching_max_wait_time_minutes": "A smaller batch starts when its oldest pull request has waited this long.",
+    "can_optimistically_merge": "A run that passes clears the batches ahead that it contains; skipped checks do not.",
+    "pending_failure_depth": "How many batches after a failed one can still clear it.",
+    "optimization_mode": "Whether the suspect of a bisection fails without a final test run.",
+    "speculation": "Whether runs assume that all batches ahead pass, or start by how likely they are to be needed.",
+    "testing_timeout_minutes": "How long a test run can take.",
+    "test_retries": "How often a failed test run is repeated before the failure counts.",
+    "required_statuses": "The checks that must pass; null leaves the choice to the repository.",
+    "merge_method": "How a pull request becomes commits on the target branch.",
+    "landing": "Push the tested commit, or ask the Git host to merge and compare the trees.",
+    "direct_merge_mode": "Whether a pull request that contains the tip and has passed all checks merges without a run.",
+    "create_prs_for_testing_branches": "Opens a draft pull request for every test branch.",
+    "comments_enabled": "Reports the progress of a pull request in a comment on it.",
+    "commands_enabled": "Accepts commands in comments.",
+    "status_check_enabled": "Shows the state of a pull request in the queue as a check at the Git host.",
+    "not_ready_timeout_hours": "How long a pull request can stay not ready; 0 means without limit.",
+    "label_commands_enabled": "Submits a pull request when it gets the label, removes it when it loses the label.",
+    "enqueueing_label": "The label that submits a pull request.",
+}

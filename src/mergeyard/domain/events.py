@@ -1,7 +1,8 @@
-"""What happened: everything that the engine can be told.
+"""Events: everything that the engine can be told, and the mismatches that the merge audit can find.
 
-Events that report a look at the world say in which turn the look began (`as_of`). A look that began before
-the fact it would replace was recorded may be older than that fact, and is not believed.
+An event that reports an observation of the outside world carries `observed_at_revision`, the queue's revision when the
+observation began. If the value that it would replace was recorded at a later revision, the observation is outdated and
+ignored.
 """
 
 from collections.abc import Mapping
@@ -10,119 +11,153 @@ from enum import StrEnum
 from msgspec import Struct
 
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
-from mergeyard.domain.journal import OURSELVES
-from mergeyard.domain.mismatches import Mismatch
-from mergeyard.domain.pulls import HeadExam, PullRequest
-from mergeyard.domain.reasons import Reason
-from mergeyard.domain.required import Required
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.journal import SYSTEM_ACTOR
+from mergeyard.domain.pull_requests import DirectMergeCheck, ImpactedTargets, PullRequest, RequiredStatuses
 from mergeyard.domain.runs import Step
-from mergeyard.domain.states import CheckState, QueueState
-from mergeyard.domain.targets import Targets
+from mergeyard.domain.states import CheckState, QueueState, Reason
 
 
-class Happened(Struct, frozen=True, kw_only=True, tag=True):
-    """The common form of all events."""
+class MismatchKind(StrEnum):
+    MISSING = "missing"
+    """The target branch lacks the commit, and no push that removed it was observed."""
+    NOWHERE = "nowhere"
+    """It is recorded as landed, but no such commit exists."""
+    OTHER_TREE = "other_tree"
+    """Its contents differ from the tested contents."""
+    OTHER_PARENT = "other_parent"
+    """Its parent differs from the one it was tested on."""
+    OTHER_HEAD = "other_head"
+    """Its head differs from the head that was tested."""
+    UNTESTED = "untested"
+    """No run that succeeded verified it."""
+    NOT_PASSED = "not_passed"
+    """A required status did not pass on the commit that was tested."""
+    LANDED_TWICE = "landed_twice"
+    """The target branch contains it more than once."""
+    ALTERED = "altered"
+    """A copy with other contents replaced it."""
+    UNRECORDED = "unrecorded"
+    """A commit claims to be landed by this service but is not recorded."""
+    OUT_OF_ORDER = "out_of_order"
+    """The target branch contains the landings in another order than recorded."""
 
 
-class PrSubmitted(Happened, frozen=True):
-    """Members that are None were not given: they keep their value, or take the default."""
+class Mismatch(Struct, frozen=True, kw_only=True):
+    kind: MismatchKind
+    commit: Sha | None
+    number: PullRequestNumber
+    message: str
+    """What was found, and what to do about it."""
 
-    pull: PullRequest
-    as_of: int
-    complete: bool = True
-    """Whether the pull request was looked at; after a glance that is still to be done."""
+    @property
+    def key(self) -> str:
+        """Identifies the mismatch across audits, independent of the wording of its message."""
+        return f"{self.kind} #{self.number} {self.commit}"
+
+
+class EventBase(Struct, frozen=True, kw_only=True, tag=True):
+    """Base of all events."""
+
+
+class PullRequestSubmitted(EventBase, frozen=True):
+    """Fields that are None were not given: an existing submission keeps its value, a new one gets the default."""
+
+    pull_request: PullRequest
+    observed_at_revision: int
+    merge_checked: bool = True
+    """False: read from the host without the merge check in git; the engine then requests a full read."""
     priority: int | None = None
     no_batch: bool | None = None
     forced: bool | None = None
-    pinned: bool = False
+    head_pinned: bool = False
     by_maintainer: bool = False
-    targets: Targets | None = None
-    actor: str = OURSELVES
+    impacted_targets: ImpactedTargets | None = None
+    actor: str = SYSTEM_ACTOR
 
 
-class CancelRequested(Happened, frozen=True):
-    number: PrNumber
-    actor: str = OURSELVES
+class CancelRequested(EventBase, frozen=True):
+    number: PullRequestNumber
+    actor: str = SYSTEM_ACTOR
 
 
-class RestartRequested(Happened, frozen=True):
-    number: PrNumber
-    actor: str = OURSELVES
+class RestartRequested(EventBase, frozen=True):
+    number: PullRequestNumber
+    actor: str = SYSTEM_ACTOR
 
 
-class PriorityRequested(Happened, frozen=True):
-    """Of one that is in the queue: it submits nobody."""
+class PriorityRequested(EventBase, frozen=True):
+    """Changes the priority of a pull request that is in the queue. It never submits one."""
 
-    number: PrNumber
+    number: PullRequestNumber
     priority: int
 
 
-class TargetsUploaded(Happened, frozen=True):
-    number: PrNumber
+class ImpactedTargetsUploaded(EventBase, frozen=True):
+    number: PullRequestNumber
     head: Sha
-    targets: Targets
+    impacted_targets: ImpactedTargets
 
 
-class SettingsSaved(Happened, frozen=True):
+class SettingsSaved(EventBase, frozen=True):
     config: Config
-    actor: str = OURSELVES
+    actor: str = SYSTEM_ACTOR
 
 
-class StateRequested(Happened, frozen=True):
+class StateRequested(EventBase, frozen=True):
     state: QueueState
-    actor: str = OURSELVES
+    actor: str = SYSTEM_ACTOR
 
 
-class PullTouched(Happened, frozen=True):
-    """Somebody says that it changed; how, only a look can tell."""
+class PullRequestDirty(EventBase, frozen=True):
+    """A hint that the pull request changed. The worker reads it again; nothing in the hint is trusted."""
 
-    number: PrNumber
+    number: PullRequestNumber
 
 
-class TargetTouched(Happened, frozen=True):
+class TargetBranchDirty(EventBase, frozen=True):
     pass
 
 
-class PullSeen(Happened, frozen=True):
-    pull: PullRequest
-    as_of: int
-    targets: Targets | None = None
-    """What was uploaded for this very head, if anything."""
+class PullRequestObserved(EventBase, frozen=True):
+    pull_request: PullRequest
+    observed_at_revision: int
+    impacted_targets: ImpactedTargets | None = None
+    """The impacted targets that were uploaded for exactly this head, if any."""
 
 
-class TargetSeen(Happened, frozen=True):
+class TargetBranchObserved(EventBase, frozen=True):
     tip: Sha | None
-    as_of: int
-    required: Required = Required()
-    removed: frozenset[Sha] = frozenset()
-    """The commits that the branch held at the tip we knew and holds no more."""
-    restored: frozenset[Sha] = frozenset()
-    """Removed commits that somebody put back."""
+    observed_at_revision: int
+    required_statuses: RequiredStatuses = RequiredStatuses()
+    removed_commits: frozenset[Sha] = frozenset()
+    """Commits that the branch contained at the last known tip and no longer contains."""
+    restored_commits: frozenset[Sha] = frozenset()
+    """Removed commits that the branch contains again."""
 
 
-class ChecksSeen(Happened, frozen=True):
+class ChecksObserved(EventBase, frozen=True):
     run: RunId
     checks: Mapping[str, CheckState]
-    as_of: int
-    told: bool = False
-    """By others, so far: nobody asked for the latest."""
+    observed_at_revision: int
+    pushed: bool = False
+    """True: pushed to us by a status report. False: polled. Only a polled observation decides a timeout."""
 
 
-class HostLost(Happened, frozen=True):
+class HostUnreachable(EventBase, frozen=True):
     pass
 
 
-class HostFound(Happened, frozen=True):
+class HostReachable(EventBase, frozen=True):
     pass
 
 
-class RunBuilt(Happened, frozen=True):
-    """Its test branch is pushed."""
+class RunBuilt(EventBase, frozen=True):
+    """The test branch is pushed."""
 
     run: RunId
     steps: tuple[Step, ...]
-    """Of those members that were not reused."""
+    """For the members that are not part of a reused chain."""
 
 
 class BuildRefusal(StrEnum):
@@ -137,126 +172,127 @@ class BuildRefusal(StrEnum):
     REFUSED = "refused"
 
 
-class RunRefused(Happened, frozen=True):
-    """The test branch cannot be built, because of this member of its stack."""
+class RunBuildRefused(EventBase, frozen=True):
+    """The test branch cannot be built because of this member of its stack."""
 
     run: RunId
-    ticket: Ticket
+    submission_id: SubmissionId
     refusal: BuildRefusal
-    blockers: tuple[Ticket, ...] = ()
-    """With whom it conflicts, as far as that is known; otherwise with any beneath it."""
-    words: str = ""
+    blockers: tuple[SubmissionId, ...] = ()
+    """The pull requests that it conflicts with, if known. Empty: any of those ahead of it in the stack."""
+    detail: str = ""
 
 
-class GroundLost(Happened, frozen=True):
-    """Nobody has the commits any more that the run was to be built upon."""
+class BaseCommitMissing(EventBase, frozen=True):
+    """The commit that the run is to be built on no longer exists in the mirror or at the host."""
 
     run: RunId
 
 
-class BranchDeleted(Happened, frozen=True):
+class BranchDeleted(EventBase, frozen=True):
     run: RunId
 
 
-class HeadExamined(Happened, frozen=True):
-    ticket: Ticket
-    exam: HeadExam
-    forbidden: frozenset[Sha]
-    """What it was held against: commits that must not come back."""
+class DirectMergeChecked(EventBase, frozen=True):
+    submission_id: SubmissionId
+    direct_merge_check: DirectMergeCheck
+    forbidden_commits: frozenset[Sha]
+    """The removed commits that the head was checked against."""
 
 
-class LandingComposed(Happened, frozen=True):
+class LandingRebased(EventBase, frozen=True):
     landing: int
     steps: tuple[Step, ...]
 
 
-class CompositionRefused(Happened, frozen=True):
-    """What landed meanwhile changed a path that this landing changes too, or what was tested is lost."""
+class LandingRebaseRefused(EventBase, frozen=True):
+    """A pull request that landed since changed a path that this landing changes too, or the tested commits are gone."""
 
     landing: int
 
 
-class LandingRead(Happened, frozen=True):
-    """Its pull requests, read after the landing was chosen."""
+class LandingPullRequestsRead(EventBase, frozen=True):
+    """The pull requests of the landing, read after the landing was chosen."""
 
     landing: int
-    pulls: tuple[PullRequest, ...]
-    as_of: int
+    pull_requests: tuple[PullRequest, ...]
+    observed_at_revision: int
 
 
-class LandingSucceeded(Happened, frozen=True):
+class LandingSucceeded(EventBase, frozen=True):
     landing: int
     steps: tuple[Step, ...]
-    """What the target holds now, one commit per pull request, as the host shows it."""
+    """What the target branch contains now, one commit per pull request, as read from the host."""
 
 
-class LandingMissed(Happened, frozen=True):
-    """The target was not what we expected, and was left as it was."""
+class LandingMissed(EventBase, frozen=True):
+    """The target branch was not at the expected commit and was not moved."""
 
     landing: int
     steps: tuple[Step, ...] = ()
-    """What had landed before that, when the provider merges one by one."""
-    withdrawn: bool = False
-    """The target is as we expected it, but the test branch was moved away: with that run nothing can land any more."""
+    """What had landed before, when the host merges the pull requests one by one."""
+    test_branch_moved: bool = False
+    """The target branch is at the expected commit, but the test branch was moved: this run can no longer land."""
 
 
-class LandingRefused(Happened, frozen=True):
+class LandingRefused(EventBase, frozen=True):
     landing: int
-    words: str
-    ticket: Ticket | None = None
+    detail: str
+    submission_id: SubmissionId | None = None
     """The pull request that the host names, if it names one."""
     steps: tuple[Step, ...] = ()
-    """What had landed before it, when the provider merges one by one."""
+    """What had landed before it, when the host merges the pull requests one by one."""
 
 
-class LandingLost(Happened, frozen=True):
-    """The test branch is gone, the target lacks the commit, and nobody knows what happened."""
+class LandingOutcomeUnknown(EventBase, frozen=True):
+    """The test branch is gone and the target branch lacks the commit: it is unknown whether the push took effect."""
 
     landing: int
 
 
-class WatchBegan(Happened, frozen=True):
-    """Somebody works for this queue from now on, after a time in which perhaps nobody did."""
+class ProcessingResumed(EventBase, frozen=True):
+    """A process starts to process this queue, after a restart or a takeover. Status reports may have
+    been lost before."""
 
 
-class LandingsDoubted(Happened, frozen=True):
-    """What landed was compared with what is recorded, and differs."""
+class AuditMismatchFound(EventBase, frozen=True):
+    """The merge audit found that the target branch differs from what is recorded."""
 
     mismatches: tuple[Mismatch, ...]
 
 
 Event = (
-    PrSubmitted
+    PullRequestSubmitted
     | CancelRequested
     | RestartRequested
     | PriorityRequested
-    | TargetsUploaded
+    | ImpactedTargetsUploaded
     | SettingsSaved
     | StateRequested
-    | PullTouched
-    | TargetTouched
-    | PullSeen
-    | TargetSeen
-    | ChecksSeen
-    | HostLost
-    | HostFound
+    | PullRequestDirty
+    | TargetBranchDirty
+    | PullRequestObserved
+    | TargetBranchObserved
+    | ChecksObserved
+    | HostUnreachable
+    | HostReachable
     | RunBuilt
-    | RunRefused
-    | GroundLost
+    | RunBuildRefused
+    | BaseCommitMissing
     | BranchDeleted
-    | HeadExamined
-    | LandingComposed
-    | CompositionRefused
-    | LandingRead
+    | DirectMergeChecked
+    | LandingRebased
+    | LandingRebaseRefused
+    | LandingPullRequestsRead
     | LandingSucceeded
     | LandingMissed
     | LandingRefused
-    | LandingLost
-    | LandingsDoubted
-    | WatchBegan
+    | LandingOutcomeUnknown
+    | AuditMismatchFound
+    | ProcessingResumed
 )
 
-REFUSAL_REASONS: dict[BuildRefusal, Reason] = {
+BUILD_REFUSAL_REASONS: dict[BuildRefusal, Reason] = {
     BuildRefusal.CONFLICTS_WITH_TARGET: Reason.MERGE_CONFLICT,
     BuildRefusal.CONTAINS_REMOVED_COMMIT: Reason.CONTAINS_REMOVED_COMMIT,
     BuildRefusal.NOTHING_TO_MERGE: Reason.NOTHING_TO_MERGE,

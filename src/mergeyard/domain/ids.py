@@ -1,32 +1,59 @@
-"""The names that things are known by, and how a run's public name is drawn from the queue's own counter."""
+"""Ids, repositories and our own names on a Git host. Ids are derived from counters of the queue, never random."""
 
 from hashlib import sha256
 from typing import NewType
 
+from msgspec import Struct
+
 QueueId = NewType("QueueId", str)
-PrNumber = NewType("PrNumber", int)
+PullRequestNumber = NewType("PullRequestNumber", int)
 BatchId = NewType("BatchId", int)
 RunId = NewType("RunId", str)
 Sha = NewType("Sha", str)
 
-Ticket = NewType("Ticket", int)
-"""One stay of a pull request in the queue. Drawn from a counter, so a smaller ticket was submitted earlier."""
+SubmissionId = NewType("SubmissionId", int)
+"""One submission of a pull request, counted per queue: a smaller id was submitted earlier."""
 
 
-def run_id(queue: QueueId, count: int) -> RunId:
-    """The same whenever the same queue starts its `count`-th run.
-
-    The engine may not roll dice, and a run that is planned again after a crash must get the same name.
-    """
+def derive_run_id(queue: QueueId, count: int) -> RunId:
+    """The same for the `count`-th run of a queue, also when a decision is repeated after a crash."""
     return RunId(_uuid(f"{queue}/{count}"))
 
 
-def stay_id(queue: QueueId, ticket: Ticket) -> str:
-    """The name of one stay, for people and their programs."""
-    return _uuid(f"{queue}/stay/{ticket}")
+def derive_submission_uuid(queue: QueueId, submission_id: SubmissionId) -> str:
+    """The public id of a submission in the API."""
+    return _uuid(f"{queue}/stay/{submission_id}")
 
 
 def _uuid(name: str) -> str:
-    """Version 8: made by our own rule."""
+    """UUID version 8 (custom), derived from a SHA-256."""
     digest = sha256(name.encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
+
+
+class Repo(Struct, frozen=True):
+    host: str
+    owner: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.host}/{self.owner}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Repo | None":
+        """Parses `host/owner/name`, where the owner can be nested groups; None if the text names no repository."""
+        host, _, path = text.partition("/")
+        owner, _, name = path.rpartition("/")
+        return cls(host.lower(), owner, name) if host and owner and name else None
+
+
+class QueueKey(Struct, frozen=True):
+    repo: Repo
+    branch: str
+
+    def __str__(self) -> str:
+        return f"{self.branch} of {self.repo}"
+
+
+STATUS_CONTEXT = "mergeyard"
+TEST_BRANCH_PREFIX = f"{STATUS_CONTEXT}/"

@@ -1,41 +1,41 @@
-"""What is told to people: every change, with its time, actor and reason."""
+"""Entries of the journal: every change, with its time, actor and reason."""
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import PrNumber, RunId, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.reasons import Reason
-from mergeyard.domain.states import PrState, QueueState
+from mergeyard.domain.ids import PullRequestNumber, RunId, SubmissionId
+from mergeyard.domain.states import PullRequestState, QueueState, Reason
+from mergeyard.domain.timestamps import Instant
 
-OURSELVES = "mergeyard"
-OPERATOR = "operator"
-"""Whoever gives commands on the machine itself."""
-RESERVED = {OURSELVES, OPERATOR}
-"""Names that nobody else goes by."""
+SYSTEM_ACTOR = "mergeyard"
+OPERATOR_ACTOR = "operator"
+"""The actor of commands that are run on the server's machine."""
+RESERVED_ACTORS = {SYSTEM_ACTOR, OPERATOR_ACTOR}
+"""Actor names that a token must not have."""
 
 
-class PrChanged(Struct, frozen=True, kw_only=True, tag=True):
+class PullRequestChanged(Struct, frozen=True, kw_only=True, tag=True):
     at: Instant
-    ticket: Ticket
-    number: PrNumber
-    source: PrState | None
-    to: PrState
+    submission_id: SubmissionId
+    number: PullRequestNumber
+    source: PullRequestState | None
+    to: PullRequestState
     reason: Reason
-    actor: str = OURSELVES
+    actor: str = SYSTEM_ACTOR
     run: RunId | None = None
-    upon: tuple[PrNumber, ...] = ()
-    words: str = ""
+    stacked_on: tuple[PullRequestNumber, ...] = ()
+    detail: str = ""
 
 
 class QueueChanged(Struct, frozen=True, kw_only=True, tag=True):
-    """Its state changed, or, when both states are the same, its settings."""
+    """The queue's state changed; when both states are equal, its settings changed, or a problem was
+    found while paused."""
 
     at: Instant
     source: QueueState
     to: QueueState
     reason: Reason
-    actor: str = OURSELVES
-    words: str = ""
+    actor: str = SYSTEM_ACTOR
+    detail: str = ""
 
 
 class QueueCreated(Struct, frozen=True, kw_only=True, tag=True):
@@ -48,62 +48,62 @@ class QueueDeleted(Struct, frozen=True, kw_only=True, tag=True):
     actor: str
 
 
-Entry = PrChanged | QueueChanged
-"""What the engine tells."""
+DecisionEntry = PullRequestChanged | QueueChanged
+"""Entries that `engine.decide` produces."""
 
-Record = Entry | QueueCreated | QueueDeleted
-"""What the journal keeps of a queue, and what others are told."""
+QueueEntry = DecisionEntry | QueueCreated | QueueDeleted
+"""All entries about a queue. Webhooks, comments and live pages consume them."""
 
 
-class Deed(Struct, frozen=True, kw_only=True):
-    """What somebody did to the installation itself, and so to no queue. Nobody is told but who reads the journal."""
+class AdminAction(Struct, frozen=True, kw_only=True):
+    """An administrative action that concerns no queue. It appears only in the audit log."""
 
     at: Instant
     actor: str
     id: str
-    """Of the token or webhook that it was done to."""
+    """The id of the token or webhook concerned."""
     name: str
-    """What people know it by. Never a secret."""
-    words: str = ""
+    """Its display name. Never a secret."""
+    detail: str = ""
 
 
-class TokenCreated(Deed, frozen=True, tag=True):
+class TokenCreated(AdminAction, frozen=True, tag=True):
     pass
 
 
-class TokenRevoked(Deed, frozen=True, tag=True):
+class TokenRevoked(AdminAction, frozen=True, tag=True):
     pass
 
 
-class WebhookCreated(Deed, frozen=True, tag=True):
+class WebhookCreated(AdminAction, frozen=True, tag=True):
     pass
 
 
-class WebhookChanged(Deed, frozen=True, tag=True):
+class WebhookChanged(AdminAction, frozen=True, tag=True):
     pass
 
 
-class WebhookDeleted(Deed, frozen=True, tag=True):
+class WebhookDeleted(AdminAction, frozen=True, tag=True):
     pass
 
 
-class WebhookTested(Deed, frozen=True, tag=True):
+class WebhookTested(AdminAction, frozen=True, tag=True):
     pass
 
 
-class EventResent(Deed, frozen=True, tag=True):
+class EventResent(AdminAction, frozen=True, tag=True):
     pass
 
 
-class SignedIn(Deed, frozen=True, tag=True):
+class SignedIn(AdminAction, frozen=True, tag=True):
     pass
 
 
-class SignedOut(Deed, frozen=True, tag=True):
-    """Everybody whom somebody else vouched for was."""
+class SsoSessionsEnded(AdminAction, frozen=True, tag=True):
+    """An administrator ended all sessions of users who signed in through the identity provider."""
 
 
-Administered = (
+AdminEntry = (
     TokenCreated
     | TokenRevoked
     | WebhookCreated
@@ -112,8 +112,8 @@ Administered = (
     | WebhookTested
     | EventResent
     | SignedIn
-    | SignedOut
+    | SsoSessionsEnded
 )
 
-Kept = Record | Administered
-"""All that the journal keeps."""
+JournalEntry = QueueEntry | AdminEntry
+"""Every entry that the journal stores."""

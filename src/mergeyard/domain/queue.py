@@ -1,113 +1,316 @@
-"""The queue: everything that is known about it, in one value."""
+"""The complete state of a merge queue as one immutable value: batches, landing, target branch, and decisions."""
 
 from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct, field
 
-from mergeyard.domain.config import Config, Mode
-from mergeyard.domain.durations import Duration
-from mergeyard.domain.experience import Experience
-from mergeyard.domain.ids import PrNumber, QueueId, RunId, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.journal import Entry
-from mergeyard.domain.landing import Landing
-from mergeyard.domain.line import Batch, Bisection, Line
-from mergeyard.domain.pulls import Submission
-from mergeyard.domain.runs import Run
+from mergeyard.domain.config import Config, LandingMethod, Mode
+from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueId, RunId, Sha, SubmissionId
+from mergeyard.domain.journal import DecisionEntry
+from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets, RequiredStatuses, Submission
+from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.sorted_map import SortedMap
-from mergeyard.domain.states import QueueState, RunStatus
-from mergeyard.domain.target_branch import TargetBranch
+from mergeyard.domain.states import QueueState, Refusal, RunStatus
+from mergeyard.domain.timestamps import Duration, Instant
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    id: BatchId
+    submission_ids: tuple[SubmissionId, ...]
+    impacted_targets: ImpactedTargets = ALL_TARGETS
+    """Fixed when the batch became active: targets uploaded during a run count from the next start."""
+    prerequisites: frozenset[SubmissionId] = frozenset()
+    """The submissions whose commits its members contain. They stay ahead of it whatever their targets."""
+    urgent: bool = False
+    preemptions: int = 0
+    runs: tuple[RunId, ...] = ()
+    """The runs whose result still counts, the latest last."""
+
+
+class LaneIndex(Struct, frozen=True):
+    """Maps each impacted target to the last batch that claimed it.
+
+    Newer segments win. Segment sizes grow geometrically from the newest back, so that appending a batch copies little
+    and a lookup reads few segments.
+    """
+
+    segments: tuple[Mapping[str, BatchId], ...] = ()
+    last_impacting_all: BatchId | None = None
+    """The last batch that impacts all targets."""
+
+
+class ActiveBatches(Struct, frozen=True, dict=True):
+    batches: tuple[Batch, ...] = ()
+    ahead: Mapping[BatchId, tuple[BatchId, ...]] = field(default_factory=dict[BatchId, tuple[BatchId, ...]])
+    """For each batch, all batches it depends on, transitively, in order."""
+    index: LaneIndex = LaneIndex()
+
+    @property
+    def submission_ids(self) -> tuple[SubmissionId, ...]:
+        return tuple(submission_id for batch in self.batches for submission_id in batch.submission_ids)
+
+    @cached_property
+    def by_id(self) -> Mapping[BatchId, Batch]:
+        return {batch.id: batch for batch in self.batches}
+
+
+class Bisection(Struct, frozen=True, kw_only=True):
+    """The search for the culprit of a failed batch.
+
+    It is pinned to the base of its failed run, whatever the target branch does, so that its results stay comparable.
+    """
+
+    id: BatchId
+    submission_ids: tuple[SubmissionId, ...]
+    """The whole batch as it failed, including members that were returned to the waiting submissions since."""
+    impacted_targets: ImpactedTargets
+    batch_run: Run
+    passed_prefix: int = 0
+    """The length of the longest prefix known to pass."""
+    failed_prefix: int
+    """The length of the shortest prefix known to fail."""
+    failed_run: Run
+    merged_submission_ids: frozenset[SubmissionId] = frozenset()
+    runs: tuple[RunId, ...] = ()
+    """Runs that test prefixes, later the run that confirms the suspect."""
+    is_confirming: bool = False
+
+    @property
+    def base(self) -> Sha:
+        """The commit that the batch was tested on. All runs of the bisection use it."""
+        return self.batch_run.tested_on
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.batch_run.chain[len(self.batch_run.prs_ahead) :]
+
+    @property
+    def is_searching(self) -> bool:
+        return self.failed_prefix - self.passed_prefix > 1
+
+    @property
+    def suspect(self) -> SubmissionId:
+        return self.submission_ids[self.failed_prefix - 1]
+
+    @property
+    def prefix(self) -> tuple[SubmissionId, ...]:
+        """The members that the suspect failed on top of."""
+        return self.submission_ids[: self.failed_prefix - 1]
+
+    @property
+    def members(self) -> tuple[SubmissionId, ...]:
+        """The members still in the bisection: not part of the passed prefix, not after the failed prefix."""
+        return self.submission_ids[self.passed_prefix : self.failed_prefix]
+
+
+class LandingPhase(StrEnum):
+    REBASING = "rebasing"
+    """The tested contents are being put onto a tip that moved."""
+    READING = "reading"
+    """Its pull requests are being read once more."""
+    INTENDED = "intended"
+    """The intent is saved: from here only the host decides the outcome, and nothing else changes these
+    pull requests."""
+
+
+class Landing(Struct, frozen=True, kw_only=True):
+    number: int
+    phase: LandingPhase
+    run: RunId | None
+    """The run that verified it; None for a direct merge."""
+    members: tuple[Member, ...]
+    expected_tip: Sha
+    """The commit that the target branch must be at when it is moved."""
+    base: Sha
+    """The base of the tested chain."""
+    tested_steps: tuple[Step, ...]
+    """The tested step of each member."""
+    steps: tuple[Step, ...] = ()
+    """The step of each member on the target branch; unknown while rebasing."""
+    landing_method: LandingMethod
+    rebased: bool = False
+    pull_requests_read: bool = False
+    """Its pull requests were read after it was chosen, and all of them can still merge."""
+    enlarged: bool = False
+    """It replaced a smaller landing because more batches passed while pull requests were read. That
+    happens only once."""
+    test_branch_tip: Sha | None = None
+    """The tip of the test branch, which the same push deletes."""
+
+    @property
+    def submission_ids(self) -> tuple[SubmissionId, ...]:
+        return tuple(member.submission_id for member in self.members)
+
+    @property
+    def is_intended(self) -> bool:
+        return self.phase is LandingPhase.INTENDED
+
+
+class LandedCommit(Struct, frozen=True):
+    """A commit of the target branch since it was last moved by anyone but this queue."""
+
+    commit: Sha
+    tree: Sha | None
+    submission_id: SubmissionId | None = None
+    """None: the commit that the history starts with."""
+    impacted_targets: ImpactedTargets = ALL_TARGETS
+
+
+PassedStack = frozenset[SubmissionId]
+"""The pull requests of a run that passed on a base, including those the run excluded; empty: the base passed alone."""
+
+
+class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
+    name: str
+    tip: Sha | None = None
+    """None: the branch does not exist."""
+    deleted_tip: Sha | None = None
+    """The last known tip, while the branch does not exist."""
+    history: tuple[LandedCommit, ...] = ()
+    """From the oldest base that is still needed to the tip. A push by anyone else starts a new history."""
+    required_statuses: RequiredStatuses = RequiredStatuses()
+    passed_bases: Mapping[Sha, tuple[PassedStack, ...]] = field(default_factory=dict[Sha, tuple[PassedStack, ...]])
+    broken_bases: frozenset[Sha] = frozenset()
+    """Commits on which a base run failed."""
+    removed_commits: frozenset[Sha] = frozenset()
+    """Commits that a push removed from the branch. The queue never merges them again."""
+    reported_mismatches: tuple[str, ...] = ()
+    """Keys of the mismatches the queue has paused for, the latest last. It does not pause for them again."""
+    recorded_at_revision: int = 0
+    """The revision in which its tip was last recorded."""
+    refresh_requested: bool = False
+    """The worker must read it again. Until then nothing lands."""
+
+    @property
+    def last_tip(self) -> Sha | None:
+        return self.tip or self.deleted_tip
+
+    @cached_property
+    def history_index(self) -> Mapping[Sha, int]:
+        """The index of each commit in the history."""
+        return {landed.commit: index for index, landed in enumerate(self.history)}
+
+    @cached_property
+    def landed_submission_ids(self) -> frozenset[SubmissionId | None]:
+        return frozenset(landed.submission_id for landed in self.history)
+
+    @cached_property
+    def history_by_impacted_target(self) -> Mapping[str, tuple[int, ...]]:
+        """The history indexes at which each target was impacted."""
+        indexes = dict[str, tuple[int, ...]]()
+        for index, landed in enumerate(self.history):
+            for name in landed.impacted_targets.names:
+                indexes[name] = (*indexes.get(name, ()), index)
+        return indexes
+
+    @cached_property
+    def history_impacting_all(self) -> tuple[int, ...]:
+        return tuple(index for index, landed in enumerate(self.history) if landed.impacted_targets.everything)
+
+
+class PassRateModel(Struct, frozen=True):
+    """Each feature of a pull request contributes a weight in log-odds to the probability that it passes."""
+
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By feature, most recently updated last. A feature that is absent has its prior weight."""
+    recently_failed: tuple[int, ...] = ()
+    """The numbers of pull requests that failed a test recently."""
 
 
 class Counters(Struct, frozen=True):
-    """Everything that is numbered gets its number here, so that deciding again gives the same ones."""
+    """The source of all numbers: repeating a decision gives the same ones."""
 
-    turns: int = 0
-    tickets: int = 0
+    revision: int = 0
+    submissions: int = 0
     batches: int = 0
     runs: int = 0
     landings: int = 0
 
 
-class News(Struct, frozen=True):
-    """What the present turn has to tell; empty between turns."""
+class DecisionOutput(Struct, frozen=True):
+    """What the current decision has produced so far; empty between decisions."""
 
-    journal: SortedMap[int, Entry] = SortedMap()
-    concluded: SortedMap[Ticket, Submission] = SortedMap()
-    finished: tuple[Run, ...] = ()
-    settled: "Queue | None" = None
-    """The queue as the turn before left it: what is the same as there has nothing left to be done."""
+    journal: SortedMap[int, DecisionEntry] = SortedMap()
+    concluded_submissions: SortedMap[SubmissionId, Submission] = SortedMap()
+    finished_runs: tuple[Run, ...] = ()
+    previous_queue: "Queue | None" = None
+    """The queue as the previous decision left it: parts that are the same object need no further work."""
 
 
 class Queue(Struct, frozen=True, kw_only=True):
     id: QueueId
-    target: TargetBranch
+    target_branch: TargetBranch
     config: Config = Config()
     mode: Mode = Mode.SINGLE
-    """The mode that the present line was built in; another one than the setting while modes switch."""
-    ordered_state: QueueState = QueueState.RUNNING
-    """What somebody last asked for: RUNNING, PAUSED or DRAINING."""
+    """The mode that the active batches were built in; it differs from the setting while modes switch."""
+    requested_state: QueueState = QueueState.RUNNING
+    """The state that was last requested: RUNNING, PAUSED or DRAINING."""
     paused_at: Instant | None = None
-    words: str = ""
-    """Why the queue paused itself, in the host's words."""
-    ran: int = 0
-    """Milliseconds spent RUNNING before `running_since`: the clock of those that are not ready."""
+    state_detail: str = ""
+    """Why the queue paused itself, such as the message of the host; empty when a user changed the state."""
+    running_ms: int = 0
+    """Milliseconds spent RUNNING before `running_since`. The not-ready timeout counts this time."""
     running_since: Instant | None = None
-    host_lost_at: Instant | None = None
-    doors: Mode | None = None
-    """The mode for which new ones are admitted; None while nobody is."""
+    host_unreachable_since: Instant | None = None
+    admitting_mode: Mode | None = None
+    """The mode whose admission rules apply; None while nothing is admitted."""
     counters: Counters = Counters()
 
-    submissions: SortedMap[Ticket, Submission] = SortedMap()
-    """Every stay that has not ended."""
-    tickets: SortedMap[PrNumber, Ticket] = SortedMap()
-    not_ready: SortedMap[tuple[int, Ticket], None] = SortedMap()
-    """By the running clock's reading when they became so: the first is the first to time out."""
-    waiting: Mapping[int, SortedMap[Ticket, None]] = field(default_factory=dict[int, SortedMap[Ticket, None]])
-    """The admitted that may go into the line, by priority, then by submission."""
-    held: SortedMap[Ticket, None] = SortedMap()
-    """The admitted that must stay out of it for now."""
-    looks: SortedMap[Ticket, int] = SortedMap()
-    """Those of which somebody said that they changed, and in which turn: a look begun since then is needed."""
-    direct: Ticket | None = None
-    """The one that may merge without a run, or whose head is examined for it."""
-    line: Line = Line()
+    submissions: SortedMap[SubmissionId, Submission] = SortedMap()
+    """All submissions that have not ended."""
+    submission_by_number: SortedMap[PullRequestNumber, SubmissionId] = SortedMap()
+    not_ready: SortedMap[tuple[int, SubmissionId], None] = SortedMap()
+    """By the running time at which they became not ready: the first is the next to time out."""
+    waiting: Mapping[int, SortedMap[SubmissionId, None]] = field(
+        default_factory=dict[int, SortedMap[SubmissionId, None]]
+    )
+    """Admitted submissions that can be batched, by priority, then by submission."""
+    held: SortedMap[SubmissionId, None] = SortedMap()
+    """Admitted submissions that must stay out of every stack for now."""
+    refresh_requested: SortedMap[SubmissionId, int] = SortedMap()
+    """Submissions whose pull request is reported to have changed, with the revision of that report: only a read that
+    began at this revision or later clears the request."""
+    direct_merge_candidate: SubmissionId | None = None
+    """The submission that is checked for a direct merge, or can merge directly."""
+    active: ActiveBatches = ActiveBatches()
     bisections: tuple[Bisection, ...] = ()
     runs: Mapping[RunId, Run] = field(default_factory=dict[RunId, Run])
-    """Every run that is active, whose verdict still counts, or whose test branch may still exist."""
+    """Every run that is active, whose result still counts, or whose test branch may still exist."""
     landing: Landing | None = None
     durations: tuple[Duration, ...] = ()
-    """Of the last green runs and those that were stopped among them, the latest last; none until one was green."""
-    experience: Experience = Experience()
-    news: News = News()
+    """Of the last passed runs and the stopped runs among them, the latest last; empty until a run passed."""
+    pass_rate_model: PassRateModel = PassRateModel()
+    output: DecisionOutput = DecisionOutput()
 
     @property
-    def switching(self) -> bool:
+    def is_switching_modes(self) -> bool:
         return self.mode is not self.config.mode
 
     @property
     def state(self) -> QueueState:
-        if self.switching and self.ordered_state is not QueueState.PAUSED:
+        if self.is_switching_modes and self.requested_state is not QueueState.PAUSED:
             return QueueState.SWITCHING_MODES
-        return self.ordered_state
+        return self.requested_state
 
     @property
-    def may_start(self) -> bool:
+    def can_start_runs(self) -> bool:
         return self.state in (QueueState.RUNNING, QueueState.DRAINING)
 
     @property
-    def paused(self) -> bool:
-        return self.ordered_state is QueueState.PAUSED
+    def is_paused(self) -> bool:
+        return self.requested_state is QueueState.PAUSED
 
     @property
-    def bisected(self) -> tuple[Ticket, ...]:
-        """Those beside the line, among whom a guilty one is sought."""
-        return tuple(ticket for bisection in self.bisections for ticket in bisection.members)
+    def bisected_submission_ids(self) -> tuple[SubmissionId, ...]:
+        """The submissions in bisections."""
+        return tuple(submission_id for bisection in self.bisections for submission_id in bisection.members)
 
     @property
-    def placed(self) -> tuple[Ticket, ...]:
-        """In the line or beside it."""
-        return (*self.line.tickets, *self.bisected)
+    def submission_ids_under_test(self) -> tuple[SubmissionId, ...]:
+        """The submissions in active batches and bisections, in this order."""
+        return (*self.active.submission_ids, *self.bisected_submission_ids)
 
     @property
     def runs_in_progress(self) -> tuple[Run, ...]:
@@ -116,6 +319,19 @@ class Queue(Struct, frozen=True, kw_only=True):
     def runs_of(self, tested: Batch | Bisection) -> tuple[Run, ...]:
         return tuple(self.runs[run] for run in tested.runs)
 
-    def submission_of(self, number: PrNumber) -> Submission | None:
-        ticket = self.tickets.get(number)
-        return None if ticket is None else self.submissions[ticket]
+    def submission_of(self, number: PullRequestNumber) -> Submission | None:
+        submission_id = self.submission_by_number.get(number)
+        return None if submission_id is None else self.submissions[submission_id]
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    queue: Queue
+    journal: tuple[DecisionEntry, ...] = ()
+    concluded_submissions: tuple[Submission, ...] = ()
+    """Submissions that ended in this decision. The queue drops them; the store keeps them."""
+    finished_runs: tuple[Run, ...] = ()
+    """Runs that left the queue in this decision. The store keeps them."""
+    refusals: Mapping[int, Refusal]
+    """Which of the events, by index, were requests that changed nothing, and why."""
+    wake_at: Instant | None = None
+    """When to decide again, even if no event arrives until then."""

@@ -1,4 +1,4 @@
-"""A run: one test of one batch upon one stack, from the plan to its verdict."""
+"""A run: one test of one batch on one stack, from its plan to its result."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,37 +6,36 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import BatchId, PrNumber, RunId, Sha, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.reasons import Reason
-from mergeyard.domain.required import RequiredSource
-from mergeyard.domain.states import ACTIVE, CheckState, RunStatus
+from mergeyard.domain.ids import BatchId, PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.pull_requests import RequiredSource
+from mergeyard.domain.states import ACTIVE_RUN_STATUSES, CheckState, Reason, RunStatus
+from mergeyard.domain.timestamps import Instant
 
 
 class RunKind(StrEnum):
-    LINE = "line"
+    BATCH = "batch"
     BISECTION = "bisection"
-    BARE = "bare"
-    """It tests the target itself, with no pull request."""
+    BASE = "base"
+    """Tests the target branch itself, without pull requests."""
 
 
 class Member(Struct, frozen=True):
-    """A pull request in a stack, with all that building needs, also after it has left the queue."""
+    """A pull request in a stack. It has all that building needs, also after the pull request left the queue."""
 
-    ticket: Ticket
-    number: PrNumber
+    submission_id: SubmissionId
+    number: PullRequestNumber
     head: Sha
 
 
 class Step(Struct, frozen=True):
-    """The commit that one pull request becomes in a chain; rebased, the last of its commits."""
+    """The commit that one pull request becomes in a chain. With the rebase method: the last of its commits."""
 
     commit: Sha
     parent: Sha
-    """The commit of the step beneath it, or the base."""
+    """The commit of the step before it, or the base."""
     tree: Sha
 
-    def interchangeable_with(self, other: "Step") -> bool:
+    def is_interchangeable_with(self, other: "Step") -> bool:
         return self.parent == other.parent and self.tree == other.tree
 
 
@@ -45,61 +44,61 @@ class Run(Struct, frozen=True, kw_only=True):
     kind: RunKind
     base: Sha
     stack: tuple[Member, ...]
-    tests: int
-    """How many members, from the end of the stack, this run tests; the others are what they stand upon."""
-    left_out: frozenset[Ticket] = frozenset()
-    """Those ahead that are expected to leave: the run holds only when they really do."""
+    tested_count: int
+    """How many members, from the end of the stack, this run tests. The others are the pull requests ahead."""
+    excluded_submission_ids: frozenset[SubmissionId] = frozenset()
+    """Pull requests ahead that are expected to leave the queue. The run is valid only once all of them have left."""
     batch: BatchId | None = None
-    required: tuple[str, ...]
-    required_source: RequiredSource = RequiredSource.MERGE_INSTANCE
-    method: MergeMethod
-    landing: LandingMethod
-    timeout: int
+    required_statuses: tuple[str, ...]
+    required_statuses_source: RequiredSource = RequiredSource.MERGE_INSTANCE
+    merge_method: MergeMethod
+    landing_method: LandingMethod
+    timeout_ms: int
     attempt: int = 0
     status: RunStatus = RunStatus.PREPARING
     extends: RunId | None = None
-    """The run whose chain this one goes on from, while that chain is not known yet."""
+    """The run whose chain this one continues, while that chain is not built yet."""
     chain: tuple[Step, ...] = ()
-    """One step per member, from the base up; while preparing, only those that are reused."""
+    """One step per member, from the base up. While preparing, only the reused steps."""
     pushed: bool = False
-    """Its test branch may exist at the host."""
+    """Its test branch may exist on the host."""
     started_at: Instant | None = None
     decided_at: Instant | None = None
-    outages: int = 0
-    """Milliseconds in which the host could not be read: they do not count against the timeout."""
-    overdue_since: int | None = None
-    """The turn in which its time ran out: only a look begun since then may judge it."""
+    outage_ms: int = 0
+    """Milliseconds in which the host was unreachable. They extend the timeout."""
+    overdue_at_revision: int | None = None
+    """The revision in which its timeout passed. Only checks observed at this revision or later can fail it."""
     timed_out: bool = False
-    seen: int = 0
-    """The turn in which its checks were last recorded."""
+    recorded_at_revision: int = 0
+    """The revision in which its checks were last recorded."""
     checks: Mapping[str, CheckState] = field(default_factory=dict[str, CheckState])
-    restarted: bool = False
-    """Somebody asked for it to be run again."""
-    void: Reason | None = None
-    """Why its verdict no longer counts, whatever its stack says."""
+    restart_requested: bool = False
+    """A user asked to repeat it."""
+    invalidated: Reason | None = None
+    """Why its result no longer counts, whatever its stack is."""
 
     @property
-    def active(self) -> bool:
-        return self.status in ACTIVE
+    def is_active(self) -> bool:
+        return self.status in ACTIVE_RUN_STATUSES
 
     @property
-    def tested(self) -> tuple[Member, ...]:
-        return self.stack[len(self.stack) - self.tests :]
+    def tested_members(self) -> tuple[Member, ...]:
+        return self.stack[len(self.stack) - self.tested_count :]
 
     @property
-    def beneath(self) -> tuple[Member, ...]:
-        return self.stack[: len(self.stack) - self.tests]
+    def prs_ahead(self) -> tuple[Member, ...]:
+        return self.stack[: len(self.stack) - self.tested_count]
 
     @property
-    def tested_upon(self) -> Sha:
-        """The commit under the first pull request that it tests."""
-        beneath = len(self.beneath)
-        return self.chain[beneath - 1].commit if beneath else self.base
+    def tested_on(self) -> Sha:
+        """The commit below the first pull request that it tests."""
+        ahead = len(self.prs_ahead)
+        return self.chain[ahead - 1].commit if ahead else self.base
 
     @property
     def tip(self) -> Sha:
         return self.chain[-1].commit
 
     @property
-    def failure(self) -> Reason:
+    def failure_reason(self) -> Reason:
         return Reason.TEST_RUN_TIMEOUT if self.timed_out else Reason.TEST_RUN_FAILED

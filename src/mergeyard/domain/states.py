@@ -1,9 +1,12 @@
-"""The states that pull requests, queues and runs can be in; every name as the API spells it."""
+"""The states of pull requests, queues, runs and checks, with the names of the API; the legal
+transitions; the reasons."""
 
 from enum import StrEnum
 
+from msgspec import Struct
 
-class PrState(StrEnum):
+
+class PullRequestState(StrEnum):
     NOT_READY = "not_ready"
     PENDING = "pending"
     TESTING = "testing"
@@ -14,7 +17,7 @@ class PrState(StrEnum):
     CANCELLED = "cancelled"
 
 
-TERMINAL = frozenset({PrState.MERGED, PrState.FAILED, PrState.CANCELLED})
+TERMINAL_STATES = frozenset({PullRequestState.MERGED, PullRequestState.FAILED, PullRequestState.CANCELLED})
 
 
 class QueueState(StrEnum):
@@ -26,26 +29,26 @@ class QueueState(StrEnum):
 
 class RunStatus(StrEnum):
     PREPARING = "preparing"
-    """Its test branch is still being built: the API does not show such a run yet."""
+    """Its test branch is being built: the API does not show such a run yet."""
     IN_PROGRESS = "in_progress"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
-ACTIVE = frozenset({RunStatus.PREPARING, RunStatus.IN_PROGRESS})
+ACTIVE_RUN_STATUSES = frozenset({RunStatus.PREPARING, RunStatus.IN_PROGRESS})
 
 
 class CheckState(StrEnum):
     PENDING = "pending"
     PASSED = "passed"
     NEUTRAL = "neutral"
-    """Skipped, or without an opinion: it satisfies the run that it belongs to, and proves nothing about others."""
+    """Skipped or neutral: satisfies its own run, but does not clear failed runs ahead."""
     FAILED = "failed"
 
 
-SATISFIED = frozenset({CheckState.PASSED, CheckState.NEUTRAL})
-"""With these a required check lets its own run pass."""
+SATISFIED_CHECK_STATES = frozenset({CheckState.PASSED, CheckState.NEUTRAL})
+"""A required check in one of these states lets its own run pass."""
 
 
 class Mergeability(StrEnum):
@@ -53,3 +56,305 @@ class Mergeability(StrEnum):
     CHECKING = "checking"
     MERGEABLE = "mergeable"
     NOT_MERGEABLE = "not_mergeable"
+
+
+class Reason(StrEnum):
+    # A pull request was submitted, advanced or merged.
+    SUBMITTED = "submitted"
+    READY = "ready"
+    TEST_RUN_STARTED = "test_run_started"
+    TEST_RUN_PASSED = "test_run_passed"
+    SUCCESSOR_PASSED = "successor_passed"
+    MERGED_BY_QUEUE = "merged_by_queue"
+    MERGED_DIRECTLY = "merged_directly"
+    MERGED_MANUALLY = "merged_manually"
+    TREE_MISMATCH = "tree_mismatch"
+    # A pull request failed.
+    TEST_RUN_FAILED = "test_run_failed"
+    TEST_RUN_TIMEOUT = "test_run_timeout"
+    FAILED_BY_OPTIMIZATION = "failed_by_optimization"
+    MERGE_CONFLICT = "merge_conflict"
+    CONTAINS_REMOVED_COMMIT = "contains_removed_commit"
+    NOTHING_TO_MERGE = "nothing_to_merge"
+    PR_TOO_LARGE = "pr_too_large"
+    INVALID_TREE = "invalid_tree"
+    NO_REQUIRED_STATUSES = "no_required_statuses"
+    CONFIG_INVALID = "config_invalid"
+    BREAKS_CONFIG = "breaks_config"
+    START_REFUSED = "start_refused"
+    MERGE_REFUSED = "merge_refused"
+    # A pull request was removed.
+    CANCELLED_BY_USER = "cancelled_by_user"
+    PR_CLOSED = "pr_closed"
+    PR_PUSHED = "pr_pushed"
+    PR_BASE_CHANGED = "pr_base_changed"
+    PR_CONVERTED_TO_DRAFT = "pr_converted_to_draft"
+    NOT_READY_TIMEOUT = "not_ready_timeout"
+    LANDING_UNKNOWN = "landing_unknown"
+    # A pull request is tested again, or has to become ready again.
+    PREREQUISITE_REMOVED = "prerequisite_removed"
+    TARGET_BRANCH_MOVED = "target_branch_moved"
+    SKIP_THE_LINE_INTERRUPTED = "skip_the_line_interrupted"
+    BATCHMATE_REMOVED = "batchmate_removed"
+    BISECTION = "bisection"
+    BISECTION_PASSED = "bisection_passed"
+    MODE_SWITCHED = "mode_switched"
+    QUEUE_RESUMED = "queue_resumed"
+    TESTS_RESTARTED = "tests_restarted"
+    REQUIRED_STATUSES_CHANGED = "required_statuses_changed"
+    NO_LONGER_MERGEABLE = "no_longer_mergeable"
+    # A pull request waits.
+    BASE_BRANCH_MISMATCH = "base_branch_mismatch"
+    DRAFT = "draft"
+    NOT_MERGEABLE = "not_mergeable"
+    MERGEABILITY_UNKNOWN = "mergeability_unknown"
+    MISSING_IMPACTED_TARGETS = "missing_impacted_targets"
+    WAITING_FOR_MAINTAINER = "waiting_for_maintainer"
+    QUEUE_PAUSED = "queue_paused"
+    QUEUE_DRAINING = "queue_draining"
+    SWITCHING_MODES = "switching_modes"
+    WAITING_FOR_SLOT = "waiting_for_slot"
+    WAITING_FOR_BATCH = "waiting_for_batch"
+    WAITING_FOR_CHECKS = "waiting_for_checks"
+    WAITING_FOR_PRS_AHEAD = "waiting_for_prs_ahead"
+    WAITING_FOR_PRS_BEHIND = "waiting_for_prs_behind"
+    WAITING_FOR_BASE = "waiting_for_base"
+    BASE_BROKEN = "base_broken"
+    CONFLICTS_WITH_PR_AHEAD = "conflicts_with_pr_ahead"
+    TARGET_BRANCH_MISSING = "target_branch_missing"
+    PROVIDER_UNAVAILABLE = "provider_unavailable"
+    # The queue itself changed.
+    STATE_REQUESTED = "state_requested"
+    MODE_CHANGED = "mode_changed"
+    SETTINGS_CHANGED = "settings_changed"
+    LANDING_REFUSED = "landing_refused"
+    AUDIT_MISMATCH = "audit_mismatch"
+
+
+REASON_MESSAGES: dict[Reason, str] = {
+    Reason.SUBMITTED: "Submitted to the queue.",
+    Reason.READY: "Ready and in the queue.",
+    Reason.TEST_RUN_STARTED: "A test run with this pull request started.",
+    Reason.TEST_RUN_PASSED: "All required checks passed. Merges as soon as the pull requests ahead have merged.",
+    Reason.SUCCESSOR_PASSED: "A later run that includes these changes passed.",
+    Reason.MERGED_BY_QUEUE: "Merged by the queue as tested.",
+    Reason.MERGED_DIRECTLY: "Merged without a run: all required checks had passed on the head, which was on the tip.",
+    Reason.MERGED_MANUALLY: "Merged outside the queue.",
+    Reason.TREE_MISMATCH: "What landed differs from what was tested: compare it with the run before you resume.",
+    Reason.TEST_RUN_FAILED: "A required check failed with these changes: fix them and submit again.",
+    Reason.TEST_RUN_TIMEOUT: "The tests did not finish in time: see which check is missing, then submit again.",
+    Reason.FAILED_BY_OPTIMIZATION: "The batch failed with these changes and passed without: fix them and submit again.",
+    Reason.MERGE_CONFLICT: "The changes conflict with the target branch: update the pull request and submit again.",
+    Reason.CONTAINS_REMOVED_COMMIT: "Contains a commit that was removed from the target branch: rebase without it.",
+    Reason.NOTHING_TO_MERGE: "Changes nothing on the target branch: close the pull request, or push more changes.",
+    Reason.PR_TOO_LARGE: "Exceeds a limit of the queue: squash commits or split the pull request, then submit again.",
+    Reason.INVALID_TREE: "Git refuses files in this pull request: remove them from all its commits and submit again.",
+    Reason.NO_REQUIRED_STATUSES: "No required check is configured, and nothing merges untested: configure one.",
+    Reason.CONFIG_INVALID: "The repository's .mergeyard.toml is invalid: fix it on the target branch.",
+    Reason.BREAKS_CONFIG: "The pull request makes .mergeyard.toml invalid: fix the file and submit again.",
+    Reason.START_REFUSED: "The Git host permanently refuses the test branch: see its message.",
+    Reason.MERGE_REFUSED: "The Git host refuses to merge the pull request: see its message.",
+    Reason.CANCELLED_BY_USER: "Removed from the queue by a user.",
+    Reason.PR_CLOSED: "The pull request was closed.",
+    Reason.PR_PUSHED: "New commits were pushed: submit again to have them tested.",
+    Reason.PR_BASE_CHANGED: "The base branch of the pull request was changed.",
+    Reason.PR_CONVERTED_TO_DRAFT: "Converted to a draft: submit again when the pull request is ready.",
+    Reason.NOT_READY_TIMEOUT: "Not ready for too long: submit again when the pull request is ready.",
+    Reason.LANDING_UNKNOWN: "Unknown whether the merge took effect: check the target branch before you submit again.",
+    Reason.PREREQUISITE_REMOVED: "A pull request it was stacked on left the queue. Testing again without that one.",
+    Reason.TARGET_BRANCH_MOVED: "The target branch moved. Testing again on the new tip.",
+    Reason.SKIP_THE_LINE_INTERRUPTED: "An urgent pull request went ahead. Testing again on top of that one.",
+    Reason.BATCHMATE_REMOVED: "A pull request of the same batch left. Testing the rest again.",
+    Reason.BISECTION: "Its batch failed. Bisecting it to find the pull request that caused the failure.",
+    Reason.BISECTION_PASSED: "Another pull request of its batch caused the failure.",
+    Reason.MODE_SWITCHED: "The queue switched modes. Pull requests that had not merged are tested again.",
+    Reason.QUEUE_RESUMED: "The tests failed while the queue was paused. They run again.",
+    Reason.TESTS_RESTARTED: "The tests were restarted.",
+    Reason.REQUIRED_STATUSES_CHANGED: "More checks are required than the run was started with. Testing again.",
+    Reason.NO_LONGER_MERGEABLE: "The Git host no longer reports the pull request as mergeable.",
+    Reason.BASE_BRANCH_MISMATCH: "The base branch is not the target branch of this queue: change the base branch.",
+    Reason.DRAFT: "The pull request is a draft: mark it as ready.",
+    Reason.NOT_MERGEABLE: "Not mergeable on the Git host: resolve conflicts, or satisfy the branch protection.",
+    Reason.MERGEABILITY_UNKNOWN: "The Git host has not reported yet whether the pull request can be merged.",
+    Reason.MISSING_IMPACTED_TARGETS: "The impacted targets are unknown: upload them for the current head.",
+    Reason.WAITING_FOR_MAINTAINER: "Comes from a fork and changes guarded paths: a maintainer has to submit it.",
+    Reason.QUEUE_PAUSED: "The queue is paused.",
+    Reason.QUEUE_DRAINING: "The queue is draining and admits no new pull requests.",
+    Reason.SWITCHING_MODES: "The queue is switching modes.",
+    Reason.WAITING_FOR_SLOT: "All test slots are in use.",
+    Reason.WAITING_FOR_BATCH: "Waiting for the batch to fill.",
+    Reason.WAITING_FOR_CHECKS: "Not all required checks have reported.",
+    Reason.WAITING_FOR_PRS_AHEAD: "Waiting for the pull requests ahead.",
+    Reason.WAITING_FOR_PRS_BEHIND: "The tests failed, but a later run that includes these changes may still pass.",
+    Reason.WAITING_FOR_BASE: "Testing the target branch itself, to find out whether the failure comes from there.",
+    Reason.BASE_BROKEN: "The target branch fails its own tests. Waiting for a pull request that fixes it.",
+    Reason.CONFLICTS_WITH_PR_AHEAD: "Conflicts with pull requests ahead. Waiting until they have merged or left.",
+    Reason.TARGET_BRANCH_MISSING: "The target branch does not exist: create it or delete the queue.",
+    Reason.PROVIDER_UNAVAILABLE: "The Git host does not respond. The queue continues when it does.",
+    Reason.STATE_REQUESTED: "A user changed the state of the queue.",
+    Reason.MODE_CHANGED: "The queue's mode was changed.",
+    Reason.SETTINGS_CHANGED: "The queue's settings were changed.",
+    Reason.LANDING_REFUSED: "The Git host refused to move the target branch: see its message, then resume the queue.",
+    Reason.AUDIT_MISMATCH: "The target branch differs from what is recorded: check the mismatches, then resume.",
+}
+
+
+class Refusal(StrEnum):
+    """Why a request changed nothing; each is an error code of the API."""
+
+    PR_NOT_SUBMITTED = "pr_not_submitted"
+    PR_ALREADY_MERGED = "pr_already_merged"
+    PR_CLOSED = "pr_closed"
+    MERGE_IN_PROGRESS = "merge_in_progress"
+    TESTS_NOT_RUNNING = "tests_not_running"
+    MODE_SWITCH_IN_PROGRESS = "mode_switch_in_progress"
+
+
+LIVE_STATES = (
+    PullRequestState.NOT_READY,
+    PullRequestState.PENDING,
+    PullRequestState.TESTING,
+    PullRequestState.PENDING_FAILURE,
+    PullRequestState.TESTS_PASSED,
+)
+ADMITTED_STATES = LIVE_STATES[1:]
+
+
+class PullRequestTransition(Struct, frozen=True):
+    sources: tuple[PullRequestState | None, ...]
+    to: PullRequestState
+    reasons: tuple[Reason, ...]
+
+
+PULL_REQUEST_TRANSITIONS = (
+    PullRequestTransition((None,), PullRequestState.NOT_READY, (Reason.SUBMITTED,)),
+    PullRequestTransition((PullRequestState.NOT_READY,), PullRequestState.PENDING, (Reason.READY,)),
+    PullRequestTransition(
+        (PullRequestState.NOT_READY, PullRequestState.PENDING), PullRequestState.MERGED, (Reason.MERGED_DIRECTLY,)
+    ),
+    PullRequestTransition((PullRequestState.PENDING,), PullRequestState.TESTING, (Reason.TEST_RUN_STARTED,)),
+    PullRequestTransition(
+        (PullRequestState.PENDING, PullRequestState.TESTING, PullRequestState.PENDING_FAILURE),
+        PullRequestState.TESTS_PASSED,
+        (Reason.TEST_RUN_PASSED, Reason.SUCCESSOR_PASSED),
+    ),
+    PullRequestTransition(
+        (PullRequestState.TESTING,), PullRequestState.PENDING_FAILURE, (Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT)
+    ),
+    PullRequestTransition(
+        (PullRequestState.PENDING, PullRequestState.TESTING, PullRequestState.PENDING_FAILURE),
+        PullRequestState.FAILED,
+        (Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION),
+    ),
+    PullRequestTransition(
+        (PullRequestState.TESTING, PullRequestState.PENDING_FAILURE, PullRequestState.TESTS_PASSED),
+        PullRequestState.PENDING,
+        (
+            Reason.PREREQUISITE_REMOVED,
+            Reason.TARGET_BRANCH_MOVED,
+            Reason.SKIP_THE_LINE_INTERRUPTED,
+            Reason.BATCHMATE_REMOVED,
+            Reason.BASE_BROKEN,
+            Reason.BISECTION,
+            Reason.BISECTION_PASSED,
+            Reason.MODE_SWITCHED,
+            Reason.QUEUE_RESUMED,
+            Reason.REQUIRED_STATUSES_CHANGED,
+        ),
+    ),
+    PullRequestTransition(
+        (PullRequestState.TESTING, PullRequestState.PENDING_FAILURE),
+        PullRequestState.PENDING,
+        (Reason.TESTS_RESTARTED,),
+    ),
+    PullRequestTransition(
+        ADMITTED_STATES, PullRequestState.NOT_READY, (Reason.NO_LONGER_MERGEABLE, Reason.WAITING_FOR_MAINTAINER)
+    ),
+    PullRequestTransition(
+        (PullRequestState.PENDING,),
+        PullRequestState.FAILED,
+        (
+            Reason.MERGE_CONFLICT,
+            Reason.CONTAINS_REMOVED_COMMIT,
+            Reason.NOTHING_TO_MERGE,
+            Reason.PR_TOO_LARGE,
+            Reason.INVALID_TREE,
+            Reason.NO_REQUIRED_STATUSES,
+            Reason.CONFIG_INVALID,
+            Reason.BREAKS_CONFIG,
+            Reason.START_REFUSED,
+        ),
+    ),
+    PullRequestTransition(
+        (PullRequestState.TESTS_PASSED,), PullRequestState.MERGED, (Reason.MERGED_BY_QUEUE, Reason.TREE_MISMATCH)
+    ),
+    PullRequestTransition((PullRequestState.TESTS_PASSED,), PullRequestState.FAILED, (Reason.MERGE_REFUSED,)),
+    PullRequestTransition(
+        LIVE_STATES,
+        PullRequestState.CANCELLED,
+        (
+            Reason.CANCELLED_BY_USER,
+            Reason.PR_CLOSED,
+            Reason.PR_PUSHED,
+            Reason.NOT_READY_TIMEOUT,
+            Reason.LANDING_UNKNOWN,
+        ),
+    ),
+    PullRequestTransition(
+        ADMITTED_STATES, PullRequestState.CANCELLED, (Reason.PR_BASE_CHANGED, Reason.PR_CONVERTED_TO_DRAFT)
+    ),
+    PullRequestTransition(LIVE_STATES, PullRequestState.MERGED, (Reason.MERGED_MANUALLY,)),
+)
+
+AUTO_PAUSE_REASONS = (Reason.LANDING_REFUSED, Reason.TREE_MISMATCH, Reason.AUDIT_MISMATCH)
+"""A queue pauses itself for these reasons."""
+
+QUEUE_TRANSITIONS: dict[tuple[QueueState, QueueState], tuple[Reason, ...]] = {
+    (QueueState.RUNNING, QueueState.PAUSED): (Reason.STATE_REQUESTED, *AUTO_PAUSE_REASONS),
+    (QueueState.RUNNING, QueueState.DRAINING): (Reason.STATE_REQUESTED,),
+    (QueueState.RUNNING, QueueState.SWITCHING_MODES): (Reason.MODE_CHANGED,),
+    (QueueState.PAUSED, QueueState.RUNNING): (Reason.STATE_REQUESTED,),
+    (QueueState.PAUSED, QueueState.DRAINING): (Reason.STATE_REQUESTED,),
+    (QueueState.PAUSED, QueueState.SWITCHING_MODES): (Reason.STATE_REQUESTED,),
+    (QueueState.DRAINING, QueueState.RUNNING): (Reason.STATE_REQUESTED,),
+    (QueueState.DRAINING, QueueState.PAUSED): (Reason.STATE_REQUESTED, *AUTO_PAUSE_REASONS),
+    (QueueState.DRAINING, QueueState.SWITCHING_MODES): (Reason.MODE_CHANGED,),
+    (QueueState.SWITCHING_MODES, QueueState.RUNNING): (Reason.MODE_SWITCHED,),
+    (QueueState.SWITCHING_MODES, QueueState.DRAINING): (Reason.MODE_SWITCHED,),
+    (QueueState.SWITCHING_MODES, QueueState.PAUSED): (Reason.STATE_REQUESTED, *AUTO_PAUSE_REASONS),
+}
+
+RUN_TRANSITIONS: dict[RunStatus, tuple[RunStatus, ...]] = {
+    RunStatus.PREPARING: (RunStatus.IN_PROGRESS, RunStatus.CANCELLED),
+    RunStatus.IN_PROGRESS: (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED),
+    RunStatus.SUCCEEDED: (),
+    RunStatus.FAILED: (),
+    RunStatus.CANCELLED: (),
+}
+
+_PR_REASONS: dict[tuple[PullRequestState | None, PullRequestState], frozenset[Reason]] = {
+    (source, to): frozenset(
+        reason for row in PULL_REQUEST_TRANSITIONS if source in row.sources and row.to == to for reason in row.reasons
+    )
+    for source in (None, *PullRequestState)
+    for to in PullRequestState
+}
+
+
+class IllegalTransition(Exception):
+    """A change that the tables do not allow. Nothing was changed."""
+
+
+def check_pull_request_transition(source: PullRequestState | None, to: PullRequestState, reason: Reason) -> None:
+    if reason not in _PR_REASONS[source, to]:
+        raise IllegalTransition(f"a pull request cannot go from {source} to {to} for {reason}")
+
+
+def check_queue_transition(source: QueueState, to: QueueState, reason: Reason) -> None:
+    if reason not in QUEUE_TRANSITIONS.get((source, to), ()):
+        raise IllegalTransition(f"a queue cannot go from {source} to {to} for {reason}")
+
+
+def check_run_transition(source: RunStatus, to: RunStatus) -> None:
+    if to not in RUN_TRANSITIONS[source]:
+        raise IllegalTransition(f"a run cannot go from {source} to {to}")

@@ -1,82 +1,93 @@
-"""What must be done outside: read off the facts, so that a crash can lose none and doing one twice is harmless."""
+"""Tasks: work outside the engine.
+
+They are derived from the queue's state and never stored, so a crash loses none, and each is safe to repeat.
+"""
 
 from msgspec import Struct
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import PrNumber, RunId, Sha, Ticket
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.runs import Member, Step
 
 
-class ToDo(Struct, frozen=True, kw_only=True, tag=True):
-    """The common form of all tasks."""
+class TaskBase(Struct, frozen=True, kw_only=True, tag=True):
+    """Base of all tasks."""
 
 
-class LookAtTarget(ToDo, frozen=True):
+class ReadTargetBranch(TaskBase, frozen=True):
     known_tip: Sha | None
-    removed: frozenset[Sha]
+    removed_commits: frozenset[Sha]
 
 
-class LookAtPull(ToDo, frozen=True):
-    number: PrNumber
+class ReadPullRequest(TaskBase, frozen=True):
+    number: PullRequestNumber
 
 
-class LookAtChecks(ToDo, frozen=True):
+class ReadChecks(TaskBase, frozen=True):
     run: RunId
 
 
-class BuildRun(ToDo, frozen=True):
+class BuildRun(TaskBase, frozen=True):
     """Merge the members onto `onto`, one by one, and push the test branch."""
 
     run: RunId
     onto: Sha
     base: Sha
-    beneath: tuple[Member, ...]
-    """Those whose commits are part of `onto` already."""
+    built_members: tuple[Member, ...]
+    """The members whose commits `onto` already contains."""
     members: tuple[Member, ...]
-    method: MergeMethod
-    forbidden: frozenset[Sha]
-    """Commits that no member may contain, unless the target holds them again by now."""
+    merge_method: MergeMethod
+    forbidden_commits: frozenset[Sha]
+    """Removed commits: no member must contain them, unless the target branch contains them again."""
 
 
-class DeleteBranch(ToDo, frozen=True):
+class DeleteBranch(TaskBase, frozen=True):
     run: RunId
 
 
-class ExamineHead(ToDo, frozen=True):
-    ticket: Ticket
-    number: PrNumber
+class CheckDirectMerge(TaskBase, frozen=True):
+    submission_id: SubmissionId
+    number: PullRequestNumber
     head: Sha
     tip: Sha
-    forbidden: frozenset[Sha]
+    forbidden_commits: frozenset[Sha]
 
 
-class ComposeLanding(ToDo, frozen=True):
-    """Put the tested contents of these members on the tip, if no other change since the base touched their paths."""
+class RebaseLanding(TaskBase, frozen=True):
+    """Put the tested contents of these members onto the tip, if no other commit since the base changed their paths."""
 
     landing: int
     base: Sha
     onto: Sha
     members: tuple[Member, ...]
-    tested: tuple[Step, ...]
+    tested_steps: tuple[Step, ...]
 
 
-class ReadPulls(ToDo, frozen=True):
+class ReadPullRequests(TaskBase, frozen=True):
     landing: int
-    numbers: tuple[PrNumber, ...]
+    numbers: tuple[PullRequestNumber, ...]
 
 
-class Land(ToDo, frozen=True):
-    """Move the target from `expected` to the last step, or find out whether that was done already."""
+class Land(TaskBase, frozen=True):
+    """Move the target branch from `expected_tip` to the last step, or find out that this has happened already."""
 
     landing: int
     run: RunId | None
-    method: LandingMethod
-    expected: Sha
+    landing_method: LandingMethod
+    expected_tip: Sha
     members: tuple[Member, ...]
     steps: tuple[Step, ...]
-    tested_tip: Sha | None
+    test_branch_tip: Sha | None
 
 
 Task = (
-    LookAtTarget | LookAtPull | LookAtChecks | BuildRun | DeleteBranch | ExamineHead | ComposeLanding | ReadPulls | Land
+    ReadTargetBranch
+    | ReadPullRequest
+    | ReadChecks
+    | BuildRun
+    | DeleteBranch
+    | CheckDirectMerge
+    | RebaseLanding
+    | ReadPullRequests
+    | Land
 )

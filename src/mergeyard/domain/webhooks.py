@@ -1,12 +1,11 @@
-"""Whom we tell of what happens, under which names, and how each attempt to do so went."""
+"""Outgoing webhooks: which events an endpoint receives, and the result of each delivery attempt."""
 
 from enum import StrEnum
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import QueueId
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import QueueKey, Repo
+from mergeyard.domain.ids import QueueId, QueueKey, Repo
+from mergeyard.domain.timestamps import Instant
 
 
 class EventType(StrEnum):
@@ -24,8 +23,8 @@ class EventType(StrEnum):
     QUEUE_STATE_CHANGED = "queue.state_changed"
 
 
-TEST = "webhook.test"
-"""The type of what is sent only to see whether sending works."""
+TEST_EVENT_TYPE = "webhook.test"
+"""The type of test deliveries."""
 
 
 class WebhookKind(StrEnum):
@@ -43,28 +42,28 @@ class Topic(Struct, frozen=True):
         return self.repo == key.repo and self.branch in (None, key.branch)
 
 
-class WhyDisabled(StrEnum):
+class DisabledReason(StrEnum):
     ASKED = "asked"
     FAILING = "failing"
     GONE = "gone"
-    """The receiver itself said that nothing is wanted there any more."""
+    """The receiver answered 410 Gone."""
 
 
 class Disabled(Struct, frozen=True):
     at: Instant
-    why: WhyDisabled
-    words: str = ""
+    reason: DisabledReason
+    detail: str = ""
 
 
 class Webhook(Struct, frozen=True, kw_only=True):
     id: str
     kind: WebhookKind = WebhookKind.WEBHOOK
-    shown_url: str
-    """Without what may be secret in it."""
-    sealed: bytes
-    """Its whole address and the key that it is signed with; readable only with the service's own key."""
+    redacted_url: str
+    """The URL without its secret parts."""
+    encrypted_endpoint: bytes
+    """The full URL and the signing key, encrypted with the service's key."""
     events: tuple[EventType, ...] = ()
-    """Empty: all of them."""
+    """Empty: all events."""
     topics: tuple[Topic, ...] = ()
     """Empty: all queues."""
     description: str = ""
@@ -72,17 +71,17 @@ class Webhook(Struct, frozen=True, kw_only=True):
     disabled: Disabled | None = None
 
     @property
-    def teller(self) -> str:
-        """Under which it is stored how far it was told."""
+    def consumer(self) -> str:
+        """The name of its journal consumer, under which its cursor is stored."""
         return f"webhook:{self.id}"
 
-    def wants(self, key: QueueKey, event: EventType) -> bool:
-        of_queue = not self.topics or any(topic.covers(key) for topic in self.topics)
-        return of_queue and (not self.events or event in self.events)
+    def is_subscribed_to(self, key: QueueKey, event: EventType) -> bool:
+        is_subscribed_queue = not self.topics or any(topic.covers(key) for topic in self.topics)
+        return is_subscribed_queue and (not self.events or event in self.events)
 
 
-class Place(Struct, frozen=True):
-    """Where an event stands in the journal."""
+class JournalPosition(Struct, frozen=True):
+    """The position of an event in the journal."""
 
     key: QueueKey
     queue: QueueId
@@ -93,13 +92,13 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """One attempt to send one event."""
 
     event: str
-    """The same in every attempt."""
+    """The id of the event, the same in every attempt."""
     type: str
     at: Instant
     attempt: int = 1
     delivered: bool
     status: int | None = None
-    """What was answered; None: nothing."""
-    words: str = ""
-    place: Place | None = None
-    """None for a test, which stands nowhere."""
+    """The HTTP status of the response; None: no response."""
+    detail: str = ""
+    journal_position: JournalPosition | None = None
+    """None for a test delivery."""

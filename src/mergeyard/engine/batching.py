@@ -1,98 +1,99 @@
-"""Forms the next batch from the waiting: who goes together, and when to stop waiting for more."""
+"""Forms the next batches from the waiting submissions: which go together, and how long to wait for more."""
 
 from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import Ticket
-from mergeyard.domain.instants import MINUTE, Instant, earliest, later
-from mergeyard.domain.line import Batch
-from mergeyard.domain.pulls import Submission
-from mergeyard.domain.queue import Queue
-from mergeyard.domain.targets import Targets
-from mergeyard.engine import lanes, order
+from mergeyard.domain.ids import SubmissionId
+from mergeyard.domain.pull_requests import ImpactedTargets, Submission
+from mergeyard.domain.queue import Batch, Queue
+from mergeyard.domain.timestamps import MINUTE, Instant, earliest, later
+from mergeyard.engine import lanes, priority
 
-NEIGHBOURS = 4
-"""How many batches' worth of the waiting are looked through: whoever stands further back is no neighbour."""
-PASSED_BY = 100
-"""How many more where a lane is asleep, to find those of other lanes behind its own."""
+MAX_BATCHES_SCANNED = 4
+"""How many batches' worth of waiting submissions are scanned per decision. Only neighbors in order share a batch."""
+EXTRA_SCANNED_WHEN_DEFERRED = 100
+"""How many more are scanned when a lane is deferred, to find submissions of other lanes behind its own."""
 
 
-class Group:
-    """A batch that is forming. It lives only while one decision is made."""
+class FormingBatch:
+    """A batch being formed. It exists only during one decision."""
 
     def __init__(self, blocked: bool) -> None:
         self.members: list[Submission] = []
         self.blocked = blocked
-        """It has to let somebody go first who waits in another group, or whose lane is asleep."""
+        """A submission of another group, or a deferred batch, has to go first."""
         self.closed = False
 
 
-class Forming(Struct, frozen=True):
-    ready: tuple[tuple[Ticket, ...], ...]
-    """The batches that are to start now, in order."""
-    ripe_at: Instant | None
-    """When the first of the others will have waited long enough."""
+class FormedBatches(Struct, frozen=True):
+    ready: tuple[tuple[SubmissionId, ...], ...]
+    """The batches to start now, in order."""
+    next_ready_at: Instant | None
+    """When the first of the other batches will have waited long enough."""
 
 
-def form(queue: Queue, now: Instant, asleep: Sequence[Batch] = ()) -> Forming:
-    """None of those who would stand in the line behind one that is asleep there."""
+def form_batches(queue: Queue, now: Instant, deferred: Sequence[Batch] = ()) -> FormedBatches:
+    """Excludes submissions that depend on a deferred batch."""
     size = queue.config.batch_size
-    ready = list[tuple[Ticket, ...]]()
-    ripe_at = None
-    for group in _groups(queue, size, now, asleep):
+    ready = list[tuple[SubmissionId, ...]]()
+    next_ready_at = None
+    for group in _groups(queue, size, now, deferred):
         if group.blocked:
             continue
-        ripe = _ripe_at(queue, group, size, now)
-        if ripe <= now:
-            ready.append(_together(group))
+        ready_at = _ready_at(queue, group, size, now)
+        if ready_at <= now:
+            ready.append(_ordered_members(group))
         else:
-            ripe_at = earliest(ripe_at, ripe)
-    return Forming(tuple(ready), ripe_at)
+            next_ready_at = earliest(next_ready_at, ready_at)
+    return FormedBatches(tuple(ready), next_ready_at)
 
 
-def _together(group: Group) -> tuple[Ticket, ...]:
-    """Those that meet again keep the order that they were in."""
-    tickets = [each.ticket for each in group.members]
-    reunion = group.members[0].reunion
-    return tuple(sorted(tickets, key=reunion.index) if reunion else tickets)
+def _ordered_members(group: FormingBatch) -> tuple[SubmissionId, ...]:
+    """Members that must stay together keep their former order."""
+    submission_ids = [each.id for each in group.members]
+    keep_together = group.members[0].keep_together
+    return tuple(sorted(submission_ids, key=keep_together.index) if keep_together else submission_ids)
 
 
-def _groups(queue: Queue, size: int, now: Instant, asleep: Sequence[Batch]) -> list[Group]:
-    groups = list[Group]()
+def _groups(queue: Queue, size: int, now: Instant, deferred: Sequence[Batch]) -> list[FormingBatch]:
+    groups = list[FormingBatch]()
     claims = _Claims()
-    for submission in islice(order.in_order(queue, now), NEIGHBOURS * size + (PASSED_BY if asleep else 0)):
-        targets = lanes.targets_of(queue, submission)
-        sleeps = any(batch.targets.share_with(targets) for batch in asleep)
-        sharing = claims.sharing(targets)
-        group = groups[next(iter(sharing))] if len(sharing) == 1 else None
-        if group is None or sleeps or not _may_join(submission, group, size):
-            if submission.no_batch or submission.reunion:
-                for other in sharing:
+    for submission in islice(
+        priority.waiting_in_order(queue, now),
+        MAX_BATCHES_SCANNED * size + (EXTRA_SCANNED_WHEN_DEFERRED if deferred else 0),
+    ):
+        impacted_targets = lanes.impacted_targets_of(queue, submission)
+        is_deferred = any(batch.impacted_targets.overlaps(impacted_targets) for batch in deferred)
+        overlapping = claims.find_overlapping(impacted_targets)
+        group = groups[next(iter(overlapping))] if len(overlapping) == 1 else None
+        if group is None or is_deferred or not _can_join(submission, group, size):
+            if submission.no_batch or submission.keep_together:
+                for other in overlapping:
                     groups[other].closed = True
-            group = Group(blocked=sleeps or bool(sharing))
+            group = FormingBatch(blocked=is_deferred or bool(overlapping))
             groups.append(group)
         group.members.append(submission)
         group.closed = group.closed or submission.no_batch
-        claims.add(targets, groups.index(group))
-        if _foremost_is_complete(groups, size):
+        claims.add(impacted_targets, groups.index(group))
+        if _is_first_group_complete(groups, size):
             break
     return groups
 
 
-def _foremost_is_complete(groups: list[Group], size: int) -> bool:
-    foremost = next((group for group in groups if not group.blocked), None)
-    return foremost is not None and (len(foremost.members) == size or foremost.closed)
+def _is_first_group_complete(groups: list[FormingBatch], size: int) -> bool:
+    first = next((group for group in groups if not group.blocked), None)
+    return first is not None and (len(first.members) == size or first.closed)
 
 
-def _may_join(submission: Submission, group: Group, size: int) -> bool:
+def _can_join(submission: Submission, group: FormingBatch, size: int) -> bool:
     if submission.no_batch or group.closed or len(group.members) == size:
         return False
-    return submission.reunion == group.members[0].reunion
+    return submission.keep_together == group.members[0].keep_together
 
 
-def _ripe_at(queue: Queue, group: Group, size: int, now: Instant) -> Instant:
+def _ready_at(queue: Queue, group: FormingBatch, size: int, now: Instant) -> Instant:
     if len(group.members) == size or group.closed or any(each.was_in_run for each in group.members):
         return now
     oldest = min(each.admitted_at or now for each in group.members)
@@ -100,22 +101,22 @@ def _ripe_at(queue: Queue, group: Group, size: int, now: Instant) -> Instant:
 
 
 class _Claims:
-    """Which of the forming groups share a target with somebody."""
+    """Which of the forming groups overlap with given impacted targets."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, set[int]] = {}
-        self.of_everything: set[int] = set()
+        self.impacting_all: set[int] = set()
         self.groups: set[int] = set()
 
-    def sharing(self, targets: Targets) -> set[int]:
-        if targets.everything:
+    def find_overlapping(self, impacted_targets: ImpactedTargets) -> set[int]:
+        if impacted_targets.everything:
             return self.groups
         empty = set[int]()
-        return self.of_everything.union(*(self.by_name.get(name, empty) for name in targets.names))
+        return self.impacting_all.union(*(self.by_name.get(name, empty) for name in impacted_targets.names))
 
-    def add(self, targets: Targets, group: int) -> None:
+    def add(self, impacted_targets: ImpactedTargets, group: int) -> None:
         self.groups = self.groups | {group}
-        if targets.everything:
-            self.of_everything = self.of_everything | {group}
-        for name in targets.names:
+        if impacted_targets.everything:
+            self.impacting_all = self.impacting_all | {group}
+        for name in impacted_targets.names:
             self.by_name.setdefault(name, set()).add(group)

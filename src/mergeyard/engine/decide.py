@@ -1,117 +1,250 @@
-"""Decides: the only door of the engine.
+"""The entry point of the engine: `decide(queue, events, now)`.
 
-The queue as it is known, the news since and the time go in; the queue as it should be comes out.
+It gets the known queue, the events since, and the time, and returns the queue as it should be. It is pure: no clock, no
+I/O, no randomness.
 """
 
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from mergeyard.domain.decision import Decision
+from mergeyard.domain import events as e
 from mergeyard.domain.events import Event
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.queue import News, Queue
-from mergeyard.domain.reasons import Refusal
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.queue import Decision, DecisionOutput, Landing, Queue
+from mergeyard.domain.states import Reason, Refusal
+from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
-    bisecting,
-    clock,
-    directing,
-    expiring,
-    forgetting,
-    judging,
+    admission,
+    entries,
+    failures,
     merging,
-    naming,
-    readiness,
-    retaining,
-    running,
-    speculating,
-    starting,
-    switching,
-    unchanged,
-    urgency,
+    observations,
+    preemption,
+    queue_state,
+    requests,
+    results,
+    run_lifecycle,
+    run_validity,
+    scheduling,
+    speculation,
+    timeouts,
 )
-from mergeyard.engine.record import record
+from mergeyard.engine.bisection import advance_bisections
+from mergeyard.engine.merging import choose_direct_merge_candidate
 
-Step = Callable[[Queue, Instant], Queue]
+LandingEvent = (
+    e.LandingRebased
+    | e.LandingRebaseRefused
+    | e.LandingPullRequestsRead
+    | e.LandingSucceeded
+    | e.LandingMissed
+    | e.LandingRefused
+    | e.LandingOutcomeUnknown
+)
 
-STEPS: tuple[Step, ...] = (
-    expiring.expire,
-    clock.start_or_stop,
-    readiness.open_or_close,
-    retaining.release,
-    retaining.step_out,
-    judging.drop_misfits,
-    judging.withdraw_clearances,
-    speculating.drop_futile,
-    running.end_unneeded,
-    switching.settle,
-    urgency.place_urgent,
-    directing.nominate,
-    starting.start_those_who_may_clear,
-    bisecting.advance,
-    judging.judge,
-    starting.start,
+
+def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
+    match event:
+        case e.PullRequestSubmitted():
+            return requests.submit(queue, event, now)
+        case e.CancelRequested():
+            return requests.cancel(queue, event, now)
+        case e.RestartRequested():
+            return requests.restart(queue, event, now)
+        case e.PriorityRequested():
+            return requests.change_priority(queue, event, now)
+        case e.ImpactedTargetsUploaded():
+            return requests.set_impacted_targets(queue, event, now)
+        case e.SettingsSaved():
+            return queue_state.save_settings(queue, event.config, now, event.actor)
+        case e.StateRequested():
+            return queue_state.set_queue_state(queue, event.state, Reason.STATE_REQUESTED, now, actor=event.actor)
+        case e.PullRequestDirty():
+            return observations.request_pull_request_refresh(queue, event.number)
+        case e.TargetBranchDirty():
+            return observations.request_target_branch_refresh(queue)
+        case e.PullRequestObserved():
+            return observations.record_pull_request(queue, event, now)
+        case e.TargetBranchObserved():
+            return observations.record_target_branch(queue, event)
+        case e.ChecksObserved():
+            return observations.record_checks(queue, event, now)
+        case e.HostUnreachable():
+            return queue if queue.host_unreachable_since is not None else replace(queue, host_unreachable_since=now)
+        case e.HostReachable():
+            return timeouts.credit_host_outage(queue, now)
+        case e.ProcessingResumed():
+            return observations.request_refresh_of_unknown_mergeability(
+                timeouts.extend_deadlines_after_downtime(queue, now)
+            )
+        case e.RunBuilt():
+            return results.record_run_built(queue, event, now)
+        case e.RunBuildRefused():
+            return results.record_run_build_refused(queue, event, now)
+        case e.BaseCommitMissing():
+            return results.record_base_commit_missing(queue, event, now)
+        case e.BranchDeleted():
+            return results.record_branch_deleted(queue, event)
+        case e.DirectMergeChecked():
+            return _record_direct_merge_check(queue, event)
+        case e.AuditMismatchFound():
+            return results.record_audit_mismatches(queue, event, now)
+        case _:
+            return _record_landing_event(queue, queue.landing, event, now)
+
+
+def _record_direct_merge_check(queue: Queue, event: e.DirectMergeChecked) -> Queue:
+    """Only for the current candidate, and only if neither the tip nor the removed commits changed since."""
+    submission, expected = (
+        queue.submissions.get(event.submission_id),
+        (queue.direct_merge_candidate, queue.target_branch.tip, queue.target_branch.removed_commits),
+    )
+    if submission is None or expected != (event.submission_id, event.direct_merge_check.tip, event.forbidden_commits):
+        return queue
+    return entries.update_submission(queue, replace(submission, direct_merge_check=event.direct_merge_check))
+
+
+def _record_landing_event(queue: Queue, current: Landing | None, event: LandingEvent, now: Instant) -> Queue:
+    if current is None or current.number != event.landing:
+        return queue
+    match event:
+        case e.LandingRebased():
+            return results.record_landing_rebased(queue, current, event)
+        case e.LandingRebaseRefused():
+            return results.record_landing_rebase_refused(queue, current, event)
+        case e.LandingPullRequestsRead():
+            return results.record_landing_pull_requests_read(queue, current, event, now)
+        case e.LandingSucceeded():
+            return results.record_landing_succeeded(queue, current, event, now)
+        case e.LandingMissed():
+            return results.record_landing_missed(queue, current, event, now)
+        case e.LandingRefused():
+            return results.record_landing_refused(queue, current, event, now)
+        case e.LandingOutcomeUnknown():
+            return results.record_landing_outcome_unknown(queue, current, event, now)
+        case _:
+            assert_never(event)
+
+
+def prune_target_branch(queue: Queue) -> Queue:
+    if run_validity.has_same_bases(queue):
+        return queue
+    target_branch = queue.target_branch
+    needed = _needed_bases(queue)
+    history = target_branch.history
+    oldest = next((index for index, landed in enumerate(history) if landed.commit in needed), 0)
+    passed_bases = {commit: stacks for commit, stacks in target_branch.passed_bases.items() if commit in needed}
+    broken_bases = target_branch.broken_bases & needed
+    if (
+        oldest == 0
+        and len(passed_bases) == len(target_branch.passed_bases)
+        and broken_bases == target_branch.broken_bases
+    ):
+        return queue
+    return replace(
+        queue,
+        target_branch=replace(
+            target_branch, history=history[oldest:], passed_bases=passed_bases, broken_bases=broken_bases
+        ),
+    )
+
+
+def _needed_bases(queue: Queue) -> set[Sha]:
+    """Every commit that a run or bisection is based on, or that a pull request could be blamed on."""
+    bases = {run.base for run in queue.runs.values()}
+    bases.update(step.commit for run in queue.runs.values() for step in run.chain)
+    bases.update(bisection.base for bisection in queue.bisections)
+    bases.update(bisection.batch_run.base for bisection in queue.bisections)
+    if queue.target_branch.tip is not None:
+        bases.add(queue.target_branch.tip)
+    return bases
+
+
+DecisionStep = Callable[[Queue, Instant], Queue]
+
+STEPS: tuple[DecisionStep, ...] = (
+    observations.expire_overdue,
+    timeouts.update_running_clock,
+    admission.update_admitting_mode,
+    admission.release_holds,
+    admission.hold_batches_without_prerequisite,
+    failures.discard_stale_runs,
+    failures.revoke_clearances,
+    speculation.cancel_unlikely_runs,
+    run_lifecycle.cancel_unneeded_runs,
+    queue_state.finish_mode_switch,
+    preemption.place_urgent_batches,
+    choose_direct_merge_candidate,
+    scheduling.start_clearing_runs,
+    advance_bisections,
+    failures.resolve_failures,
+    scheduling.start_runs,
     merging.choose_landing,
 )
-"""In this order, and from the first again whenever one changed anything: each may rely on those before it."""
+"""The order matters: each step relies on those before it. After every change the steps start again from the first."""
 
 
-OF_WHAT_IS_UNDER_TEST = frozenset[Step](
+STEPS_ON_TESTED_STATE = frozenset[DecisionStep](
     {
-        judging.drop_misfits,
-        judging.withdraw_clearances,
-        running.end_unneeded,
-        bisecting.advance,
-        judging.judge,
+        failures.discard_stale_runs,
+        failures.revoke_clearances,
+        run_lifecycle.cancel_unneeded_runs,
+        advance_bisections,
+        failures.resolve_failures,
     }
 )
-"""These look at nothing else. While all that is what it was when the last turn settled, they have nothing to do."""
+"""These steps read nothing but what is under test. While that is unchanged since the last decision,
+they are skipped."""
 
-PATIENCE = 10_000
-"""How many changes one turn may take: far more than any real one, and better than never to answer."""
+MAX_STEPS = 10_000
+"""The maximum number of changes in one decision, far above any real one. Beyond it two steps undo each other."""
 
 
-class Unsettled(Exception):
-    """Two rules undo each other's work. Nothing was changed."""
+class DecisionNotSettled(Exception):
+    """Two steps undo each other's changes. Nothing was changed."""
 
 
 def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
-    turns = queue.counters.turns + 1
-    begun = replace(queue, counters=replace(queue.counters, turns=turns), news=News(settled=queue))
-    after, refusals = begun, dict[int, Refusal]()
-    for place, event in enumerate(events):
-        answer = record(after, event, now)
-        if isinstance(answer, Refusal):
-            refusals[place] = answer
+    revision = queue.counters.revision + 1
+    start = replace(
+        queue, counters=replace(queue.counters, revision=revision), output=DecisionOutput(previous_queue=queue)
+    )
+    after, refusals = start, dict[int, Refusal]()
+    for index, event in enumerate(events):
+        result = record_event(after, event, now)
+        if isinstance(result, Refusal):
+            refusals[index] = result
         else:
-            after = answer
+            after = result
     after = _settle(after, now)
-    if after is begun:
-        return Decision(queue=queue, refusals=refusals, wake_at=clock.wake_at(queue, now))
-    after = forgetting.forget(naming.name_all(after, now))
+    if after is start:
+        return Decision(queue=queue, refusals=refusals, wake_at=timeouts.wake_at(queue, now))
+    after = prune_target_branch(entries.derive_states(after, now))
     return Decision(
-        queue=replace(after, news=News()),
-        journal=tuple(after.news.journal.values()),
-        concluded=tuple(after.news.concluded.values()),
-        finished=after.news.finished,
+        queue=replace(after, output=DecisionOutput()),
+        journal=tuple(after.output.journal.values()),
+        concluded_submissions=tuple(after.output.concluded_submissions.values()),
+        finished_runs=after.output.finished_runs,
         refusals=refusals,
-        wake_at=clock.wake_at(after, now),
+        wake_at=timeouts.wake_at(after, now),
     )
 
 
 def _settle(queue: Queue, now: Instant) -> Queue:
-    for _ in range(PATIENCE):
-        changed = _first_change(queue, now)
+    for _ in range(MAX_STEPS):
+        changed = _apply_first_change(queue, now)
         if changed is queue:
             return queue
         queue = changed
-    raise Unsettled(f"still changing after {PATIENCE} steps")
+    raise DecisionNotSettled(f"still changing after {MAX_STEPS} steps")
 
 
-def _first_change(queue: Queue, now: Instant) -> Queue:
-    idle = OF_WHAT_IS_UNDER_TEST if unchanged.all_under_test(queue) else ()
+def _apply_first_change(queue: Queue, now: Instant) -> Queue:
+    skipped = STEPS_ON_TESTED_STATE if run_validity.is_tested_state_unchanged(queue) else ()
     for step in STEPS:
-        if step in idle:
+        if step in skipped:
             continue
         changed = step(queue, now)
         if changed is not queue:

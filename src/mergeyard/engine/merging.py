@@ -1,65 +1,127 @@
-"""Chooses what lands next: the furthest batch that passed, with everything that it stands on, in one update."""
+"""Chooses what lands next: the furthest batch that passed, with everything it is stacked on, in one update."""
 
 from msgspec.structs import replace
 
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.landing import Landing, Phase
-from mergeyard.domain.line import Batch
-from mergeyard.domain.queue import Queue
+from mergeyard.domain.config import DirectMergeMode
+from mergeyard.domain.pull_requests import DirectMergeCheck, Submission
+from mergeyard.domain.queue import Batch, Landing, LandingPhase, Queue
 from mergeyard.domain.runs import Member, Step
-from mergeyard.engine import directing, holding, stacking
+from mergeyard.domain.states import QueueState
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine import entries, lanes, priority, run_lifecycle, run_validity
+
+
+def choose_direct_merge_candidate(queue: Queue, now: Instant) -> Queue:
+    """Chooses the submission to check, or one whose check passed. Waiting submissions start only when there is none."""
+    if queue.direct_merge_candidate is not None and run_validity.is_locked_by_landing(
+        queue, queue.direct_merge_candidate
+    ):
+        return queue
+    candidate = _find_direct_merge_candidate(queue, now)
+    submission_id = None if candidate is None else candidate.id
+    return (
+        queue
+        if submission_id == queue.direct_merge_candidate
+        else replace(discard_direct_merge_check(queue), direct_merge_candidate=submission_id)
+    )
+
+
+def discard_direct_merge_check(queue: Queue) -> Queue:
+    """A passed check can be outdated when the submission is chosen again, so it is discarded. A failed one is kept: the
+    submission takes the normal path."""
+    previous = None if queue.direct_merge_candidate is None else queue.submissions.get(queue.direct_merge_candidate)
+    if (
+        previous is None
+        or previous.direct_merge_check is None
+        or not _passes_direct_merge_check(queue, previous.direct_merge_check)
+    ):
+        return queue
+    return entries.update_submission(queue, replace(previous, direct_merge_check=None))
+
+
+def _find_direct_merge_candidate(queue: Queue, now: Instant) -> Submission | None:
+    if queue.config.direct_merge_mode is DirectMergeMode.OFF or queue.state is not QueueState.RUNNING:
+        return None
+    first = next(priority.waiting_in_order(queue, now), None)
+    if first is None or not _is_lane_empty(queue, first) or lanes.contained_submission_ids(queue, (first.id,)):
+        return None
+    return first if needs_direct_merge_check(queue, first) or can_merge_directly(queue, first) else None
+
+
+def needs_direct_merge_check(queue: Queue, submission: Submission) -> bool:
+    return submission.direct_merge_check is None or submission.direct_merge_check.tip != queue.target_branch.tip
+
+
+def can_merge_directly(queue: Queue, submission: Submission) -> bool:
+    check = submission.direct_merge_check
+    return check is not None and check.tip == queue.target_branch.tip and _passes_direct_merge_check(queue, check)
+
+
+def _passes_direct_merge_check(queue: Queue, check: DirectMergeCheck) -> bool:
+    if not check.contains_tip or check.contains_removed_commit or not check.has_changes:
+        return False
+    required = run_validity.required_statuses(queue).statuses
+    return bool(required) and check.passed_statuses.issuperset(required)
+
+
+def _is_lane_empty(queue: Queue, submission: Submission) -> bool:
+    impacted_targets = lanes.impacted_targets_of(queue, submission)
+    others = (*queue.active.batches, *queue.bisections)
+    return not any(other.impacted_targets.overlaps(impacted_targets) for other in others)
 
 
 def choose_landing(queue: Queue, _: Instant) -> Queue:
-    """One landing at a time. Until its intent is saved it binds nobody and may be dropped for nothing."""
+    """One landing at a time. Until its intent is saved it locks no pull request and can be dropped."""
     landing = queue.landing
-    if landing is not None and landing.intended:
+    if landing is not None and landing.is_intended:
         return queue
-    if landing is None or not _still_right(queue, landing):
-        return _begin(queue, _furthest(queue))
-    if landing.read:
-        return replace(queue, landing=replace(landing, phase=Phase.INTENDED))
-    return _let_grow(queue, landing)
+    if landing is None or not _is_landing_current(queue, landing):
+        return _start_landing(queue, _furthest_landing(queue))
+    if landing.pull_requests_read:
+        return replace(queue, landing=replace(landing, phase=LandingPhase.INTENDED))
+    return _enlarge(queue, landing)
 
 
-def _let_grow(queue: Queue, landing: Landing) -> Queue:
-    """If more passed while its pull requests are being read, all of it lands in one update. Only once: all are read
-    anew, and where something passes more often than a read takes, nothing would ever land."""
-    furthest = None if landing.grown else _furthest(queue)
-    if furthest is None or not set(furthest.tickets) > set(landing.tickets):
+def _enlarge(queue: Queue, landing: Landing) -> Queue:
+    """If more batches pass while pull requests are read, all of them land in one update. Only once: a larger landing is
+    read again completely, and if batches pass faster than that, nothing would ever land."""
+    furthest = None if landing.enlarged else _furthest_landing(queue)
+    if furthest is None or not set(furthest.submission_ids) > set(landing.submission_ids):
         return queue
-    return _begin(queue, replace(furthest, grown=True))
+    return _start_landing(queue, replace(furthest, enlarged=True))
 
 
-def may_land(queue: Queue, batch: Batch) -> bool:
-    ahead = holding.batches_ahead(queue, batch)
-    return holding.passed(queue, batch) and all(holding.found_good(queue, other) for other in ahead)
+def can_land(queue: Queue, batch: Batch) -> bool:
+    ahead = run_validity.batches_ahead(queue, batch)
+    return run_validity.has_passed(queue, batch) and all(
+        run_validity.has_passed_or_is_cleared(queue, other) for other in ahead
+    )
 
 
-def _open_to_landings(queue: Queue) -> bool:
-    """While the target must be read again, what we know of it may be wrong, and nothing lands."""
-    return not queue.paused and not queue.target.look
+def _can_choose_landing(queue: Queue) -> bool:
+    """While the target branch must be read again, its recorded tip may be wrong, so nothing lands."""
+    return not queue.is_paused and not queue.target_branch.refresh_requested
 
 
-def _still_right(queue: Queue, landing: Landing) -> bool:
-    if not _open_to_landings(queue):
+def _is_landing_current(queue: Queue, landing: Landing) -> bool:
+    if not _can_choose_landing(queue):
         return False
     if landing.run is None:
-        again = _direct(queue)
+        current = _direct_landing(queue)
     else:
-        batch = next((batch for batch in queue.line.batches if landing.run in batch.runs), None)
-        again = None if batch is None else _of_batch(queue, batch)
-    return again is not None and again.members == landing.members and again.expected == landing.expected
+        batch = next((batch for batch in queue.active.batches if landing.run in batch.runs), None)
+        current = None if batch is None else _landing_of_batch(queue, batch)
+    return current is not None and current.members == landing.members and current.expected_tip == landing.expected_tip
 
 
-def _furthest(queue: Queue) -> Landing | None:
-    if not _open_to_landings(queue):
+def _furthest_landing(queue: Queue) -> Landing | None:
+    if not _can_choose_landing(queue):
         return None
-    landings = (_of_batch(queue, batch) for batch in reversed(queue.line.batches))
-    return next((landing for landing in landings if landing is not None), None) or _direct(queue)
+    landings = (_landing_of_batch(queue, batch) for batch in reversed(queue.active.batches))
+    return next((landing for landing in landings if landing is not None), None) or _direct_landing(queue)
 
 
-def _begin(queue: Queue, landing: Landing | None) -> Queue:
+def _start_landing(queue: Queue, landing: Landing | None) -> Queue:
     if landing is None:
         return queue if queue.landing is None else replace(queue, landing=None)
     count = queue.counters.landings + 1
@@ -67,51 +129,53 @@ def _begin(queue: Queue, landing: Landing | None) -> Queue:
     return replace(queue, counters=counters, landing=replace(landing, number=count))
 
 
-def _of_batch(queue: Queue, batch: Batch) -> Landing | None:
-    run, tip = holding.passed_run(queue, batch), queue.target.tip
-    if run is None or tip is None or not may_land(queue, batch):
+def _landing_of_batch(queue: Queue, batch: Batch) -> Landing | None:
+    run, tip = run_validity.passed_run(queue, batch), queue.target_branch.tip
+    if run is None or tip is None or not can_land(queue, batch):
         return None
-    members = holding.unlanded(queue, run.stack)
+    members = run_validity.unlanded_members(queue, run.stack)
     steps = tuple(step for member, step in zip(run.stack, run.chain, strict=True) if member in members)
     landing = Landing(
         number=0,
-        phase=Phase.COMPOSING,
+        phase=LandingPhase.REBASING,
         run=run.id,
         members=members,
-        expected=tip,
+        expected_tip=tip,
         base=run.base,
-        tested=steps,
-        method=run.landing,
-        tested_tip=run.tip,
+        tested_steps=steps,
+        landing_method=run.landing_method,
+        test_branch_tip=run.tip,
     )
-    if not holding.may_land_as_it_is(queue.target, run):
-        return replace(landing, composed=True)
-    return replace(landing, phase=Phase.READING, steps=prefer_what_others_stand_on(queue, members, steps))
+    if not run_validity.can_land_unchanged(queue.target_branch, run):
+        return replace(landing, rebased=True)
+    return replace(landing, phase=LandingPhase.READING, steps=prefer_reused_steps(queue, members, steps))
 
 
-def prefer_what_others_stand_on(queue: Queue, members: tuple[Member, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Of commits with the same parent and tree, land the one that the runs behind were built upon."""
-    for batch in queue.line.batches:
+def prefer_reused_steps(queue: Queue, members: tuple[Member, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Of commits with the same parent and tree, land the one that later runs were built on."""
+    for batch in queue.active.batches:
         for run in queue.runs_of(batch):
-            for member, step in zip(run.beneath, run.chain, strict=False):
-                if member == members[-1] and step.interchangeable_with(steps[-1]):
+            for member, step in zip(run.prs_ahead, run.chain, strict=False):
+                if member == members[-1] and step.is_interchangeable_with(steps[-1]):
                     return (*steps[:-1], step)
     return steps
 
 
-def _direct(queue: Queue) -> Landing | None:
-    first = None if queue.direct is None else queue.submissions[queue.direct]
-    if first is None or first.exam is None or not directing.qualifies(queue, first):
+def _direct_landing(queue: Queue) -> Landing | None:
+    candidate = None if queue.direct_merge_candidate is None else queue.submissions[queue.direct_merge_candidate]
+    if candidate is None or candidate.direct_merge_check is None or not can_merge_directly(queue, candidate):
         return None
-    step = Step(first.exam.commit, first.exam.tip, first.exam.tree)
+    step = Step(
+        candidate.direct_merge_check.commit, candidate.direct_merge_check.tip, candidate.direct_merge_check.tree
+    )
     return Landing(
         number=0,
-        phase=Phase.READING,
+        phase=LandingPhase.READING,
         run=None,
-        members=stacking.members(queue, (first.ticket,)),
-        expected=first.exam.tip,
-        base=first.exam.tip,
-        tested=(step,),
+        members=run_lifecycle.stack_members(queue, (candidate.id,)),
+        expected_tip=candidate.direct_merge_check.tip,
+        base=candidate.direct_merge_check.tip,
+        tested_steps=(step,),
         steps=(step,),
-        method=queue.config.landing,
+        landing_method=queue.config.landing,
     )

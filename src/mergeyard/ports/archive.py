@@ -1,7 +1,7 @@
-"""Sees a database as tables of plain rows, the same whichever kind of database it is: to move it, and to check it.
+"""A database as tables of plain rows, the same for every kind of store: used to export, import and check it.
 
-Nothing else goes on meanwhile in the process that does it, so it may block. It need not fit into memory: rows come and
-go a few at a time.
+The commands that use it do nothing else meanwhile, so calls can block. Rows are streamed: a database need not fit into
+memory.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,31 +14,31 @@ from msgspec import Struct
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.store import LoadedQueue, StoredQueue
 
-FORM = 5
-"""The number of the migration, of every kind of database, that left the tables as they are described here."""
+SCHEMA_VERSION = 1
+"""The number of the last migration of both stores. The tables below describe the schema after it."""
 
 Cell = None | int | bool | str | bytes
 Row = tuple[Cell, ...]
-"""In the order of the table's columns."""
+"""The values in the order of the table's columns."""
 
 
-class Kind(Enum):
+class ColumnType(Enum):
     TEXT = auto()
-    MAYBE_TEXT = auto()
+    NULLABLE_TEXT = auto()
     NUMBER = auto()
-    MAYBE_NUMBER = auto()
+    NULLABLE_NUMBER = auto()
     FLAG = auto()
     BYTES = auto()
 
 
-TEXT, MAYBE_TEXT, NUMBER, MAYBE_NUMBER, FLAG, BYTES = Kind
+TEXT, NULLABLE_TEXT, NUMBER, NULLABLE_NUMBER, FLAG, BYTES = ColumnType
 
 
 class Table(Struct, frozen=True):
     name: str
     key: tuple[str, ...]
-    """By which its rows are ordered, texts by their bytes."""
-    columns: Mapping[str, Kind]
+    """The columns that its rows are ordered by, texts by their bytes."""
+    columns: Mapping[str, ColumnType]
 
 
 TABLES = (
@@ -50,41 +50,41 @@ TABLES = (
             "host": TEXT,
             "owner": TEXT,
             "name": TEXT,
-            "branch": TEXT,
+            "target_branch": TEXT,
             "version": NUMBER,
             "created_at": NUMBER,
-            "deleted_at": MAYBE_NUMBER,
+            "deleted_at": NULLABLE_NUMBER,
         },
     ),
-    Table("facts", ("queue", "shelf", "key"), {"queue": TEXT, "shelf": TEXT, "key": TEXT, "body": BYTES}),
+    Table("queue_parts", ("queue", "kind", "key"), {"queue": TEXT, "kind": TEXT, "key": TEXT, "body": BYTES}),
     Table(
-        "stays",
-        ("queue", "ticket"),
+        "submissions",
+        ("queue", "submission_id"),
         {
             "queue": TEXT,
-            "ticket": NUMBER,
+            "submission_id": NUMBER,
             "number": NUMBER,
-            "branch": TEXT,
+            "head_branch": TEXT,
             "state": TEXT,
             "submitted_at": NUMBER,
-            "ended_at": MAYBE_NUMBER,
+            "ended_at": NULLABLE_NUMBER,
             "live": FLAG,
             "body": BYTES,
         },
     ),
     Table(
         "runs",
-        ("place",),
+        ("row_id",),
         {
-            "place": NUMBER,
+            "row_id": NUMBER,
             "queue": TEXT,
             "id": TEXT,
             "status": TEXT,
-            "tested": NUMBER,
-            "tip": MAYBE_TEXT,
-            "started_at": MAYBE_NUMBER,
-            "decided_at": MAYBE_NUMBER,
-            "ended_at": MAYBE_NUMBER,
+            "tested_count": NUMBER,
+            "tip": NULLABLE_TEXT,
+            "started_at": NULLABLE_NUMBER,
+            "decided_at": NULLABLE_NUMBER,
+            "ended_at": NULLABLE_NUMBER,
             "live": FLAG,
             "body": BYTES,
         },
@@ -95,27 +95,27 @@ TABLES = (
         ("seq",),
         {
             "seq": NUMBER,
-            "queue": MAYBE_TEXT,
+            "queue": NULLABLE_TEXT,
             "at": NUMBER,
             "kind": TEXT,
             "actor": TEXT,
-            "token": MAYBE_TEXT,
-            "ticket": MAYBE_NUMBER,
-            "number": MAYBE_NUMBER,
-            "source": MAYBE_TEXT,
-            "to_state": MAYBE_TEXT,
-            "reason": MAYBE_TEXT,
+            "token": NULLABLE_TEXT,
+            "submission_id": NULLABLE_NUMBER,
+            "number": NULLABLE_NUMBER,
+            "from_state": NULLABLE_TEXT,
+            "to_state": NULLABLE_TEXT,
+            "reason": NULLABLE_TEXT,
             "bisecting": FLAG,
-            "in_state": MAYBE_NUMBER,
-            "in_queue": MAYBE_NUMBER,
+            "ms_in_state": NULLABLE_NUMBER,
+            "ms_in_queue": NULLABLE_NUMBER,
             "first_run": FLAG,
             "body": BYTES,
         },
     ),
     Table(
-        "targets",
+        "impacted_targets",
         ("queue", "number", "head"),
-        {"queue": TEXT, "number": NUMBER, "head": TEXT, "body": BYTES, "at": NUMBER, "token": MAYBE_TEXT},
+        {"queue": TEXT, "number": NUMBER, "head": TEXT, "body": BYTES, "at": NUMBER, "token": NULLABLE_TEXT},
     ),
     Table(
         "statuses",
@@ -131,11 +131,11 @@ TABLES = (
             "url": TEXT,
             "description": TEXT,
             "suite": TEXT,
-            "unclaimed_by": MAYBE_TEXT,
+            "unclaimed_by": NULLABLE_TEXT,
         },
     ),
     Table(
-        "answers",
+        "responses",
         ("token", "key"),
         {"token": TEXT, "key": TEXT, "digest": BYTES, "body": BYTES, "at": NUMBER},
     ),
@@ -149,81 +149,81 @@ TABLES = (
             "scopes": TEXT,
             "repos": TEXT,
             "created_at": NUMBER,
-            "expires_at": MAYBE_NUMBER,
-            "revoked_at": MAYBE_NUMBER,
-            "last_used_at": MAYBE_NUMBER,
+            "expires_at": NULLABLE_NUMBER,
+            "revoked_at": NULLABLE_NUMBER,
+            "last_used_at": NULLABLE_NUMBER,
             "last_used_from": TEXT,
         },
     ),
-    Table("tellers", ("name",), {"name": TEXT}),
+    Table("consumers", ("name",), {"name": TEXT}),
     Table(
         "cursors",
-        ("teller", "queue"),
-        {"teller": TEXT, "queue": TEXT, "seq": NUMBER, "stuck_since": MAYBE_NUMBER},
+        ("consumer", "queue"),
+        {"consumer": TEXT, "queue": TEXT, "seq": NUMBER, "stalled_since": NULLABLE_NUMBER},
     ),
-    Table("conversations", ("queue", "number"), {"queue": TEXT, "number": NUMBER, "body": BYTES}),
+    Table("thread_states", ("queue", "number"), {"queue": TEXT, "number": NUMBER, "body": BYTES}),
     Table("webhooks", ("id",), {"id": TEXT, "version": NUMBER, "body": BYTES}),
-    Table("deliveries", ("place",), {"place": NUMBER, "webhook": TEXT, "event": TEXT, "body": BYTES}),
+    Table("deliveries", ("row_id",), {"row_id": NUMBER, "webhook": TEXT, "event": TEXT, "body": BYTES}),
 )
-"""Whatever refers to a queue comes after the queues. Who works for what, and other signs of life, belong to none."""
+"""Tables that refer to a queue come after `queues`. Leases, heartbeats and sessions are not exported."""
 
 
-class Unfit(Exception):
-    """The rows contradict each other, such as two with one key. Nothing was written."""
+class ArchiveError(Exception):
+    """The rows contradict each other, for example two rows with the same key. Nothing was written."""
 
 
-class Reading(Protocol):
-    """One moment of a database."""
+class ArchiveReader(Protocol):
+    """A consistent snapshot of a database."""
 
     def rows(self, table: Table) -> AsyncIterator[Row]:
-        """All of them, ordered by key."""
+        """All rows, ordered by key."""
         ...
 
-    async def faults(self) -> Sequence[str]:
-        """What is wrong with the tables, a sentence each."""
+    async def find_problems(self) -> Sequence[str]:
+        """Checks the tables, and describes each problem in one sentence."""
         ...
 
     async def queues(self) -> Sequence[StoredQueue]:
-        """All live ones."""
+        """All live queues."""
         ...
 
     async def load(self, queue: QueueId) -> LoadedQueue: ...
 
 
-class Filling(Reading, Protocol):
-    """One transaction of a database. What is read has been written already."""
+class ArchiveWriter(ArchiveReader, Protocol):
+    """One write transaction. Reads see what it has written."""
 
-    async def hindrances(self) -> Sequence[str]:
-        """Why it cannot be filled: what it holds, or who works on it; a few words each."""
+    async def find_blockers(self) -> Sequence[str]:
+        """Why the database cannot be filled: what it contains, or which server uses it; a short phrase each."""
         ...
 
     async def put(self, table: Table, rows: Sequence[Row]) -> None:
-        """Raises `Unfit` when they contradict each other."""
+        """Raises `ArchiveError` when the rows contradict each other."""
         ...
 
-    async def settle(self) -> None:
-        """After the last row: makes whatever a database has beside these tables agree with them."""
+    async def finish(self) -> None:
+        """Call after the last row: resets sequences and creates rows that are not exported, such as leases."""
         ...
 
 
 class Archive(Protocol):
     @property
-    def place(self) -> str:
-        """Where the database is, without secrets; a sentence can begin with it."""
+    def location(self) -> str:
+        """Where the database is, without secrets, written so that a sentence can start with it."""
         ...
 
-    async def form(self) -> int:
-        """The number of its last migration, 0 when there was none yet. Changes nothing."""
+    async def schema_version(self) -> int:
+        """The number of its last migration, 0 if there was none. Changes nothing."""
         ...
 
     async def migrate(self) -> None:
-        """Brings it to the present form; makes it if it was not there."""
+        """Brings the schema up to date, and creates the database if it does not exist."""
         ...
 
-    def reading(self) -> AbstractAsyncContextManager[Reading]:
-        """It must have the present form. Nothing is written."""
+    def open_reader(self) -> AbstractAsyncContextManager[ArchiveReader]:
+        """Requires the current schema. Writes nothing."""
         ...
 
-    def filling(self) -> AbstractAsyncContextManager[Filling]:
-        """It must have the present form. All is kept at the end, or nothing when an exception leads out."""
+    def open_writer(self) -> AbstractAsyncContextManager[ArchiveWriter]:
+        """Requires the current schema. Commits at the end, or rolls back if an exception is raised."""
         ...

@@ -1,49 +1,47 @@
-"""A host where people meet: with checks, merges, comments, labels and roles of its own.
+"""Git hosts: repositories, pull requests, checks, comments and merges, on a forge or as plain Git."""
 
-What cannot be done now raises `HostTrouble`; whatever is asked for twice is harmless the second time.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
 
-from mergeyard.domain.config import MergeMethod
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.statuses import Status
+from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.domain.pull_requests import PullRequest, Status
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.git import Remote
 
-# What is heard.
-
-
-class Forged(Exception):
-    """A message does not carry the signature that it should, or none is expected. Nothing of it was read."""
+# Webhooks from the forge.
 
 
-class PullNews(Struct, frozen=True):
-    """Something happened to a pull request, its labels, or to what people say about it."""
+class InvalidSignature(Exception):
+    """A webhook is not signed as configured, or none is expected. Its body was not parsed."""
+
+
+class PullRequestNotice(Struct, frozen=True):
+    """A pull request, its labels or its comments changed."""
 
     repo: Repo
-    number: PrNumber
+    number: PullRequestNumber
 
 
-class BranchNews(Struct, frozen=True):
+class BranchNotice(Struct, frozen=True):
     repo: Repo
     branch: str
 
 
-class CommitNews(Struct, frozen=True):
+class CommitNotice(Struct, frozen=True):
     """A check or status of this commit changed."""
 
     repo: Repo
     sha: Sha
 
 
-News = PullNews | BranchNews | CommitNews
-"""Only a reason to look: nothing of it is believed."""
+ForgeNotice = PullRequestNotice | BranchNotice | CommitNotice
+"""Only a hint: the receiver reads the current state from the forge and trusts nothing in the webhook."""
 
-# What people say.
+# Comments and labels.
 
 
 class Comment(Struct, frozen=True, kw_only=True):
@@ -54,14 +52,14 @@ class Comment(Struct, frozen=True, kw_only=True):
 
 
 class Thread(Struct, frozen=True):
-    """What people put on a pull request."""
+    """The labels and comments of a pull request."""
 
     labels: frozenset[str]
     comments: tuple[Comment, ...]
     """Oldest first."""
 
 
-# What becomes of a merge.
+# Outcomes of a merge.
 
 
 class Merged(Struct, frozen=True):
@@ -71,106 +69,212 @@ class Merged(Struct, frozen=True):
 
 
 class NotMerged(Struct, frozen=True):
-    """Its head is another, or something has changed that must be looked at again. Nothing was merged."""
+    """The head differs, or something else changed that must be read again. Nothing was merged."""
 
-    words: str
+    detail: str
 
 
 class MergeRefused(Struct, frozen=True):
-    """The host will not have this one, and will not have it later either."""
+    """The forge permanently refuses this pull request."""
 
-    words: str
+    detail: str
 
 
 class MergeForbidden(Struct, frozen=True):
-    """The host lets us merge nothing, or not in this way: a right or a setting is missing, and nobody is to blame."""
+    """The forge does not let us merge at all, or not with this method: a permission or setting is missing. This is not
+    the fault of any pull request."""
 
-    words: str
+    detail: str
 
 
 MergeOutcome = Merged | NotMerged | MergeRefused | MergeForbidden
 
 
 class Merge(Struct, frozen=True, kw_only=True):
-    """Which head is to be merged into which branch, how, and with which words."""
+    """Which head to merge into which branch, by which method, with which commit message."""
 
-    number: PrNumber
+    number: PullRequestNumber
     head: Sha
-    base: str
+    base_branch: str
     method: MergeMethod
     title: str
     message: str
 
 
-class Draft(Struct, frozen=True, kw_only=True):
-    """A pull request that shows a test branch, and is never merged."""
+class DraftPullRequest(Struct, frozen=True, kw_only=True):
+    """A draft pull request that shows a test branch and is never merged."""
 
     branch: str
-    base: str
+    base_branch: str
     title: str
     text: str
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is needed here, and whether it is there; if not, the words say what to do."""
+    """One requirement of the service and whether it is met; if not, the message says what to do."""
 
-    fine: bool
-    words: str
+    ok: bool
+    message: str
 
 
 class Forge(Protocol):
-    def heard(self, headers: Mapping[str, str], body: bytes) -> Sequence[News]:
-        """What a message of a webhook is about; the names of its headers are in lower case.
+    def parse_webhook(self, headers: Mapping[str, str], body: bytes) -> Sequence[ForgeNotice]:
+        """The changes that a webhook reports; header names are lower case.
 
-        Raises `Forged` before anything of it is read when it is not signed as it should be. Of what has nothing to
-        do with us, or makes no sense, there is no news.
+        Raises `InvalidSignature` before anything is parsed if the signature is wrong. Webhooks that do not concern us
+        or cannot be understood give an empty sequence.
         """
         ...
 
     async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
-        """Every status and every check of the commit, the latest of each name, as far as they count for this branch."""
+        """Every status and check run of the commit that counts for this branch, the latest of each name."""
         ...
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
-        """With the host's own merge: only this very head, and only into this very branch."""
+        """Merges with the forge's own merge, only if the head and base branch are exactly those given."""
         ...
 
-    async def merged_as(self, repo: Repo, merge: Merge) -> Sha | None:
-        """The commit by which this very head came into this very branch; None where it did not."""
+    async def find_merge_commit(self, repo: Repo, merge: Merge) -> Sha | None:
+        """The commit that merged exactly this head into this branch; None if there is none."""
         ...
 
-    async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
-        """Its labels, and what was said since then; what was said earlier may be among it."""
+    async def thread(self, repo: Repo, number: PullRequestNumber, since: Instant) -> Thread:
+        """Its labels, and the comments since that time. Earlier comments may be included."""
         ...
 
-    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:
-        """Whether they may have pull requests merged into this branch, as far as the forge tells."""
+    async def can_write(self, repo: Repo, user: str, branch: str) -> bool:
+        """Whether the user is allowed to merge pull requests into this branch, as far as the forge reports it."""
         ...
 
-    async def may_maintain(self, repo: Repo, person: str) -> bool:
-        """Whether they may also go around its rules."""
+    async def can_maintain(self, repo: Repo, user: str) -> bool:
+        """Whether the user is also allowed to bypass the rules of the repository."""
         ...
 
-    async def say(self, repo: Repo, number: PrNumber, text: str, comment: str | None) -> str:
-        """Puts this text in the place of our comment, and tells its id: a new one, where that is none or gone."""
+    async def put_comment(self, repo: Repo, number: PullRequestNumber, text: str, comment: str | None) -> str:
+        """Replaces the text of our comment, or creates one if there is none, and returns its id."""
         ...
 
-    async def react(self, repo: Repo, number: PrNumber, comment: str, *, fine: bool) -> None: ...
+    async def react(self, repo: Repo, number: PullRequestNumber, comment: str, *, success: bool) -> None: ...
 
-    async def unlabel(self, repo: Repo, number: PrNumber, label: str) -> None: ...
+    async def remove_label(self, repo: Repo, number: PullRequestNumber, label: str) -> None: ...
 
-    async def show_status(self, repo: Repo, sha: Sha, status: Status) -> None:
-        """As our own word on a commit."""
+    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
+        """Sets our own status on a commit."""
         ...
 
-    async def open_draft(self, repo: Repo, draft: Draft) -> None: ...
+    async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None: ...
 
     async def close_draft(self, repo: Repo, branch: str) -> None: ...
 
-    async def examine(self, repo: Repo | None) -> Sequence[Finding]:
-        """What the service needs here (and in this repository), each with what to do about it."""
+    async def diagnose(self, repo: Repo | None) -> Sequence[Finding]:
+        """Checks what the service needs on this forge, and in this repository if given."""
         ...
 
     async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:
-        """Faults in how the branch is protected that make merging unsafe: each says what follows and what to do."""
+        """Gaps in the branch protection that make merging unsafe: each message says what can happen and what to do."""
         ...
+
+
+class HostUnavailable(Exception):
+    """The host does not respond, or not as expected: retry later."""
+
+
+class HostRefused(HostUnavailable):
+    """The host permanently refuses this request. It is otherwise available."""
+
+
+class UnexpectedHostResponse(HostUnavailable):
+    """The host's response about one pull request is invalid. It is otherwise available."""
+
+
+class ChecksFrom(StrEnum):
+    API = "api"
+    """CI reports statuses to our API."""
+    RUN = "run"
+    """The service runs the checks itself."""
+    HOST = "host"
+    """The service reads them from the host."""
+
+
+class Host(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def provider(self) -> str:
+        """The kind of host: `git`, `github`, `gitlab`, `gitea`."""
+        ...
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether an owner can be a nested group: `acme/tools`."""
+        ...
+
+    @property
+    def checks_from(self) -> ChecksFrom: ...
+
+    @property
+    def forge(self) -> Forge | None:
+        """Its forge features; None for plain Git."""
+        ...
+
+    @property
+    def poll_interval_ms(self) -> int:
+        """How often, in milliseconds, the poller reads a repository for which no webhook arrives."""
+        ...
+
+    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> str | None:
+        """Why the host cannot merge in this way, and what to do instead; None: it can."""
+        ...
+
+    @property
+    def reports_mergeability(self) -> bool:
+        """Whether the host reports the mergeability of pull requests. Otherwise the service asks git."""
+        ...
+
+    def canonical_repo(self, repo: Repo) -> Repo:
+        """The canonical spelling of a repository, where the host accepts several."""
+        ...
+
+    async def remote(self, repo: Repo) -> Remote:
+        """Its credentials are valid for a few minutes."""
+        ...
+
+    def head_ref(self, number: PullRequestNumber) -> str:
+        """The ref of a pull request's head, such as `refs/pull/12/head`."""
+        ...
+
+    @property
+    def head_ref_pattern(self) -> str:
+        """The pattern of all head refs, such as `refs/pull/*/head`."""
+        ...
+
+    def pull_request_url(self, repo: Repo, number: PullRequestNumber) -> str | None:
+        """The URL of its page; None if the host has no pages."""
+        ...
+
+    async def has_repository(self, repo: Repo) -> bool: ...
+
+    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+        """The pull request as the host shows it now, without what only git knows (`is_in_target_branch`,
+        `contained_heads`), and without mergeability if the host does not report it."""
+        ...
+
+    async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
+        """The required statuses of the host's branch protection."""
+        ...
+
+    async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
+        """These branches, if they exist, and all refs that change when a pull request changes: the poller compares two
+        reads. Other refs can be included."""
+        ...
+
+    def pull_request_number_of(self, ref: str) -> PullRequestNumber | None:
+        """The pull request that a ref returned by `refs` belongs to."""
+        ...
+
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
+        """Marks it as merged, if the host does not notice by itself. Idempotent."""
+        ...
+
+    async def close(self) -> None: ...

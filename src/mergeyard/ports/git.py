@@ -1,6 +1,7 @@
-"""Git, as far as the service needs it: a mirror of a repository, in which commits are made and pushed from.
+"""The Git operations that the service needs, on a mirror of a repository.
 
-Nothing of a pull request is ever checked out here. Trouble that may pass raises `GitTrouble`; a conflict is a value.
+No file of a pull request is ever checked out here. A failure that a retry can fix raises `GitError`; a conflict is a
+return value.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,22 +12,22 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 
 
-class GitTrouble(Exception):
-    """The repository could not be read or written, which says nothing about any pull request: try again later."""
+class GitError(Exception):
+    """The repository could not be read or written. This is not the fault of any pull request: retry later."""
 
 
-class OutputTooLargeError(GitTrouble):
-    """Git answered with more than we are willing to hold in memory, and was ended. Asking again changes nothing: a task
-    that asked because of one pull request decides about that pull request instead of repeating the question."""
+class OutputTooLargeError(GitError):
+    """Git produced more output than fits the memory limit and was killed. A retry gives the same: a task that asked
+    about one pull request must decide about that pull request instead of retrying."""
 
 
 class InvalidTreeError(Exception):
-    """Git refuses to write the files of a commit, because a name among them is dangerous or malformed. No attempt will
-    do better: the pull request that brought it has to change."""
+    """Git refuses to write the files of a commit because a file name is dangerous or malformed. Retrying cannot help:
+    the pull request has to change."""
 
 
-class MissingObject(GitTrouble):
-    """The mirror lacks a commit that was named: bring it with `fetch` and ask again."""
+class MissingObject(GitError):
+    """The mirror lacks a commit: get it with `fetch`, then retry."""
 
 
 class Remote(Struct, frozen=True):
@@ -34,7 +35,7 @@ class Remote(Struct, frozen=True):
 
     url: str
     environment: Mapping[str, str] = {}
-    """Credentials travel here, never in the address or the arguments."""
+    """Credentials are passed here, never in the URL or the arguments."""
 
 
 class Conflict(Struct, frozen=True):
@@ -42,13 +43,13 @@ class Conflict(Struct, frozen=True):
 
 
 class TooLargeFile(Struct, frozen=True):
-    """A file that was not read because it has more bytes than the caller allows."""
+    """A file that was not read because it is larger than the caller allows."""
 
     size: int
 
 
 class Signature(Struct, frozen=True):
-    """Who made a change, and when, in git's own form `<seconds> <offset>`."""
+    """Author or committer: name, email, and date in git's format `<seconds> <offset>`."""
 
     name: str
     email: str
@@ -60,13 +61,13 @@ class Commit(Struct, frozen=True):
     parents: tuple[Sha, ...]
     tree: Sha
     author: Signature
-    committed: str
-    """When, in git's own form."""
+    committer_date: str
+    """The committer date in git's format."""
     message: str
 
 
 class RefUpdate(Struct, frozen=True):
-    """Move a ref, if it is where we think it is. None: it does not exist."""
+    """Move a ref if it is at `old`. None: it does not exist."""
 
     ref: str
     old: Sha | None
@@ -74,47 +75,48 @@ class RefUpdate(Struct, frozen=True):
 
 
 class Pushed(Struct, frozen=True):
-    """All refs are where they should be."""
+    """All refs are at their new values."""
 
 
 class Stale(Struct, frozen=True):
-    """Some ref was not where we thought; none was moved."""
+    """A ref was not at its old value. No ref was moved."""
 
 
 class PushRefused(Struct, frozen=True):
-    """The host will not have it, and will not have it later either."""
+    """The host permanently refuses the push."""
 
-    words: str
+    detail: str
 
 
 PushOutcome = Pushed | Stale | PushRefused
 
 
 class Mirror(Protocol):
-    """One repository. Commits that it has once seen stay in it."""
+    """The mirror of one repository. Commits are never removed from it."""
 
     async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
-        """Where these refs (full names, or patterns with one `*`) are at the remote now, read from there."""
+        """Where these refs (full names, or patterns with one `*`) are now, read from the remote."""
         ...
 
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
-        """Bring these refs (full names, or patterns with one `*`) and tell where they are; absent ones are left out."""
+        """Fetches these refs (full names, or patterns with one `*`) and returns where they are; refs that do not exist
+        are omitted."""
         ...
 
     async def fetch_commit(self, commit: Sha) -> None:
-        """Bring a commit to which no ref leads any more, as long as the remote has it."""
+        """Fetches a commit that no ref leads to, if the remote still has it."""
         ...
 
-    async def forget(self, pattern: str, *, unless: Callable[[str], bool]) -> None:
-        """Let go of the refs that were fetched and match a pattern, unless they are wanted. Their commits stay."""
+    async def prune_refs(self, pattern: str, *, keep: Callable[[str], bool]) -> None:
+        """Deletes the fetched refs that match a pattern, unless `keep` returns true. Their commits stay."""
         ...
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
         """The tree of a three-way merge of two commits."""
         ...
 
-    async def pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
-        """The tree of `onto` with what this one commit changed upon its first parent."""
+    async def cherry_pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
+        """The tree of `onto` with the changes of one commit relative to its first parent."""
         ...
 
     async def commit(
@@ -123,76 +125,77 @@ class Mirror(Protocol):
         parents: Sequence[Sha],
         message: str,
         author: Signature | None = None,
-        committed: str | None = None,
+        committer_date: str | None = None,
     ) -> Sha:
-        """A new commit by us; with an author, as theirs. With a date, whoever makes it again makes the same."""
+        """Creates a commit, by us or with the given author. With a committer date the result is reproducible."""
         ...
 
-    async def read(self, commit: Sha) -> Commit: ...
+    async def read_commit(self, commit: Sha) -> Commit: ...
 
-    async def shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
-        """The commits that `head` holds and `without` does not, oldest first; `limit` keeps the newest."""
+    async def commit_shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
+        """The commits that `head` contains and `without` does not, oldest first; `limit` keeps the newest."""
         ...
 
     async def commits(
-        self, head: Sha, *, without: Collection[Sha], limit: int | None = None, whole: bool = False
+        self, head: Sha, *, without: Collection[Sha], limit: int | None = None, full_messages: bool = False
     ) -> tuple[Commit, ...]:
-        """What `head` holds and `without` does not, oldest first, parents before children; `limit` keeps the newest.
+        """The commits that `head` contains and `without` does not, oldest first, parents before children; `limit` keeps
+        the newest.
 
-        This and the methods below reduce the messages to their trailers when all of them together are too large, unless
-        `whole` ones are needed: then `OutputTooLargeError` is raised.
+        If the messages together are too large, this method and those below reduce each to its trailers. With
+        `full_messages` they raise `OutputTooLargeError` instead.
         """
         ...
 
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
-        """From above `down_to` to `head`, along first parents, oldest first; None when that way does not lead there."""
+        """From above `down_to` to `head` along first parents, oldest first; None if `down_to` is not among them."""
         ...
 
     async def last_first_parents(self, head: Sha, *, limit: int) -> tuple[Commit, ...]:
-        """`head` and what lies below it along first parents, newest first."""
+        """`head` and its ancestors along first parents, newest first."""
         ...
 
     async def tree(self, commit: Sha) -> Sha: ...
 
-    async def holds(self, commit: Sha, ancestor: Sha) -> bool:
-        """Whether `ancestor` is `commit` or part of its history. An ancestor that the mirror does not know is not."""
+    async def contains(self, commit: Sha, ancestor: Sha) -> bool:
+        """Whether `ancestor` is `commit` or one of its ancestors. False if the mirror does not know `ancestor`."""
         ...
 
-    async def contained(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
-        """Of the refs that were fetched, as names or patterns, the heads that are part of the history of `tip`."""
+    async def contained_heads(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
+        """Of the fetched refs (names or patterns), the heads that `tip` contains."""
         ...
 
     async def tree_problems(self, head: Sha, *, without: Sha | None) -> tuple[str, ...]:
-        """What git's own check finds wrong with the folders that `head` (a commit or tree) brings and `without` lacks,
-        such as a file named `.git`: sentences for people, without the defects that do no harm."""
+        """Problems that `git fsck` finds in the trees that `head` (a commit or tree) adds to `without`, such as a file
+        named `.git`. Harmless defects are omitted. One sentence each."""
         ...
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
-        """Every path that differs between two commits or trees; a rename is both its names."""
+        """Every path that differs between two commits or trees; a rename counts as both paths."""
         ...
 
     async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
-        """The paths, as text for people, that differ between two commits or trees and that a glob matches.
+        """The paths that differ between two commits or trees and match a glob, as text to display.
 
         Globs match whole paths from the root: `*` and `?` do not match `/`, `**` between slashes matches any folders, a
-        trailing `/` means everything below, and a glob without wildcards also matches everything below that folder. Of
-        very many paths only the first are returned.
+        trailing `/` means everything below, and a glob without wildcards also matches everything below that folder. If
+        there are very many paths, only the first are returned.
         """
         ...
 
     async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
-        """Every best common ancestor of two commits; none when their histories share nothing."""
+        """Every best common ancestor of two commits; empty if their histories are unrelated."""
         ...
 
-    async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
+    async def replace_paths(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
         """The tree of `onto` with exactly the contents of commit `source` at these paths (absent there: removed).
 
-        A conflict when a file would have to go that is not among the paths, because a folder comes in its place.
+        A conflict if a folder would replace a file that is not among the paths.
         """
         ...
 
-    async def file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
-        """What a file holds, measured before it is read; None when there is no such file."""
+    async def read_file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
+        """The contents of a file, whose size is checked before it is read; None if it does not exist."""
         ...
 
     async def has_same_file(self, one: Sha, other: Sha, path: str) -> bool:
@@ -200,11 +203,12 @@ class Mirror(Protocol):
         ...
 
     async def push(self, *updates: RefUpdate) -> PushOutcome:
-        """All or none, each only from its old value. When the answer is lost, `GitTrouble`: read the remote."""
+        """Updates all refs or none, each only from its old value. If the response is lost it raises `GitError`: read
+        the remote to learn the outcome."""
         ...
 
-    async def export(self, commit: Sha, folder: str) -> None:
-        """Write the files of a commit into an empty folder, and nothing else: for the runner of checks.
+    async def export_tree(self, commit: Sha, folder: str) -> None:
+        """Writes the files of a commit into an empty folder, for the check runner.
 
         Raises `InvalidTreeError` when git refuses the name of a file.
         """
@@ -212,18 +216,18 @@ class Mirror(Protocol):
 
 
 class Git(Protocol):
-    def at_hand(self) -> Collection[str]:
-        """The names of all mirrors that are here."""
+    def mirror_names(self) -> Collection[str]:
+        """The names of the mirrors on this machine."""
         ...
 
     async def check(self) -> None:
-        """Raises `GitTrouble` with advice when the installed git cannot do what is needed."""
+        """Raises `GitError` with advice if the installed git lacks a needed feature."""
         ...
 
     async def mirror(self, name: str, remote: Remote) -> Mirror:
-        """The mirror of this remote under this name (`host/owner/name`); made when it is not there."""
+        """The mirror of this remote under this name (`host/owner/name`); created if it does not exist."""
         ...
 
-    async def tidy(self) -> None:
-        """Puts in order the mirrors to which something was brought. Nothing is lost by it."""
+    async def run_maintenance(self) -> None:
+        """Runs maintenance on mirrors that fetched something since. No commit is lost."""
         ...

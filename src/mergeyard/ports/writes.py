@@ -1,33 +1,31 @@
-"""What is to be written, as values: the store writes all that it is given at once, or nothing of it."""
+"""Writes as values. The store applies all writes of a commit, or none."""
 
 from enum import StrEnum
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.sessions import Session
-from mergeyard.domain.states import PrState, RunStatus
-from mergeyard.domain.statuses import Status
-from mergeyard.domain.tokens import Token
+from mergeyard.domain.access import Session, Token
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo, RunId, Sha, SubmissionId
+from mergeyard.domain.pull_requests import Status
+from mergeyard.domain.states import PullRequestState, RunStatus
+from mergeyard.domain.timestamps import Instant
 
 
-class Fact(Struct, frozen=True):
-    """One piece of a queue. Without a body it is there no more."""
+class QueuePart(Struct, frozen=True):
+    """One part of a queue. None as body deletes it."""
 
-    shelf: str
+    kind: str
     key: str
     body: bytes | None
 
 
-class StayRow(Struct, frozen=True, kw_only=True):
-    """One stay of a pull request, live or ended; the body is all of it."""
+class SubmissionRow(Struct, frozen=True, kw_only=True):
+    """One submission, live or ended. The body is the encoded `Submission`."""
 
-    ticket: Ticket
-    number: PrNumber
+    submission_id: SubmissionId
+    number: PullRequestNumber
     branch: str
-    state: PrState
+    state: PullRequestState
     submitted_at: Instant
     ended_at: Instant | None
     """When it left the queue; None while it is live."""
@@ -36,11 +34,11 @@ class StayRow(Struct, frozen=True, kw_only=True):
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
-    """One run, from its plan on. It stays after the queue has let go of it (`live` no more)."""
+    """One run. The record stays after the run left the queue (`live` is then false)."""
 
     id: RunId
     status: RunStatus
-    tested: int
+    tested_count: int
     """How many pull requests it tests."""
     tip: Sha | None
     """The commit that it tests, once it has started."""
@@ -53,7 +51,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
 
 
 class EntryRow(Struct, frozen=True, kw_only=True):
-    """One entry of the journal, with what lists and figures ask for beside the whole of it."""
+    """One journal entry: the encoded body, and the columns that lists and metrics need."""
 
     queue: QueueId | None
     at: Instant
@@ -61,19 +59,19 @@ class EntryRow(Struct, frozen=True, kw_only=True):
     """The tag of the entry's struct."""
     actor: str
     token: str | None
-    ticket: Ticket | None = None
-    number: PrNumber | None = None
+    submission_id: SubmissionId | None = None
+    number: PullRequestNumber | None = None
     source: str | None = None
     to: str | None = None
     reason: str | None = None
     bisecting: bool = False
-    """It happened beside the line, in a bisection."""
-    in_state: int | None = None
-    """Milliseconds that it had been in the state it left."""
-    in_queue: int | None = None
+    """The pull request was in a bisection."""
+    ms_in_state: int | None = None
+    """Milliseconds spent in the state that it left."""
+    ms_in_queue: int | None = None
     """Milliseconds since it was admitted."""
     first_run: bool = False
-    """It was tested for the first time in this stay."""
+    """It was tested for the first time in this submission."""
     body: bytes
 
 
@@ -84,20 +82,21 @@ class CreateQueue(Struct, frozen=True):
 
 
 class DeleteQueue(Struct, frozen=True):
-    """It is found no more; its stays, runs and entries remain under its id. Refused (`Outrun`) at another version."""
+    """The queue is no longer found; its submissions, runs and entries stay under its id. Raises `VersionConflict` if
+    its version differs."""
 
     id: QueueId
     version: int
     at: Instant
 
 
-class SaveTurn(Struct, frozen=True, kw_only=True):
-    """What one turn changed. Refused (`Outrun`) when the queue's version is not `version - 1`."""
+class SaveDecision(Struct, frozen=True, kw_only=True):
+    """The changes of one decision. Raises `VersionConflict` unless the queue's version is `version - 1`."""
 
     queue: QueueId
     version: int
-    facts: tuple[Fact, ...] = ()
-    stays: tuple[StayRow, ...] = ()
+    parts: tuple[QueuePart, ...] = ()
+    submissions: tuple[SubmissionRow, ...] = ()
     runs: tuple[RunRow, ...] = ()
 
 
@@ -105,11 +104,12 @@ class AppendEntries(Struct, frozen=True):
     entries: tuple[EntryRow, ...]
 
 
-class KeepTargets(Struct, frozen=True):
-    """Store the targets of a head. Of a pull request only the last `HEADS_WITH_TARGETS` heads keep theirs."""
+class SaveImpactedTargets(Struct, frozen=True):
+    """Stores the impacted targets of a head. Only the last `MAX_HEADS_WITH_IMPACTED_TARGETS` heads of a pull request
+    keep theirs."""
 
     queue: QueueId
-    number: PrNumber
+    number: PullRequestNumber
     head: Sha
     body: bytes
     at: Instant
@@ -117,41 +117,42 @@ class KeepTargets(Struct, frozen=True):
     """The id of the token that uploaded them."""
 
 
-class KeepStatus(Struct, frozen=True):
-    """Store a status. With a token, only the last `MAX_UNCLAIMED_STATUSES` that it reported for commits which no run
+class SaveStatus(Struct, frozen=True):
+    """Stores a status. With a token, only the last `MAX_UNCLAIMED_STATUSES` that it reported for commits which no run
     tests are kept; its older ones are deleted."""
 
     repo: Repo
     sha: Sha
     status: Status
     token: str | None = None
-    """The id of the token that reported it; None for what this service found out by itself."""
+    """The id of the token that reported it; None: the service itself."""
 
 
-class Answer(Struct, frozen=True):
-    """What a request with an idempotency key was answered."""
+class StoredResponse(Struct, frozen=True):
+    """The response to a request with an idempotency key."""
 
     token: str
     key: str
     digest: bytes
-    """Of path and body."""
+    """The digest of path and body."""
     body: bytes
     at: Instant
 
 
-class KeepAnswer(Struct, frozen=True):
-    """Refused (`Answered`) when there is one already that was given at this time or later."""
+class SaveResponse(Struct, frozen=True):
+    """Raises `DuplicateRequest` if a response saved at this time or later exists."""
 
-    answer: Answer
-    unless_since: Instant
+    response: StoredResponse
+    unless_saved_since: Instant
 
 
-class ForgetAnswers(Struct, frozen=True):
+class DeleteExpiredResponses(Struct, frozen=True):
     before: Instant
 
 
-class ProveDuty(Struct, frozen=True):
-    """Writes nothing. Refused (`Relieved`) unless this replica still works for the repository, under this fence."""
+class AssertLease(Struct, frozen=True):
+    """Writes nothing. Raises `LeaseLost` unless this replica holds the lease of the repository under this fencing
+    number."""
 
     replica: str
     repo: Repo
@@ -159,56 +160,56 @@ class ProveDuty(Struct, frozen=True):
 
 
 class SaveToken(Struct, frozen=True):
-    """New, or as it is now."""
+    """Creates or updates a token."""
 
     token: Token
 
 
 class RecordTokenUse(Struct, frozen=True):
-    """When and from which address a token was last used. Of several times the latest counts."""
+    """When and from which address a token was last used. Of several writes the latest time counts."""
 
     id: str
     at: Instant
     address: str
 
 
-class BeginTelling(Struct, frozen=True):
-    """Who has not begun yet begins at the present end of every journal: what happened before is not told."""
+class StartConsumer(Struct, frozen=True):
+    """A new consumer starts at the current end of every journal: earlier entries are not delivered."""
 
-    teller: str
+    consumer: str
 
 
 class MoveCursor(Struct, frozen=True):
-    """All entries of the queue's journal up to this one were told. It never goes back."""
+    """The consumer has processed all entries of the queue's journal up to this one. The cursor never moves back."""
 
-    teller: str
+    consumer: str
     queue: QueueId
     seq: int
 
 
-class NoteStuck(Struct, frozen=True):
-    """The entry behind the cursor cannot be told. Of several times the first counts, until the cursor moves."""
+class MarkStalled(Struct, frozen=True):
+    """The consumer cannot process the entry after its cursor. The first time counts until the cursor moves."""
 
-    teller: str
+    consumer: str
     queue: QueueId
     at: Instant
 
 
-class TakeHeart(Struct, frozen=True):
-    """Whatever it was stuck with counts as never tried."""
+class ClearStalled(Struct, frozen=True):
+    """Clears the stalled marks, so that retries start again."""
 
-    teller: str
-
-
-class ForgetTeller(Struct, frozen=True):
-    teller: str
+    consumer: str
 
 
-class KeepConversation(Struct, frozen=True):
-    """What was said on a pull request, as it is now."""
+class DeleteConsumer(Struct, frozen=True):
+    consumer: str
+
+
+class SaveThreadState(Struct, frozen=True):
+    """The state of our comment thread on a pull request."""
 
     queue: QueueId
-    number: PrNumber
+    number: PullRequestNumber
     body: bytes
 
 
@@ -219,19 +220,19 @@ class WebhookRow(Struct, frozen=True):
 
 
 class SaveWebhook(Struct, frozen=True):
-    """New at version 1. Refused (`Outrun`) when the stored version is not the one before."""
+    """Version 1 creates it. Raises `VersionConflict` if the stored version is not the one before."""
 
     webhook: WebhookRow
 
 
-class DropWebhook(Struct, frozen=True):
-    """It is there no more, nor what is known of sending to it."""
+class DeleteWebhook(Struct, frozen=True):
+    """Deletes it and its deliveries."""
 
     id: str
 
 
-class KeepDelivery(Struct, frozen=True):
-    """One attempt to send an event. The last ones of a webhook are kept, and none of a webhook that is gone."""
+class SaveDelivery(Struct, frozen=True):
+    """One delivery attempt. The last ones of a webhook are kept. Ignored if the webhook was deleted."""
 
     webhook: str
     event: str
@@ -242,16 +243,16 @@ class SaveSession(Struct, frozen=True):
     session: Session
 
 
-class DropSession(Struct, frozen=True):
+class DeleteSession(Struct, frozen=True):
     digest: bytes
 
 
-class DropVouchedFor(Struct, frozen=True):
-    """All sessions of those who signed in without a token."""
+class DeleteSsoSessions(Struct, frozen=True):
+    """Deletes all sessions of users who signed in through the identity provider."""
 
 
-class ForgetSessions(Struct, frozen=True):
-    """Those that have ended by then."""
+class DeleteExpiredSessions(Struct, frozen=True):
+    """Deletes sessions that expire before this time."""
 
     before: Instant
 
@@ -262,7 +263,7 @@ class RecordKind(StrEnum):
     SUBMISSIONS = "submissions"
     RUNS = "runs"
     JOURNAL = "journal"
-    TARGETS = "targets"
+    IMPACTED_TARGETS = "impacted_targets"
     STATUSES = "statuses"
 
 
@@ -270,7 +271,8 @@ RecordKey = tuple[str | int, ...]
 
 
 class DeleteExpired(Struct, frozen=True):
-    """Delete the records with these keys, which `Store.expired` returned. Those renewed since `before` are kept."""
+    """Deletes the records with these keys, which `Store.expired_keys` returned. Those renewed since
+    `before` are kept."""
 
     kind: RecordKind
     keys: tuple[RecordKey, ...]
@@ -280,27 +282,27 @@ class DeleteExpired(Struct, frozen=True):
 Write = (
     CreateQueue
     | DeleteQueue
-    | SaveTurn
+    | SaveDecision
     | AppendEntries
-    | KeepTargets
-    | KeepStatus
-    | KeepAnswer
-    | ForgetAnswers
-    | ProveDuty
+    | SaveImpactedTargets
+    | SaveStatus
+    | SaveResponse
+    | DeleteExpiredResponses
+    | AssertLease
     | SaveToken
     | RecordTokenUse
     | SaveSession
-    | DropSession
-    | DropVouchedFor
-    | ForgetSessions
+    | DeleteSession
+    | DeleteSsoSessions
+    | DeleteExpiredSessions
     | DeleteExpired
-    | BeginTelling
+    | StartConsumer
     | MoveCursor
-    | NoteStuck
-    | TakeHeart
-    | ForgetTeller
-    | KeepConversation
+    | MarkStalled
+    | ClearStalled
+    | DeleteConsumer
+    | SaveThreadState
     | SaveWebhook
-    | DropWebhook
-    | KeepDelivery
+    | DeleteWebhook
+    | SaveDelivery
 )

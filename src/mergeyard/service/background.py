@@ -1,4 +1,4 @@
-"""Work that goes on beside the requests: started here, so that nothing is lost sight of and all of it ends."""
+"""Background tasks of the service: started here, so that each is referenced until it ends and cancelled at shutdown."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -6,13 +6,13 @@ from typing import Any
 
 import structlog
 
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import Relieved, StoreTrouble
-from mergeyard.service.errors import Refused
+from mergeyard.ports.external import Clock
+from mergeyard.ports.store import LeaseLost, StoreUnavailable
+from mergeyard.service.errors import RequestRefused
 
 log = structlog.get_logger()
 
-BETWEEN_ATTEMPTS = 1000
+RETRY_DELAY_MS = 1000
 
 
 class Background:
@@ -23,22 +23,23 @@ class Background:
         self._closed = False
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """A turn that was being saved when all was closed finds nobody who would begin anything for it."""
+        """None after `close`: a decision that was being saved at shutdown still notifies its listeners, and they must
+        not start tasks that would never be cancelled."""
         if self._closed:
             work.close()
             return None
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_done)
         return task
 
-    def go_on(self, name: str, step: Callable[[], Awaitable[None]], pause: int) -> None:
-        """Again and again, whatever happens in between."""
-        self._loops[name] = asyncio.create_task(self._repeat(name, step, pause), name=name)
+    def run_periodically(self, name: str, step: Callable[[], Awaitable[None]], pause_ms: int) -> None:
+        """Repeats `step` until `close`. An exception is logged and does not end the loop."""
+        self._loops[name] = asyncio.create_task(self._repeat(name, step, pause_ms), name=name)
         self._tasks.add(self._loops[name])
 
-    def stopped(self) -> list[str]:
-        """What should go on and does not."""
+    def list_stopped(self) -> list[str]:
+        """The names of periodic loops that ended although they should run."""
         return [name for name, loop in self._loops.items() if loop.done()]
 
     async def close(self) -> None:
@@ -47,31 +48,31 @@ class Background:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _repeat(self, name: str, step: Callable[[], Awaitable[None]], pause: int) -> None:
+    async def _repeat(self, name: str, step: Callable[[], Awaitable[None]], pause_ms: int) -> None:
         while True:
             try:
                 await step()
-                await self._clock.sleep(pause)
-            except (StoreTrouble, Relieved) as trouble:
-                log.warning("background work is put off", work=name, words=str(trouble))
-                await self._clock.sleep(BETWEEN_ATTEMPTS)
+                await self._clock.sleep(pause_ms)
+            except (StoreUnavailable, LeaseLost) as error:
+                log.warning("background_work_postponed", work=name, error=str(error))
+                await self._clock.sleep(RETRY_DELAY_MS)
             except Exception as error:
-                log.error("background work failed and goes on", work=name, exc_info=error)
-                await self._clock.sleep(BETWEEN_ATTEMPTS)
+                log.error("background_work_failed", work=name, error=str(error), exc_info=error)
+                await self._clock.sleep(RETRY_DELAY_MS)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Whoever worked for a queue that is deleted, or somebody else's now, was refused, and that is all."""
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        """`RequestRefused` and `LeaseLost` are expected: the queue was deleted, or another replica holds its lease."""
         self._tasks.discard(task)
-        trouble = None if task.cancelled() else task.exception()
-        if trouble is not None and not isinstance(trouble, Refused | Relieved):
-            log.error("background work failed", work=str(task.get_coro()), exc_info=trouble)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, RequestRefused | LeaseLost):
+            log.error("background_task_failed", work=str(task.get_coro()), error=str(error), exc_info=error)
 
 
-async def insist(clock: Clock, store_it: Callable[[], Awaitable[None]]) -> None:
-    """Nobody would ask again for what goes on beside the requests, so it is stored as soon as that is possible."""
+async def retry_until_stored(clock: Clock, store_it: Callable[[], Awaitable[None]]) -> None:
+    """Retries while the store is unavailable. Background work has no client that would repeat the request."""
     while True:
         try:
             return await store_it()
-        except StoreTrouble as trouble:
-            log.error("the store is in trouble", words=str(trouble))
-            await clock.sleep(BETWEEN_ATTEMPTS)
+        except StoreUnavailable as error:
+            log.error("store_unavailable", error=str(error))
+            await clock.sleep(RETRY_DELAY_MS)

@@ -1,6 +1,9 @@
-"""Every code with which a request is refused, and the exception that carries it."""
+"""Error codes of refused requests, and the exception that carries a code and a message."""
 
 from enum import StrEnum
+
+from mergeyard.domain.ids import PullRequestNumber, QueueKey
+from mergeyard.domain.states import Refusal
 
 
 class Code(StrEnum):
@@ -53,11 +56,30 @@ class Code(StrEnum):
     PROVIDER_TIMEOUT = "provider_timeout"
 
 
-class Refused(Exception):
-    """A request that changed nothing, and why, in words that tell a person what to do next."""
+class RequestRefused(Exception):
+    """A request was refused and changed nothing. `detail` says what is wrong, then what to do."""
 
     def __init__(self, code: Code, detail: str, *, retry_after: int | None = None) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
         self.retry_after = retry_after
+        """Seconds, for the header `Retry-After`."""
+
+
+REFUSAL_MESSAGES: dict[Refusal, tuple[Code, str]] = {
+    Refusal.PR_NOT_SUBMITTED: (Code.PR_NOT_SUBMITTED, "was never submitted to the queue: submit it first."),
+    Refusal.PR_ALREADY_MERGED: (Code.PR_ALREADY_MERGED, "is already merged: there is nothing left to do."),
+    Refusal.PR_CLOSED: (Code.PR_CLOSED, "is closed: reopen it, then submit it."),
+    Refusal.MERGE_IN_PROGRESS: (Code.MERGE_IN_PROGRESS, "is being merged: wait for the result."),
+    Refusal.TESTS_NOT_RUNNING: (Code.TESTS_NOT_RUNNING, "is not being tested: there is no test run to restart."),
+}
+
+
+def pull_request_refused(refusal: Refusal, number: PullRequestNumber) -> RequestRefused:
+    code, message = REFUSAL_MESSAGES[refusal]
+    return RequestRefused(code, f"Pull request {number} {message}")
+
+
+def pull_request_not_found(key: QueueKey, number: PullRequestNumber) -> RequestRefused:
+    return RequestRefused(Code.PR_NOT_FOUND, f"{key.repo} has no pull request {number}: check the number.")

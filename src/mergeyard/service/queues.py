@@ -1,4 +1,4 @@
-"""What operators do with queues: create, read, change, delete."""
+"""Creates, reads, updates and deletes queues."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -7,68 +7,66 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mergeyard.domain.access import Token
 from mergeyard.domain.config import Config
-from mergeyard.domain.decision import Decision
 from mergeyard.domain.events import CancelRequested, Event, SettingsSaved, StateRequested
-from mergeyard.domain.ids import QueueId
+from mergeyard.domain.ids import QueueId, QueueKey
 from mergeyard.domain.journal import QueueCreated, QueueDeleted
-from mergeyard.domain.landing import Landed
-from mergeyard.domain.queue import Queue
-from mergeyard.domain.repositories import QueueKey
+from mergeyard.domain.queue import Decision, LandedCommit, Queue, TargetBranch
 from mergeyard.domain.states import QueueState
-from mergeyard.domain.target_branch import TargetBranch
-from mergeyard.domain.tokens import Token
 from mergeyard.engine.decide import decide
-from mergeyard.ports.host import Host
-from mergeyard.ports.store import Taken
+from mergeyard.ports.forge import Host
+from mergeyard.ports.store import AlreadyExists
 from mergeyard.ports.writes import AppendEntries, CreateQueue
-from mergeyard.service import journaling, shelving
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.others import DutiesFree, Others, QueueSaved
-from mergeyard.service.performing.looking import required_statuses
-from mergeyard.service.repeating import Repeat, kept
-from mergeyard.service.site import Site, Sites
-from mergeyard.service.turn import Keeper, Rejected
+from mergeyard.service import audit_log, persistence
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.idempotency import IdempotentRequest, to_response_writes
+from mergeyard.service.queue_actor import EventRefused, QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.replica_bus import LeaseReleased, QueueSaved, ReplicaBus
+from mergeyard.service.repositories import Repositories, RepositoryContext, read_required_statuses
 from mergeyard.service.views import QueueView, view_queue
-from mergeyard.service.yard import Yard
 
 Present = Callable[[QueueView], bytes]
 
 
 class Queues:
-    def __init__(self, yard: Yard, sites: Sites, others: Others) -> None:
-        self._yard = yard
-        self._sites = sites
-        self._others = others
+    def __init__(self, registry: QueueRegistry, repositories: Repositories, replica_bus: ReplicaBus) -> None:
+        self._registry = registry
+        self._repositories = repositories
+        self._replica_bus = replica_bus
 
-    async def create(self, key: QueueKey, config: Config, actor: str, present: Present, repeat: Repeat | None) -> bytes:
-        host = self._sites.host(key.repo.host)
-        if await self._yard.find(key) is not None:
-            raise _already_exists(key)
-        _check_landing(host, config)
-        if not await host.knows(key.repo):
-            raise Refused(Code.REPOSITORY_NOT_FOUND, f"{key.repo} is not there: check its owner and name.")
-        now = self._yard.clock.now()
+    async def create(
+        self, key: QueueKey, config: Config, actor: str, present: Present, idempotent_request: IdempotentRequest | None
+    ) -> bytes:
+        host = self._repositories.get_host(key.repo.host)
+        if await self._registry.find(key) is not None:
+            raise _queue_already_exists(key)
+        _require_supported_landing(host, config)
+        if not await host.has_repository(key.repo):
+            raise RequestRefused(Code.REPOSITORY_NOT_FOUND, f"{key.repo} does not exist: check its owner and name.")
+        now = self._registry.clock.now()
         blank = Queue(
-            id=QueueId(str(uuid.uuid4())), target=TargetBranch(name=key.branch), config=config, mode=config.mode
+            id=QueueId(str(uuid.uuid4())), target_branch=TargetBranch(name=key.branch), config=config, mode=config.mode
         )
-        keeper = Keeper(key, blank, 0, self._yard.store, self._yard.clock)
-        begun = replace(blank, target=await self._first_look(Site(keeper, host, await self._sites.mirror(key.repo))))
-        decision = decide(begun, (), now)
+        blank_actor = QueueActor(key, blank, 0, self._registry.store, self._registry.clock)
+        context = RepositoryContext(blank_actor, host, await self._repositories.open_mirror(key.repo))
+        initial = replace(blank, target_branch=await _read_target_branch(context))
+        decision = decide(initial, (), now)
         body = present(QueueView(key=key, queue=decision.queue))
-        created = journaling.entry_about_queue(blank.id, QueueCreated(at=now, actor=actor))
+        created = audit_log.build_queue_row(blank.id, QueueCreated(at=now, actor=actor))
         writes = (
             CreateQueue(blank.id, key, now),
-            shelving.changes(blank, decision.queue, 1, (), (), now),
-            AppendEntries((created, *journaling.entries(begun, decision))),
+            persistence.encode_changes(blank, decision.queue, 1, (), (), now),
+            AppendEntries((created, *audit_log.build_decision_rows(initial, decision))),
         )
         try:
-            await self._yard.store.commit(*writes, *kept(repeat, body, now))
-        except Taken:
-            raise _already_exists(key) from None
-        self._yard.welcome(Keeper(key, decision.queue, 1, self._yard.store, self._yard.clock))
-        self._others.tell(QueueSaved(key.repo, blank.id, 1))
-        self._others.tell(DutiesFree())
+            await self._registry.store.commit(*writes, *to_response_writes(idempotent_request, body, now))
+        except AlreadyExists:
+            raise _queue_already_exists(key) from None
+        self._registry.add_created(QueueActor(key, decision.queue, 1, self._registry.store, self._registry.clock))
+        self._replica_bus.publish(QueueSaved(key.repo, blank.id, 1))
+        self._replica_bus.publish(LeaseReleased())
         return body
 
     async def update(
@@ -78,17 +76,18 @@ class Queues:
         state: QueueState | None,
         actor: str,
         present: Present,
-        repeat: Repeat | None,
+        idempotent_request: IdempotentRequest | None,
     ) -> bytes:
-        """All or nothing. Whoever is told that the queue is paused can rely on it: nothing is being pushed any more."""
-        keeper = await self._yard.keeper(key)
+        """Applies settings and state together, or neither. When the response says that the queue is paused, a push that
+        was in progress has ended."""
+        queue_actor = await self._registry.get(key)
 
-        def consider(queue: Queue) -> list[Event]:
+        def compute_events(queue: Queue) -> list[Event]:
             config = replace(queue.config, **settings)
-            if queue.switching and config.mode is not queue.config.mode:
-                words = f"The queue for {key} is still changing its mode: wait until it is done, then change it again."
-                raise Refused(Code.MODE_SWITCH_IN_PROGRESS, words)
-            _check_landing(self._sites.host(key.repo.host), config)
+            if queue.is_switching_modes and config.mode is not queue.config.mode:
+                detail = f"The queue for {key} is still changing its mode: wait until that is complete, then try again."
+                raise RequestRefused(Code.MODE_SWITCH_IN_PROGRESS, detail)
+            _require_supported_landing(self._repositories.get_host(key.repo.host), config)
             saved: list[Event] = [SettingsSaved(config=config, actor=actor)] if settings else []
             return saved if state is None else [*saved, StateRequested(state=state, actor=actor)]
 
@@ -96,60 +95,67 @@ class Queues:
             return present(QueueView(key=key, queue=decision.queue))
 
         try:
-            answer = await keeper.tell_considering(consider, render, repeat)
-        except Rejected as rejected:
-            raise Refused(Code.MODE_SWITCH_IN_PROGRESS, str(rejected)) from None
+            response = await queue_actor.submit_computed(compute_events, render, idempotent_request)
+        except EventRefused as error:
+            raise RequestRefused(Code.MODE_SWITCH_IN_PROGRESS, str(error)) from None
         if state is QueueState.PAUSED:
-            await self.rest(key)
-        return answer
+            await self.wait_for_landing(key)
+        return response
 
-    async def rest(self, key: QueueKey) -> None:
-        """Until nothing is being pushed that was decided before now."""
-        keeper = await self._yard.find(key)
-        landing = None if keeper is None else keeper.queue.landing
-        if keeper is not None and landing is not None and landing.intended:
+    async def wait_for_landing(self, key: QueueKey) -> None:
+        """Waits until the landing that may be pushed right now has ended. Later ones see the paused state."""
+        queue_actor = await self._registry.find(key)
+        landing = None if queue_actor is None else queue_actor.queue.landing
+        if queue_actor is not None and landing is not None and landing.is_intended:
             number = landing.number
-            await keeper.until(lambda queue: queue.landing is None or queue.landing.number != number)
+            await queue_actor.wait_until(lambda queue: queue.landing is None or queue.landing.number != number)
 
-    async def show(self, key: QueueKey) -> QueueView:
-        keeper = await self._yard.keeper(key)
-        return view_queue(key, keeper.queue, self._yard.clock.now(), keeper.forecast)
+    async def read(self, key: QueueKey) -> QueueView:
+        queue_actor = await self._registry.get(key)
+        return view_queue(key, queue_actor.queue, self._registry.clock.now(), queue_actor.forecast)
 
-    async def seen_by(self, token: Token) -> list[QueueView]:
-        return [QueueView(key=keeper.key, queue=keeper.queue) for keeper in await self._yard.seen_by(token)]
+    async def list_visible(self, token: Token) -> list[QueueView]:
+        queue_actors = await self._registry.list_visible(token)
+        return [QueueView(key=queue_actor.key, queue=queue_actor.queue) for queue_actor in queue_actors]
 
-    async def delete(self, key: QueueKey, actor: str, answer: bytes, repeat: Repeat | None) -> bytes:
-        keeper = await self._yard.keeper(key)
-        if key.repo.host not in self._sites.hosts:
-            await _empty(keeper, actor)
-        now = self._yard.clock.now()
-        deleted = journaling.entry_about_queue(keeper.id, QueueDeleted(at=now, actor=actor))
-        await keeper.retire(now, AppendEntries((deleted,)), *kept(repeat, answer, now))
-        self._yard.let_go(keeper)
-        return answer
-
-    async def _first_look(self, site: Site) -> TargetBranch:
-        branch = site.keeper.key.branch
-        tip = await site.tip()
-        if tip is None:
-            words = f"{site.repo} has no branch {branch}: push it first, or name another."
-            raise Refused(Code.BRANCH_NOT_FOUND, words)
-        required = await required_statuses(site, tip)
-        return TargetBranch(name=branch, tip=tip, history=(Landed(tip, None),), required=required)
+    async def delete(
+        self, key: QueueKey, actor: str, response: bytes, idempotent_request: IdempotentRequest | None
+    ) -> bytes:
+        queue_actor = await self._registry.get(key)
+        if key.repo.host not in self._repositories.hosts:
+            await _cancel_all(queue_actor, actor)
+        now = self._registry.clock.now()
+        deleted = audit_log.build_queue_row(queue_actor.id, QueueDeleted(at=now, actor=actor))
+        await queue_actor.delete_if_empty(
+            now, AppendEntries((deleted,)), *to_response_writes(idempotent_request, response, now)
+        )
+        self._registry.evict(queue_actor)
+        return response
 
 
-async def _empty(keeper: Keeper, actor: str) -> None:
-    """Whoever waits for a host that is configured no more waits for nothing."""
-    numbers = [stay.number for stay in keeper.queue.submissions.values()]
-    with suppress(Rejected):  # by those whose merge may be on its way
-        await keeper.tell(*(CancelRequested(number=number, actor=actor) for number in numbers))
+async def _read_target_branch(context: RepositoryContext) -> TargetBranch:
+    branch = context.queue_actor.key.branch
+    tip = await context.fetch_target_tip()
+    if tip is None:
+        detail = f"{context.repo} has no branch {branch}: push it first, or choose another branch."
+        raise RequestRefused(Code.BRANCH_NOT_FOUND, detail)
+    required = await read_required_statuses(context, tip)
+    return TargetBranch(name=branch, tip=tip, history=(LandedCommit(tip, None),), required_statuses=required)
 
 
-def _check_landing(host: Host, config: Config) -> None:
-    words = host.refuses(config.merge_method, config.landing)
-    if words is not None:
-        raise Refused(Code.INVALID_REQUEST, words)
+async def _cancel_all(queue_actor: QueueActor, actor: str) -> None:
+    """For a Git host that is no longer configured: its pull requests could never merge, and a queue with pull requests
+    cannot be deleted."""
+    numbers = [submission.number for submission in queue_actor.queue.submissions.values()]
+    with suppress(EventRefused):  # A pull request whose merge may be in progress cannot be canceled.
+        await queue_actor.submit(*(CancelRequested(number=number, actor=actor) for number in numbers))
 
 
-def _already_exists(key: QueueKey) -> Refused:
-    return Refused(Code.QUEUE_ALREADY_EXISTS, f"There is a queue for {key} already: change it with updateQueue.")
+def _require_supported_landing(host: Host, config: Config) -> None:
+    detail = host.unsupported_reason(config.merge_method, config.landing)
+    if detail is not None:
+        raise RequestRefused(Code.INVALID_REQUEST, detail)
+
+
+def _queue_already_exists(key: QueueKey) -> RequestRefused:
+    return RequestRefused(Code.QUEUE_ALREADY_EXISTS, f"A queue for {key} already exists: change it with updateQueue.")

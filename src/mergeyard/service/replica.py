@@ -1,136 +1,295 @@
-"""One of several replicas: takes its share of the repositories, keeps up with what others save, and hands over."""
+"""Replica: registers this process as a worker, renews its leases, and takes or releases repositories.
+
+Every worker aims for the same share of the repositories, so that work spreads evenly without a coordinator.
+"""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from functools import partial
 from math import ceil
 from socket import gethostname
+from typing import assert_never
 from uuid import uuid4
 
 import structlog
+from msgspec import MsgspecError
 
-from mergeyard.domain.instants import later
-from mergeyard.domain.repositories import Repo
-from mergeyard.ports.clock import Clock
+from mergeyard.domain.events import PullRequestDirty
+from mergeyard.domain.ids import Repo
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.states import Mergeability
+from mergeyard.domain.timestamps import later
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import CommitNotice, ForgeNotice, PullRequestNotice
 from mergeyard.ports.git import Git
-from mergeyard.ports.sharing import Duty, Roster, SharedStore
-from mergeyard.ports.store import Relieved, StoredQueue, StoreTrouble
-from mergeyard.service.background import Background, insist
-from mergeyard.service.duties import Duties
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.others import DutiesFree, Others, written
-from mergeyard.service.yard import Yard
+from mergeyard.ports.store import Lease, LeaseLost, LeaseStatus, SharedStore, StoredQueue, StoreUnavailable
+from mergeyard.service.background import Background, retry_until_stored
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.leases import Leases
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.replica_bus import (
+    CommitNoticeReceived,
+    LeaseReleased,
+    PullRequestNoticeReceived,
+    QueueSaved,
+    ReplicaBus,
+    StatusSaved,
+    decode_hint,
+    encode_hint,
+)
+from mergeyard.service.statuses import Statuses
 
 log = structlog.get_logger()
 
-LASTING = 10_000
-"""For so long a replica that reported may be silent before others take over. With the time that it takes somebody
-else to notice, a death is over within fifteen seconds."""
-REPORT_EVERY = 2000
-HEAD_START = 500
-"""For whoever has a mirror of the repository."""
+LEASE_TTL_MS = 10_000
+"""Time without a heartbeat after which other replicas take over. With the heartbeat interval and the head start, a
+takeover is done within 15 seconds."""
+HEARTBEAT_INTERVAL_MS = 2000
+MIRROR_HEAD_START_MS = 500
+"""How much earlier a replica that has a mirror of the repository can take its lease."""
 
 
 class Replica:
     def __init__(
         self,
         shared: SharedStore,
-        yard: Yard,
-        duties: Duties,
-        others: Others,
+        registry: QueueRegistry,
+        leases: Leases,
+        bus: ReplicaBus,
         git: Git,
         clock: Clock,
         background: Background,
     ) -> None:
         self._shared = shared
-        self._yard = yard
-        self._duties = duties
-        self._others = others
+        self._registry = registry
+        self._leases = leases
+        self._bus = bus
         self._git = git
         self._clock = clock
         self._background = background
         self._name: str | None = None
-        self._reporting = asyncio.Lock()
+        self._heartbeat_lock = asyncio.Lock()
 
-    async def report(self) -> None:
-        """Says that it is still there, and takes or hands over as many repositories as make its share."""
-        async with self._reporting:
+    async def send_heartbeat(self) -> None:
+        """Renews the leases, and takes or releases repositories to reach the share of this replica."""
+        async with self._heartbeat_lock:
             try:
-                roster = await self._present_itself()
-            except Relieved:
-                log.warning("this replica was silent for too long and begins anew", replica=self._name)
+                status = await self._renew()
+            except LeaseLost:
+                log.warning("replica_registration_expired", replica=self._name)
                 self._name = None
-                await self._hold(())
-                roster = await self._present_itself()
-            await self._hold(await self._share(roster))
+                await self._set_leases(())
+                status = await self._renew()
+            await self._set_leases(await self._balance(status))
 
-    async def hurry(self) -> None:
-        """Work was handed back: whoever has it at hand takes it now, and whoever has not a moment later."""
-        await self.report()
-        await self._clock.sleep(HEAD_START)
-        await self.report()
+    async def claim_released_leases(self) -> None:
+        """Takes leases that another replica released: at once with a mirror of the repository, else a little later."""
+        await self.send_heartbeat()
+        await self._clock.sleep(MIRROR_HEAD_START_MS)
+        await self.send_heartbeat()
 
-    def ready(self) -> None:
-        if self._name is None or not self._duties.valid:
-            words = "This replica could not report for work lately: see its log for what the database says."
-            raise Refused(Code.STORAGE_UNAVAILABLE, words)
+    def check_ready(self) -> None:
+        if self._name is None or not self._leases.is_valid:
+            message = "This replica cannot renew its leases: see its log for the database's error message."
+            raise RequestRefused(Code.STORAGE_UNAVAILABLE, message)
 
-    async def resign(self) -> None:
-        """Others take over at once."""
+    async def unregister(self) -> None:
+        """Releases all leases, so that other replicas take over at once."""
         name, self._name = self._name, None
         if name is None:
             return
         try:
-            await self._shared.resign(name)
-            await self._shared.call_out(written(DutiesFree()))
-        except StoreTrouble as trouble:
-            log.warning("others take over only when this replica was silent for a while", words=str(trouble))
+            await self._shared.unregister_worker(name)
+            await self._shared.notify(encode_hint(LeaseReleased()))
+        except StoreUnavailable as error:
+            # The leases expire after LEASE_TTL_MS.
+            log.warning("leases_not_released", replica=name, error=str(error))
 
-    async def _present_itself(self) -> Roster:
-        begun = self._clock.now()
+    async def _renew(self) -> LeaseStatus:
+        started = self._clock.now()
         if self._name is None:
             name = f"{gethostname()}-{uuid4()}"
-            await self._shared.enlist(name, LASTING)
+            await self._shared.register_worker(name, LEASE_TTL_MS)
             self._name = name
-            self._duties.share(name)
-        roster = await self._shared.report(self._name, LASTING)
-        if self._duties.lapsed:
-            self._duties.set((), self._yard.of_repo)
-        self._duties.last_until(later(begun, LASTING))
-        return roster
+            self._leases.require_leases(name)
+        status = await self._shared.renew_leases(self._name, LEASE_TTL_MS)
+        if self._leases.is_expired:
+            # Listeners were not called while the leases were expired: drop all, so that each counts as new.
+            self._leases.replace_all((), self._registry.cached_by_repo)
+        self._leases.extend_until(later(started, LEASE_TTL_MS))
+        return status
 
-    async def _share(self, roster: Roster) -> Collection[Duty]:
+    async def _balance(self, status: LeaseStatus) -> Collection[Lease]:
+        """Takes leases up to the share of this replica, or releases those beyond it, idle repositories first."""
         assert self._name is not None
-        share = ceil(roster.repositories / roster.workers)
-        if len(roster.duties) == share:
-            return roster.duties
-        if len(roster.duties) < share:
-            names = await asyncio.to_thread(self._git.at_hand)
-            at_hand = [repo for repo in map(Repo.parse, names) if repo is not None]
-            claimed = await self._shared.claim(self._name, share - len(roster.duties), at_hand, HEAD_START)
-            return (*roster.duties, *claimed)
-        idle_last = sorted(roster.duties, key=lambda duty: self._is_idle(duty.repo))
-        kept, surplus = idle_last[:share], idle_last[share:]
-        await self._hold(kept)
-        await self._shared.let_go(self._name, [duty.repo for duty in surplus])
-        self._others.tell(DutiesFree())
-        return kept
+        share = ceil(status.repository_count / status.worker_count)
+        if len(status.leases) == share:
+            return status.leases
+        if len(status.leases) < share:
+            names = await asyncio.to_thread(self._git.mirror_names)
+            mirrored = [repo for repo in map(Repo.parse, names) if repo is not None]
+            acquired = await self._shared.acquire_leases(
+                self._name, share - len(status.leases), mirrored, MIRROR_HEAD_START_MS
+            )
+            return (*status.leases, *acquired)
+        idle_last = sorted(status.leases, key=lambda lease: self._is_idle(lease.repo))
+        retained, surplus = idle_last[:share], idle_last[share:]
+        await self._set_leases(retained)
+        await self._shared.release_leases(self._name, [lease.repo for lease in surplus])
+        self._bus.publish(LeaseReleased())
+        return retained
 
     def _is_idle(self, repo: Repo) -> bool:
-        return not any(len(keeper.queue.submissions) for keeper in self._yard.of_repo(repo))
+        return not any(len(actor.queue.submissions) for actor in self._registry.cached_by_repo(repo))
 
-    async def _hold(self, duties: Collection[Duty]) -> None:
-        """If its queues cannot be read, it holds nothing new yet, and tries again with the next report."""
-        new = set(self._duties.missing(duties))
-        queues = await self._shared.on_duty(self._duties.replica) if new else ()
-        self._duties.set(duties, self._yard.of_repo)
+    async def _set_leases(self, leases: Collection[Lease]) -> None:
+        """Reads the queues of new repositories first: if that fails, the leases stay as they are until the next
+        heartbeat."""
+        new = set(self._leases.find_new(leases))
+        queues = await self._shared.leased_queues(self._leases.replica_name) if new else ()
+        self._leases.replace_all(leases, self._registry.cached_by_repo)
         if new:
-            log.info("works for repositories", repos=sorted(map(str, new)))
+            log.info("leases_acquired", repos=sorted(map(str, new)))
         for queue in queues:
             if queue.key.repo in new:
-                self._background.start(insist(self._clock, partial(self._begin, queue)))
+                self._background.start(retry_until_stored(self._clock, partial(self._resume, queue)))
 
-    async def _begin(self, queue: StoredQueue) -> None:
-        """As after a restart."""
-        keeper = await self._yard.bring(queue)
-        await keeper.wake()
+    async def _resume(self, queue: StoredQueue) -> None:
+        queue_actor = await self._registry.load(queue)
+        await queue_actor.resume()
+
+
+QUEUE_POLL_INTERVAL_MS = 2000
+
+
+class ReplicaListener:
+    def __init__(
+        self,
+        shared: SharedStore,
+        registry: QueueRegistry,
+        leases: Leases,
+        replica_bus: ReplicaBus,
+        statuses: Statuses,
+        dispatch_notices: Callable[[Sequence[ForgeNotice]], None],
+        background: Background,
+    ) -> None:
+        self._shared = shared
+        self._registry = registry
+        self._leases = leases
+        self._replica_bus = replica_bus
+        self._statuses = statuses
+        self._dispatch_notices = dispatch_notices
+        self._background = background
+        self._claim_leases: Callable[[], Awaitable[None]] | None = None
+        self._claiming: asyncio.Task[None] | None = None
+
+    async def start(self, claim_leases: Callable[[], Awaitable[None]] | None) -> None:
+        """`claim_leases` is called when a lease becomes free; None on a replica that only answers requests."""
+        self._claim_leases = claim_leases
+        await self._shared.listen(self._handle_hint, self._poll_queues)
+        self._background.run_periodically("replica_listener", self._poll_queues, QUEUE_POLL_INTERVAL_MS)
+
+    def _handle_hint(self, text: str) -> None:
+        try:
+            hint = decode_hint(text)
+        except MsgspecError:
+            return  # From a newer version, during a rolling update. Polling finds what it reports.
+        match hint:
+            case QueueSaved():
+                self._replica_bus.record_announced(hint)
+                self._background.start(self._on_queue_saved(hint))
+            case StatusSaved():
+                self._statuses.on_status_saved(hint.repo, hint.sha)
+            case PullRequestNoticeReceived():
+                if self._leases.has_lease(hint.repo):
+                    self._dispatch_notices([PullRequestNotice(hint.repo, hint.number)])
+            case CommitNoticeReceived():
+                if self._leases.has_lease(hint.repo):
+                    self._dispatch_notices([CommitNotice(hint.repo, hint.sha)])
+            case LeaseReleased():
+                self._start_claiming()
+            case _:
+                assert_never(hint)
+
+    def _start_claiming(self) -> None:
+        if self._claim_leases is not None and (self._claiming is None or self._claiming.done()):
+            self._claiming = self._background.start(_claim_or_log(self._claim_leases))
+
+    async def _on_queue_saved(self, saved: QueueSaved) -> None:
+        known = self._registry.cached_by_id(saved.queue)
+        if not self._is_followed(saved.repo, known):
+            return
+        if known is not None:
+            await self._update_queue(StoredQueue(known.id, known.key, saved.version))
+            return
+        for stored in await self._shared.changed_queues([(saved.queue, 0)]):
+            await self._update_queue(stored)
+
+    async def _poll_queues(self) -> None:
+        """Updates the queues whose lease this replica holds, and those that a client waits for here."""
+        replica = self._leases.replica_name
+        known = [queue_actor for queue_actor in self._registry if self._leases.has_lease(queue_actor.key.repo)]
+        stored = await self._shared.leased_queues(replica)
+        if self._leases.replica_name != replica:
+            return
+        # A lease may have been lost while the store was read: then a missing queue is not a deleted one.
+        still_held = (queue_actor for queue_actor in known if self._leases.has_lease(queue_actor.key.repo))
+        self._registry.evict_deleted(still_held, stored)
+        awaited = [(queue_actor.id, queue_actor.version) for queue_actor in self._registry if queue_actor.has_waiters]
+        for queue in (*stored, *(await self._shared.changed_queues(awaited) if awaited else ())):
+            if self._needs_update(queue):
+                self._background.start(self._update_queue(queue))
+        self._statuses.recheck_all()
+
+    def _is_followed(self, repo: Repo, known: QueueActor | None) -> bool:
+        """Other queues are brought up to date when a request asks for them."""
+        return self._leases.has_lease(repo) or (known is not None and known.has_waiters)
+
+    def _needs_update(self, stored: StoredQueue) -> bool:
+        known = self._registry.cached_by_id(stored.id)
+        if not self._is_followed(stored.key.repo, known):
+            return False
+        return known is None or known.version < stored.version or self._needs_decision(known)
+
+    def _needs_decision(self, queue_actor: QueueActor) -> bool:
+        """A request can have loaded a newer version without running the engine on it."""
+        return queue_actor.decided_version < queue_actor.version or any(_find_unread(queue_actor.queue))
+
+    async def _update_queue(self, stored: StoredQueue) -> None:
+        known = self._registry.cached_by_id(stored.id)
+        try:
+            queue_actor = await self._registry.load(stored)
+            if not self._leases.has_lease(queue_actor.key.repo):
+                return
+            if known is None:
+                await queue_actor.resume()
+            elif self._needs_decision(queue_actor):
+                await self._decide(queue_actor)
+        except (RequestRefused, LeaseLost):
+            return
+        except StoreUnavailable as error:
+            log.warning("queue_not_updated", queue=str(stored.key), error=str(error))
+
+    async def _decide(self, queue_actor: QueueActor) -> None:
+        lease_assertion = self._leases.lease_assertion(queue_actor.key.repo)
+        await queue_actor.submit_with_lease(*_find_unread(queue_actor.queue), lease_assertion=lease_assertion)
+
+
+def _find_unread(queue: Queue) -> Iterator[PullRequestDirty]:
+    """Pull requests that were submitted through another replica and wait for a read. `refresh_requested` is not stored,
+    so they are recognized by their mergeability, which is still `CHECKING`."""
+    for _, submission_id in queue.not_ready:
+        submission = queue.submissions[submission_id]
+        if (
+            submission.pull_request.mergeability is Mergeability.CHECKING
+            and submission_id not in queue.refresh_requested
+        ):
+            yield PullRequestDirty(number=submission.number)
+
+
+async def _claim_or_log(claim_leases: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await claim_leases()
+    except StoreUnavailable as error:
+        log.warning("leases_not_claimed", error=str(error))

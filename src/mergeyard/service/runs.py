@@ -1,37 +1,35 @@
-"""What people ask about runs: one of them in detail, and all that were decided in a time."""
+"""Queries about test runs: one in detail, those of a submission, and the decided ones of a period."""
 
 from collections.abc import Iterable
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import PrNumber, RunId, Sha
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import QueueKey
+from mergeyard.domain.access import Token
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId, Sha
+from mergeyard.domain.pull_requests import ImpactedTargets, Status, union_impacted_targets
 from mergeyard.domain.runs import Member, Run
 from mergeyard.domain.states import RunStatus
-from mergeyard.domain.statuses import Status
-from mergeyard.domain.targets import Targets, union
-from mergeyard.domain.tokens import Token
+from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.store import Store
-from mergeyard.service import recalling, shelving
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.naming_branches import BISECTION, test_branch
-from mergeyard.service.site import Sites
-from mergeyard.service.turn import Keeper
-from mergeyard.service.yard import Yard
+from mergeyard.service import persistence
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.git_names import BISECTION_SUFFIX, name_test_branch
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.repositories import Repositories
 
 
-class TestedPull(Struct, frozen=True):
-    number: PrNumber
+class TestedPullRequest(Struct, frozen=True):
+    number: PullRequestNumber
     title: str
-    page: str | None
+    page_url: str | None
 
 
-class Impact(Struct, frozen=True):
-    """The targets of everything in the branch, and of only those that the run tests."""
+class RunImpactedTargets(Struct, frozen=True):
+    """The impacted targets of all pull requests in the test branch, and of only those that the run tests."""
 
-    all: Targets
-    tested: Targets
+    all: ImpactedTargets
+    tested: ImpactedTargets
 
 
 class RunView(Struct, frozen=True, kw_only=True):
@@ -39,102 +37,108 @@ class RunView(Struct, frozen=True, kw_only=True):
     branch: str
     tip: Sha
     base: Sha
-    pulls: tuple[TestedPull, ...]
-    dependents: tuple[PrNumber, ...]
+    pull_requests: tuple[TestedPullRequest, ...]
+    prs_ahead: tuple[PullRequestNumber, ...]
+    """The pull requests in the test branch that the run does not test (`dependentPrs` in the API)."""
     statuses: tuple[Status, ...]
-    impact: Impact | None
-    """None until any targets were uploaded for the repository."""
+    impacted_targets: RunImpactedTargets | None
+    """None until impacted targets were uploaded for any pull request of the repository."""
 
 
-class ReportedRun(Struct, frozen=True):
-    """A run, and all that was reported of it."""
-
+class RunWithStatuses(Struct, frozen=True):
     run: Run
     statuses: tuple[Status, ...]
 
 
-class DecidedRun(Struct, frozen=True):
-    number: PrNumber
+class TestingResult(Struct, frozen=True):
+    number: PullRequestNumber
     run: Run
 
 
 class Runs:
-    def __init__(self, yard: Yard, sites: Sites) -> None:
-        self._yard = yard
-        self._sites = sites
+    def __init__(self, registry: QueueRegistry, repositories: Repositories) -> None:
+        self._registry = registry
+        self._repositories = repositories
 
     @property
     def _store(self) -> Store:
-        return self._yard.store
+        return self._registry.store
 
-    async def show(self, key: QueueKey, name: str) -> RunView:
-        keeper = await self._yard.keeper(key)
-        run = await self._find(keeper, RunId(name.removesuffix(BISECTION)))
+    async def view_run(self, key: QueueKey, name: str) -> RunView:
+        queue_actor = await self._registry.get(key)
+        run = await self._find(queue_actor, RunId(name.removesuffix(BISECTION_SUFFIX)))
         if run is None or run.started_at is None:
-            words = f"The queue for {key} has no test run {name[:100]}: see `testRunId` of a submitted pull request."
-            raise Refused(Code.TEST_RUN_NOT_FOUND, words)
+            message = f"The queue for {key} has no test run {name[:100]}: see `testRunId` of a submitted pull request."
+            raise RequestRefused(Code.TEST_RUN_NOT_FOUND, message)
         return RunView(
             run=run,
-            branch=test_branch(run),
+            branch=name_test_branch(run),
             tip=run.tip,
-            base=run.tested_upon,
-            pulls=tuple([await self._tested(keeper, member) for member in run.tested]),
-            dependents=tuple(member.number for member in run.beneath),
+            base=run.tested_on,
+            pull_requests=tuple([await self._describe_member(queue_actor, member) for member in run.tested_members]),
+            prs_ahead=tuple(member.number for member in run.prs_ahead),
             statuses=tuple(await self._store.statuses(key.repo, run.tip)),
-            impact=await self._impact(keeper, run),
+            impacted_targets=await self._load_impact(queue_actor, run),
         )
 
-    async def results(
+    async def list_testing_results(
         self, key: QueueKey, since: Instant, until: Instant, offset: int, take: int
-    ) -> tuple[list[DecidedRun], int]:
-        """A page of results, one per decided run and pull request that it tested, the latest first; and how many
-        results there are altogether."""
-        keeper = await self._yard.keeper(key)
-        page = await self._store.results(keeper.id, since, until, offset, take)
-        runs = map(shelving.decode_run, page.runs)
-        found = [DecidedRun(member.number, run) for run in runs for member in run.tested]
+    ) -> tuple[list[TestingResult], int]:
+        """A page of results, one per decided run and pull request that it tested, latest first; and the total count."""
+        queue_actor = await self._registry.get(key)
+        page = await self._store.results(queue_actor.id, since, until, offset, take)
+        runs = map(persistence.decode_run, page.runs)
+        found = [TestingResult(member.number, run) for run in runs for member in run.tested_members]
         return found[page.skipped : page.skipped + take], page.total
 
-    async def reported(self, key: QueueKey, names: Iterable[RunId]) -> tuple[ReportedRun, ...]:
-        """Those of them that have begun, in this order."""
-        keeper = await self._yard.keeper(key)
-        runs = [await self._find(keeper, name) for name in names]
+    async def list_with_statuses(self, key: QueueKey, run_ids: Iterable[RunId]) -> tuple[RunWithStatuses, ...]:
+        """Those of the runs that have started, in the given order."""
+        queue_actor = await self._registry.get(key)
+        runs = [await self._find(queue_actor, run_id) for run_id in run_ids]
         return tuple(
             [
-                ReportedRun(run, tuple(await self._store.statuses(key.repo, run.tip)))
+                RunWithStatuses(run, tuple(await self._store.statuses(key.repo, run.tip)))
                 for run in runs
                 if run is not None and run.started_at is not None
             ]
         )
 
-    async def find_by_id(self, name: RunId, token: Token) -> tuple[Keeper, Run] | None:
-        """Among those that the token may see."""
-        stored = await self._store.queue_of_run(name)
-        if stored is None or not token.sees(stored.key.repo):
+    async def find_by_id(self, run_id: RunId, token: Token) -> tuple[QueueActor, Run] | None:
+        """None also for a run in a repository that the token cannot see."""
+        stored = await self._store.queue_of_run(run_id)
+        if stored is None or not token.can_access(stored.key.repo):
             return None
-        keeper = await self._yard.bring(stored)
-        run = await self._find(keeper, name)
-        return None if run is None else (keeper, run)
+        queue_actor = await self._registry.load(stored)
+        run = await self._find(queue_actor, run_id)
+        return None if run is None else (queue_actor, run)
 
-    async def _find(self, keeper: Keeper, name: RunId) -> Run | None:
-        known = keeper.queue.runs.get(name)
-        if known is not None:
-            return None if known.status is RunStatus.PREPARING else known
-        return await recalling.run(self._store, keeper.id, name)
+    async def _find(self, queue_actor: QueueActor, run_id: RunId) -> Run | None:
+        """None also for a run whose test branch is not pushed yet."""
+        live = queue_actor.queue.runs.get(run_id)
+        if live is not None:
+            return None if live.status is RunStatus.PREPARING else live
+        return await persistence.read_run(self._store, queue_actor.id, run_id)
 
-    async def _tested(self, keeper: Keeper, member: Member) -> TestedPull:
-        live = keeper.queue.submissions.get(member.ticket)
-        stay = live or await recalling.stay(self._store, keeper.id, member.ticket)
-        repo = keeper.key.repo
-        page = self._sites.host(repo.host).pull_page(repo, member.number)
-        return TestedPull(member.number, "" if stay is None else stay.pull.title, page)
+    async def _describe_member(self, queue_actor: QueueActor, member: Member) -> TestedPullRequest:
+        live = queue_actor.queue.submissions.get(member.submission_id)
+        submission = live or await persistence.read_submission(self._store, queue_actor.id, member.submission_id)
+        repo = queue_actor.key.repo
+        page_url = self._repositories.get_host(repo.host).pull_request_url(repo, member.number)
+        return TestedPullRequest(member.number, "" if submission is None else submission.pull_request.title, page_url)
 
-    async def _impact(self, keeper: Keeper, run: Run) -> Impact | None:
-        if not await self._store.any_targets(keeper.key.repo):
+    async def _load_impact(self, queue_actor: QueueActor, run: Run) -> RunImpactedTargets | None:
+        if not await self._store.has_any_impacted_targets(queue_actor.key.repo):
             return None
-        return Impact(await self._union(keeper, run.stack), await self._union(keeper, run.tested))
+        return RunImpactedTargets(
+            await self._load_union(queue_actor, run.stack), await self._load_union(queue_actor, run.tested_members)
+        )
 
-    async def _union(self, keeper: Keeper, members: Iterable[Member]) -> Targets:
-        """Of those whose targets are known."""
-        stated = [await recalling.targets(self._store, keeper.id, member.number, member.head) for member in members]
-        return union([targets for targets in stated if targets is not None])
+    async def _load_union(self, queue_actor: QueueActor, members: Iterable[Member]) -> ImpactedTargets:
+        """Skips pull requests without impacted targets."""
+        uploads = [
+            await persistence.read_impacted_targets(self._store, queue_actor.id, member.number, member.head)
+            for member in members
+        ]
+        return union_impacted_targets(
+            [impacted_targets for impacted_targets in uploads if impacted_targets is not None]
+        )

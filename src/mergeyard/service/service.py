@@ -1,72 +1,54 @@
-"""The whole service, put together from its parts and started or stopped as one."""
+"""The whole service: builds its parts, starts them and stops them."""
 
 from collections.abc import Mapping
 
-from mergeyard.domain.instants import HOUR, MINUTE
-from mergeyard.domain.sessions import NOTHING_GRANTED, Grants
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.foretelling import Foreteller
+from mergeyard.domain.access import NO_GRANTS, Grants
+from mergeyard.domain.timestamps import HOUR, MINUTE
+from mergeyard.ports.external import BodyParser, CheckRunner, Clock, Forecaster, SecretBox, Sender
+from mergeyard.ports.forge import Host
 from mergeyard.ports.git import Git
-from mergeyard.ports.host import Host
-from mergeyard.ports.runner import Runner
-from mergeyard.ports.scribe import Scribe
-from mergeyard.ports.sealing import Seals
-from mergeyard.ports.sending import Sender
-from mergeyard.ports.sharing import SharedStore
-from mergeyard.ports.store import Store
-from mergeyard.service import forge_checks, replica, sweeping, watch
-from mergeyard.service.alarm import Alarms
+from mergeyard.ports.store import SharedStore, Store
+from mergeyard.service import check_sources, forecasts, poller, replica
+from mergeyard.service.analytics import QueueMetricsReader
+from mergeyard.service.audit_log import RefusalLog
 from mergeyard.service.background import Background
-from mergeyard.service.checking import Checking
-from mergeyard.service.dossiers import Dossiers
-from mergeyard.service.duties import Duties
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.examining import BranchWarnings
-from mergeyard.service.figures import Counting
-from mergeyard.service.foretelling import foretelling
-from mergeyard.service.foretelling.calibration import Calibration
-from mergeyard.service.foretelling.foretelling import Foretelling
-from mergeyard.service.forge_checks import ForgeChecks
-from mergeyard.service.hearing import Hearing
-from mergeyard.service.listing import Listing
-from mergeyard.service.live import Live
-from mergeyard.service.news import NewsRoom
-from mergeyard.service.others import Others
+from mergeyard.service.check_sources import ForgeCheckPoller, LocalCheckRunner
+from mergeyard.service.comments.commands import ThreadStates
+from mergeyard.service.comments.listener import CommentListener, CommentPublisher
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.forecasts import Calibration, Forecasts
+from mergeyard.service.forge_events import ForgeEventDispatcher
+from mergeyard.service.idempotency import Idempotency
+from mergeyard.service.leases import Leases
+from mergeyard.service.merge_audit import auditor
+from mergeyard.service.merge_audit.auditor import AuditScheduler, MergeAuditor
+from mergeyard.service.poller import Poller
+from mergeyard.service.pull_request_details import PullRequestDetailsReader
+from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queues import Queues
-from mergeyard.service.refusal_log import RefusalLog
-from mergeyard.service.repeating import Repeating
-from mergeyard.service.replaying.replays import Replays
-from mergeyard.service.replica import Replica
-from mergeyard.service.retention import DELETE_EVERY, KEEP_FOREVER, Retention, RetentionJob
+from mergeyard.service.registry import ChangeWaiter, QueueRegistry
+from mergeyard.service.replica import Replica, ReplicaListener
+from mergeyard.service.replica_bus import ReplicaBus
+from mergeyard.service.repositories import BranchWarnings, Repositories
+from mergeyard.service.retention import DELETE_INTERVAL_MS, KEEP_FOREVER, Retention, RetentionJob
 from mergeyard.service.runs import Runs
-from mergeyard.service.sessions import FORGET_EVERY, Sessions
-from mergeyard.service.sight import Sight
-from mergeyard.service.site import Sites
+from mergeyard.service.sessions import DELETE_EXPIRED_INTERVAL_MS, Sessions
 from mergeyard.service.statuses import Statuses
-from mergeyard.service.stays import Stays
-from mergeyard.service.submissions import Submissions
-from mergeyard.service.sweeping import Sweeper
-from mergeyard.service.talking.commenting import Commenting
-from mergeyard.service.talking.conversation import Conversations
-from mergeyard.service.talking.desk import Desk
-from mergeyard.service.telling import marking, tellers
-from mergeyard.service.telling.marking import Marking
-from mergeyard.service.telling.office import Office
-from mergeyard.service.telling.retelling import Retelling
-from mergeyard.service.telling.subscribing import Subscriptions
-from mergeyard.service.telling.tellers import Tellers
+from mergeyard.service.submission_queries import SubmissionLists, SubmissionQueries
+from mergeyard.service.submissions import DEFAULT_TARGETS_QUOTA_BYTES, ImpactedTargetsUploads, Submissions
+from mergeyard.service.tasks import test_branches
+from mergeyard.service.tasks.test_branches import BranchCleanup
 from mergeyard.service.tokens import Tokens, TokenUses
-from mergeyard.service.uploads import DEFAULT_QUOTA_BYTES, Uploads
-from mergeyard.service.verifying import rounds
-from mergeyard.service.verifying.rounds import Rounds
-from mergeyard.service.verifying.verifier import Verifier
-from mergeyard.service.watch import Watch
-from mergeyard.service.worker import Worker
-from mergeyard.service.yard import Yard
+from mergeyard.service.webhooks import journal_consumers
+from mergeyard.service.webhooks.dispatch import EventFeed, WebhookSubscriptions
+from mergeyard.service.webhooks.journal_consumers import JournalConsumers, MergeMarker
+from mergeyard.service.webhooks.webhooks import WebhookServices
+from mergeyard.service.whatif import Replays
+from mergeyard.service.worker import Wakeups, Worker
 
-REFRESH_EVERY_LOOKS = 5
-"""Webhooks change seldom; whoever changes them through this process need not wait."""
-TIDY_EVERY = MINUTE
+WEBHOOK_REFRESH_POLLS = 5
+"""Webhooks are read again every so many poll intervals, for changes by other processes; own changes apply at once."""
+MIRROR_MAINTENANCE_INTERVAL_MS = MINUTE
 
 
 class Service:
@@ -75,186 +57,210 @@ class Service:
         *,
         store: Store,
         clock: Clock,
-        wall: Clock | None = None,
+        wall_clock: Clock | None = None,
         git: Git,
         hosts: Mapping[str, Host],
-        runner: Runner,
+        runner: CheckRunner,
         sender: Sender,
-        seals: Seals,
+        secret_box: SecretBox,
         public_url: str,
-        grants: Grants = NOTHING_GRANTED,
-        shared: SharedStore | None = None,
-        foreteller: Foreteller | None = None,
-        scribe: Scribe | None = None,
-        works: bool = True,
-        look_every: int = watch.INTERVAL,
+        grants: Grants = NO_GRANTS,
+        shared_store: SharedStore | None = None,
+        forecaster: Forecaster | None = None,
+        body_parser: BodyParser | None = None,
+        is_worker: bool = True,
+        poll_interval_ms: int = poller.POLL_INTERVAL_MS,
         retention: Retention = KEEP_FOREVER,
-        targets_quota_bytes: int = DEFAULT_QUOTA_BYTES,
+        targets_quota_bytes: int = DEFAULT_TARGETS_QUOTA_BYTES,
     ) -> None:
-        """`shared` is the store, where others write to it as well; one that does not work only answers. What others
-        sign or verify, and what expires, goes by the wall, where that is another clock."""
+        """`shared_store` is the store if several replicas write to it. Without `is_worker` the process only serves
+        requests. `wall_clock` is for what other systems sign or verify and for what expires; the default is `clock`.
+        """
         self.store = store
         self.clock = clock
-        self.wall = wall or clock
+        self.wall_clock = wall_clock or clock
         self.git = git
         self.runner = runner
-        self.scribe = scribe
+        self.body_parser = body_parser
         self.background = Background(clock)
-        self.yard = Yard(store, clock, shared)
-        self.sites = Sites(hosts, git)
-        self.duties = Duties(clock)
-        self.others = Others(shared, self.background)
-        sight = Sight()
-        self.tokens = Tokens(store, self.wall)
-        self.token_uses = TokenUses(store, self.wall, self.background)
-        self.refusals = RefusalLog(clock, self.background)
-        self.sessions = Sessions(store, self.wall, self.tokens, grants)
-        self.live = Live(clock)
-        self.repeating = Repeating(store, clock)
-        self.stays = Stays(self.yard)
-        self.submissions = Submissions(self.yard, self.sites, sight, self.stays, self.background)
-        self.uploads = Uploads(self.yard, self.sites, targets_quota_bytes)
-        self.listing = Listing(self.yard, self.stays)
-        self.queues = Queues(self.yard, self.sites, self.others)
-        self.branch_warnings = BranchWarnings(self.sites, clock, self.background)
-        self.runs = Runs(self.yard, self.sites)
-        self.dossiers = Dossiers(self.yard, self.sites, self.stays, self.listing, self.runs)
-        self.counting = Counting(self.yard)
-        self.statuses = Statuses(store, clock, self.background, self.duties, self.others)
-        self.forge_checks = ForgeChecks(self.sites, self.statuses, self.duties, self.others, clock, self.background)
-        conversations = Conversations(self.yard, self.duties)
-        self.desk = Desk(
-            self.yard,
-            self.sites,
+        self.registry = QueueRegistry(store, clock, shared_store)
+        self.repositories = Repositories(hosts, git)
+        self.leases = Leases(clock)
+        self._bus = ReplicaBus(shared_store, self.background)
+        reader = PullRequestReader()
+        self.tokens = Tokens(store, self.wall_clock)
+        self.token_uses = TokenUses(store, self.wall_clock, self.background)
+        self.refusal_log = RefusalLog(clock, self.background)
+        self.sessions = Sessions(store, self.wall_clock, self.tokens, grants)
+        self.change_waiter = ChangeWaiter(clock)
+        self.idempotency = Idempotency(store, clock)
+        self.submission_queries = SubmissionQueries(self.registry)
+        self.submissions = Submissions(
+            self.registry, self.repositories, reader, self.submission_queries, self.background
+        )
+        self.impacted_targets_uploads = ImpactedTargetsUploads(self.registry, self.repositories, targets_quota_bytes)
+        self.submission_lists = SubmissionLists(self.registry, self.submission_queries)
+        self.queues = Queues(self.registry, self.repositories, self._bus)
+        self.branch_warnings = BranchWarnings(self.repositories, clock, self.background)
+        self.runs = Runs(self.registry, self.repositories)
+        self.pull_request_details = PullRequestDetailsReader(
+            self.registry, self.repositories, self.submission_queries, self.submission_lists, self.runs
+        )
+        self.queue_metrics = QueueMetricsReader(self.registry)
+        self.statuses = Statuses(store, clock, self.background, self.leases, self._bus)
+        self._forge_checks = ForgeCheckPoller(
+            self.repositories, self.statuses, self.leases, self._bus, clock, self.background
+        )
+        threads = ThreadStates(self.registry, self.leases)
+        self._comment_listener = CommentListener(
+            self.registry,
+            self.repositories,
             self.submissions,
-            self.stays,
-            self.repeating,
-            conversations,
-            self.duties,
-            self.others,
+            self.submission_queries,
+            self.idempotency,
+            threads,
+            self.leases,
+            self._bus,
             self.background,
         )
-        self.commenting = Commenting(self.yard, self.sites, conversations, public_url)
-        self.news = NewsRoom(self.yard, self.sites, self.desk, self.forge_checks, self.background)
-        self.checking = Checking(runner, self.sites, self.statuses, clock, self.background, public_url)
-        self.worker = Worker(self.sites, sight, store, self.forge_checks, clock, self.background, self.duties)
-        self.watch = Watch(self.yard, self.sites, sight, self.desk, self.background, self.duties)
-        self.sweeper = Sweeper(self.yard, self.sites, sight, self.duties)
-        self.verifier = Verifier(self.yard, self.sites)
-        self.replays = Replays(self.yard)
+        self._comment_publisher = CommentPublisher(self.registry, self.repositories, threads, public_url)
+        self.forge_events = ForgeEventDispatcher(
+            self.registry, self.repositories, self._comment_listener.schedule, self._forge_checks, self.background
+        )
+        self._local_checks = LocalCheckRunner(
+            runner, self.repositories, self.statuses, clock, self.background, public_url
+        )
+        self._worker = Worker(self.repositories, reader, store, self._forge_checks, clock, self.background, self.leases)
+        self._poller = Poller(
+            self.registry,
+            self.repositories,
+            reader,
+            self._comment_listener.schedule,
+            self.background,
+            self.leases,
+        )
+        self._branch_cleanup = BranchCleanup(self.registry, self.repositories, reader, self.leases)
+        self.merge_auditor = MergeAuditor(self.registry, self.repositories)
+        self.replays = Replays(self.registry)
         self.calibration = Calibration(store)
-        self._foretelling = None if foreteller is None else Foretelling(self.yard, foreteller, self.calibration)
-        self.rounds = Rounds(self.yard, self.verifier, self.duties)
-        self.marking = Marking(store, clock, self.sites)
-        self.tellers = Tellers(store, clock, self.background, self.duties)
-        self.office = Office(store, self.wall, sender, seals, public_url)
-        self.subscriptions = Subscriptions(self.office, self.tellers)
-        self.retelling = Retelling(self.yard, self.office.stories, clock, self.live)
+        self._forecasts = None if forecaster is None else Forecasts(self.registry, forecaster, self.calibration)
+        self._audit_scheduler = AuditScheduler(self.registry, self.merge_auditor, self.leases)
+        self._merge_marker = MergeMarker(store, clock, self.repositories)
+        self.journal_consumers = JournalConsumers(store, clock, self.background, self.leases)
+        self.webhook_services = WebhookServices(store, self.wall_clock, sender, secret_box, public_url)
+        self.webhook_subscriptions = WebhookSubscriptions(self.webhook_services, self.journal_consumers)
+        self.event_feed = EventFeed(self.registry, self.webhook_services.payload_builder, clock, self.change_waiter)
         self._retention_job = None if retention == KEEP_FOREVER else RetentionJob(store, runner, clock, retention)
-        self._alarms = Alarms(clock)
-        self._shared = shared
-        self._works = works
-        self._look_every = look_every
+        self._wakeups = Wakeups(clock)
+        self._shared_store = shared_store
+        self._is_worker = is_worker
+        self._poll_interval_ms = poll_interval_ms
         self._replica = (
             None
-            if shared is None or not works
-            else Replica(shared, self.yard, self.duties, self.others, git, clock, self.background)
+            if shared_store is None or not is_worker
+            else Replica(shared_store, self.registry, self.leases, self._bus, git, clock, self.background)
         )
 
     async def start(self) -> None:
         await self.git.check()
         await self.store.open()
-        self._let_all_follow()
-        self._begin_foretelling()
-        if self._shared is None:
-            await self._take_up_everything()
+        self._add_listeners()
+        self._start_forecasts()
+        if self._shared_store is None:
+            await self._resume_all_queues()
         else:
-            await self._join(self._shared)
-        if self._works:
-            await self._begin_telling()
-            self._go_on_working()
+            await self._join_replicas(self._shared_store)
+        if self._is_worker:
+            await self._start_consumers()
+            self._start_periodic_jobs()
 
-    def _let_all_follow(self) -> None:
-        self.duties.followers += (
-            self._alarms,
+    def _add_listeners(self) -> None:
+        self.leases.listeners += (
+            self._wakeups,
             self.statuses,
-            self.forge_checks,
-            self.checking,
-            self.worker,
-            self.watch,
-            self.sweeper,
-            self.rounds,
-            self.tellers,
+            self._forge_checks,
+            self._local_checks,
+            self._worker,
+            self._poller,
+            self._branch_cleanup,
+            self._audit_scheduler,
+            self.journal_consumers,
         )
-        self.yard.listeners += (self.others.follow, self.duties.follow)
-        self.yard.farewells.append(self.duties.leave)
+        self.registry.listeners += (self._bus.on_change, self.leases.on_change)
+        self.registry.on_evicted.append(self.leases.on_lease_lost)
 
-    async def _begin_telling(self) -> None:
-        await self.rounds.begin()
-        await self.tellers.begin(self.marking, marking.PACE)
-        if any(host.forge for host in self.sites.hosts.values()):
-            await self.tellers.begin(self.commenting)
-            self.background.go_on("reading checks", self.forge_checks.look_around, forge_checks.INTERVAL)
+    async def _start_consumers(self) -> None:
+        await self._audit_scheduler.start()
+        await self.journal_consumers.start_at_end(self._merge_marker, journal_consumers.MERGE_MARKER_OPTIONS)
+        if any(host.forge for host in self.repositories.hosts.values()):
+            await self.journal_consumers.start_at_end(self._comment_publisher)
+            self.background.run_periodically(
+                "check_poller", self._forge_checks.poll_due, check_sources.CHECK_POLL_INTERVAL_MS
+            )
 
-    def _begin_foretelling(self) -> None:
-        if self._foretelling is not None:
-            self.yard.listeners.append(self._foretelling.follow)
-            self.background.go_on("foretelling", self._foretelling.look_around, foretelling.INTERVAL)
+    def _start_forecasts(self) -> None:
+        if self._forecasts is not None:
+            self.registry.listeners.append(self._forecasts.on_change)
+            self.background.run_periodically("forecasts", self._forecasts.refresh_due, forecasts.FORECAST_INTERVAL_MS)
 
-    def _go_on_working(self) -> None:
-        for name, step, pause in (
-            ("watch", self.watch.look_around, self._look_every),
-            ("webhooks", self.subscriptions.refresh, REFRESH_EVERY_LOOKS * self._look_every),
-            ("telling", self.tellers.remind, tellers.REMIND_EVERY),
-            ("sweeping", self.sweeper.sweep_all, sweeping.INTERVAL),
-            ("verifying", self.rounds.look_around, rounds.INTERVAL),
-            ("checking", self.checking.pass_a_result_on, 0),
-            ("forgetting", self.repeating.forget_old_answers, HOUR),
-            ("tidying", self.git.tidy, TIDY_EVERY),
-            ("signing out", self.sessions.forget_ended, FORGET_EVERY),
+    def _start_periodic_jobs(self) -> None:
+        for name, step, pause_ms in (
+            ("poller", self._poller.poll_due, self._poll_interval_ms),
+            ("webhook_refresh", self.webhook_subscriptions.refresh, WEBHOOK_REFRESH_POLLS * self._poll_interval_ms),
+            ("journal_consumers", self.journal_consumers.wake_lagging, journal_consumers.WAKE_INTERVAL_MS),
+            ("branch_cleanup", self._branch_cleanup.clean_up_all, test_branches.CLEANUP_INTERVAL_MS),
+            ("merge_audit", self._audit_scheduler.audit_due, auditor.CHECK_INTERVAL_MS),
+            ("local_checks", self._local_checks.report_next_result, 0),
+            ("idempotency_cleanup", self.idempotency.delete_expired_responses, HOUR),
+            ("mirror_maintenance", self.git.run_maintenance, MIRROR_MAINTENANCE_INTERVAL_MS),
+            ("session_cleanup", self.sessions.delete_expired, DELETE_EXPIRED_INTERVAL_MS),
         ):
-            self.background.go_on(name, step, pause)
+            self.background.run_periodically(name, step, pause_ms)
         if self._retention_job is not None:
-            self.background.go_on("retention", self._retention_job.delete_expired, DELETE_EVERY)
+            self.background.run_periodically("retention", self._retention_job.delete_expired, DELETE_INTERVAL_MS)
 
-    async def ready(self) -> None:
-        """Raises what is in the way of working."""
+    async def check_ready(self) -> None:
+        """Raises an error that says why the process cannot work."""
         await self.store.check()
         await self.git.check()
         if self._replica is not None:
-            self._replica.ready()
-        stopped = self.background.stopped()
+            self._replica.check_ready()
+        stopped = self.background.list_stopped()
         if stopped:
-            raise Refused(Code.INTERNAL_ERROR, f"{', '.join(stopped)} has stopped: restart the server.")
+            raise RequestRefused(
+                Code.INTERNAL_ERROR, f"Background job stopped: {', '.join(stopped)}. Restart the server."
+            )
 
     async def stop(self) -> None:
-        """What is under way is dropped where it stands: the facts say what is left to do."""
+        """Cancels tasks at any point: after the next start they are derived from the stored queues again."""
         await self.background.close()
-        if self._foretelling is not None:
-            await self._foretelling.close()
-        if self.scribe is not None:
-            await self.scribe.close()
-        self._alarms.stop()
-        await self.yard.close()
+        if self._forecasts is not None:
+            await self._forecasts.close()
+        if self.body_parser is not None:
+            await self.body_parser.close()
+        self._wakeups.stop()
+        await self.registry.close()
         if self._replica is not None:
-            await self._replica.resign()
+            await self._replica.unregister()
         await self.runner.close()
-        for host in self.sites.hosts.values():
+        for host in self.repositories.hosts.values():
             await host.close()
         await self.store.close()
 
-    async def _take_up_everything(self) -> None:
-        await self.yard.open()
-        for keeper in self.yard:
-            await keeper.wake()
+    async def _resume_all_queues(self) -> None:
+        await self.registry.load_all()
+        for queue_actor in self.registry:
+            await queue_actor.resume()
 
-    async def _join(self, shared: SharedStore) -> None:
-        """One that only answers is given no duties, and so works for nobody."""
-        hearing = Hearing(shared, self.yard, self.duties, self.others, self.statuses, self.news, self.background)
+    async def _join_replicas(self, shared: SharedStore) -> None:
+        """A process that is no worker gets no leases, so it processes no queue."""
+        listener = ReplicaListener(
+            shared, self.registry, self.leases, self._bus, self.statuses, self.forge_events.dispatch, self.background
+        )
         if self._replica is None:
-            self.duties.share("")
-            await hearing.start(None)
+            self.leases.require_leases("")
+            await listener.start(None)
         else:
-            await self._replica.report()
-            await hearing.start(self._replica.hurry)
-            self.background.go_on("reporting", self._replica.report, replica.REPORT_EVERY)
+            await self._replica.send_heartbeat()
+            await listener.start(self._replica.claim_released_leases)
+            self.background.run_periodically("heartbeat", self._replica.send_heartbeat, replica.HEARTBEAT_INTERVAL_MS)

@@ -1,21 +1,25 @@
-"""Signs people in to the pages, finds who a session belongs to, and signs them out."""
+"""Browser sessions: sign-in with a token or an identity provider, lookup, and sign-out."""
 
-from mergeyard.domain.instants import HOUR, later
-from mergeyard.domain.journal import SignedIn, SignedOut
-from mergeyard.domain.sessions import Grants, Session
-from mergeyard.domain.tokens import Scope, Token, VouchedFor
-from mergeyard.ports.clock import Clock
+from collections.abc import Mapping
+from hashlib import sha256
+
+from msgspec import Struct
+
+from mergeyard.domain.access import Grants, Scope, Session, SsoPrincipal, Token
+from mergeyard.domain.journal import RESERVED_ACTORS, SignedIn, SsoSessionsEnded
+from mergeyard.domain.timestamps import HOUR, later
+from mergeyard.ports.external import AuthorizationRedirect, Clock, IdentityProvider, SsoLoginRefused
 from mergeyard.ports.store import Store
-from mergeyard.ports.writes import DropSession, DropVouchedFor, ForgetSessions, SaveSession
-from mergeyard.service import secrets
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.journaling import actor_of, noted
-from mergeyard.service.tokens import Tokens
+from mergeyard.ports.writes import DeleteExpiredSessions, DeleteSession, DeleteSsoSessions, SaveSession
+from mergeyard.service.audit_log import ACTOR_TOKEN_SEPARATOR, audit_entry, encode_actor
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.tokens import Tokens, generate_secret, hash_secret, is_well_formed
 
-LASTING = 12 * HOUR
-FORGET_EVERY = HOUR
-MAY_NOT_LOOK = (
-    "This token may not look at anything: it lacks the scope “read”. Sign in with one that has it, or ask for one."
+SESSION_LIFETIME_MS = 12 * HOUR
+DELETE_EXPIRED_INTERVAL_MS = HOUR
+NO_READ_SCOPE_MESSAGE = (
+    "This token cannot read anything: it lacks the scope “read”. Sign in with a token that has it, or ask your "
+    "administrator for one."
 )
 
 
@@ -27,75 +31,122 @@ class Sessions:
         self._grants = grants
 
     async def sign_in(self, token_secret: bytes) -> str | None:
-        """What the browser is to keep; None when nobody has this token."""
-        token = await self._tokens.holder(token_secret)
+        """The session secret for the browser; None when the token is unknown, revoked or expired."""
+        token = await self._tokens.find_valid(token_secret)
         if token is None:
             return None
-        if not token.may(Scope.READ):
-            raise Refused(Code.INSUFFICIENT_SCOPE, MAY_NOT_LOOK)
-        secret, session = self._new(token.id)
-        return await self._begin(secret, session, token)
+        if not token.has_scope(Scope.READ):
+            raise RequestRefused(Code.INSUFFICIENT_SCOPE, NO_READ_SCOPE_MESSAGE)
+        secret, session = self._new_session(token.id)
+        return await self._save(secret, session, token)
 
-    async def vouch(self, name: str, groups: frozenset[str], subject: str = "") -> str | None:
-        """For somebody whom a provider of identities knows; None when nothing is granted to them."""
-        secret, session = self._new(None, name, groups & self._grants.to_groups.keys(), subject)
-        person = self._vouched_for(session)
-        return None if person is None else await self._begin(secret, session, person)
+    async def sign_in_with_sso(self, name: str, groups: frozenset[str], subject: str = "") -> str | None:
+        """For a user that the identity provider authenticated; None when no scope is granted to the user's groups."""
+        secret, session = self._new_session(None, name, groups & self._grants.group_scopes.keys(), subject)
+        principal = self._to_principal(session)
+        return None if principal is None else await self._save(secret, session, principal)
 
-    async def holder(self, secret: bytes) -> Token | None:
-        """Who is signed in, with what they may do now; None when the session, or what it stands upon, has ended."""
-        session = await self._store.session(secrets.digest(secret)) if secrets.well_formed(secret) else None
+    async def find_user(self, secret: bytes) -> Token | None:
+        """The signed-in user with the scopes that apply now; None when the session or its token is no longer valid, or
+        no scope is granted any longer."""
+        session = await self._store.session(hash_secret(secret)) if is_well_formed(secret) else None
         now = self._clock.now()
-        if session is None or not session.valid(now):
+        if session is None or not session.is_valid(now):
             return None
         if session.token is None:
-            return self._vouched_for(session)
-        token = await self._store.token_of_id(session.token)
-        return token if token is not None and token.valid(now) else None
+            return self._to_principal(session)
+        token = await self._store.token_by_id(session.token)
+        return token if token is not None and token.is_valid(now) else None
 
     async def sign_out(self, secret: bytes) -> None:
-        await self._store.commit(DropSession(secrets.digest(secret)))
+        await self._store.commit(DeleteSession(hash_secret(secret)))
 
-    async def sign_out_vouched_for(self, by: str, asker: Token) -> None:
-        """Everybody who came by this provider, and so without a token."""
-        deed = SignedOut(at=self._clock.now(), actor=actor_of(asker), id="", name=by)
-        await self._store.commit(DropVouchedFor(), noted(deed))
+    async def end_sso_sessions(self, provider: str, requested_by: Token) -> None:
+        """Ends all sessions that were started through the identity provider."""
+        action = SsoSessionsEnded(at=self._clock.now(), actor=encode_actor(requested_by), id="", name=provider)
+        await self._store.commit(DeleteSsoSessions(), audit_entry(action))
 
-    async def forget_ended(self) -> None:
-        await self._store.commit(ForgetSessions(self._clock.now()))
+    async def delete_expired(self) -> None:
+        await self._store.commit(DeleteExpiredSessions(self._clock.now()))
 
-    def _new(
+    def _new_session(
         self, token: str | None, name: str = "", groups: frozenset[str] = frozenset(), subject: str = ""
     ) -> tuple[str, Session]:
-        secret, now = secrets.new_secret(), self._clock.now()
-        digest = secrets.digest(secret.encode())
-        expires_at = later(now, LASTING)
+        secret, now = generate_secret(), self._clock.now()
         return secret, Session(
-            digest=digest,
+            digest=hash_secret(secret.encode()),
             token=token,
             name=name,
             subject=subject,
             groups=groups,
             created_at=now,
-            expires_at=expires_at,
+            expires_at=later(now, SESSION_LIFETIME_MS),
         )
 
-    async def _begin(self, secret: str, session: Session, who: Token) -> str:
+    async def _save(self, secret: str, session: Session, user: Token) -> str:
         signed_in = SignedIn(
-            at=session.created_at, actor=actor_of(who), id=who.id, name=who.name, words=session.subject
+            at=session.created_at, actor=encode_actor(user), id=user.id, name=user.name, detail=session.subject
         )
-        await self._store.commit(SaveSession(session), noted(signed_in))
+        await self._store.commit(SaveSession(session), audit_entry(signed_in))
         return secret
 
-    def _vouched_for(self, session: Session) -> Token | None:
-        """With what is granted now, whatever it was when they came."""
-        scopes = self._grants.of(session.groups)
+    def _to_principal(self, session: Session) -> Token | None:
+        """With the scopes that the settings grant now, not those at sign-in."""
+        scopes = self._grants.scopes_for(session.groups)
         if not scopes:
             return None
-        return VouchedFor(
+        return SsoPrincipal(
             id=session.digest.hex()[:12],
             name=session.name,
             digest=session.digest,
             scopes=scopes,
             created_at=session.created_at,
         )
+
+
+MAX_NAME_CHARS = 100
+SUBJECT_DIGITS = 8
+NO_ACCESS_MESSAGE = (
+    "None of your groups has access to Mergeyard. Ask your administrator to grant access to one of your groups."
+)
+
+
+class SsoSession(Struct, frozen=True):
+    name: str
+    session_secret: str
+    """The session secret, for the browser's cookie."""
+    return_to: str
+    """The page that the user opened before signing in."""
+
+
+class SingleSignOn:
+    def __init__(self, label: str, identity_provider: IdentityProvider, sessions: Sessions) -> None:
+        """`label` is the name of the identity provider on the sign-in page."""
+        self.label = label
+        self._identity_provider = identity_provider
+        self._sessions = sessions
+
+    async def begin_login(self, return_to: str) -> AuthorizationRedirect:
+        return await self._identity_provider.begin_login(return_to)
+
+    async def complete_login(self, parameters: Mapping[str, str], login_state: str) -> SsoSession:
+        """`parameters` are those with which the identity provider redirected the browser back."""
+        login = await self._identity_provider.complete_login(parameters, login_state)
+        user = login.person
+        name = qualify_name(to_journal_name(user.name), user.subject)
+        secret = await self._sessions.sign_in_with_sso(name, user.groups, user.subject)
+        if secret is None:
+            raise SsoLoginRefused(NO_ACCESS_MESSAGE)
+        return SsoSession(name, secret, login.return_to)
+
+
+def qualify_name(name: str, subject: str) -> str:
+    """`ada (3f2a9c1b)`: the digits are a hash of issuer and `sub`, so two users with one name can be told apart."""
+    return f"{name} ({sha256(subject.encode()).hexdigest()[:SUBJECT_DIGITS]})"
+
+
+def to_journal_name(name: str) -> str:
+    """One line of printable characters, without the separator between a name and an id, and not a reserved name."""
+    printable = "".join(each if each.isprintable() else " " for each in name.replace(ACTOR_TOKEN_SEPARATOR, "-"))
+    clean = " ".join(printable.split())[:MAX_NAME_CHARS] or "unknown"
+    return f"{clean} (a person)" if clean.casefold() in RESERVED_ACTORS else clean

@@ -1,51 +1,45 @@
-"""What people do with pull requests: submit, cancel, restart, let them pass others."""
+"""Commands on pull requests: submit, cancel, restart tests and set the priority."""
 
 from collections.abc import Callable
 from functools import partial
 
 from msgspec import Struct
 
-from mergeyard.domain.decision import Decision
-from mergeyard.domain.events import (
-    CancelRequested,
-    Event,
-    PriorityRequested,
-    PrSubmitted,
-    PullTouched,
-    RestartRequested,
-)
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.pulls import PullRequest, Submission
-from mergeyard.domain.reasons import Refusal
-from mergeyard.domain.repositories import QueueKey
-from mergeyard.domain.states import PrState
-from mergeyard.service import refusing
-from mergeyard.service.background import Background, insist
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.repeating import Repeat
-from mergeyard.service.sight import Sight
-from mergeyard.service.site import Sites
-from mergeyard.service.stays import Stays
-from mergeyard.service.turn import Keeper, Rejected
-from mergeyard.service.views import PullView, view
-from mergeyard.service.yard import Yard
+from mergeyard.domain import events as e
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Sha
+from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, Submission
+from mergeyard.domain.queue import Decision, Queue
+from mergeyard.domain.states import PullRequestState, Refusal
+from mergeyard.ports.git import GitError
+from mergeyard.ports.writes import SaveImpactedTargets
+from mergeyard.service import errors
+from mergeyard.service.background import Background, retry_until_stored
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.idempotency import IdempotentRequest
+from mergeyard.service.impacted_targets import EncodedTargets, free_targets_in_thread
+from mergeyard.service.pull_request_reader import PullRequestReader
+from mergeyard.service.queue_actor import EventRefused, QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.repositories import Repositories, RepositoryContext
+from mergeyard.service.submission_queries import SubmissionQueries
+from mergeyard.service.views import SubmissionView, view_submission
 
-Present = Callable[[PullView], bytes]
-StayOf = Callable[[Decision, PrNumber], Submission]
+RenderSubmission = Callable[[SubmissionView], bytes]
+FindSubmission = Callable[[Decision, PullRequestNumber], Submission]
 
 
-class Errand(Struct, frozen=True, kw_only=True):
-    """What somebody wants of one pull request, and how they want the answer."""
+class PullRequestCommand(Struct, frozen=True, kw_only=True):
+    """A command on one pull request: who gives it, and how its response is rendered."""
 
     key: QueueKey
-    number: PrNumber
+    number: PullRequestNumber
     actor: str
-    present: Present
-    repeat: Repeat | None = None
+    render: RenderSubmission
+    idempotent_request: IdempotentRequest | None = None
 
 
-class Wish(Struct, frozen=True, kw_only=True):
-    """How a pull request is to be submitted; what is None was not said."""
+class SubmitOptions(Struct, frozen=True, kw_only=True):
+    """The options of a submission; None: not given."""
 
     head: Sha | None = None
     priority: int | None = None
@@ -54,135 +48,282 @@ class Wish(Struct, frozen=True, kw_only=True):
     by_maintainer: bool = False
 
 
-class HeadNotConfirmed(Refused):
-    """The request named another head than the present one, or none although the pull request comes from a fork."""
+class HeadNotConfirmed(RequestRefused):
+    """The request named another head than the current one, or none although the pull request comes from a fork."""
 
-    def __init__(self, pull: PullRequest, named: Sha | None) -> None:
-        self.head = pull.head
+    def __init__(self, pull_request: PullRequest, named: Sha | None) -> None:
+        self.head = pull_request.head
+        number = pull_request.number
         if named is None:
             code = Code.SHA_REQUIRED
             detail = (
-                f"Pull request {pull.number} comes from a fork: name the head that you reviewed. Its head is now "
-                f"{pull.head}. Review that commit, then send it as `pr.sha`."
+                f"Pull request {number} comes from a fork: name the head that you reviewed. Its head is now "
+                f"{self.head}. Review that commit, then send it as `pr.sha`."
             )
         else:
             code = Code.SHA_MISMATCH
             detail = (
-                f"The head of pull request {pull.number} is now {pull.head}, not {named}. Review the new head, then "
+                f"The head of pull request {number} is now {self.head}, not {named}. Review the new head, then "
                 "send it as `pr.sha`."
             )
         super().__init__(code, detail)
 
 
 class Submissions:
-    def __init__(self, yard: Yard, sites: Sites, sight: Sight, stays: Stays, background: Background) -> None:
-        self._yard = yard
-        self._sites = sites
-        self._sight = sight
-        self._stays = stays
+    def __init__(
+        self,
+        registry: QueueRegistry,
+        repositories: Repositories,
+        reader: PullRequestReader,
+        queries: SubmissionQueries,
+        background: Background,
+    ) -> None:
+        self._registry = registry
+        self._repositories = repositories
+        self._reader = reader
+        self._queries = queries
         self._background = background
 
-    async def submit(self, errand: Errand, wish: Wish) -> bytes:
-        keeper = await self._yard.keeper(errand.key)
-        with keeper.arrivals.of(errand.number) as arrival:
-            answer = await self._submit(keeper, errand, wish)
-        if arrival.touched:
-            self._background.start(insist(self._yard.clock, partial(_touch, keeper, errand.number)))
-        return answer
+    async def submit(self, command: PullRequestCommand, options: SubmitOptions) -> bytes:
+        """A change of the pull request that is reported after it was read and before the queue holds it would be lost:
+        the in-flight submission records it, and the pull request is read again."""
+        queue_actor = await self._registry.get(command.key)
+        with queue_actor.in_flight_submissions.track(command.number) as in_flight:
+            response = await self._submit(queue_actor, command, options)
+        if in_flight.is_dirty:
+            mark_dirty = partial(_mark_dirty, queue_actor, command.number)
+            self._background.start(retry_until_stored(self._registry.clock, mark_dirty))
+        return response
 
-    async def _submit(self, keeper: Keeper, errand: Errand, wish: Wish) -> bytes:
-        as_of = keeper.queue.counters.turns
-        pull, complete = await self._see(keeper, errand.number, wish)
-        if pull is None:
-            raise refusing.not_found(errand.key, errand.number)
-        if wish.head != pull.head and (wish.head is not None or pull.fork):
-            raise HeadNotConfirmed(pull, wish.head)
-        submitted = PrSubmitted(
-            pull=pull,
-            as_of=as_of,
-            complete=complete,
-            priority=wish.priority,
-            no_batch=wish.no_batch,
-            forced=wish.forced,
-            pinned=wish.head is not None,
-            by_maintainer=wish.by_maintainer,
-            targets=await self._stays.targets(keeper, pull.number, pull.head),
-            actor=errand.actor,
+    async def _submit(self, queue_actor: QueueActor, command: PullRequestCommand, options: SubmitOptions) -> bytes:
+        observed_at_revision = queue_actor.queue.counters.revision
+        pull_request, complete = await self._read(queue_actor, command.number, options)
+        if pull_request is None:
+            raise errors.pull_request_not_found(command.key, command.number)
+        if options.head != pull_request.head and (options.head is not None or pull_request.fork):
+            raise HeadNotConfirmed(pull_request, options.head)
+        submitted = e.PullRequestSubmitted(
+            pull_request=pull_request,
+            observed_at_revision=observed_at_revision,
+            merge_checked=complete,
+            priority=options.priority,
+            no_batch=options.no_batch,
+            forced=options.forced,
+            head_pinned=options.head is not None,
+            by_maintainer=options.by_maintainer,
+            impacted_targets=await self._queries.read_impacted_targets(
+                queue_actor, pull_request.number, pull_request.head
+            ),
+            actor=command.actor,
         )
-        return await self._carry_out(keeper, errand, submitted, _present_stay)
+        return await self._execute(queue_actor, command, submitted, _find_current)
 
-    async def _see(self, keeper: Keeper, number: PrNumber, wish: Wish) -> tuple[PullRequest | None, bool]:
-        """A glance will do, unless it is admitted at once, would replace what is known already, or comes from a fork:
-        then the answer says whether it needs a maintainer."""
-        site = await self._sites.of(keeper)
-        pull, complete = await self._sight.glance(site, number)
-        fork = pull is not None and pull.fork
-        if complete or not (wish.forced or fork or keeper.queue.submission_of(number)):
-            return pull, complete
-        return await self._sight.look(site, number), True
+    async def _read(
+        self, queue_actor: QueueActor, number: PullRequestNumber, options: SubmitOptions
+    ) -> tuple[PullRequest | None, bool]:
+        """Tries a merge, which is slow, only for three kinds of pull request: one that is force-enqueued, because it is
+        admitted at once; one that the queue holds, because an incomplete reading would replace a complete one; and one
+        from a fork, because the response tells whether a maintainer must submit it."""
+        context = await self._repositories.open_context(queue_actor)
+        pull_request, complete = await self._reader.read_from_host(context, number)
+        is_fork = pull_request is not None and pull_request.fork
+        if complete or not (options.forced or is_fork or queue_actor.queue.submission_of(number)):
+            return pull_request, complete
+        return await self._reader.read_with_merge_check(context, number), True
 
-    async def cancel(self, errand: Errand) -> bytes:
-        """Cancelled before is cancelled: asking twice is no error."""
-        keeper, number = await self._yard.keeper(errand.key), errand.number
+    async def cancel(self, command: PullRequestCommand) -> bytes:
+        """Idempotent: cancelling a cancelled pull request returns its last submission."""
+        queue_actor, number = await self._registry.get(command.key), command.number
         try:
-            event = CancelRequested(number=number, actor=errand.actor)
-            return await self._carry_out(keeper, errand, event, _ended_stay)
-        except Refused as refused:
-            seen = await self._stays.last_seen(keeper, number) if refused.code is Code.PR_NOT_SUBMITTED else None
-            if seen is None:
+            event = e.CancelRequested(number=number, actor=command.actor)
+            return await self._execute(queue_actor, command, event, _find_concluded)
+        except RequestRefused as refused:
+            is_absent = refused.code is Code.PR_NOT_SUBMITTED
+            ended = await self._queries.view_last_ended(queue_actor, number) if is_absent else None
+            if ended is None:
                 raise
-            if seen.stay.state is not PrState.CANCELLED:
-                words = f"Pull request {number} is {seen.stay.state}: it is in the queue no more."
-                raise Refused(Code.PR_NOT_IN_QUEUE, words) from None
-            return await self._answer(errand, seen)
+            if ended.submission.state is not PullRequestState.CANCELLED:
+                message = f"Pull request {number} is {ended.submission.state} and no longer in the queue."
+                raise RequestRefused(Code.PR_NOT_IN_QUEUE, message) from None
+            return await self._respond(command, ended)
 
-    async def restart(self, errand: Errand) -> bytes:
-        keeper, number = await self._yard.keeper(errand.key), errand.number
+    async def restart(self, command: PullRequestCommand) -> bytes:
+        queue_actor, number = await self._registry.get(command.key), command.number
         try:
-            event = RestartRequested(number=number, actor=errand.actor)
-            return await self._carry_out(keeper, errand, event, _present_stay)
-        except Refused as refused:
-            if refused.code is Code.PR_NOT_SUBMITTED and await self._yard.store.last_stay(keeper.id, number):
-                raise refusing.refused(Refusal.TESTS_NOT_RUNNING, number) from None
+            event = e.RestartRequested(number=number, actor=command.actor)
+            return await self._execute(queue_actor, command, event, _find_current)
+        except RequestRefused as refused:
+            if refused.code is Code.PR_NOT_SUBMITTED and await self._registry.store.last_submission(
+                queue_actor.id, number
+            ):
+                raise errors.pull_request_refused(Refusal.TESTS_NOT_RUNNING, number) from None
             raise
 
-    async def prioritise(self, errand: Errand, priority: int) -> bytes:
-        """Only one that is in the queue: asking for it submits nobody."""
-        keeper, number = await self._yard.keeper(errand.key), errand.number
+    async def set_priority(self, command: PullRequestCommand, priority: int) -> bytes:
+        """Only for a pull request in the queue; does not submit one."""
+        queue_actor, number = await self._registry.get(command.key), command.number
         try:
-            event = PriorityRequested(number=number, priority=priority)
-            return await self._carry_out(keeper, errand, event, _present_stay)
-        except Refused as refused:
+            event = e.PriorityRequested(number=number, priority=priority)
+            return await self._execute(queue_actor, command, event, _find_current)
+        except RequestRefused as refused:
             if refused.code is Code.PR_NOT_SUBMITTED:
-                words = f"Pull request {number} is not in the queue: submit it first."
-                raise Refused(Code.PR_NOT_IN_QUEUE, words) from None
+                message = f"Pull request {number} is not in the queue: submit it first."
+                raise RequestRefused(Code.PR_NOT_IN_QUEUE, message) from None
             raise
 
-    async def _carry_out(self, keeper: Keeper, errand: Errand, event: Event, stay_of: StayOf) -> bytes:
+    async def _execute(
+        self, queue_actor: QueueActor, command: PullRequestCommand, event: e.Event, find: FindSubmission
+    ) -> bytes:
         def render(decision: Decision) -> bytes:
-            stay, now = stay_of(decision, errand.number), self._yard.clock.now()
-            return errand.present(view(decision.queue, stay, now, keeper.forecast))
+            submission, now = find(decision, command.number), self._registry.clock.now()
+            return command.render(view_submission(decision.queue, submission, now, queue_actor.forecast))
 
         try:
-            return await keeper.tell(event, render=render, repeat=errand.repeat)
-        except Rejected as rejected:
-            raise refusing.refused(rejected.refusal, errand.number) from None
+            return await queue_actor.submit(event, render=render, idempotent_request=command.idempotent_request)
+        except EventRefused as error:
+            raise errors.pull_request_refused(error.refusal, command.number) from None
 
-    async def _answer(self, errand: Errand, seen: PullView) -> bytes:
-        body = errand.present(seen)
-        if errand.repeat is not None:
-            await self._yard.store.commit(errand.repeat.kept(body, self._yard.clock.now()))
+    async def _respond(self, command: PullRequestCommand, ended: SubmissionView) -> bytes:
+        body = command.render(ended)
+        if command.idempotent_request is not None:
+            await self._registry.store.commit(
+                command.idempotent_request.to_save_response(body, self._registry.clock.now())
+            )
         return body
 
 
-async def _touch(keeper: Keeper, number: PrNumber) -> None:
-    await keeper.tell(PullTouched(number=number))
+async def _mark_dirty(queue_actor: QueueActor, number: PullRequestNumber) -> None:
+    await queue_actor.submit(e.PullRequestDirty(number=number))
 
 
-def _present_stay(decision: Decision, number: PrNumber) -> Submission:
-    return decision.queue.submission_of(number) or _ended_stay(decision, number)
+def _find_current(decision: Decision, number: PullRequestNumber) -> Submission:
+    return decision.queue.submission_of(number) or _find_concluded(decision, number)
 
 
-def _ended_stay(decision: Decision, number: PrNumber) -> Submission:
-    """The last that ended in this turn: somebody may have submitted it again in the same one."""
-    return [stay for stay in decision.concluded if stay.number == number][-1]
+def _find_concluded(decision: Decision, number: PullRequestNumber) -> Submission:
+    """The last one: within one decision a pull request can be cancelled, submitted again and cancelled again."""
+    return [submission for submission in decision.concluded_submissions if submission.number == number][-1]
+
+
+DEFAULT_TARGETS_QUOTA_BYTES = 5 * 1024**3
+RETRY_AFTER_QUOTA_S = 3600
+"""An early retry is useless: space is freed only when uploads for new heads replace old ones, or uploads expire."""
+
+
+class ImpactedTargetsUploads:
+    def __init__(
+        self, registry: QueueRegistry, repositories: Repositories, quota_bytes: int = DEFAULT_TARGETS_QUOTA_BYTES
+    ) -> None:
+        """`quota_bytes` is the limit for what one token has stored; 0 is no limit."""
+        self._registry = registry
+        self._repositories = repositories
+        self._quota_bytes = quota_bytes
+
+    async def save(
+        self,
+        key: QueueKey,
+        number: PullRequestNumber,
+        head: Sha | None,
+        uploaded: EncodedTargets,
+        render: Callable[[Sha], bytes],
+        idempotent_request: IdempotentRequest | None,
+        token: str | None = None,
+    ) -> bytes:
+        """Also accepts a head that is not the current one, and a pull request that is not submitted."""
+        queue_actor = await self._registry.get(key)
+        if head is None or not _has_head(queue_actor.queue, number, head):
+            head = await self._resolve_head(queue_actor, number, head)
+        await self._refuse_over_quota(token, len(uploaded.body))
+        response = render(head)
+        saved = SaveImpactedTargets(queue_actor.id, number, head, uploaded.body, self._registry.clock.now(), token)
+        if _needs(queue_actor, number, head, uploaded):
+            uploaded = await uploaded.decode(*_current_targets(queue_actor, number))
+        replaced = [known for known in _current_targets(queue_actor, number) if known is not uploaded.impacted_targets]
+        events, was_applied = _to_events(number, head, uploaded), False
+
+        def render_decision(decision: Decision) -> bytes:
+            nonlocal was_applied
+            was_applied = bool(events) and _has_head(decision.queue, number, head)
+            return response
+
+        await queue_actor.submit(
+            *events,
+            writes=(saved,),
+            render=render_decision,
+            idempotent_request=idempotent_request,
+            encoded_targets=uploaded,
+        )
+        queue_actor.in_flight_submissions.mark_dirty(number)
+        await free_targets_in_thread(replaced)
+        queue_actor = await self._registry.get(key)
+        if not was_applied and _needs(queue_actor, number, head, uploaded):
+            # The pull request was submitted meanwhile, and its submission read the store before this upload was stored.
+            uploaded = await uploaded.decode(*_current_targets(queue_actor, number))
+            await queue_actor.submit(*_to_events(number, head, uploaded), encoded_targets=uploaded)
+        return response
+
+    async def _resolve_head(self, queue_actor: QueueActor, number: PullRequestNumber, head: Sha | None) -> Sha:
+        """The current head, or another commit that the Git host has. Raises `RequestRefused` for an unknown commit."""
+        context = await self._repositories.open_context(queue_actor)
+        pull_request = await context.host.read_pull_request(context.repo, number)
+        if pull_request is None:
+            raise errors.pull_request_not_found(queue_actor.key, number)
+        if head is None or head == pull_request.head:
+            return pull_request.head
+        if len(head) == len(pull_request.head) and await _is_known(context, number, head):
+            return head
+        message = f"{context.repo} has no commit {head}: push it, or name the head of pull request {number}."
+        raise RequestRefused(Code.COMMIT_NOT_FOUND, message)
+
+    async def _refuse_over_quota(self, token: str | None, size: int) -> None:
+        """Concurrent uploads can exceed the quota together, each by its own size."""
+        if not token or not self._quota_bytes:
+            return
+        if await self._registry.store.impacted_targets_size(token) + size > self._quota_bytes:
+            message = (
+                f"This token has stored {self._quota_bytes >> 20} MiB of impacted targets, its quota: "
+                "wait until old uploads expire, or ask the operator to raise `targets_quota_mib`."
+            )
+            raise RequestRefused(Code.RATE_LIMITED, message, retry_after=RETRY_AFTER_QUOTA_S)
+
+
+async def _is_known(context: RepositoryContext, number: PullRequestNumber, commit: Sha) -> bool:
+    """Fetches the commit if the mirror lacks it. Raises `GitError` if the Git host cannot be read."""
+    if await context.has_commit(commit):
+        return True
+    try:
+        await context.mirror.fetch_commit(commit)
+    except GitError:
+        # The Git host lacks the commit, refuses to serve commits by SHA, or cannot be read. Only in the last case this
+        # fetch fails too.
+        await context.mirror.fetch([context.host.head_ref(number)])
+    return await context.has_commit(commit)
+
+
+def _needs(queue_actor: QueueActor, number: PullRequestNumber, head: Sha, uploaded: EncodedTargets) -> bool:
+    """Whether the queue holds the pull request with other targets. True also when the upload is not decoded yet, so
+    that it cannot be compared."""
+    known = _current_targets(queue_actor, number)
+    return _has_head(queue_actor.queue, number, head) and (
+        uploaded.impacted_targets is None or known != [uploaded.impacted_targets]
+    )
+
+
+def _has_head(queue: Queue, number: PullRequestNumber, head: Sha) -> bool:
+    submission = queue.submission_of(number)
+    return submission is not None and submission.pull_request.head == head
+
+
+def _to_events(number: PullRequestNumber, head: Sha, uploaded: EncodedTargets) -> tuple[e.ImpactedTargetsUploaded, ...]:
+    """None for a list that is not decoded: the queue does not hold the pull request then."""
+    impacted_targets = uploaded.impacted_targets
+    return (
+        ()
+        if impacted_targets is None
+        else (e.ImpactedTargetsUploaded(number=number, head=head, impacted_targets=impacted_targets),)
+    )
+
+
+def _current_targets(queue_actor: QueueActor, number: PullRequestNumber) -> list[ImpactedTargets]:
+    submission = queue_actor.queue.submission_of(number)
+    return [] if submission is None or submission.impacted_targets is None else [submission.impacted_targets]

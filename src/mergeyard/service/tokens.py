@@ -1,92 +1,136 @@
-"""Makes tokens, finds whom a secret belongs to, and takes tokens back."""
+"""API tokens: creates them with their secrets, finds them by their secret, revokes them and records their use."""
 
+import hashlib
 import hmac
 import re
+import secrets
+import string
 import uuid
+import zlib
 from collections.abc import Collection, Sequence
 
 import structlog
 from msgspec.structs import replace
 
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.journal import RESERVED, TokenCreated, TokenRevoked
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope, Token
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.store import Store, StoreTrouble
+from mergeyard.domain.access import DEFAULT_SCOPES, Scope, Token
+from mergeyard.domain.ids import Repo
+from mergeyard.domain.journal import RESERVED_ACTORS, TokenCreated, TokenRevoked
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.external import Clock
+from mergeyard.ports.store import Store, StoreUnavailable
 from mergeyard.ports.writes import RecordTokenUse, SaveToken
-from mergeyard.service import secrets
+from mergeyard.service.audit_log import audit_entry, encode_actor
 from mergeyard.service.background import Background
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.journaling import actor_of, noted
+from mergeyard.service.errors import Code, RequestRefused
+
+SECRET_PREFIX = "my_"
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+RANDOM_BYTES = 32
+RANDOM_WIDTH = 43
+"""Base-62 digits that 32 random bytes need."""
+CHECKSUM_WIDTH = 6
+SECRET_PATTERN = re.compile(rb"my_[0-9A-Za-z]{%d}" % (RANDOM_WIDTH + CHECKSUM_WIDTH))
+
+
+def generate_secret() -> str:
+    number = int.from_bytes(secrets.token_bytes(RANDOM_BYTES), "big")
+    body = SECRET_PREFIX + encode_base62(number, RANDOM_WIDTH)
+    return body + compute_checksum(body.encode())
+
+
+def hash_secret(secret: bytes) -> bytes:
+    """The only form in which a secret is stored. 256 random bits need neither a salt nor a slow hash."""
+    return hashlib.sha256(secret).digest()
+
+
+def is_well_formed(secret: bytes) -> bool:
+    """False for a secret that Mergeyard cannot have generated: its form or its checksum is wrong."""
+    if SECRET_PATTERN.fullmatch(secret) is None:
+        return False
+    return secret[-CHECKSUM_WIDTH:] == compute_checksum(secret[:-CHECKSUM_WIDTH]).encode()
+
+
+def compute_checksum(body: bytes) -> str:
+    return encode_base62(zlib.crc32(body), CHECKSUM_WIDTH)
+
+
+def encode_base62(number: int, width: int) -> str:
+    digits: list[str] = []
+    for _ in range(width):
+        number, digit = divmod(number, len(ALPHABET))
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))
+
 
 log = structlog.get_logger()
 
-LONGEST_ADDRESS = 100
-A_NAME = re.compile(r"[^\s#\x00-\x1f][^#\x00-\x1f]{0,99}")
-NAMES = "A token's name has 1 to 100 characters, no # and no line break: choose another."
-OURS = "The journal calls by this name what no token does: choose another."
+MAX_ADDRESS_CHARS = 100
+NAME_PATTERN = re.compile(r"[^\s#\x00-\x1f][^#\x00-\x1f]{0,99}")
+INVALID_NAME_MESSAGE = "A token's name must have 1 to 100 characters, no # and no line break: choose another name."
+RESERVED_NAME_MESSAGE = "The audit log uses this name for Mergeyard itself: choose another name."
 
 
 class Tokens:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._met = set[bytes]()
-        """Digests of those that were found before: nobody need look again whether they may be mistyped."""
+        self._found_before = set[bytes]()
+        """Digests of tokens that were found before: their form need not be checked again."""
 
     async def create(
         self,
         name: str,
         scopes: Collection[Scope] = DEFAULT_SCOPES,
         repos: Collection[Repo] = (),
-        lifetime: int | None = None,
-        giver: Token | None = None,
+        lifetime_ms: int | None = None,
+        created_by: Token | None = None,
     ) -> tuple[Token, str]:
-        """The secret is shown once and stored nowhere. Without a giver it is the operator who makes it."""
-        secret, now = secrets.new_secret(), self._clock.now()
+        """Returns the token and its secret, which is not stored. Without `created_by`, the operator creates it."""
+        secret, now = generate_secret(), self._clock.now()
         token = Token(
             id=uuid.uuid4().hex[:12],
             name=name,
-            digest=secrets.digest(secret.encode()),
+            digest=hash_secret(secret.encode()),
             scopes=frozenset(scopes),
             repos=frozenset(repos),
             created_at=now,
-            expires_at=None if lifetime is None else Instant(now + lifetime),
+            expires_at=None if lifetime_ms is None else Instant(now + lifetime_ms),
         )
-        _refuse_unfit(token, giver)
-        created = TokenCreated(at=now, actor=actor_of(giver), id=token.id, name=name, words=_powers(token))
-        await self._store.commit(SaveToken(token), noted(created))
+        _validate(token, created_by)
+        created = TokenCreated(
+            at=now, actor=encode_actor(created_by), id=token.id, name=name, detail=_describe_access(token)
+        )
+        await self._store.commit(SaveToken(token), audit_entry(created))
         return token, secret
 
-    async def holder(self, secret: bytes) -> Token | None:
-        """None for one that is unknown, revoked or expired."""
+    async def find_valid(self, secret: bytes) -> Token | None:
+        """None when the token is unknown, revoked or expired."""
         token = await self.find(secret)
-        return token if token is not None and token.valid(self._clock.now()) else None
+        return token if token is not None and token.is_valid(self._clock.now()) else None
 
     async def find(self, secret: bytes) -> Token | None:
-        """The token with this secret, also a revoked or expired one."""
-        digest = secrets.digest(secret)
-        if digest not in self._met and not secrets.well_formed(secret):
+        """The token with this secret, even if it is revoked or expired."""
+        digest = hash_secret(secret)
+        if digest not in self._found_before and not is_well_formed(secret):
             return None
         token = await self._store.token(digest)
         if token is None or not hmac.compare_digest(token.digest, digest):
             return None
-        self._met.add(digest)
+        self._found_before.add(digest)
         return token
 
-    async def all(self) -> Sequence[Token]:
+    async def list_all(self) -> Sequence[Token]:
         return await self._store.tokens()
 
-    async def revoke(self, token_id: str, taker: Token | None = None) -> Token | None:
-        """None when there is no such token. Whoever is signed in with it is signed out."""
-        found = await self._store.token_of_id(token_id)
+    async def revoke(self, token_id: str, revoked_by: Token | None = None) -> Token | None:
+        """None when there is no such token. Sessions that were started with it end too."""
+        found = await self._store.token_by_id(token_id)
         if found is None or found.revoked_at is not None:
             return found
         now = self._clock.now()
         revoked = replace(found, revoked_at=now)
-        deed = TokenRevoked(at=now, actor=actor_of(taker), id=found.id, name=found.name)
-        await self._store.commit(SaveToken(revoked), noted(deed))
+        action = TokenRevoked(at=now, actor=encode_actor(revoked_by), id=found.id, name=found.name)
+        await self._store.commit(SaveToken(revoked), audit_entry(action))
         return revoked
 
 
@@ -97,47 +141,48 @@ class TokenUses:
         self._store = store
         self._clock = clock
         self._background = background
-        self._being_written = set[str]()
+        self._writes_in_progress = set[str]()
         """Ids of tokens. At most one write per token is in progress, however many requests it makes."""
 
     def record(self, token: Token, address: str) -> None:
         now = self._clock.now()
-        if token.use_is_due(now) and token.id not in self._being_written:
-            self._being_written.add(token.id)
-            self._background.start(self._write(RecordTokenUse(token.id, now, address[:LONGEST_ADDRESS])))
+        if token.is_use_record_due(now) and token.id not in self._writes_in_progress:
+            self._writes_in_progress.add(token.id)
+            self._background.start(self._write(RecordTokenUse(token.id, now, address[:MAX_ADDRESS_CHARS])))
 
     async def _write(self, use: RecordTokenUse) -> None:
         try:
             await self._store.commit(use)
-        except StoreTrouble as error:
+        except StoreUnavailable as error:
             log.warning("token_use_not_recorded", token_id=use.id, error=str(error))
         finally:
-            self._being_written.discard(use.id)
+            self._writes_in_progress.discard(use.id)
 
 
-def _refuse_unfit(token: Token, giver: Token | None) -> None:
-    if not A_NAME.fullmatch(token.name):
-        raise Refused(Code.INVALID_REQUEST, NAMES)
-    if token.name.strip().casefold() in RESERVED:
-        raise Refused(Code.INVALID_REQUEST, OURS)
+def _validate(token: Token, giver: Token | None) -> None:
+    if not NAME_PATTERN.fullmatch(token.name):
+        raise RequestRefused(Code.INVALID_REQUEST, INVALID_NAME_MESSAGE)
+    if token.name.strip().casefold() in RESERVED_ACTORS:
+        raise RequestRefused(Code.INVALID_REQUEST, RESERVED_NAME_MESSAGE)
     if giver is not None:
-        _refuse_more_than_its_giver_has(token, giver)
+        _refuse_escalation(token, giver)
 
 
-def _refuse_more_than_its_giver_has(token: Token, giver: Token) -> None:
-    lacking = sorted(scope for scope in token.scopes if not giver.may(scope))
+def _refuse_escalation(token: Token, giver: Token) -> None:
+    """A token never gets more scopes, repositories or time than the user who creates it has."""
+    lacking = sorted(scope for scope in token.scopes if not giver.has_scope(scope))
     if lacking:
-        words = f"Nobody gives away more than they have, and you have no scope {', '.join(lacking)}: leave it out."
-        raise Refused(Code.INSUFFICIENT_SCOPE, words)
+        message = f"You cannot grant the scope {', '.join(lacking)} because you do not have it: leave it out."
+        raise RequestRefused(Code.INSUFFICIENT_SCOPE, message)
     if giver.repos and not (token.repos and token.repos <= giver.repos):
-        words = "Your own token is limited to some repositories: choose among those."
-        raise Refused(Code.INSUFFICIENT_SCOPE, words)
-    latest = giver.gives_until(token.created_at)
+        message = "Your own token is limited to some repositories: choose from those."
+        raise RequestRefused(Code.INSUFFICIENT_SCOPE, message)
+    latest = giver.latest_expiry_of_new_token(token.created_at)
     if latest is not None and (token.expires_at is None or token.expires_at > latest):
-        words = "What you make may not last that long: choose a shorter time."
-        raise Refused(Code.INSUFFICIENT_SCOPE, words)
+        message = "This token would be valid for longer than you can grant: choose a shorter time."
+        raise RequestRefused(Code.INSUFFICIENT_SCOPE, message)
 
 
-def _powers(token: Token) -> str:
-    where = f" on {', '.join(sorted(map(str, token.repos)))}" if token.repos else ""
-    return f"{', '.join(sorted(token.scopes))}{where}"
+def _describe_access(token: Token) -> str:
+    repos = f" on {', '.join(sorted(map(str, token.repos)))}" if token.repos else ""
+    return f"{', '.join(sorted(token.scopes))}{repos}"

@@ -1,4 +1,4 @@
-"""A pull request and a queue as answers show them: the facts, and what they mean in words."""
+"""Submissions and queues as responses and pages show them: the state, its reason in prose, and the estimates."""
 
 from functools import cached_property
 
@@ -6,122 +6,134 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
-from mergeyard.domain.expected import Expected
-from mergeyard.domain.ids import PrNumber, QueueId, RunId
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.pulls import Submission
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId
+from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.reasons import MESSAGES, Reason
-from mergeyard.domain.repositories import QueueKey
-from mergeyard.domain.states import TERMINAL, PrState
-from mergeyard.engine import estimating, explaining, reading
-from mergeyard.engine.estimating import Outlook
-from mergeyard.ports.foretelling import NOTHING_FORETOLD, Forecast
+from mergeyard.domain.states import REASON_MESSAGES, TERMINAL_STATES, PullRequestState, Reason
+from mergeyard.domain.timestamps import Instant, MergeEstimate
+from mergeyard.engine import estimates, views
+from mergeyard.engine.estimates import EtaModel
+from mergeyard.ports.external import EMPTY_FORECAST, Forecast
 
 
-class Why(Struct, frozen=True):
+class ReasonView(Struct, frozen=True):
     code: Reason
     message: str
-    waiting_for: tuple[PrNumber, ...] = ()
+    waiting_for: tuple[PullRequestNumber, ...] = ()
 
 
-class PullView(Struct, frozen=True, kw_only=True):
-    queue: QueueId
-    target: str
-    parallel: bool
-    has_targets: bool
-    stay: Submission
-    why: Why
-    run: RunId | None
+class SubmissionView(Struct, frozen=True, kw_only=True):
+    queue_id: QueueId
+    target_branch: str
+    is_parallel: bool
+    has_impacted_targets: bool
+    submission: Submission
+    reason: ReasonView
+    run_id: RunId | None
     position: int | None
-    merges_at: Instant | None = None
-    """As likely earlier as later."""
-    merges_by: Instant | None = None
-    """In nine cases of ten."""
+    estimated_merge_at: Instant | None = None
+    """The median estimate."""
+    estimated_merge_at_p90: Instant | None = None
+    """The 90th percentile of the estimate."""
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
     key: QueueKey
     queue: Queue
-    pulls: tuple[PullView, ...] = ()
+    submissions: tuple[SubmissionView, ...] = ()
 
 
-def view(queue: Queue, stay: Submission, now: Instant, forecast: Forecast = NOTHING_FORETOLD) -> PullView:
-    return Viewpoint(queue, now, forecast).of(stay)
+def view_submission(
+    queue: Queue, submission: Submission, now: Instant, forecast: Forecast = EMPTY_FORECAST
+) -> SubmissionView:
+    return SubmissionViewBuilder(queue, now, forecast).build(submission)
 
 
-def view_queue(key: QueueKey, queue: Queue, now: Instant, forecast: Forecast = NOTHING_FORETOLD) -> QueueView:
-    """With everybody in it, each counted once from the front."""
-    viewpoint = Viewpoint(queue, now, forecast)
-    pulls = tuple(
-        viewpoint.of_live(stay, None if stay.state is PrState.NOT_READY else place)
-        for place, stay in enumerate(reading.enqueued(queue, now), start=1)
+def view_queue(key: QueueKey, queue: Queue, now: Instant, forecast: Forecast = EMPTY_FORECAST) -> QueueView:
+    """With all submissions that have not ended. Positions are counted once for all of them."""
+    builder = SubmissionViewBuilder(queue, now, forecast)
+    submissions = tuple(
+        builder.build_live(submission, None if submission.state is PullRequestState.NOT_READY else position)
+        for position, submission in enumerate(views.enqueued_submissions(queue, now), start=1)
     )
-    return QueueView(key=key, queue=queue, pulls=pulls)
+    return QueueView(key=key, queue=queue, submissions=submissions)
 
 
-class Viewpoint:
-    """From which several are seen, at the cost of one outlook for all of them."""
+class SubmissionViewBuilder:
+    """Builds the views of several submissions of one queue and computes the estimates of the queue only once."""
 
-    def __init__(self, queue: Queue, now: Instant, forecast: Forecast = NOTHING_FORETOLD) -> None:
+    def __init__(self, queue: Queue, now: Instant, forecast: Forecast = EMPTY_FORECAST) -> None:
         self._queue = queue
         self._now = now
         self._forecast = forecast
 
     @cached_property
-    def _outlook(self) -> Outlook | None:
-        return estimating.outlook(self._queue, self._now)
+    def _eta_model(self) -> EtaModel | None:
+        return estimates.build_eta_model(self._queue, self._now)
 
-    def of(self, stay: Submission) -> PullView:
-        if stay.state in TERMINAL:
-            return _view(self._queue, stay, _how_it_ended(stay), stay.run, None)
-        return self.of_live(stay, reading.position(self._queue, stay, self._now))
+    def build(self, submission: Submission) -> SubmissionView:
+        if submission.state in TERMINAL_STATES:
+            return _build_view(self._queue, submission, _end_reason(submission), submission.run, None)
+        return self.build_live(submission, views.position(self._queue, submission, self._now))
 
-    def of_live(self, stay: Submission, position: int | None) -> PullView:
-        why, run = _what_it_waits_for(self._queue, stay), reading.shown_run(self._queue, stay)
-        seen = _view(self._queue, stay, why, run, position)
-        expected = None if position is None else self._expected(stay, position)
-        return seen if expected is None else replace(seen, merges_at=expected.middle, merges_by=expected.late)
+    def build_live(self, submission: Submission, position: int | None) -> SubmissionView:
+        reason, run_id = _wait_reason(self._queue, submission), views.displayed_run(self._queue, submission)
+        view = _build_view(self._queue, submission, reason, run_id, position)
+        estimate = None if position is None else self._estimate(submission, position)
+        return (
+            view
+            if estimate is None
+            else replace(view, estimated_merge_at=estimate.median, estimated_merge_at_p90=estimate.p90)
+        )
 
-    def _expected(self, stay: Submission, position: int) -> Expected | None:
-        """As it was foretold, however long ago, or else as far as it can be guessed; nothing while nothing starts."""
-        if stay.ticket not in self._forecast or not self._queue.may_start:
-            return None if self._outlook is None else self._outlook.of(stay, position)
-        foretold = self._forecast[stay.ticket]
-        return foretold and Expected(max(self._now, foretold.middle), max(self._now, foretold.late))
+    def _estimate(self, submission: Submission, position: int) -> MergeEstimate | None:
+        """From the last forecast, however old, else from the ETA model. A forecast does not apply while the queue
+        starts no runs."""
+        if submission.id not in self._forecast or not self._queue.can_start_runs:
+            return None if self._eta_model is None else self._eta_model.estimate(submission, position)
+        forecast = self._forecast[submission.id]
+        return forecast and MergeEstimate(max(self._now, forecast.median), max(self._now, forecast.p90))
 
 
-def _view(queue: Queue, stay: Submission, why: Why, run: RunId | None, position: int | None) -> PullView:
-    return PullView(
-        queue=queue.id,
-        target=queue.target.name,
-        parallel=queue.config.mode is Mode.PARALLEL,
-        has_targets=stay.targets is not None,
-        stay=stay,
-        why=why,
-        run=run,
+def _build_view(
+    queue: Queue, submission: Submission, reason: ReasonView, run_id: RunId | None, position: int | None
+) -> SubmissionView:
+    return SubmissionView(
+        queue_id=queue.id,
+        target_branch=queue.target_branch.name,
+        is_parallel=queue.config.mode is Mode.PARALLEL,
+        has_impacted_targets=submission.impacted_targets is not None,
+        submission=submission,
+        reason=reason,
+        run_id=run_id,
         position=position,
     )
 
 
-def _how_it_ended(stay: Submission) -> Why:
-    return Why(stay.reason, sentence(stay.reason, stay.words, upon=stay.upon))
+def _end_reason(submission: Submission) -> ReasonView:
+    return ReasonView(
+        submission.reason, render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
+    )
 
 
-def _what_it_waits_for(queue: Queue, stay: Submission) -> Why:
-    waiting = explaining.explain(queue, stay)
-    words = queue.words if waiting.reason is Reason.QUEUE_PAUSED else ""
+def _wait_reason(queue: Queue, submission: Submission) -> ReasonView:
+    waiting = views.wait_reason(queue, submission)
+    detail = queue.state_detail if waiting.reason is Reason.QUEUE_PAUSED else ""
     if waiting.paths:
-        words = f"Changed: {', '.join(waiting.paths)}. To submit it, a maintainer posts: !merge {stay.pull.head}"
-    return Why(waiting.reason, sentence(waiting.reason, words, checks=waiting.checks), waiting.prs)
+        paths = ", ".join(waiting.paths)
+        detail = f"Changed: {paths}. To submit it, a maintainer posts: !merge {submission.pull_request.head}"
+    return ReasonView(waiting.reason, render_reason(waiting.reason, detail, checks=waiting.checks), waiting.prs)
 
 
-def sentence(reason: Reason, words: str = "", *, upon: tuple[PrNumber, ...] = (), checks: tuple[str, ...] = ()) -> str:
-    parts = [MESSAGES[reason]]
+def render_reason(
+    reason: Reason, detail: str = "", *, stacked_on: tuple[PullRequestNumber, ...] = (), checks: tuple[str, ...] = ()
+) -> str:
+    """The message of a reason. `checks` are those that have not reported."""
+    parts = [REASON_MESSAGES[reason]]
     if checks:
         parts.append(f"Not reported: {', '.join(checks)}.")
-    if upon:
-        parts.append(f"It was tested upon {', '.join(f'#{number}' for number in upon)}.")
-    if words:
-        parts.append(words)
+    if stacked_on:
+        parts.append(f"It was tested on top of {', '.join(f'#{number}' for number in stacked_on)}.")
+    if detail:
+        parts.append(detail)
     return " ".join(parts)

@@ -1,6 +1,7 @@
-"""Does the work that the facts of a queue ask for, sees every task through, and tells the engine what happened.
+"""Worker: performs the pending tasks of leased queues, retries with backoff, and wakes queues at `wake_at`.
 
-There is no list of things to do: what is outstanding is read off the queue after every turn and after a restart.
+Every task is retried until the queue no longer asks for it. No list of tasks is stored: the worker derives the pending
+tasks from the queue after every decision and after a restart.
 """
 
 import asyncio
@@ -14,185 +15,247 @@ from msgspec.structs import replace
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod
-from mergeyard.domain.events import ChecksSeen, Event, HostFound, HostLost, LandingMissed
+from mergeyard.domain.events import ChecksObserved, Event, HostReachable, HostUnreachable, LandingMissed
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.queue import Queue
-from mergeyard.engine.work import work
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.git import GitTrouble
-from mergeyard.ports.host import HostTrouble
-from mergeyard.ports.store import Relieved, Store, StoreTrouble
-from mergeyard.service.background import Background, insist
-from mergeyard.service.duties import Duties
-from mergeyard.service.errors import Refused
-from mergeyard.service.forge_checks import ForgeChecks
-from mergeyard.service.measuring import TASK_SECONDS, TASKS
-from mergeyard.service.performing import building, clearing, composing, landing, looking, merging
-from mergeyard.service.performing.merging_by_forge import Unseen
-from mergeyard.service.sight import Sight
-from mergeyard.service.site import Site, Sites
-from mergeyard.service.statuses import checks
-from mergeyard.service.turn import Keeper
+from mergeyard.domain.timestamps import Instant, later
+from mergeyard.engine.tasks import pending_tasks
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.git import GitError
+from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
+from mergeyard.service.background import Background, retry_until_stored
+from mergeyard.service.check_sources import ForgeCheckPoller
+from mergeyard.service.errors import RequestRefused
+from mergeyard.service.leases import Leases
+from mergeyard.service.metrics import TASK_SECONDS, TASKS
+from mergeyard.service.pull_request_reader import PullRequestReader
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.repositories import Repositories, RepositoryContext
+from mergeyard.service.statuses import to_check_states
+from mergeyard.service.tasks import build_run, land, observe, provider_merge, test_branches
+from mergeyard.service.tasks.provider_merge import MergeNotVisible
 
 log = structlog.get_logger()
 
-SHORTEST_WAIT = 200
-LONGEST_WAIT = 5000
+MIN_DELAY_MS = 200
+MAX_DELAY_MS = 5000
 
 
 class Worker:
     def __init__(
         self,
-        sites: Sites,
-        sight: Sight,
+        repositories: Repositories,
+        reader: PullRequestReader,
         store: Store,
-        checks: ForgeChecks,
+        forge_checks: ForgeCheckPoller,
         clock: Clock,
         background: Background,
-        duties: Duties,
+        leases: Leases,
     ) -> None:
-        self._sites = sites
-        self._sight = sight
+        self._repositories = repositories
+        self._reader = reader
         self._store = store
-        self._checks = checks
+        self._forge_checks = forge_checks
         self._clock = clock
         self._background = background
-        self._duties = duties
-        self._under_way: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = {}
-        self._missed = WeakKeyDictionary[Keeper, tuple[t.Land, int]]()
+        self._leases = leases
+        self._running: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = {}
+        self._missed_landings = WeakKeyDictionary[QueueActor, tuple[t.Land, int]]()
+        """The last landing of each queue that found another tip than expected, and how often in a row it did."""
 
-    def follow(self, keeper: Keeper, _: Queue | None) -> None:
-        for task in work(keeper.queue):
-            if (keeper.id, task) not in self._under_way:
-                begun = self._background.start(self._see_through(keeper, task))
-                if begun is not None:
-                    self._under_way[keeper.id, task] = begun
+    def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
+        for task in pending_tasks(queue_actor.queue):
+            if (queue_actor.id, task) not in self._running:
+                started = self._background.start(self._run_until_done(queue_actor, task))
+                if started is not None:
+                    self._running[queue_actor.id, task] = started
 
-    def leave(self, keeper: Keeper) -> None:
-        """Wherever it is: whoever takes over reads from the host how far it came."""
-        for place in [place for place in self._under_way if place[0] == keeper.id]:
-            self._under_way.pop(place).cancel()
+    def on_lease_lost(self, queue_actor: QueueActor) -> None:
+        """Cancels tasks at any point: the replica that takes over reads from the Git host what they have done."""
+        for key in [key for key in self._running if key[0] == queue_actor.id]:
+            self._running.pop(key).cancel()
 
-    async def _see_through(self, keeper: Keeper, task: t.Task) -> None:
-        """Until it is outstanding no more; every further attempt waits longer. Whoever got no answer has not looked."""
+    async def _run_until_done(self, queue_actor: QueueActor, task: t.Task) -> None:
+        """Every further attempt waits longer. An attempt to which the Git host gave no answer counts for the delay, but
+        not as an observation."""
         try:
-            attempt = looks = self._misses(keeper, task)
-            while not keeper.closed and self._duties.covers(keeper.key.repo) and task in work(keeper.queue):
-                if attempt:
-                    await self._clock.sleep(_wait(attempt))
-                attempt += 1
-                looks += await self._attempt(keeper, task, looks + 1)
+            attempts = observations = self._count_misses(queue_actor, task)
+            while self._is_pending(queue_actor, task):
+                if attempts:
+                    await self._clock.sleep(_retry_delay_ms(attempts))
+                attempts += 1
+                observations += await self._attempt(queue_actor, task, observations + 1)
         finally:
-            if self._under_way.get((keeper.id, task)) is asyncio.current_task():
-                del self._under_way[keeper.id, task]
+            if self._running.get((queue_actor.id, task)) is asyncio.current_task():
+                del self._running[queue_actor.id, task]
 
-    def _misses(self, keeper: Keeper, task: t.Task) -> int:
-        """How often in a row this landing was missed: each attempt is a task of its own, but none may come at once."""
-        before, missed = self._missed.get(keeper, (None, 0))
-        return missed if isinstance(task, t.Land) and before == _nameless(task) else 0
+    def _is_pending(self, queue_actor: QueueActor, task: t.Task) -> bool:
+        if queue_actor.is_closed or not self._leases.has_lease(queue_actor.key.repo):
+            return False
+        return task in pending_tasks(queue_actor.queue)
 
-    def _note_miss(self, keeper: Keeper, task: t.Task, events: tuple[Event, ...]) -> None:
+    def _count_misses(self, queue_actor: QueueActor, task: t.Task) -> int:
+        """How often in a row this landing missed. The engine orders every retry as a new task, so the delay between
+        them is kept here."""
+        before, misses = self._missed_landings.get(queue_actor, (None, 0))
+        return misses if isinstance(task, t.Land) and before == _without_number(task) else 0
+
+    def _record_miss(self, queue_actor: QueueActor, task: t.Task, events: tuple[Event, ...]) -> None:
         if isinstance(task, t.Land):
-            missed = 1 + self._misses(keeper, task)
-            self._missed.pop(keeper, None)
+            misses = 1 + self._count_misses(queue_actor, task)
+            self._missed_landings.pop(queue_actor, None)
             if any(isinstance(event, LandingMissed) for event in events):
-                self._missed[keeper] = (_nameless(task), missed)
+                self._missed_landings[queue_actor] = (_without_number(task), misses)
 
-    async def _attempt(self, keeper: Keeper, task: t.Task, look: int) -> bool:
-        """Whether the host answered, be it that there is nothing to see yet."""
-        name, outcome, begun, answered = type(task).__name__, "trouble", perf_counter(), False
+    async def _attempt(self, queue_actor: QueueActor, task: t.Task, observation: int) -> bool:
+        """Returns whether the Git host answered, even if the result is not visible yet."""
+        name, outcome, started, answered = type(task).__name__, "failed", perf_counter(), False
         try:
-            events = await self._events(keeper, task, look)
-            self._note_miss(keeper, task, events)
+            events = await self._collect_events(queue_actor, task, observation)
+            self._record_miss(queue_actor, task, events)
             answered = True
-            await self._tell(keeper, task, events)
-            await self._clear_up(keeper, task)
+            await self._submit(queue_actor, task, events)
+            await self._clean_up(queue_actor, task)
             outcome = "done"
-        except Relieved as relieved:
-            log.warning("a task was done too late", queue=str(keeper.key), task=name, words=str(relieved))
-            await insist(self._clock, lambda: keeper.catch_up(keeper.version + 1))
-            await self._clear_up(keeper, task)
-        except (GitTrouble, HostTrouble, Refused) as trouble:
-            if keeper.closed:
-                await self._clear_up(keeper, task)
+        except LeaseLost as error:
+            log.warning("task_result_dropped", queue=str(queue_actor.key), task=name, error=str(error))
+            await retry_until_stored(self._clock, lambda: queue_actor.catch_up(queue_actor.version + 1))
+            await self._clean_up(queue_actor, task)
+        except (GitError, HostUnavailable, RequestRefused) as error:
+            if queue_actor.is_closed:
+                await self._clean_up(queue_actor, task)
                 return answered
-            answered = isinstance(trouble, Unseen)
-            log.warning("the host is in trouble", queue=str(keeper.key), task=name, words=str(trouble))
-            await insist(self._clock, lambda: self._lose_host(keeper))
-        except StoreTrouble as trouble:
-            log.error("the store is in trouble", queue=str(keeper.key), words=str(trouble))
-        except Exception as error:  # whatever it is: the facts still ask for it, and nobody else would try again
-            log.error("a task failed", queue=str(keeper.key), task=name, exc_info=error)
+            answered = isinstance(error, MergeNotVisible)
+            log.warning("git_host_unavailable", queue=str(queue_actor.key), task=name, error=str(error))
+            await retry_until_stored(self._clock, lambda: self._report_host_unreachable(queue_actor))
+        except StoreUnavailable as error:
+            log.error("store_unavailable", queue=str(queue_actor.key), task=name, error=str(error))
+        except Exception as error:
+            # The task is still pending, and only this loop retries it.
+            log.error("task_failed", queue=str(queue_actor.key), task=name, error=str(error), exc_info=error)
         TASKS.labels(name, outcome).inc()
-        TASK_SECONDS.labels(name).observe(perf_counter() - begun)
+        TASK_SECONDS.labels(name).observe(perf_counter() - started)
         return answered
 
-    async def _tell(self, keeper: Keeper, task: t.Task, events: tuple[Event, ...]) -> None:
-        """Nobody may see a second time what became of a landing, so that is told until it is stored."""
+    async def _submit(self, queue_actor: QueueActor, task: t.Task, events: tuple[Event, ...]) -> None:
+        """The result of a landing cannot be observed again, so it is submitted until it is stored."""
 
-        async def tell() -> None:
-            await keeper.tell_on_duty(*events, proof=self._duties.proof(keeper.key.repo))
+        async def submit() -> None:
+            await queue_actor.submit_with_lease(
+                *events, lease_assertion=self._leases.lease_assertion(queue_actor.key.repo)
+            )
 
-        await (insist(self._clock, tell) if isinstance(task, t.Land) else tell())
+        await (retry_until_stored(self._clock, submit) if isinstance(task, t.Land) else submit())
 
-    async def _events(self, keeper: Keeper, task: t.Task, look: int) -> tuple[Event, ...]:
-        site = await self._sites.of(keeper)
-        if task not in work(keeper.queue):
-            return ()  # while it waited, the queue went on: what it was asked for holds no more
-        events = await self._perform(site, task, look)
-        return (HostFound(), *events) if keeper.queue.host_lost_at is not None else events
+    async def _collect_events(self, queue_actor: QueueActor, task: t.Task, observation: int) -> tuple[Event, ...]:
+        context = await self._repositories.open_context(queue_actor)
+        if task not in pending_tasks(queue_actor.queue):
+            return ()  # opening the mirror took time, and the task is no longer pending
+        events = await self._perform(context, task, observation)
+        return (HostReachable(), *events) if queue_actor.queue.host_unreachable_since is not None else events
 
-    async def _clear_up(self, keeper: Keeper, task: t.Task) -> None:
+    async def _clean_up(self, queue_actor: QueueActor, task: t.Task) -> None:
         if not isinstance(task, t.BuildRun):
             return
         try:
-            await clearing.remove_if_given_up(await self._sites.of(keeper), task.run)
-        except (GitTrouble, HostTrouble) as trouble:
-            log.warning("a test branch may stay until the next sweep", queue=str(keeper.key), words=str(trouble))
+            await test_branches.delete_branch_of_discarded_run(
+                await self._repositories.open_context(queue_actor), task.run
+            )
+        except (GitError, HostUnavailable) as error:
+            # BranchCleanup deletes the branch later.
+            log.warning("test_branch_not_deleted", queue=str(queue_actor.key), run=task.run, error=str(error))
 
-    async def _lose_host(self, keeper: Keeper) -> None:
-        await keeper.tell_on_duty(HostLost(), proof=self._duties.proof(keeper.key.repo))
+    async def _report_host_unreachable(self, queue_actor: QueueActor) -> None:
+        await queue_actor.submit_with_lease(
+            HostUnreachable(), lease_assertion=self._leases.lease_assertion(queue_actor.key.repo)
+        )
 
-    async def _perform(self, site: Site, task: t.Task, look: int) -> tuple[Event, ...]:
+    async def _perform(self, context: RepositoryContext, task: t.Task, observation: int) -> tuple[Event, ...]:
         match task:
-            case t.LookAtTarget():
-                return await looking.look_at_target(site, self._store, task)
-            case t.LookAtPull():
-                return await looking.look_at_pull(site, self._sight, self._store, task)
-            case t.LookAtChecks():
-                return await self._look_at_checks(site, task)
+            case t.ReadTargetBranch():
+                return await observe.read_target_branch(context, self._store, task)
+            case t.ReadPullRequest():
+                return await observe.read_pull_request(context, self._reader, self._store, task)
+            case t.ReadChecks():
+                return await self._read_checks(context, task)
             case t.BuildRun():
-                return await building.build(site, task)
+                return await build_run.build_run(context, task)
             case t.DeleteBranch():
-                return await clearing.delete_branch(site, task)
-            case t.ExamineHead():
-                return await looking.examine(site, self._store, task)
-            case t.ComposeLanding():
-                return await composing.compose(site, task)
-            case t.ReadPulls():
-                return await looking.read_pulls(site, self._sight, task)
+                return await test_branches.delete_test_branch(context, task)
+            case t.CheckDirectMerge():
+                return await observe.check_direct_merge(context, self._store, task)
+            case t.RebaseLanding():
+                return await land.rebase_landing(context, task)
+            case t.ReadPullRequests():
+                return await observe.read_landing_pull_requests(context, self._reader, task)
             case t.Land():
-                if task.method is LandingMethod.PROVIDER_MERGE:
-                    return await merging.merge_one_by_one(site, task, look)
-                return await landing.land(site, task)
+                if task.landing_method is LandingMethod.PROVIDER_MERGE:
+                    return await provider_merge.merge_one_by_one(context, task, observation)
+                return await land.land(context, task)
             case _:
                 assert_never(task)
 
-    async def _look_at_checks(self, site: Site, task: t.LookAtChecks) -> tuple[Event, ...]:
-        run = site.keeper.queue.runs.get(task.run)
+    async def _read_checks(self, context: RepositoryContext, task: t.ReadChecks) -> tuple[Event, ...]:
+        run = context.queue_actor.queue.runs.get(task.run)
         if run is None:
             return ()
-        as_of = site.keeper.queue.counters.turns
-        await self._checks.read(site.keeper.key, run.tip)
-        statuses = await self._store.statuses(site.repo, run.tip)
-        return (ChecksSeen(run=run.id, checks=checks(statuses), as_of=as_of),)
+        observed_at_revision = context.queue_actor.queue.counters.revision
+        await self._forge_checks.refresh_checks(context.queue_actor.key, run.tip)
+        statuses = await self._store.statuses(context.repo, run.tip)
+        return (
+            ChecksObserved(run=run.id, checks=to_check_states(statuses), observed_at_revision=observed_at_revision),
+        )
 
 
-def _nameless(task: t.Land) -> t.Land:
+def _without_number(task: t.Land) -> t.Land:
+    """Retries of a landing differ only in their number."""
     return replace(task, landing=0)
 
 
-def _wait(attempt: int) -> int:
-    """Twice as long every time, and never all at once."""
-    longest = min(LONGEST_WAIT, SHORTEST_WAIT * 2 ** min(attempt, 10))
+def _retry_delay_ms(attempt: int) -> int:
+    """Exponential backoff with jitter, so that tasks that failed together do not retry together."""
+    longest = min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** min(attempt, 10))
     return random.randint(longest // 2, longest)
+
+
+WAKEUP_RETRY_DELAY_MS = 1000
+
+
+class Wakeups:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._timers: dict[QueueActor, tuple[Instant, asyncio.Task[None]]] = {}
+
+    def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
+        """Never postpones a timer: an early wakeup only costs a decision that changes nothing."""
+        if queue_actor.wake_at is not None:
+            self._schedule(queue_actor, queue_actor.wake_at)
+
+    def on_lease_lost(self, queue_actor: QueueActor) -> None:
+        _, timer = self._timers.pop(queue_actor, (None, None))
+        if timer is not None:
+            timer.cancel()
+
+    def stop(self) -> None:
+        for queue_actor in tuple(self._timers):
+            self.on_lease_lost(queue_actor)
+
+    def _schedule(self, queue_actor: QueueActor, at: Instant) -> None:
+        due, timer = self._timers.get(queue_actor, (None, None))
+        if due is not None and timer is not None and not timer.done():
+            if due <= at:
+                return
+            timer.cancel()
+        self._timers[queue_actor] = (at, asyncio.create_task(self._wake(queue_actor, at)))
+
+    async def _wake(self, queue_actor: QueueActor, at: Instant) -> None:
+        await self._clock.sleep(max(0, at - self._clock.now()))
+        del self._timers[queue_actor]
+        if queue_actor.is_closed:
+            return
+        try:
+            await queue_actor.submit()
+        except Exception as error:
+            log.error("wakeup_failed", queue=str(queue_actor.key), error=str(error))
+            self._schedule(queue_actor, later(self._clock.now(), WAKEUP_RETRY_DELAY_MS))

@@ -1,4 +1,4 @@
-"""Every setting of the service, with its range and default."""
+"""All settings of the service, with their ranges and defaults."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Meta, Struct, structs
 
-from mergeyard.domain.tokens import Scope
-from mergeyard.ports.host import ChecksFrom
+from mergeyard.domain.access import Scope
+from mergeyard.ports.forge import ChecksFrom
 
-SQLITE = "sqlite:///"
-POSTGRESQL = ("postgresql://", "postgres://")
+SQLITE_PREFIX = "sqlite:///"
+POSTGRESQL_PREFIXES = ("postgresql://", "postgres://")
 
 Role = Literal["all", "api", "worker"]
 LogFormat = Literal["auto", "human", "json"]
@@ -29,13 +29,13 @@ Folders = Annotated[
 ]
 Proxies = Annotated[str, Meta(description="addresses or networks, such as 10.0.0.5, 172.16.0.0/12")]
 WebAddress = Annotated[str, Meta(description="an address such as https://queue.example.com")]
-# What git strips from a name or an address in a commit must not be all there is, and must not break the header.
+# git strips some characters from names and addresses: what remains must not be empty or break the commit header.
 GitName = Annotated[
     str, Meta(pattern=r"^[^<>\x00-\x1f]*\w[^<>\x00-\x1f]*\Z", description="a name without < and > on one line")
 ]
 GitEmail = Annotated[str, Meta(pattern=r"^[^<>\s\x00-\x1f]+\Z", description="an address without <, > and spaces")]
 RetentionDays = Annotated[int, Meta(ge=0, le=36_500)]
-"""0: forever."""
+"""0: no deletion."""
 
 
 class PlainHost(Struct, frozen=True, kw_only=True, tag=True):
@@ -52,7 +52,7 @@ class Provider(StrEnum):
 
 
 class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
-    """A forge, and what opens it."""
+    """A forge and its credentials."""
 
     provider: Provider
     url: str
@@ -63,7 +63,7 @@ class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
     webhook_secret: str | None = None
     checks: ChecksFrom = ChecksFrom.HOST
     allow_untrusted_checks: bool = False
-    """Whether `checks = "run"` may run the files of pull requests, also those from forks."""
+    """Whether `checks = "run"` can run the files of pull requests, also those from forks."""
     poll_seconds: int = 20
 
     def __repr__(self) -> str:
@@ -72,20 +72,20 @@ class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Oidc(Struct, frozen=True, kw_only=True):
-    """Who vouches for people who sign in to the pages, and what they may do then."""
+    """The single sign-on provider for the pages, and the scopes of its users."""
 
     issuer: str
     client_id: str
     client_secret: str
     label: str
-    """What people call it."""
+    """The name of the provider on the sign-in page."""
     request_scopes: tuple[str, ...] = ("openid", "profile")
     name_claim: str = "preferred_username"
     groups_claim: str = "groups"
     default_scopes: frozenset[Scope] = frozenset()
-    """Of everybody whom it knows."""
+    """The scopes of all users of the provider."""
     scopes: Mapping[str, frozenset[Scope]] = {}
-    """Of its groups, beyond that."""
+    """Additional scopes by group."""
 
     def __repr__(self) -> str:
         """Secrets are never shown."""
@@ -95,11 +95,11 @@ class Oidc(Struct, frozen=True, kw_only=True):
 class Settings(Struct, frozen=True, kw_only=True):
     host: Address = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
-    """0: any that is free."""
+    """0: any free port."""
     data_dir: Folder = Path("mergeyard-data")
     database_url: DatabaseUrl | None = None
     database_url_file: KeyFile | None = None
-    """Holds `database_url`, where that is not given itself."""
+    """A file that contains `database_url`; used if that is not set."""
     role: Role = "all"
     public_url: WebAddress | None = None
     trusted_proxies: Proxies = ""
@@ -115,7 +115,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     runner_network: bool = False
     """Whether sandboxed checks have a network."""
     runner_paths: Folders = ""
-    """Further folders that sandboxed checks may read."""
+    """Further folders that sandboxed checks can read."""
     runner_max_disk_mb: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_240
     runner_max_processes: Annotated[int, Meta(ge=1, le=1_000_000)] = 1000
     allow_private_webhooks: bool = False
@@ -126,40 +126,40 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention_targets_days: RetentionDays = 30
     retention_outputs_days: RetentionDays = 30
     targets_quota_mib: Annotated[int, Meta(ge=0, le=1_000_000)] = 5120
-    """Of one token; 0: without limit."""
+    """Per token; 0: no limit."""
     hosts: Mapping[str, PlainHost | ForgeHost] = {}
     oidc: Oidc | None = None
 
     @property
-    def database_server(self) -> str | None:
-        """The address of the PostgreSQL database that several replicas share, if there is one."""
-        return self.database_url if self.database_url and self.database_url.startswith(POSTGRESQL) else None
+    def database_server_url(self) -> str | None:
+        """The address of the PostgreSQL database that replicas share; None with SQLite."""
+        return self.database_url if self.database_url and self.database_url.startswith(POSTGRESQL_PREFIXES) else None
 
     @property
-    def runs_checks(self) -> bool:
+    def can_run_checks(self) -> bool:
         """Whether this process runs commands of `[checks]` for any host."""
         return self.role != "api" and any(host.checks is ChecksFrom.RUN for host in self.hosts.values())
 
     @property
-    def database_is_unverified(self) -> bool:
-        """Whether the connection to another machine's database need not be encrypted with a checked certificate."""
-        if self.database_server is None:
+    def is_database_unverified(self) -> bool:
+        """Whether the connection to a database on another machine does not verify its certificate."""
+        if self.database_server_url is None:
             return False
-        parts = urlsplit(self.database_server)
+        parts = urlsplit(self.database_server_url)
         query = parse_qs(parts.query)
         host = query.get("host", [parts.hostname or ""])[-1]
         is_local = host in ("", "localhost", "127.0.0.1", "::1") or host.startswith("/")
         return not is_local and query.get("sslmode", [""])[-1] != "verify-full"
 
     @property
-    def database(self) -> Path:
-        """The file in which everything is kept, where there is no server for it."""
+    def database_path(self) -> Path:
+        """The SQLite file, if there is no database server."""
         if self.database_url is None:
             return self.data_dir / "mergeyard.db"
-        return Path(self.database_url.removeprefix(SQLITE))
+        return Path(self.database_url.removeprefix(SQLITE_PREFIX))
 
-    def address(self, port: int) -> str:
-        """Where people find the service, when it listens on this port."""
+    def build_public_url(self, port: int) -> str:
+        """The public address of the service, or the local one with this port."""
         if self.public_url is not None:
             return self.public_url
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
@@ -168,12 +168,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        shown = structs.asdict(self) | {"database_url": without_credentials(self.database_url)}
-        return list(shown.items())
+        values = structs.asdict(self) | {"database_url": _redact_database_url(self.database_url)}
+        return list(values.items())
 
 
-def without_credentials(database_url: str | None) -> str | None:
-    """Only a file's address is shown whole: those of servers carry passwords, in more than one place."""
-    if database_url is None or database_url.startswith(SQLITE):
+def _redact_database_url(database_url: str | None) -> str | None:
+    """Only the address of a file is shown completely: those of servers can contain passwords in several places."""
+    if database_url is None or database_url.startswith(SQLITE_PREFIX):
         return database_url
     return database_url.partition("://")[0][:20] + "://***" if "://" in database_url else "***"

@@ -1,1 +1,13 @@
-"""Pages for people."""
+"""The dashboard: server-rendered pages (Starlette, Jinja2, htmx) with live updates by server-sent events.
+
+- `app`: routes, security headers, error pages
+- `rendering`, `formats`: templates, `PageContext` (what every page needs), labels and URLs
+- `user_sessions`, `sign_in`, `forms`: who is signed in; CSRF checks and size limits of forms
+- `queues`, `queue_graph`, `pull_request_page`, `run_page`, `run_progress`, `health_page`, `charts`, `whatif_page`,
+  `settings`: pages, and the view structs that their templates read
+- `actions`: buttons (submit, remove, restart, priority, pause) and the page that creates a queue
+- `live`: sends a page again when its queue changes
+- `admin/`: tokens, webhooks, Git hosts, audit log
+
+Pages decide and store nothing: they call `service`.
+"""

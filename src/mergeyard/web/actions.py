@@ -1,38 +1,37 @@
-"""What people do to a queue and its pull requests from any page: one address per action, all of them POSTs."""
+"""Actions on a queue and its pull requests, one POST route for each, and the page that creates a queue."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.priorities import LOWEST, PRIORITIES, URGENT, named
-from mergeyard.domain.repositories import QueueKey
+from mergeyard.domain.access import Scope, Token
+from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, URGENT, Config, parse_priority
+from mergeyard.domain.ids import TEST_BRANCH_PREFIX, PullRequestNumber, QueueKey, Repo, Sha
 from mergeyard.domain.states import QueueState
-from mergeyard.domain.tokens import Scope
-from mergeyard.service.errors import Code, Refused
-from mergeyard.service.journaling import actor_of
-from mergeyard.service.submissions import Errand, HeadNotConfirmed, Wish
-from mergeyard.service.views import PullView
-from mergeyard.web import addresses
-from mergeyard.web.forms import Form, filled_in_by
-from mergeyard.web.hall import Hall
-from mergeyard.web.signing_in import local
-from mergeyard.web.visiting import Visitor
+from mergeyard.service import git_names
+from mergeyard.service.audit_log import encode_actor
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.registry import queue_not_found
+from mergeyard.service.submissions import HeadNotConfirmed, PullRequestCommand, SubmitOptions
+from mergeyard.service.views import SubmissionView
+from mergeyard.web.formats import page_not_found, parse_queue_name, queue_url, to_local_url
+from mergeyard.web.rendering import PageContext
+from mergeyard.web.user_sessions import CurrentUser, Form, read_user_form
 
-LARGEST_NUMBER = 2**31 - 1
-PRIORITY_NEEDED = f"A priority is one of {', '.join(PRIORITIES)}, or a number up to {LOWEST}."
+MAX_PULL_REQUEST_NUMBER = 2**31 - 1
+INVALID_PRIORITY = f"A priority is one of {', '.join(PRIORITIES)}, or a number up to {LOWEST_PRIORITY}."
 
-Act = Callable[[Visitor, QueueKey, Form], Awaitable[str]]
-"""Does it, and says what was done."""
+Action = Callable[[CurrentUser, QueueKey, Form], Awaitable[str]]
+"""Performs the action and returns the message for the user."""
 
 
 class Actions:
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
-        self._service = hall.service
-        self._acts: Mapping[str, tuple[Scope, Act]] = {
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._service = context.service
+        self._actions: Mapping[str, tuple[Scope, Action]] = {
             "submit": (Scope.SUBMIT, self._submit),
             "priority": (Scope.SUBMIT, self._change_priority),
             "cancel": (Scope.SUBMIT, self._cancel),
@@ -44,110 +43,193 @@ class Actions:
 
     def routes(self) -> Sequence[Route]:
         return (
-            Route("/actions", self.ask, methods=["GET"]),
-            Route("/actions/{action}", self.act, methods=["POST"]),
+            Route("/actions", self.show_choices, methods=["GET"]),
+            Route("/actions/{action}", self.perform, methods=["POST"]),
         )
 
-    async def ask(self, request: Request) -> Response:
-        """What can be done with one pull request."""
-        visitor = await self._hall.visitor(request, Scope.SUBMIT)
-        key = self._hall.queue(visitor, request.query_params.get("queue", ""))
-        seen = await self._service.stays.show(key, _number(request.query_params.get("number", "")))
-        return self._hall.page(request, "act.html", visitor, key=key, seen=seen)
+    async def show_choices(self, request: Request) -> Response:
+        """Lists the actions that are possible for one pull request."""
+        user = await self._context.authenticate(request, Scope.SUBMIT)
+        key = self._context.resolve_queue(user, request.query_params.get("queue", ""))
+        view = await self._service.submission_queries.view_by_number(
+            key, _parse_number(request.query_params.get("number", ""))
+        )
+        return self._context.render_page(request, "pull_request_actions.html", user, key=key, view=view)
 
-    async def act(self, request: Request) -> Response:
-        scope, act = self._acts.get(request.path_params["action"], (None, None))
-        if scope is None or act is None:
-            raise addresses.nothing_here()
-        visitor = await self._hall.visitor(request, scope)
-        form = await filled_in_by(visitor, request)
-        key = self._hall.queue(visitor, form.get("queue"))
+    async def perform(self, request: Request) -> Response:
+        scope, action = self._actions.get(request.path_params["action"], (None, None))
+        if scope is None or action is None:
+            raise page_not_found()
+        user = await self._context.authenticate(request, scope)
+        form = await read_user_form(user, request)
+        key = self._context.resolve_queue(user, form.get("queue"))
         try:
-            words = await act(visitor, key, form)
+            message = await action(user, key, form)
         except HeadNotConfirmed as refused:
-            return self._ask_for_head(request, visitor, key, form, refused)
-        there = local(form.get("there")) if "there" in form else addresses.queue_page(key)
-        return self._hall.done(request, words, there)
+            return self._ask_to_confirm_head(request, user, key, form, refused)
+        next_url = to_local_url(form.get("there")) if "there" in form else queue_url(key)
+        return self._context.report_success(request, message, next_url)
 
-    def _ask_for_head(
-        self, request: Request, visitor: Visitor, key: QueueKey, form: Form, refused: HeadNotConfirmed
+    def _ask_to_confirm_head(
+        self, request: Request, user: CurrentUser, key: QueueKey, form: Form, refused: HeadNotConfirmed
     ) -> Response:
-        """Shows the present head and a form that submits exactly that head."""
-        number = _number(form.get("number"))
-        context = {
+        """Shows the current head and a form that submits exactly that head."""
+        number = _parse_number(form.get("number"))
+        values = {
             "key": key,
             "number": number,
             "head": refused.head,
-            "pushed": refused.code is Code.SHA_MISMATCH,
+            "head_changed": refused.code is Code.SHA_MISMATCH,
             "fields": {name: form.get(name) for name in ("priority", "no_batch", "force", "there") if name in form},
-            "outside": self._service.sites.host(key.repo.host).pull_page(key.repo, number),
+            "host_url": self._service.repositories.get_host(key.repo.host).pull_request_url(key.repo, number),
         }
         template = "confirm_head_form.html" if "hx-request" in request.headers else "confirm_head.html"
-        return self._hall.answer(request, template, 409, visitor=visitor, **context)
+        return self._context.render(request, template, 409, user=user, **values)
 
-    async def _submit(self, visitor: Visitor, key: QueueKey, form: Form) -> str:
-        wish = Wish(
+    async def _submit(self, user: CurrentUser, key: QueueKey, form: Form) -> str:
+        options = SubmitOptions(
             head=Sha(form.get("head")) if form.get("head") else None,
-            priority=_priority(form.get("priority")),
+            priority=_parse_priority(form.get("priority")),
             no_batch="no_batch" in form or None,
             forced="force" in form or None,
-            by_maintainer=visitor.may(Scope.ADMIN),
+            by_maintainer=user.has_scope(Scope.ADMIN),
         )
-        if wish.priority == URGENT or wish.forced:
-            visitor.must(Scope.PRIORITY)
-        errand = _errand(visitor, key, form, "was submitted.")
-        return (await self._service.submissions.submit(errand, wish)).decode()
+        if options.priority == URGENT or options.forced:
+            user.require(Scope.PRIORITY)
+        command = _build_command(user, key, form, "was submitted.")
+        return (await self._service.submissions.submit(command, options)).decode()
 
-    async def _change_priority(self, visitor: Visitor, key: QueueKey, form: Form) -> str:
-        priority = _priority(form.get("priority"))
+    async def _change_priority(self, user: CurrentUser, key: QueueKey, form: Form) -> str:
+        priority = _parse_priority(form.get("priority"))
         if priority is None:
-            raise Refused(Code.INVALID_REQUEST, PRIORITY_NEEDED)
+            raise RequestRefused(Code.INVALID_REQUEST, INVALID_PRIORITY)
         if priority == URGENT:
-            visitor.must(Scope.PRIORITY)
-        errand = _errand(visitor, key, form, "has its new priority.")
-        return (await self._service.submissions.prioritise(errand, priority)).decode()
+            user.require(Scope.PRIORITY)
+        command = _build_command(user, key, form, "has a new priority.")
+        return (await self._service.submissions.set_priority(command, priority)).decode()
 
-    async def _cancel(self, visitor: Visitor, key: QueueKey, form: Form) -> str:
-        errand = _errand(visitor, key, form, "has left the queue.")
-        return (await self._service.submissions.cancel(errand)).decode()
+    async def _cancel(self, user: CurrentUser, key: QueueKey, form: Form) -> str:
+        command = _build_command(user, key, form, "was removed from the queue.")
+        return (await self._service.submissions.cancel(command)).decode()
 
-    async def _restart(self, visitor: Visitor, key: QueueKey, form: Form) -> str:
-        errand = _errand(visitor, key, form, "is tested again.")
-        return (await self._service.submissions.restart(errand)).decode()
+    async def _restart(self, user: CurrentUser, key: QueueKey, form: Form) -> str:
+        command = _build_command(user, key, form, "is tested again.")
+        return (await self._service.submissions.restart(command)).decode()
 
-    async def _pause(self, visitor: Visitor, key: QueueKey, _: Form) -> str:
-        return await self._order(visitor, key, QueueState.PAUSED, "The queue is paused: nothing merges any more.")
+    async def _pause(self, user: CurrentUser, key: QueueKey, _: Form) -> str:
+        return await self._set_state(user, key, QueueState.PAUSED, "The queue is paused. Nothing merges.")
 
-    async def _drain(self, visitor: Visitor, key: QueueKey, _: Form) -> str:
-        return await self._order(visitor, key, QueueState.DRAINING, "The queue is draining: nothing new enters.")
+    async def _drain(self, user: CurrentUser, key: QueueKey, _: Form) -> str:
+        return await self._set_state(user, key, QueueState.DRAINING, "The queue is draining. Nothing new is admitted.")
 
-    async def _resume(self, visitor: Visitor, key: QueueKey, _: Form) -> str:
-        return await self._order(visitor, key, QueueState.RUNNING, "The queue runs again.")
+    async def _resume(self, user: CurrentUser, key: QueueKey, _: Form) -> str:
+        return await self._set_state(user, key, QueueState.RUNNING, "The queue is running.")
 
-    async def _order(self, visitor: Visitor, key: QueueKey, state: QueueState, words: str) -> str:
-        actor = actor_of(visitor.token)
-        return (await self._service.queues.update(key, {}, state, actor, lambda _: words.encode(), None)).decode()
-
-
-def _errand(visitor: Visitor, key: QueueKey, form: Form, words: str) -> Errand:
-    number = _number(form.get("number"))
-
-    def present(view: PullView) -> bytes:
-        return f"Pull request #{number} {words} {view.why.message}".encode()
-
-    return Errand(key=key, number=number, actor=actor_of(visitor.token), present=present)
+    async def _set_state(self, user: CurrentUser, key: QueueKey, state: QueueState, message: str) -> str:
+        actor = encode_actor(user.token)
+        return (await self._service.queues.update(key, {}, state, actor, lambda _: message.encode(), None)).decode()
 
 
-def _number(text: str) -> PrNumber:
+def _build_command(user: CurrentUser, key: QueueKey, form: Form, done: str) -> PullRequestCommand:
+    """`done` says what happened to the pull request; the message adds its current situation."""
+    number = _parse_number(form.get("number"))
+
+    def present(view: SubmissionView) -> bytes:
+        return f"Pull request #{number} {done} {view.reason.message}".encode()
+
+    return PullRequestCommand(key=key, number=number, actor=encode_actor(user.token), render=present)
+
+
+def _parse_number(text: str) -> PullRequestNumber:
     digits = text.removeprefix("#")
-    if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and 1 <= int(digits) <= LARGEST_NUMBER:
-        return PrNumber(int(digits))
-    raise Refused(Code.INVALID_REQUEST, "Give the number of a pull request, such as 12.")
+    if digits.isascii() and digits.isdecimal() and len(digits) <= 10 and 1 <= int(digits) <= MAX_PULL_REQUEST_NUMBER:
+        return PullRequestNumber(int(digits))
+    raise RequestRefused(Code.INVALID_REQUEST, "Give the number of a pull request, such as 12.")
 
 
-def _priority(text: str) -> int | None:
-    """None when nothing was chosen."""
-    priority = named(text)
+def _parse_priority(text: str) -> int | None:
+    """None if the user chose nothing."""
+    priority = parse_priority(text)
     if text and priority is None:
-        raise Refused(Code.INVALID_REQUEST, PRIORITY_NEEDED)
+        raise RequestRefused(Code.INVALID_REQUEST, INVALID_PRIORITY)
     return priority
+
+
+FIELD_BY_ERROR = {
+    Code.HOST_NOT_ALLOWED: "host",
+    Code.INVALID_REPO: "repo",
+    Code.REPOSITORY_NOT_FOUND: "repo",
+    Code.QUEUE_ALREADY_EXISTS: "branch",
+    Code.BRANCH_NOT_FOUND: "branch",
+    Code.INVALID_BRANCH: "branch",
+}
+"""The form field that shows the error."""
+
+
+class CreateQueuePage:
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+
+    def routes(self) -> Sequence[Route]:
+        return (
+            Route("/queues/new", self.show_form, methods=["GET"]),
+            Route("/queues/new", self.create, methods=["POST"]),
+            Route("/actions/delete", self.delete, methods=["POST"]),
+        )
+
+    async def show_form(self, request: Request) -> Response:
+        user = await self._context.authenticate(request, Scope.ADMIN)
+        return self._render(request, user, {}, {})
+
+    async def create(self, request: Request) -> Response:
+        user = await self._context.authenticate(request, Scope.ADMIN)
+        form = await read_user_form(user, request)
+        try:
+            key = self._parse_key(user, form)
+            await self._context.service.queues.create(key, Config(), encode_actor(user.token), lambda _: b"", None)
+        except RequestRefused as refused:
+            if refused.code not in FIELD_BY_ERROR:
+                raise
+            return self._render(request, user, form.to_dict(), {FIELD_BY_ERROR[refused.code]: refused.detail})
+        return RedirectResponse(queue_url(key, "settings"), 303)
+
+    async def delete(self, request: Request) -> Response:
+        user = await self._context.authenticate(request, Scope.ADMIN)
+        form = await read_user_form(user, request)
+        key = parse_queue_name(form.get("queue"))  # not normalized: its host may no longer be configured
+        if not user.token.can_access(key.repo):
+            raise queue_not_found(key)
+        await self._context.service.queues.delete(key, encode_actor(user.token), b"", None)
+        return RedirectResponse("/", 303)
+
+    def _parse_key(self, user: CurrentUser, form: Form) -> QueueKey:
+        owner, _, name = form.get("repo").rpartition("/")
+        if not (git_names.is_owner(owner) and git_names.is_repository_name(name)):
+            raise RequestRefused(Code.INVALID_REPO, "Give the owner and the name of the repository, such as acme/app.")
+        if not git_names.is_target_branch(form.get("branch")):
+            raise RequestRefused(
+                Code.INVALID_BRANCH, f"Give a valid branch name, not below {TEST_BRANCH_PREFIX}, such as main."
+            )
+        repo = self._context.service.repositories.canonical_repo(Repo(form.get("host"), owner, name), user.token)
+        if not user.token.can_access(repo):
+            raise RequestRefused(Code.REPOSITORY_NOT_FOUND, f"{repo} does not exist: check its owner and name.")
+        return QueueKey(repo, form.get("branch"))
+
+    def _render(
+        self, request: Request, user: CurrentUser, values: Mapping[str, str], errors: Mapping[str, str]
+    ) -> Response:
+        return self._context.render_form(
+            request,
+            "create_queue.html",
+            user,
+            errors,
+            hosts=_list_visible_hosts(user.token, self._context.service.repositories.hosts),
+            values=values,
+            errors=errors,
+        )
+
+
+def _list_visible_hosts(token: Token, hosts: Iterable[str]) -> list[str]:
+    """A token that is limited to repositories sees only the hosts of these repositories."""
+    visible = {repo.host for repo in token.repos}
+    return sorted(host for host in hosts if not visible or host in visible)

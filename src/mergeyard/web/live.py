@@ -1,4 +1,4 @@
-"""Tells an open page that its queue has changed; the page then fetches itself anew."""
+"""Server-sent events that tell an open page that its queue changed; the page then fetches itself again."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -8,97 +8,100 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from mergeyard.domain.instants import SECOND, later
-from mergeyard.domain.tokens import Token
-from mergeyard.service.turn import Keeper
-from mergeyard.web.hall import Hall
-from mergeyard.web.visiting import Forbidden, SignInNeeded
+from mergeyard.domain.access import Token
+from mergeyard.domain.timestamps import SECOND, later
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.web.rendering import PageContext
+from mergeyard.web.user_sessions import Forbidden, SignInNeeded
 
-SILENCE = 15 * SECOND
-"""After so long something is said in any case, so that everybody on the way keeps the line open."""
-BETWEEN_CHANGES = 300
-"""Milliseconds: a page need not move more often."""
-MOST_FOR_A_TOKEN = 50
-MOST = 500
-"""Altogether, well below the files that a process may usually open."""
+KEEP_ALIVE_MS = 15 * SECOND
+"""A comment is sent after this long without an event, so that no proxy closes the idle connection."""
+MIN_INTERVAL_MS = 300
+"""Between two change events of one stream."""
+MAX_STREAMS_PER_TOKEN = 50
+MAX_STREAMS = 500
+"""For all tokens together; well below the usual limit of open files per process (1,024)."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
-FULL = {"retry-after": "5"}
+RETRY_HEADERS = {"retry-after": "5"}
 
 
-class Seats:
-    """How many follow queues right now, each with a socket of ours."""
+class StreamLimit:
+    """Counts the open streams by token. Each stream occupies a socket of the server."""
 
     def __init__(self) -> None:
-        self._taken = Counter[str]()
+        self._counts = Counter[str]()
 
-    def free_for(self, token: Token) -> bool:
-        return self._taken[token.id] < MOST_FOR_A_TOKEN and self._taken.total() < MOST
+    def has_room_for(self, token: Token) -> bool:
+        return self._counts[token.id] < MAX_STREAMS_PER_TOKEN and self._counts.total() < MAX_STREAMS
 
-    def take(self, token: Token) -> None:
-        self._taken[token.id] += 1
+    def add(self, token: Token) -> None:
+        self._counts[token.id] += 1
 
-    def leave(self, token: Token) -> None:
-        self._taken[token.id] -= 1
-        self._taken = +self._taken
+    def remove(self, token: Token) -> None:
+        self._counts[token.id] -= 1
+        self._counts = +self._counts
 
 
-class SeatedStream(StreamingResponse):
-    """Has its seat from the beginning on, so that of many at once none is let in too many, and until it ends."""
+class CountedStream(StreamingResponse):
+    """Counts itself when it is created, not when it starts to send: of several requests at the limit, exactly as many
+    as fit are accepted."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, content: AsyncIterator[str], seats: Seats, token: Token) -> None:
+    def __init__(self, content: AsyncIterator[str], streams: StreamLimit, token: Token) -> None:
         super().__init__(content, headers=HEADERS)
-        self._seats = seats
+        self._streams = streams
         self._token = token
-        seats.take(token)
+        streams.add(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._seats.leave(self._token)
+            self._streams.remove(self._token)
 
 
 class LivePages:
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
-        self._seats = Seats()
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._streams = StreamLimit()
 
     def routes(self) -> Sequence[Route]:
         return (Route("/live/{queue:path}", self.follow),)
 
     async def follow(self, request: Request) -> Response:
-        visitor = await self._hall.visitor(request)
-        keeper = await self._hall.service.yard.keeper(self._hall.queue(visitor, request.path_params["queue"]))
-        if not self._seats.free_for(visitor.token):
-            return PlainTextResponse("Too many pages are open: this one looks for itself, now and then.", 503, FULL)
-        return SeatedStream(self._changes(request, keeper), self._seats, visitor.token)
+        user = await self._context.authenticate(request)
+        queue_actor = await self._context.service.registry.get(
+            self._context.resolve_queue(user, request.path_params["queue"])
+        )
+        if not self._streams.has_room_for(user.token):
+            return PlainTextResponse("Too many pages are open. This page refreshes periodically.", 503, RETRY_HEADERS)
+        return CountedStream(self._stream_changes(request, queue_actor), self._streams, user.token)
 
-    async def _changes(self, request: Request, keeper: Keeper) -> AsyncIterator[str]:
-        """What is seen is noted before it is told, so that whoever then looks misses nothing. A new forecast alone can
-        wait until it is quiet."""
-        live, clock = self._hall.service.live, self._hall.service.clock
-        seen, forecast = keeper.queue, keeper.forecast
-        yield told("follow")
-        while not live.ending and not keeper.closed and await self._is_signed_in(request):
-            moved = await live.something_happens(keeper, seen, later(clock.now(), SILENCE))
-            if moved or keeper.forecast is not forecast:
-                seen, forecast = keeper.queue, keeper.forecast
-                yield told("change")
-                await clock.sleep(BETWEEN_CHANGES)
+    async def _stream_changes(self, request: Request, queue_actor: QueueActor) -> AsyncIterator[str]:
+        """Remembers the queue's value before it sends an event: a change that happens while the page fetches itself
+        leads to another event. A new forecast alone is reported only when the keep-alive is due."""
+        live, clock = self._context.service.change_waiter, self._context.service.clock
+        queue, forecast = queue_actor.queue, queue_actor.forecast
+        yield _encode_event("follow")
+        while not live.is_stopping and not queue_actor.is_closed and await self._is_signed_in(request):
+            changed = await live.wait_for_change(queue_actor, queue, later(clock.now(), KEEP_ALIVE_MS))
+            if changed or queue_actor.forecast is not forecast:
+                queue, forecast = queue_actor.queue, queue_actor.forecast
+                yield _encode_event("change")
+                await clock.sleep(MIN_INTERVAL_MS)
             else:
-                yield ": still here\n\n"
-        if keeper.closed:
-            yield told("gone")
+                yield ": keep-alive\n\n"
+        if queue_actor.is_closed:
+            yield _encode_event("gone")
 
     async def _is_signed_in(self, request: Request) -> bool:
         try:
-            await self._hall.visitor(request)
+            await self._context.authenticate(request)
         except (SignInNeeded, Forbidden):
             return False
         return True
 
 
-def told(event: str) -> str:
+def _encode_event(event: str) -> str:
     return f"retry: 2000\nevent: {event}\ndata: \n\n"

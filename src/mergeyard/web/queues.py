@@ -1,87 +1,299 @@
-"""The first page: all queues that the visitor may see, and how each of them does."""
+"""The list of queues, the page of one queue, and the page of its settings."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mergeyard.domain.ids import PrNumber, QueueId
-from mergeyard.domain.instants import DAY, SECOND, later
+from mergeyard.domain.access import Scope
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey
+from mergeyard.domain.journal import QueueChanged
+from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.repositories import QueueKey
-from mergeyard.ports.store import Figure
-from mergeyard.service.history.past import Past
-from mergeyard.service.history.reading import Histories
-from mergeyard.service.history.summing import Summary, sum_up
-from mergeyard.service.turn import Keeper
-from mergeyard.web.hall import Hall
-from mergeyard.web.remembering import Remembered
-from mergeyard.web.track import Mark, mark
+from mergeyard.domain.runs import RunKind
+from mergeyard.domain.states import AUTO_PAUSE_REASONS, QueueState
+from mergeyard.domain.timestamps import DAY, SECOND, Instant, later
+from mergeyard.engine import estimates, priority
+from mergeyard.ports.store import TransitionRow
+from mergeyard.service import persistence
+from mergeyard.service.analytics import AnalyticsReader, PeriodRecords, Summary, summarize
+from mergeyard.service.audit_log import decode_actor_name, encode_actor
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, render_reason
+from mergeyard.web.formats import queue_url
+from mergeyard.web.queue_graph import BatchMark, QueueGraph, build_queue_graph, find_batch_mark
+from mergeyard.web.rendering import PageContext, TimedCache
+from mergeyard.web.settings import GROUPS, SettingField, collect_changes, fields_from_config, fields_from_form
+from mergeyard.web.user_sessions import CurrentUser, read_user_form
 
-SUMMED_UP_EVERY = 10 * SECOND
-"""Every open page looks more often than that, and a day hardly changes meanwhile."""
-MOST_WAGONS = 10
-MOST_NEXT = 4
+SUMMARY_TTL_MS = 10 * SECOND
+"""An open page refreshes every 5 s, and the sums over 24 hours hardly change in that time."""
+MAX_BATCHES_SHOWN = 10
+MAX_NEXT_SHOWN = 4
 
 
-class Glance(Struct, frozen=True, kw_only=True):
-    """A queue in one line: what stands in it now, and what it did within a day."""
+class QueueRow(Struct, frozen=True, kw_only=True):
+    """One queue on the page: its current content, and its figures for the last 24 hours."""
 
     key: QueueKey
     queue: Queue
     depth: int
     not_ready: int
-    train: tuple[Mark, ...]
-    """How the first batches of the line do."""
-    longer: int
-    """How many more there are."""
-    next: tuple[PrNumber, ...]
+    batch_marks: tuple[BatchMark, ...]
+    """Of the first active batches."""
+    more_batches: int
+    next_to_merge: tuple[PullRequestNumber, ...]
     day: Summary
 
 
 class QueuesPage:
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
-        self._histories = Histories(hall.service.store)
-        self._days = Remembered[tuple[QueueId, ...], Mapping[QueueId, Summary]](hall.service.clock, SUMMED_UP_EVERY)
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._histories = AnalyticsReader(context.service.store)
+        self._summaries = TimedCache[tuple[QueueId, ...], Mapping[QueueId, Summary]](
+            context.service.clock, SUMMARY_TTL_MS
+        )
 
     def routes(self) -> Sequence[Route]:
         return (Route("/", self.show),)
 
     async def show(self, request: Request) -> Response:
-        visitor = await self._hall.visitor(request)
-        service = self._hall.service
-        keepers = sorted(
-            await service.yard.seen_by(visitor.token), key=lambda keeper: (str(keeper.key.repo), keeper.key.branch)
-        )
-        stranded = [keeper for keeper in keepers if keeper.key.repo.host not in service.sites.hosts]
-        keepers = [keeper for keeper in keepers if keeper.key.repo.host in service.sites.hosts]
-        queues = tuple(keeper.id for keeper in keepers)
-        days = await self._days.answer(queues, lambda: self._sum_up_a_day(queues))
-        glances = [glance(keeper, days[keeper.id]) for keeper in keepers]
-        return self._hall.page(request, "queues.html", visitor, glances=glances, stranded=stranded)
+        user = await self._context.authenticate(request)
+        service = self._context.service
+        visible = await service.registry.list_visible(user.token)
+        queue_actors = sorted(visible, key=lambda queue_actor: (str(queue_actor.key.repo), queue_actor.key.branch))
+        hosts = service.repositories.hosts
+        without_host = [queue_actor for queue_actor in queue_actors if queue_actor.key.repo.host not in hosts]
+        queue_actors = [queue_actor for queue_actor in queue_actors if queue_actor.key.repo.host in hosts]
+        queues = tuple(queue_actor.id for queue_actor in queue_actors)
+        summaries = await self._summaries.get_or_compute(queues, lambda: self._summarize_last_day(queues))
+        rows = [_build_row(queue_actor, summaries[queue_actor.id]) for queue_actor in queue_actors]
+        return self._context.render_page(request, "queues.html", user, rows=rows, without_host=without_host)
 
-    async def _sum_up_a_day(self, queues: Sequence[QueueId]) -> Mapping[QueueId, Summary]:
-        now = self._hall.service.clock.now()
-        told = defaultdict[QueueId, list[Figure]](list)
-        for figure in await self._histories.figures(queues, later(now, -DAY), later(now, 1)):
-            told[figure.queue].append(figure)
-        return {queue: sum_up(Past(told[queue])) for queue in queues}
+    async def _summarize_last_day(self, queues: Sequence[QueueId]) -> Mapping[QueueId, Summary]:
+        now = self._context.service.clock.now()
+        figures = defaultdict[QueueId, list[TransitionRow]](list)
+        for figure in await self._histories.read_transitions(queues, later(now, -DAY), later(now, 1)):
+            figures[figure.queue].append(figure)
+        return {queue: summarize(PeriodRecords(figures[queue])) for queue in queues}
 
 
-def glance(keeper: Keeper, day: Summary) -> Glance:
-    queue, batches = keeper.queue, keeper.queue.line.batches
-    first = batches[0].tickets[:MOST_NEXT] if batches else ()
-    return Glance(
-        key=keeper.key,
+def _build_row(queue_actor: QueueActor, day: Summary) -> QueueRow:
+    queue, batches = queue_actor.queue, queue_actor.queue.active.batches
+    next_to_merge = batches[0].submission_ids[:MAX_NEXT_SHOWN] if batches else ()
+    return QueueRow(
+        key=queue_actor.key,
         queue=queue,
         depth=len(queue.submissions) - len(queue.not_ready),
         not_ready=len(queue.not_ready),
-        train=tuple(mark(queue, batch) for batch in batches[:MOST_WAGONS]),
-        longer=max(0, len(batches) - MOST_WAGONS),
-        next=tuple(queue.submissions[ticket].number for ticket in first),
+        batch_marks=tuple(find_batch_mark(queue, batch) for batch in batches[:MAX_BATCHES_SHOWN]),
+        more_batches=max(0, len(batches) - MAX_BATCHES_SHOWN),
+        next_to_merge=tuple(queue.submissions[submission_id].number for submission_id in next_to_merge),
         day=day,
     )
+
+
+MAX_ROWS = 20
+
+STATE_MEANINGS = {
+    QueueState.RUNNING: "Pull requests are admitted, tested and merged.",
+    QueueState.PAUSED: "Nothing is admitted, started or merged. Running tests finish; all positions are kept.",
+    QueueState.DRAINING: "Queued pull requests are tested and merged. Nothing new is admitted.",
+    QueueState.SWITCHING_MODES: "Running tests finish first; then the queue continues in its new mode.",
+}
+
+
+class PullRequestList(Struct, frozen=True):
+    """The first pull requests of a list, and the length of the whole list."""
+
+    rows: Sequence[SubmissionView]
+    count: int
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.rows)
+
+
+class ConcludedRow(Struct, frozen=True):
+    submission: Submission
+    message: str
+    moves: bool
+    """Whether the row carries the pull request's `data-moves` name. That name must be unique on the page, so a pull
+    request that is in the queue again, or has a later row here, does not get it."""
+
+
+class QueuePageView(Struct, frozen=True, kw_only=True):
+    """Everything the page shows of a queue."""
+
+    key: QueueKey
+    queue: Queue
+    meaning: str
+    pause: QueueChanged | None
+    graph: QueueGraph
+    waiting: PullRequestList
+    not_ready: PullRequestList
+    concluded: Sequence[ConcludedRow]
+    slots_taken: int
+    usual_duration: int | None
+    next_merge: Instant | None
+
+    @property
+    def paused_by(self) -> str:
+        return "" if self.pause is None else decode_actor_name(self.pause.actor)
+
+    @property
+    def alarm(self) -> str:
+        """The reason if the queue paused itself."""
+        return (
+            render_reason(self.pause.reason)
+            if self.pause is not None and self.pause.reason in AUTO_PAUSE_REASONS
+            else ""
+        )
+
+
+class QueuePage:
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+
+    def routes(self) -> Sequence[Route]:
+        return (Route("/queues/{queue:path}", self.show),)
+
+    async def show(self, request: Request) -> Response:
+        user = await self._context.authenticate(request)
+        key = self._context.resolve_queue(user, request.path_params["queue"])
+        service = self._context.service
+        queue_actor = await service.registry.get(key)
+        queue, forecast = queue_actor.queue, queue_actor.forecast
+        concluded = await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)
+        pause = await persistence.read_last_pause(service.store, queue)
+        now = service.clock.now()
+        view = _build_view(key, queue, concluded, pause, SubmissionViewBuilder(queue, now, forecast), now)
+        warnings = service.branch_warnings.get_cached(key)
+        return self._context.render_page(request, "queue.html", user, key=key, view=view, warnings=warnings)
+
+
+def _build_view(
+    key: QueueKey,
+    queue: Queue,
+    concluded: Iterable[Submission],
+    pause: QueueChanged | None,
+    viewpoint: SubmissionViewBuilder,
+    now: Instant,
+) -> QueuePageView:
+    return QueuePageView(
+        key=key,
+        queue=queue,
+        meaning=STATE_MEANINGS[queue.state],
+        pause=pause,
+        graph=build_queue_graph(queue, now),
+        waiting=_list_waiting(queue, viewpoint, now),
+        not_ready=_list_not_ready(queue, viewpoint),
+        concluded=_list_concluded(queue, concluded),
+        slots_taken=sum(run.is_active and run.kind is not RunKind.BISECTION for run in queue.runs.values()),
+        usual_duration=estimates.median_run_duration_ms(queue),
+        next_merge=_estimate_next_merge(queue, viewpoint),
+    )
+
+
+def _list_waiting(queue: Queue, viewpoint: SubmissionViewBuilder, now: Instant) -> PullRequestList:
+    """In the order in which they will be tested; held pull requests last."""
+    held = (queue.submissions[submission_id] for submission_id in queue.held)
+    submissions = chain(priority.waiting_in_order(queue, now), held)
+    return _list_first(viewpoint, submissions, sum(map(len, queue.waiting.values())) + len(queue.held))
+
+
+def _list_not_ready(queue: Queue, viewpoint: SubmissionViewBuilder) -> PullRequestList:
+    submissions = (queue.submissions[submission_id] for _, submission_id in queue.not_ready)
+    return _list_first(viewpoint, submissions, len(queue.not_ready))
+
+
+def _list_concluded(queue: Queue, concluded: Iterable[Submission]) -> list[ConcludedRow]:
+    listed, rows = set[PullRequestNumber](), list[ConcludedRow]()
+    for submission in concluded:
+        moves = submission.number not in listed and submission.number not in queue.submission_by_number
+        message = render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
+        rows.append(ConcludedRow(submission, message, moves=moves))
+        listed.add(submission.number)
+    return rows
+
+
+def _list_first(viewpoint: SubmissionViewBuilder, submissions: Iterable[Submission], count: int) -> PullRequestList:
+    return PullRequestList(list(map(viewpoint.build, islice(submissions, MAX_ROWS))), count)
+
+
+def _estimate_next_merge(queue: Queue, viewpoint: SubmissionViewBuilder) -> Instant | None:
+    """When the first pull request of the active batches is expected to merge."""
+    if not queue.active.batches:
+        return None
+    return viewpoint.build(queue.submissions[queue.active.batches[0].submission_ids[0]]).estimated_merge_at
+
+
+SETTING_BY_ERROR = {Code.INVALID_REQUEST: "landing", Code.MODE_SWITCH_IN_PROGRESS: "mode"}
+"""The setting that shows the service's error."""
+
+
+class SettingsPage:
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+
+    def routes(self) -> Sequence[Route]:
+        return (
+            Route("/settings/{queue:path}", self.show, methods=["GET"]),
+            Route("/settings/{queue:path}", self.save, methods=["POST"]),
+        )
+
+    async def show(self, request: Request) -> Response:
+        user = await self._context.authenticate(request)
+        key = self._context.resolve_queue(user, request.path_params["queue"])
+        queue = await self._load_queue(key)
+        return self._render(request, user, key, queue, fields_from_config(queue.config))
+
+    async def save(self, request: Request) -> Response:
+        user = await self._context.authenticate(request, Scope.ADMIN)
+        form = await read_user_form(user, request)
+        key = self._context.resolve_queue(user, request.path_params["queue"])
+        queue, fields = await self._load_queue(key), fields_from_form(form)
+        if not any(field.error for field in fields):
+            fields = await self._save_fields(user, key, fields)
+        if any(field.error for field in fields):
+            return self._render(request, user, key, queue, fields)
+        count = sum(field.is_changed for field in fields)
+        return RedirectResponse(f"{queue_url(key, 'settings')}?saved={count}", 303)
+
+    async def _load_queue(self, key: QueueKey) -> Queue:
+        return (await self._context.service.registry.get(key)).queue
+
+    async def _save_fields(self, user: CurrentUser, key: QueueKey, fields: list[SettingField]) -> list[SettingField]:
+        """Returns the fields, with the service's error at the setting that it concerns."""
+        changes = collect_changes(fields)
+        try:
+            await self._context.service.queues.update(key, changes, None, encode_actor(user.token), lambda _: b"", None)
+        except RequestRefused as refused:
+            if refused.code not in SETTING_BY_ERROR:
+                raise
+            name = SETTING_BY_ERROR[refused.code]
+            return [replace(each, error=refused.detail) if each.setting.name == name else each for each in fields]
+        return fields
+
+    def _render(
+        self, request: Request, user: CurrentUser, key: QueueKey, queue: Queue, fields: list[SettingField]
+    ) -> Response:
+        by_name = {field.setting.name: field for field in fields}
+        invalid_fields = [field for field in fields if field.error]
+        return self._context.render_form(
+            request,
+            "settings.html",
+            user,
+            invalid_fields,
+            key=key,
+            queue=queue,
+            groups={title: [by_name[name] for name in names] for title, names in GROUPS.items()},
+            invalid_fields=invalid_fields,
+            saved=request.query_params.get("saved", "")[:4] if request.method == "GET" else "",
+        )

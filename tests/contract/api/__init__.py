@@ -1,1 +1,1 @@
-"""The API as a client meets it: the real application, with the real service, git and store behind it."""
+"""The API as a client sees it: the real application with the real service, git and store behind it."""

@@ -1,4 +1,4 @@
-"""Random requests, drawn from our own OpenAPI document, and what must be true of every answer to them."""
+"""Random requests drawn from our own OpenAPI document, and what must be true of every response to them."""
 
 from collections.abc import Callable, Iterable
 from json import dumps
@@ -14,23 +14,23 @@ from schemathesis.pytest import _test_builder
 
 from mergeyard.api import openapi, routes
 from mergeyard.api.endpoint import Call
-from mergeyard.api.errors import KINDS
+from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.service.errors import Code
-from tests.contract.api.desk import problem_of
+from tests.contract.api.harness import problem_of
 
 
-async def nobody(_: Call) -> bytes:
+async def unused_handler(_: Call) -> bytes:
     return b"{}"
 
 
-DOCUMENT = openapi.document(routes.endpoints(dict.fromkeys(routes.TABLE, nobody)))
+DOCUMENT = openapi.build_document(routes.build_endpoints(dict.fromkeys(routes.TABLE, unused_handler)))
 SCHEMA: Any = schemathesis.openapi.from_dict(DOCUMENT)
 SCHEMA.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 
 server: Any = schemathesis.checks
 conformance: Any = schemathesis.specs.openapi.checks
 builder: Any = _test_builder
-EVERY_ANSWER = [
+RESPONSE_CHECKS = [
     server.not_a_server_error,
     conformance.status_code_conformance,
     conformance.content_type_conformance,
@@ -43,18 +43,18 @@ def operations() -> list[Any]:
     return [found.ok() for found in SCHEMA.get_all_operations()]
 
 
-def drawn(operation: Any, judged: Callable[[Case[Any]], None]) -> Callable[[], None]:
-    """A test of one operation: with requests at every bound that the document sets, and with random ones.
+def make_request_test(operation: Any, judged: Callable[[Case[Any]], None]) -> Callable[[], None]:
+    """Makes a test of one operation, with requests at every bound of the document and with random ones.
 
-    As `SCHEMA.parametrize()` would make it; but that draws for all operations wherever tests are only counted.
+    `SCHEMA.parametrize()` would do the same, but it generates requests for all operations during collection.
     """
     return builder.build_operation_test(
         config=SCHEMA.config, operation=operation, test_func=judged, given_kwargs={}, feedback=FeedbackSources()
     )
 
 
-class Sent(Struct, frozen=True):
-    """A request as it goes out, with our token in it."""
+class OutgoingRequest(Struct, frozen=True):
+    """A request as it is sent, with our token."""
 
     method: str
     url: str
@@ -63,28 +63,28 @@ class Sent(Struct, frozen=True):
     content: Any
 
 
-def as_sent(case: Case[Any], base_url: str, token: str) -> Sent:
+def to_outgoing_request(case: Case[Any], base_url: str, token: str) -> OutgoingRequest:
     sent = case.as_transport_kwargs(base_url=base_url, headers={"x-api-token": token})
     content = dumps(sent["json"]).encode() if "json" in sent else sent.get("data")
     given = dict(sent["headers"]) | {"x-api-token": token}
     if given.get("Idempotency-Key") == "0":
-        del given["Idempotency-Key"]  # Sent everywhere, it would have everything refused as a repetition.
-    return Sent(sent["method"], sent["url"], sent.get("params"), list(_in_bytes(given.items())), content)
+        del given["Idempotency-Key"]  # With one key in every request, each would be refused as a reuse of the key.
+    return OutgoingRequest(sent["method"], sent["url"], sent.get("params"), list(_in_bytes(given.items())), content)
 
 
 def _in_bytes(headers: Iterable[tuple[str, Any]]) -> Iterable[tuple[bytes, bytes]]:
     return ((name.encode("latin-1"), str(value).encode("latin-1")) for name, value in headers)
 
 
-def judge(case: Case[Any], response: httpx.Response) -> None:
-    """It fits the document; and if it refuses, then in the one shape, with a code that is listed there."""
-    cast(Any, case).validate_response(response, checks=EVERY_ANSWER)
-    assert response.is_success or is_named(problem_of(response)["code"], case)
+def check_response(case: Case[Any], response: httpx.Response) -> None:
+    """Checks that a response matches the document; an error also has the error shape and a listed code."""
+    cast(Any, case).validate_response(response, checks=RESPONSE_CHECKS)
+    assert response.is_success or is_documented_error(problem_of(response)["code"], case)
 
 
-def is_named(code: str, case: Case[Any]) -> bool:
-    """A refusal that the document lists where it came up."""
+def is_documented_error(code: str, case: Case[Any]) -> bool:
+    """Whether the document lists the error code at this operation."""
     operation = DOCUMENT["paths"][case.path].get(case.method.lower())
     if operation is None:
         return code == Code.METHOD_NOT_ALLOWED
-    return f"`{code}`" in operation["responses"][str(KINDS[Code(code)].status)]["description"]
+    return f"`{code}`" in operation["responses"][str(ERROR_KINDS[Code(code)].status)]["description"]

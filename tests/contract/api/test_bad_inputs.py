@@ -1,4 +1,4 @@
-"""What a client may get wrong, each with its code and without a trace; and what it may write in several ways."""
+"""Invalid requests: each is refused with its error code and changes nothing; and the notations that are accepted."""
 
 import subprocess
 from collections.abc import Iterator
@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from tests.contract.api.desk import QUEUE, REPOSITORY, StandingDesk, a_standing_desk, code_of
+from tests.contract.api.harness import QUEUE, REPOSITORY, SharedApi, code_of, shared_api
 
 SUBMITTED = json.encode(QUEUE | {"pr": {"number": 1}})
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingDesk]:
-    """With one pull request, which nobody has submitted."""
-    with a_standing_desk(tmp_path_factory.mktemp("bad")) as standing:
-        standing.desk.world.open(1)
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedApi]:
+    """A service with one pull request that is not submitted."""
+    with shared_api(tmp_path_factory.mktemp("bad")) as standing:
+        standing.api.world.open(1)
         yield standing
-        queue = standing.wait_for(standing.desk.ask("getQueue"))
+        queue = standing.wait_for(standing.api.ask("getQueue"))
         assert queue["enqueuedPullRequests"] == []
 
 
-def refused(standing: StandingDesk, body: Any, endpoint: str = "submitPullRequest") -> str:
-    return code_of(standing.wait_for(standing.desk.send(endpoint, body)))
+def refused(standing: SharedApi, body: Any, endpoint: str = "submitPullRequest") -> str:
+    return code_of(standing.wait_for(standing.api.send(endpoint, body)))
 
 
 def with_more(more: bytes) -> bytes:
-    """A good request with one more member."""
+    """A valid request with one more member."""
     return SUBMITTED[:-1] + b',"more":' + more + b"}"
 
 
@@ -57,7 +57,7 @@ NO_JSON = {
 
 
 @pytest.mark.parametrize("name", NO_JSON)
-def test_what_is_no_json_is_refused(standing: StandingDesk, name: str):
+def test_invalid_json_is_refused(standing: SharedApi, name: str):
     assert refused(standing, NO_JSON[name]) == "invalid_json"
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_json_is_refused(standing: StandingDesk, name: str):
     ids=["doubled", "doubled by escapes", "lists", "objects", "containers", "members", "surrogate", "swapped pair",
          "NUL in a key", "NUL"],
 )  # fmt: skip
-def test_json_that_only_an_attack_has_is_refused(standing: StandingDesk, body: bytes, code: str):
+def test_excessive_json_is_refused(standing: SharedApi, body: bytes, code: str):
     assert refused(standing, body) == code
 
 
@@ -87,13 +87,13 @@ def test_json_that_only_an_attack_has_is_refused(standing: StandingDesk, body: b
     [b"[" * 31 + b"]" * 31, b"[" + b"{}," * 9_900 + b"{}]", b'"\\ud83d\\ude00"', b"1" * 1000, b"1e999"],
     ids=["depth", "containers", "a pair", "digits", "a huge float"],
 )
-def test_what_is_within_the_limits_is_read(standing: StandingDesk, more: bytes):
+def test_json_within_the_limits_is_accepted(standing: SharedApi, more: bytes):
     body = with_more(more).replace(b'"number":1', b'"number":9')
     assert refused(standing, body) == "pr_not_found"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b"null", b"true", b"{}"])
-def test_json_that_is_no_request_does_not_fit(standing: StandingDesk, body: bytes):
+def test_json_that_does_not_match_the_schema_is_refused(standing: SharedApi, body: bytes):
     assert refused(standing, body) == "invalid_request"
 
 
@@ -119,15 +119,15 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_a_member_that_is_mistyped_or_out_of_range_does_not_fit(standing: StandingDesk, wrong: dict[str, Any]):
+def test_a_member_of_the_wrong_type_or_out_of_range_is_refused(standing: SharedApi, wrong: dict[str, Any]):
     assert refused(standing, QUEUE | {"pr": {"number": 1}} | wrong) == "invalid_request"
 
 
 @pytest.mark.parametrize("missing", ["repo", "targetBranch", "pr"])
-def test_a_missing_member_is_named(standing: StandingDesk, missing: str):
+def test_a_missing_member_is_named(standing: SharedApi, missing: str):
     body = QUEUE | {"pr": {"number": 1}}
     del body[missing]
-    answer = standing.wait_for(standing.desk.send("submitPullRequest", body)).json()
+    answer = standing.wait_for(standing.api.send("submitPullRequest", body)).json()
     assert (answer["code"], answer["errors"]) == (
         "invalid_request",
         [{"pointer": f"/{missing}", "message": "is required"}],
@@ -137,7 +137,7 @@ def test_a_missing_member_is_named(standing: StandingDesk, missing: str):
 @pytest.mark.parametrize(
     "targets", ["", "a", "ALL ", None, 1, {}, [""], [1], [None], [["a"]], ["x" * 1025], ["é" * 513]]
 )
-def test_targets_that_are_none_do_not_fit(standing: StandingDesk, targets: Any):
+def test_invalid_impacted_targets_are_refused(standing: SharedApi, targets: Any):
     body = QUEUE | {"pr": {"number": 1}, "impactedTargets": targets}
     assert refused(standing, body, "setImpactedTargets") == "invalid_request"
 
@@ -148,19 +148,19 @@ def test_targets_that_are_none_do_not_fit(standing: StandingDesk, targets: Any):
 @pytest.mark.parametrize(
     "part", ["", ".", "..", "-x", "a//b", "a/../b", "a b", "a\n", "é", "x" * 101, "a:b", "%2e", "~"]
 )
-def test_a_repository_that_cannot_be_one_is_refused(standing: StandingDesk, part: str):
+def test_an_invalid_repository_name_is_refused(standing: SharedApi, part: str):
     for name in ("owner", "name"):
         assert refused(standing, QUEUE | {"repo": REPOSITORY | {name: part}}, "getQueue") == "invalid_repo"
 
 
 @pytest.mark.parametrize("part", ["x", "x" * 100, "a.b", "_", "...", ".x", "x-", "A-1_b.c"])
-def test_a_repository_that_could_be_one_is_looked_for(standing: StandingDesk, part: str):
+def test_a_valid_repository_name_is_looked_up(standing: SharedApi, part: str):
     body = QUEUE | {"repo": REPOSITORY | {"name": part}}
     assert refused(standing, body, "getQueue") == "queue_not_found"
     assert refused(standing, body, "createQueue") == "repository_not_found"
 
 
-def test_a_host_without_groups_knows_no_nested_owners(standing: StandingDesk):
+def test_nested_owners_are_refused_for_a_host_without_groups(standing: SharedApi):
     nested = QUEUE | {"repo": REPOSITORY | {"owner": "acme/tools"}}
     assert refused(standing, nested, "getQueue") == "invalid_repo"
     assert refused(standing, nested, "createQueue") == "invalid_repo"
@@ -176,8 +176,8 @@ BRANCHES = [
 
 
 @pytest.mark.parametrize("branch", BRANCHES)
-def test_a_branch_is_what_git_takes_for_one(standing: StandingDesk, branch: str):
-    """And, beyond git, no longer than a file's name may be."""
+def test_branch_names_are_accepted_as_git_accepts_them(standing: SharedApi, branch: str):
+    """In addition to the rules of git, a branch is no longer than a file name can be."""
     command = ["git", "check-ref-format", "--branch", branch]
     taken = subprocess.run(command, capture_output=True, check=False, cwd="/").returncode == 0
     expected = "queue_not_found" if taken else "invalid_branch"
@@ -185,12 +185,12 @@ def test_a_branch_is_what_git_takes_for_one(standing: StandingDesk, branch: str)
 
 
 @pytest.mark.parametrize("branch", ["x" * 256, "é" * 128, "mergeyard/x", "mergeyard/pr-1/y"])
-def test_a_branch_that_is_too_long_or_our_own_is_refused(standing: StandingDesk, branch: str):
+def test_a_branch_that_is_too_long_or_our_own_is_refused(standing: SharedApi, branch: str):
     assert refused(standing, QUEUE | {"targetBranch": branch}, "getQueue") == "invalid_branch"
 
 
 @pytest.mark.parametrize("host", ["", "elsewhere.example", "git.local.", "git.local:80", "http://git.local"])
-def test_a_host_that_is_not_configured_is_not_reached(standing: StandingDesk, host: str):
+def test_a_host_that_is_not_configured_is_refused(standing: SharedApi, host: str):
     assert refused(standing, QUEUE | {"repo": REPOSITORY | {"host": host}}, "getQueue") == "host_not_allowed"
 
 
@@ -206,64 +206,64 @@ def test_a_host_that_is_not_configured_is_not_reached(standing: StandingDesk, ho
     ],
     ids=["host", "run", "branch", "setting", "word", "cursor"],
 )
-def test_a_refusal_does_not_repeat_all_that_was_sent(standing: StandingDesk, endpoint: str, members: dict[str, Any]):
-    answer = standing.wait_for(standing.desk.send(endpoint, QUEUE | members))
+def test_an_error_message_does_not_repeat_the_whole_input(standing: SharedApi, endpoint: str, members: dict[str, Any]):
+    answer = standing.wait_for(standing.api.send(endpoint, QUEUE | members))
     assert code_of(answer)
     assert len(answer.content) < 2000
 
 
-def test_names_of_plain_repositories_are_compared_exactly_and_hosts_without_case(standing: StandingDesk):
+def test_names_of_plain_repositories_are_compared_exactly_and_hosts_without_case(standing: SharedApi):
     for name in ("owner", "name"):
         spelled = REPOSITORY | {name: REPOSITORY[name].upper()}
         assert refused(standing, QUEUE | {"repo": spelled}, "getQueue") == "queue_not_found"
-    told = standing.wait_for(standing.desk.ask("getQueue", repo=REPOSITORY | {"host": "GIT.LOCAL"}))
-    assert told["repo"] == REPOSITORY
+    response = standing.wait_for(standing.api.ask("getQueue", repo=REPOSITORY | {"host": "GIT.LOCAL"}))
+    assert response["repo"] == REPOSITORY
 
 
-# Tolerance
+# Accepted notations
 
 
 @pytest.mark.parametrize("number", [7, "7", 7.0, "0007"], ids=repr)
-def test_a_number_may_be_written_in_several_ways(standing: StandingDesk, number: Any):
-    desk = standing.desk
-    if desk.world.origin.ref("feature7") is None:
-        desk.world.open(7)
-    told = standing.wait_for(desk.ask("submitPullRequest", pr={"number": number}, more="ignored"))
-    assert told["prNumber"] == 7
-    assert b'"prNumber":7,' in desk.answers[-1].content
-    standing.wait_for(desk.ask("cancelPullRequest", pr={"number": number, "more": 1}))
+def test_a_number_is_accepted_in_several_notations(standing: SharedApi, number: Any):
+    api = standing.api
+    if api.world.origin.ref("feature7") is None:
+        api.world.open(7)
+    response = standing.wait_for(api.ask("submitPullRequest", pr={"number": number}, more="ignored"))
+    assert response["prNumber"] == 7
+    assert b'"prNumber":7,' in api.responses[-1].content
+    standing.wait_for(api.ask("cancelPullRequest", pr={"number": number, "more": 1}))
 
 
 @pytest.mark.parametrize(
     "content_type", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/json ;charset=UTF-8"]
 )
-def test_the_media_type_may_have_parameters_and_any_case(standing: StandingDesk, content_type: str):
-    answer = standing.wait_for(standing.desk.send("getQueue", QUEUE, headers={"content-type": content_type}))
+def test_the_media_type_may_have_parameters_and_any_case(standing: SharedApi, content_type: str):
+    answer = standing.wait_for(standing.api.send("getQueue", QUEUE, headers={"content-type": content_type}))
     assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonx", "application/problem+json", "*/*"])
-def test_another_media_type_is_refused(standing: StandingDesk, content_type: str):
-    answer = standing.wait_for(standing.desk.send("getQueue", QUEUE, headers={"content-type": content_type}))
+def test_another_media_type_is_refused(standing: SharedApi, content_type: str):
+    answer = standing.wait_for(standing.api.send("getQueue", QUEUE, headers={"content-type": content_type}))
     assert code_of(answer) == "unsupported_media_type"
 
 
-def test_what_is_wrong_is_looked_for_in_the_promised_order(standing: StandingDesk):
-    """Each request has everything wrong that the one before had, but for what was refused there."""
-    desk = standing.desk
-    reader = standing.wait_for(desk.token())
+def test_errors_are_reported_in_the_documented_order(standing: SharedApi):
+    """Each request has the faults of the one before, except the one that was reported there."""
+    api = standing.api
+    reader = standing.wait_for(api.token())
 
     async def codes() -> list[str]:
         wrong = {"content-type": "text/plain"}
         answers = [
-            await desk.client.post("/v1/nothing", content=b"{"),
-            await desk.client.get("/v1/createQueue"),
-            await desk.client.post("/v1/createQueue", content=b"{", headers=wrong),
-            await desk.send("createQueue", b"{", token=reader, headers=wrong),
-            await desk.send("createQueue", b"{", token=reader),
-            await desk.send("createQueue", {"repo": 1}, token=reader),
-            await desk.post("createQueue", targetBranch="nothing", repo=REPOSITORY | {"name": "no"}, token=reader),
-            await desk.post("createQueue", targetBranch="nothing", repo=REPOSITORY | {"name": "no"}),
+            await api.client.post("/v1/nothing", content=b"{"),
+            await api.client.get("/v1/createQueue"),
+            await api.client.post("/v1/createQueue", content=b"{", headers=wrong),
+            await api.send("createQueue", b"{", token=reader, headers=wrong),
+            await api.send("createQueue", b"{", token=reader),
+            await api.send("createQueue", {"repo": 1}, token=reader),
+            await api.post("createQueue", targetBranch="nothing", repo=REPOSITORY | {"name": "no"}, token=reader),
+            await api.post("createQueue", targetBranch="nothing", repo=REPOSITORY | {"name": "no"}),
         ]
         return [code_of(answer) for answer in answers]
 

@@ -1,4 +1,4 @@
-"""Whatever the OpenAPI document allows, and much that it does not, is sent to a busy queue; every answer fits it."""
+"""Random requests, valid and invalid by our OpenAPI document, to a busy queue: every response matches the document."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -9,56 +9,56 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 
-from tests.contract.api.desk import QUEUE, REPOSITORY, Desk, StandingDesk, a_standing_desk
-from tests.contract.api.random_requests import as_sent, drawn, judge, operations
+from tests.contract.api.harness import QUEUE, REPOSITORY, ApiHarness, SharedApi, shared_api
+from tests.contract.api.random_requests import check_response, make_request_test, operations, to_outgoing_request
 
 PULLS = 8
 BRANCHES = {"/createQueue": "one-without-a-queue", "/deleteQueue": "one-with-a-queue"}
-"""All others ask about main."""
+"""All other endpoints are called for main."""
 OURS = "https://ours.example"
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingDesk]:
-    with a_standing_desk(tmp_path_factory.mktemp("schemathesis"), batch=True, batchingMinSize=2) as standing:
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedApi]:
+    with shared_api(tmp_path_factory.mktemp("schemathesis"), batch=True, batchingMinSize=2) as standing:
         for branch in BRANCHES.values():
-            standing.desk.world.origin.branch(branch, upon="main")
-        standing.wait_for(_begin(standing.desk))
+            standing.api.world.origin.branch(branch, base="main")
+        standing.wait_for(_begin(standing.api))
         yield standing
 
 
 @pytest.fixture
-def answered(standing: StandingDesk) -> Iterator[set[int]]:
-    """The statuses of all answers; each endpoint finds the queue at work, and some of its calls reach deep."""
-    standing.wait_for(_set_to_work(standing.desk))
+def answered(standing: SharedApi) -> Iterator[set[int]]:
+    """The statuses of all responses. Each endpoint finds an active queue, and at least one call must succeed."""
+    standing.wait_for(_set_to_work(standing.api))
     statuses = set[int]()
     yield statuses
-    standing.wait_for(standing.desk.world.rest())
+    standing.wait_for(standing.api.world.wait_until_idle())
     assert statuses > {httpx.codes.OK.value}
 
 
-async def _begin(desk: Desk) -> None:
-    """Two merged, one is no longer there, and one will never be ready."""
-    desk.world.open(*range(1, PULLS + 1))
-    desk.world.set_pull(PULLS, draft=True)
-    await desk.submit(1, 2)
-    await desk.passes(1, 2)
-    await desk.submit(3)
-    await desk.ask("cancelPullRequest", pr={"number": 3})
+async def _begin(api: ApiHarness) -> None:
+    """Two pull requests are merged, one is removed, and one will never be ready."""
+    api.world.open(*range(1, PULLS + 1))
+    api.world.set_pull_request(PULLS, draft=True)
+    await api.submit(1, 2)
+    await api.passes(1, 2)
+    await api.submit(3)
+    await api.ask("cancelPullRequest", pr={"number": 3})
 
 
-async def _set_to_work(desk: Desk) -> None:
-    await desk.post("createQueue", targetBranch=BRANCHES["/deleteQueue"])
-    await desk.post("deleteQueue", targetBranch=BRANCHES["/createQueue"])
-    for webhook in (await desk.send("listWebhooks", {})).json()["webhooks"]:
-        await desk.send("deleteWebhook", {"id": webhook["id"]})
-    made = (await desk.send("createWebhook", {"url": OURS})).json()
-    desk.world.sender.secrets = {made["id"]: made["secret"]}
-    await desk.ask("updateQueue", state="PAUSED")
-    await desk.ask("updateQueue", state="RUNNING", batch=False, concurrency=5, requiredStatuses=["unit"])
+async def _set_to_work(api: ApiHarness) -> None:
+    await api.post("createQueue", targetBranch=BRANCHES["/deleteQueue"])
+    await api.post("deleteQueue", targetBranch=BRANCHES["/createQueue"])
+    for webhook in (await api.send("listWebhooks", {})).json()["webhooks"]:
+        await api.send("deleteWebhook", {"id": webhook["id"]})
+    made = (await api.send("createWebhook", {"url": OURS})).json()
+    api.world.sender.secrets = {made["id"]: made["secret"]}
+    await api.ask("updateQueue", state="PAUSED")
+    await api.ask("updateQueue", state="RUNNING", batch=False, concurrency=5, requiredStatuses=["unit"])
     for number in range(4, PULLS + 1):
-        await desk.call("setImpactedTargets", QUEUE | {"pr": {"number": number}, "impactedTargets": ["//app"]})
-        await desk.post("submitPullRequest", pr={"number": number})
+        await api.call("setImpactedTargets", QUEUE | {"pr": {"number": number}, "impactedTargets": ["//app"]})
+        await api.post("submitPullRequest", pr={"number": number})
 
 
 DRAWING = settings(
@@ -72,35 +72,35 @@ DRAWING = settings(
 
 
 @pytest.mark.parametrize("operation", operations(), ids=lambda operation: operation.label)
-def test_every_answer_fits_the_document(operation: Any, standing: StandingDesk, answered: set[int]):
+def test_every_response_matches_the_openapi_document(operation: Any, standing: SharedApi, answered: set[int]):
     @DRAWING
     def every_answer_fits(case: Case[Any]) -> None:
-        _name_what_is_there(case, standing.desk)
-        response = standing.wait_for(_answer(case, standing.desk))
-        judge(case, response)
+        _name_what_is_there(case, standing.api)
+        response = standing.wait_for(_answer(case, standing.api))
+        check_response(case, response)
         answered.add(response.status_code)
 
-    drawn(operation, every_answer_fits)()
+    make_request_test(operation, every_answer_fits)()
 
 
-def _name_what_is_there(case: Case[Any], desk: Desk) -> None:
-    """Random names lead nowhere: good ones are exchanged for those of our queue."""
+def _name_what_is_there(case: Case[Any], api: ApiHarness) -> None:
+    """Replaces valid random names with those of our queue, because random names match nothing."""
     if not isinstance(case.body, dict):
         return
-    case.body = deepcopy(case.body)  # an example is the very object that others read
+    case.body = deepcopy(case.body)  # examples share this object
     members = cast(dict[str, Any], case.body)
     if _is_good(members.get("repo"), *REPOSITORY):
         members["repo"] = REPOSITORY
     if isinstance(members.get("targetBranch"), str):
         members["targetBranch"] = BRANCHES.get(case.path, "main")
-    if isinstance(members.get("waitSeconds"), int | float):  # 5.0 is a whole number too
-        members["waitSeconds"] = min(members["waitSeconds"], 0)  # Nobody moves the clock meanwhile.
+    if isinstance(members.get("waitSeconds"), int | float):  # 5.0 is an integer too
+        members["waitSeconds"] = min(members["waitSeconds"], 0)  # the clock does not move meanwhile
     if isinstance(members.get("testRunId"), str):
-        members["testRunId"] = next(iter(desk.world.keeper.queue.runs), "none")
+        members["testRunId"] = next(iter(api.world.queue_actor.queue.runs), "none")
     if isinstance(members.get("id"), str):
-        (members["id"],) = desk.world.sender.secrets
+        (members["id"],) = api.world.sender.secrets
     if isinstance(members.get("eventId"), str):
-        members["eventId"] = [heard.id for heard in desk.world.sender.received if heard.url == OURS][-1]
+        members["eventId"] = [received.id for received in api.world.sender.received if received.url == OURS][-1]
     pr = members.get("pr")
     if isinstance(pr, dict) and isinstance(cast(Any, pr).get("number"), int):
         pr["number"] = cast(int, pr["number"]) % (PULLS + 2)
@@ -110,8 +110,8 @@ def _is_good(value: Any, *names: str) -> bool:
     return isinstance(value, dict) and all(isinstance(cast(Any, value).get(name), str) for name in names)
 
 
-async def _answer(case: Case[Any], desk: Desk) -> httpx.Response:
-    sent = as_sent(case, "http://yard/v1", desk.secret)
-    return await desk.client.request(
+async def _answer(case: Case[Any], api: ApiHarness) -> httpx.Response:
+    sent = to_outgoing_request(case, "http://queue/v1", api.secret)
+    return await api.client.request(
         sent.method, sent.url, params=sent.params, headers=sent.headers, content=sent.content
     )

@@ -1,4 +1,4 @@
-"""Webhooks are made, changed, tried and deleted over the API, by whoever may, and tell what became of each event."""
+"""Webhooks are created, changed, tested and deleted over the API, and their deliveries are listed."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.tokens import Scope
-from mergeyard.ports.store import AuditPage
-from mergeyard.service.telling.webhooks import Asker
-from tests.contract.api.desk import QUEUE, REPOSITORY, Desk, a_desk, code_of
+from mergeyard.domain.access import Scope
+from mergeyard.domain.ids import Repo
+from mergeyard.ports.store import AuditQuery
+from mergeyard.service.webhooks.webhooks import WebhookClient
+from tests.contract.api.harness import QUEUE, REPOSITORY, ApiHarness, api_with_queue, code_of
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 from tests.support.scenario import REPO
@@ -18,26 +18,26 @@ from tests.support.scenario import REPO
 URL = "https://there.example/hook"
 
 
-async def make(desk: Desk, **members: Any) -> dict[str, Any]:
-    answer = await desk.send("createWebhook", {"url": URL} | members)
+async def make(api: ApiHarness, **members: Any) -> dict[str, Any]:
+    answer = await api.send("createWebhook", {"url": URL} | members)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def ask(desk: Desk, endpoint: str, **members: Any) -> Any:
-    answer = await desk.send(endpoint, members)
+async def ask(api: ApiHarness, endpoint: str, **members: Any) -> Any:
+    answer = await api.send(endpoint, members)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def refuses(desk: Desk, endpoint: str, token: str | None = None, **members: Any) -> str:
-    return code_of(await desk.send(endpoint, members, token=token))
+async def refuses(api: ApiHarness, endpoint: str, token: str | None = None, **members: Any) -> str:
+    return code_of(await api.send(endpoint, members, token=token))
 
 
 @asynchronous
-async def test_a_webhook_is_made_and_hears_at_once_of_what_happens(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk, description="for the robots")
+async def test_a_new_webhook_receives_the_next_event(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api, description="for the robots")
         assert made == {
             "id": made["id"],
             "kind": "webhook",
@@ -50,126 +50,131 @@ async def test_a_webhook_is_made_and_hears_at_once_of_what_happens(tmp_path: Pat
             "createdAt": "2023-11-14T22:13:20.000Z",
             "secret": made["secret"],
         }
-        await desk.ask("updateQueue", state="PAUSED")
-        (heard,) = desk.world.sender.received
-        assert heard.payload["data"]["state"] == "PAUSED"
-        assert heard.payload["type"] == "queue.state_changed"
+        await api.ask("updateQueue", state="PAUSED")
+        (received,) = api.world.sender.received
+        assert received.payload["data"]["state"] == "PAUSED"
+        assert received.payload["type"] == "queue.state_changed"
         verifier = Verifier(made["secret"])
-        signature = verifier.sign(heard.id, desk.world.sender.time_of(heard), heard.body.decode())
-        assert heard.headers["webhook-signature"] == signature
+        signature = verifier.sign(received.id, api.world.sender.time_of(received), received.body.decode())
+        assert received.headers["webhook-signature"] == signature
 
 
 @asynchronous
 async def test_its_secret_is_shown_once(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        first = await desk.send("createWebhook", {"url": URL}, headers={"idempotency-key": "k"})
-        again = await desk.send("createWebhook", {"url": URL}, headers={"idempotency-key": "k"})
+    async with api_with_queue(tmp_path) as api:
+        first = await api.send("createWebhook", {"url": URL}, headers={"idempotency-key": "k"})
+        again = await api.send("createWebhook", {"url": URL}, headers={"idempotency-key": "k"})
         assert "secret" in first.json()
         assert again.headers["idempotency-replayed"] == "true"
         made = first.json()
         del made["secret"]
         assert again.json() == made
-        assert await ask(desk, "listWebhooks") == {"webhooks": [made]}
+        assert await ask(api, "listWebhooks") == {"webhooks": [made]}
 
 
 @asynchronous
-async def test_what_may_be_secret_in_its_address_is_not_shown(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        for url, shown in (
+async def test_possible_secrets_in_the_url_are_not_shown(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        for url, shown_url in (
             ("https://there.example/a?key=s3cret", "https://there.example/a?…"),
             ("https://there.example/api/webhooks/1234/s3cret?wait=1", "https://there.example/api/…"),
             (f"https://there.example/s3cret{'0' * 20}", "https://there.example/…"),
             ("https://there.example:8443", "https://there.example:8443"),
         ):
-            assert (await make(desk, url=url))["url"] == shown
-        slack = await make(desk, kind="SLACK", url="https://hooks.slack.com/services/T0/B0/s3cret")
+            assert (await make(api, url=url))["url"] == shown_url
+        slack = await make(api, kind="SLACK", url="https://hooks.slack.com/services/T0/B0/s3cret")
         assert (slack["url"], "secret" in slack) == ("https://hooks.slack.com/…", False)
-        assert "s3cret" not in (await desk.send("listWebhooks", {})).text
-        audited = await desk.world.store.audit(AuditPage(take=99))
+        assert "s3cret" not in (await api.send("listWebhooks", {})).text
+        audited = await api.world.store.audit_entries(AuditQuery(take=99))
         assert [entry.body for entry in audited if b"s3cret" in entry.body] == []
 
 
 @asynchronous
-async def test_only_what_is_given_changes(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk, events=["queue.updated"], queues=[QUEUE])
+async def test_only_the_given_fields_of_a_webhook_change(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api, events=["queue.updated"], queues=[QUEUE])
         del made["secret"]
-        assert await ask(desk, "updateWebhook", id=made["id"]) == made
-        changed = await ask(desk, "updateWebhook", id=made["id"], events=["QUEUE.STATE_CHANGED"], url=URL + "/2")
+        assert await ask(api, "updateWebhook", id=made["id"]) == made
+        changed = await ask(api, "updateWebhook", id=made["id"], events=["QUEUE.STATE_CHANGED"], url=URL + "/2")
         assert changed == made | {"events": ["queue.state_changed"], "url": URL + "/…"}
-        await desk.ask("updateQueue", state="PAUSED", concurrency=7)
-        assert [(heard.url, heard.payload["type"]) for heard in desk.world.sender.received] == [
+        await api.ask("updateQueue", state="PAUSED", concurrency=7)
+        assert [(received.url, received.payload["type"]) for received in api.world.sender.received] == [
             (URL + "/2", "queue.state_changed")
         ]
-        assert (await ask(desk, "updateWebhook", id=made["id"], queues=[{"repo": REPOSITORY}]))["queues"] == [
+        assert (await ask(api, "updateWebhook", id=made["id"], queues=[{"repo": REPOSITORY}]))["queues"] == [
             {"repo": REPOSITORY}
         ]
 
 
 @asynchronous
-async def test_while_it_is_disabled_it_misses_nothing(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        disabled = await ask(desk, "updateWebhook", id=made["id"], enabled=False)
+async def test_a_disabled_webhook_receives_events_after_it_is_enabled(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        disabled = await ask(api, "updateWebhook", id=made["id"], enabled=False)
         assert disabled["disabled"] == {"at": "2023-11-14T22:13:20.000Z", "reason": "asked", "message": ""}
-        await desk.ask("updateQueue", concurrency=7)
-        assert desk.world.sender.attempts == []
-        await ask(desk, "updateWebhook", id=made["id"], enabled=True)
-        assert desk.world.sender.types() == ["queue.updated"]
+        await api.ask("updateQueue", concurrency=7)
+        assert api.world.sender.attempts == []
+        await ask(api, "updateWebhook", id=made["id"], enabled=True)
+        assert api.world.sender.received_types() == ["queue.updated"]
 
 
 @asynchronous
-async def test_a_deleted_webhook_hears_nothing_more_and_is_known_no_more(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        assert await ask(desk, "deleteWebhook", id=made["id"]) == {"deleted": True, "id": made["id"]}
-        await desk.ask("updateQueue", concurrency=7)
-        assert desk.world.sender.attempts == []
+async def test_a_deleted_webhook_receives_nothing_and_is_not_found(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        assert await ask(api, "deleteWebhook", id=made["id"]) == {"deleted": True, "id": made["id"]}
+        await api.ask("updateQueue", concurrency=7)
+        assert api.world.sender.attempts == []
         for endpoint in ("deleteWebhook", "updateWebhook", "testWebhook", "listWebhookDeliveries"):
-            assert await refuses(desk, endpoint, id=made["id"]) == "webhook_not_found"
+            assert await refuses(api, endpoint, id=made["id"]) == "webhook_not_found"
 
 
 @asynchronous
-async def test_a_test_tells_how_it_went(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        told = await ask(desk, "testWebhook", id=made["id"])
-        assert (told["type"], told["delivered"], told["status"], told["attempt"]) == ("webhook.test", True, 200, 1)
-        desk.world.sender.answers["there.example"] = 0
-        told = await ask(desk, "testWebhook", id=made["id"])
-        assert (told["delivered"], told["status"], told["message"]) == (False, None, "Nobody answered.")
-        (heard,) = desk.world.sender.received
-        assert heard.payload["type"] == "webhook.test"
+async def test_a_test_event_reports_its_delivery(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        delivery = await ask(api, "testWebhook", id=made["id"])
+        assert (delivery["type"], delivery["delivered"], delivery["status"], delivery["attempt"]) == (
+            "webhook.test",
+            True,
+            200,
+            1,
+        )
+        api.world.sender.statuses["there.example"] = 0
+        delivery = await ask(api, "testWebhook", id=made["id"])
+        assert (delivery["delivered"], delivery["status"], delivery["message"]) == (False, None, "No response.")
+        (received,) = api.world.sender.received
+        assert received.payload["type"] == "webhook.test"
 
 
 @asynchronous
-async def test_an_event_is_sent_again_under_its_name(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        await desk.ask("updateQueue", concurrency=7)
-        (first,) = (await ask(desk, "listWebhookDeliveries", id=made["id"]))["deliveries"]
-        again = await ask(desk, "resendWebhookEvent", id=made["id"], eventId=first["eventId"])
+async def test_an_event_is_resent_with_the_same_id(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        await api.ask("updateQueue", concurrency=7)
+        (first,) = (await ask(api, "listWebhookDeliveries", id=made["id"]))["deliveries"]
+        again = await ask(api, "resendWebhookEvent", id=made["id"], eventId=first["eventId"])
         assert again == first | {"attempt": 2}
-        one, other = desk.world.sender.received
+        one, other = api.world.sender.received
         assert (one.id, one.body) == (other.id, other.body)
-        listed = (await ask(desk, "listWebhookDeliveries", id=made["id"], take=1))["deliveries"]
+        listed = (await ask(api, "listWebhookDeliveries", id=made["id"], take=1))["deliveries"]
         assert listed == [again]
 
 
 @asynchronous
-async def test_a_test_cannot_be_sent_again(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        test = await ask(desk, "testWebhook", id=made["id"])
-        assert await refuses(desk, "resendWebhookEvent", id=made["id"], eventId=test["eventId"]) == "event_not_found"
+async def test_a_test_event_cannot_be_resent(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        test = await ask(api, "testWebhook", id=made["id"])
+        assert await refuses(api, "resendWebhookEvent", id=made["id"], eventId=test["eventId"]) == "event_not_found"
 
 
 @asynchronous
-async def test_every_write_keeps_its_answer(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        await desk.ask("updateQueue", concurrency=7)
-        (first,) = (await ask(desk, "listWebhookDeliveries", id=made["id"]))["deliveries"]
+async def test_every_write_stores_its_response(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        await api.ask("updateQueue", concurrency=7)
+        (first,) = (await ask(api, "listWebhookDeliveries", id=made["id"]))["deliveries"]
         writes = {
             "updateWebhook": {"description": "x"},
             "testWebhook": {},
@@ -178,10 +183,10 @@ async def test_every_write_keeps_its_answer(tmp_path: Path):
         }
         for endpoint, members in writes.items():
             body, key = {"id": made["id"]} | members, {"idempotency-key": endpoint}
-            one, other = [await desk.send(endpoint, body, headers=key) for _ in range(2)]
+            one, other = [await api.send(endpoint, body, headers=key) for _ in range(2)]
             assert (one.status_code, other.content) == (200, one.content), endpoint
             assert other.headers["idempotency-replayed"] == "true", endpoint
-        assert len(desk.world.sender.attempts) == 3
+        assert len(api.world.sender.attempts) == 3
 
 
 @pytest.mark.parametrize(
@@ -196,74 +201,74 @@ async def test_every_write_keeps_its_answer(tmp_path: Path):
     ],
 )
 @asynchronous
-async def test_what_does_not_fit_is_refused(members: dict[str, Any], tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        assert await refuses(desk, "createWebhook", **members) == "invalid_request"
+async def test_an_invalid_webhook_is_refused(members: dict[str, Any], tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        assert await refuses(api, "createWebhook", **members) == "invalid_request"
 
 
 @asynchronous
 async def test_an_address_that_is_not_allowed_changes_nothing(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        made = await make(desk)
-        assert await refuses(desk, "updateWebhook", id=made["id"], url="https://private.example") == (
+    async with api_with_queue(tmp_path) as api:
+        made = await make(api)
+        assert await refuses(api, "updateWebhook", id=made["id"], url="https://private.example") == (
             "address_not_allowed"
         )
-        assert (await ask(desk, "listWebhooks"))["webhooks"][0]["url"] == URL
+        assert (await ask(api, "listWebhooks"))["webhooks"][0]["url"] == URL
 
 
-# Whose webhooks they are
+# Limited tokens
 
 
 @asynchronous
-async def test_a_token_that_is_limited_sees_only_webhooks_within_its_limits(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        inside = await desk.token(Scope.ADMIN, repos=[REPO])
-        outside = await desk.token(Scope.ADMIN, repos=[Repo("git.local", "acme", "other")])
-        everything, ours = await make(desk), await make(desk, queues=[QUEUE])
+async def test_a_limited_token_sees_only_webhooks_of_its_repositories(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        inside = await api.token(Scope.ADMIN, repos=[REPO])
+        outside = await api.token(Scope.ADMIN, repos=[Repo("git.local", "acme", "other")])
+        everything, ours = await make(api), await make(api, queues=[QUEUE])
         listed = [
-            [each["id"] for each in (await desk.send("listWebhooks", {}, token=token)).json()["webhooks"]]
+            [each["id"] for each in (await api.send("listWebhooks", {}, token=token)).json()["webhooks"]]
             for token in (inside, outside)
         ]
         assert listed == [[ours["id"]], []]
-        assert await refuses(desk, "deleteWebhook", token=inside, id=everything["id"]) == "webhook_not_found"
-        assert await refuses(desk, "testWebhook", token=outside, id=ours["id"]) == "webhook_not_found"
+        assert await refuses(api, "deleteWebhook", token=inside, id=everything["id"]) == "webhook_not_found"
+        assert await refuses(api, "testWebhook", token=outside, id=ours["id"]) == "webhook_not_found"
 
 
 @asynchronous
-async def test_a_limited_token_sees_no_deliveries_of_repositories_that_the_webhook_once_had(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        Origin.made(tmp_path / "repos" / "acme" / "other.git").commit("main", {"a": "1"})
+async def test_a_limited_token_sees_no_deliveries_of_repositories_that_the_webhook_had_before(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        Origin.create(tmp_path / "repos" / "acme" / "other.git").commit("main", {"a": "1"})
         other = QUEUE | {"repo": REPOSITORY | {"name": "other"}}
-        await desk.send("createQueue", other)
-        made = (await make(desk, queues=[QUEUE, other]))["id"]
-        await desk.send("updateQueue", other | {"concurrency": 7})
-        await desk.ask("updateQueue", concurrency=7)
-        await ask(desk, "testWebhook", id=made)
-        await ask(desk, "updateWebhook", id=made, queues=[QUEUE])
-        inside = await desk.token(Scope.ADMIN, repos=[REPO])
-        everything = (await ask(desk, "listWebhookDeliveries", id=made))["deliveries"]
-        visible = (await desk.send("listWebhookDeliveries", {"id": made}, token=inside)).json()["deliveries"]
+        await api.send("createQueue", other)
+        made = (await make(api, queues=[QUEUE, other]))["id"]
+        await api.send("updateQueue", other | {"concurrency": 7})
+        await api.ask("updateQueue", concurrency=7)
+        await ask(api, "testWebhook", id=made)
+        await ask(api, "updateWebhook", id=made, queues=[QUEUE])
+        inside = await api.token(Scope.ADMIN, repos=[REPO])
+        everything = (await ask(api, "listWebhookDeliveries", id=made))["deliveries"]
+        visible = (await api.send("listWebhookDeliveries", {"id": made}, token=inside)).json()["deliveries"]
         assert [each["type"] for each in everything] == ["webhook.test", "queue.updated", "queue.updated"]
         assert visible == everything[:2]
-        newest = (await desk.send("listWebhookDeliveries", {"id": made, "take": 1}, token=inside)).json()
+        newest = (await api.send("listWebhookDeliveries", {"id": made, "take": 1}, token=inside)).json()
         assert newest["deliveries"] == everything[:1]
         hidden = {"id": made, "eventId": everything[2]["eventId"]}
-        assert code_of(await desk.send("resendWebhookEvent", hidden, token=inside)) == "event_not_found"
-        (limited,) = [token for token in await desk.world.service.tokens.all() if token.repos]
-        trying = desk.world.service.office.trying
-        assert await trying.payload(Asker(limited), made, everything[2]["eventId"]) is None
-        assert await trying.payload(Asker(limited), made, everything[1]["eventId"])
+        assert code_of(await api.send("resendWebhookEvent", hidden, token=inside)) == "event_not_found"
+        (limited,) = [token for token in await api.world.service.tokens.list_all() if token.repos]
+        trying = api.world.service.webhook_services.tester
+        assert await trying.read_payload(WebhookClient(limited), made, everything[2]["eventId"]) is None
+        assert await trying.read_payload(WebhookClient(limited), made, everything[1]["eventId"])
 
 
 @asynchronous
-async def test_a_token_that_is_limited_must_say_of_what_to_tell_within_its_limits(tmp_path: Path):
-    async with a_desk(tmp_path) as desk:
-        inside = await desk.token(Scope.ADMIN, repos=[REPO])
+async def test_a_limited_token_must_name_queues_of_its_repositories(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        inside = await api.token(Scope.ADMIN, repos=[REPO])
         other = [{"repo": REPOSITORY | {"name": "other"}}]
-        assert await refuses(desk, "createWebhook", token=inside, url=URL) == "invalid_request"
-        assert await refuses(desk, "createWebhook", token=inside, url=URL, queues=other) == "repository_not_found"
-        made = (await desk.send("createWebhook", {"url": URL, "queues": [QUEUE]}, token=inside)).json()
-        assert await refuses(desk, "updateWebhook", token=inside, id=made["id"], queues=[]) == "invalid_request"
-        assert await refuses(desk, "updateWebhook", token=inside, id=made["id"], queues=other) == (
+        assert await refuses(api, "createWebhook", token=inside, url=URL) == "invalid_request"
+        assert await refuses(api, "createWebhook", token=inside, url=URL, queues=other) == "repository_not_found"
+        made = (await api.send("createWebhook", {"url": URL, "queues": [QUEUE]}, token=inside)).json()
+        assert await refuses(api, "updateWebhook", token=inside, id=made["id"], queues=[]) == "invalid_request"
+        assert await refuses(api, "updateWebhook", token=inside, id=made["id"], queues=other) == (
             "repository_not_found"
         )

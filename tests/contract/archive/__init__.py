@@ -1,1 +1,1 @@
-"""What every kind of database must hold to when it is moved as a whole, or checked."""
+"""What every kind of database must guarantee when it is transferred as a whole, or checked."""

@@ -1,1 +1,1 @@
-"""The client against the server: it asks everything, and understands every answer."""
+"""The client against the server: it covers every endpoint and decodes every response."""

@@ -1,4 +1,4 @@
-"""A repository somewhere else, and a mirror of it."""
+"""A remote repository and a mirror of it."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.repositories import Origin
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
-    origin = Origin.made(tmp_path / "origin.git")
+    origin = Origin.create(tmp_path / "origin.git")
     origin.commit("main", {"a.txt": "1\n", "b.txt": "1\n2\n3\n", "lib/c.txt": "c\n"}, message="The beginning")
     return origin
 

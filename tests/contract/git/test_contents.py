@@ -1,4 +1,4 @@
-"""What is in commits, path by path."""
+"""The contents of commits by path."""
 
 import os
 from pathlib import Path
@@ -60,7 +60,7 @@ async def test_changed_paths_with_hostile_names_are_exact(mirror: Mirror, origin
     ],
 )
 @asynchronous
-async def test_globs_choose_among_the_changed_paths(mirror: Mirror, origin: Origin, glob: str, matched: set[str]):
+async def test_globs_select_changed_paths(mirror: Mirror, origin: Origin, glob: str, matched: set[str]):
     before = origin.tip("main")
     origin.rename("main", "b.txt", "z.txt")
     after = origin.commit("main", {"ci/a.yml": "1", "ci/sub/b.yml": "1", "top.yml": "1", "[id].txt": "1", "i": "1"})
@@ -70,14 +70,14 @@ async def test_globs_choose_among_the_changed_paths(mirror: Mirror, origin: Orig
 
 
 @asynchronous
-async def test_no_globs_choose_no_path(mirror: Mirror, origin: Origin):
+async def test_no_globs_select_no_path(mirror: Mirror, origin: Origin):
     before, after = origin.tip("main"), origin.commit("main", {"new": "1"})
     await mirror.fetch(["refs/heads/main"])
     assert await mirror.changed_paths_matching(before, after, []) == ()
 
 
 @asynchronous
-async def test_of_very_many_matching_paths_the_first_are_named(mirror: Mirror, origin: Origin):
+async def test_only_the_first_of_very_many_matching_paths_are_returned(mirror: Mirror, origin: Origin):
     before = origin.tip("main")
     after = origin.commit("main", {f"ci/{'x' * 200}{number}": "1" for number in range(6000)})
     await mirror.fetch(["refs/heads/main"])
@@ -108,35 +108,35 @@ async def test_a_file_that_becomes_a_directory_is_both_its_paths(mirror: Mirror,
 @asynchronous
 async def test_a_transplant_carries_a_change_to_another_tip(mirror: Mirror, origin: Origin, change: Files):
     before = origin.tip("main")
-    source = origin.branch("feature", upon="main", files=change)
+    source = origin.branch("feature", base="main", files=change)
     origin.commit("main", {"b.txt": "later\n", "other": "1"})
     await mirror.fetch(["refs/heads/*"])
-    tree = await mirror.transplant(origin.tip("main"), source, await mirror.changed_paths(before, source))
-    place = await landed(mirror, origin, tree)
+    tree = await mirror.replace_paths(origin.tip("main"), source, await mirror.changed_paths(before, source))
+    ref = await landed(mirror, origin, tree)
     later = {"b.txt": "later\n", "other": "1"}
-    assert origin.files(place) == {**origin.files("feature"), **later}
-    assert origin.modes(place) == {**origin.modes("feature"), "other": "100644"}
+    assert origin.files(ref) == {**origin.files("feature"), **later}
+    assert origin.modes(ref) == {**origin.modes("feature"), "other": "100644"}
 
 
 @asynchronous
 async def test_a_transplant_takes_the_named_paths_alone(mirror: Mirror, origin: Origin):
-    source = origin.branch("feature", upon="main", files={"a.txt": "2\n", "b.txt": "2\n"})
+    source = origin.branch("feature", base="main", files={"a.txt": "2\n", "b.txt": "2\n"})
     await mirror.fetch(["refs/heads/*"])
     tip = origin.tip("main")
-    place = await landed(mirror, origin, await mirror.transplant(tip, source, [b"a.txt", b"in neither"]))
-    assert origin.files(place) == {**origin.files("main"), "a.txt": "2\n"}
-    assert await mirror.transplant(tip, source, []) == await mirror.tree(tip)
+    ref = await landed(mirror, origin, await mirror.replace_paths(tip, source, [b"a.txt", b"in neither"]))
+    assert origin.files(ref) == {**origin.files("main"), "a.txt": "2\n"}
+    assert await mirror.replace_paths(tip, source, []) == await mirror.tree(tip)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("thing/inside", "thing"), ("thing", "thing/in/side")])
 @asynchronous
-async def test_a_transplant_never_removes_what_it_was_not_told_to(
+async def test_a_transplant_never_removes_paths_that_were_not_named(
     mirror: Mirror, origin: Origin, ours: str, theirs: str
 ):
-    source = origin.branch("feature", upon="main", files={theirs: "new"})
-    tip = origin.commit("main", {ours: "somebody else's"})
+    source = origin.branch("feature", base="main", files={theirs: "new"})
+    tip = origin.commit("main", {ours: "another change"})
     await mirror.fetch(["refs/heads/*"])
-    assert await mirror.transplant(tip, source, [theirs.encode()]) == Conflict((ours,))
+    assert await mirror.replace_paths(tip, source, [theirs.encode()]) == Conflict((ours,))
 
 
 @pytest.mark.parametrize("name", [".git/config", "lib/.GIT/hooks/post-checkout", "git~1"])
@@ -145,19 +145,19 @@ async def test_a_transplant_never_leaves_out_a_name_that_git_puts_into_no_index(
     mirror: Mirror, origin: Origin, name: str
 ):
     before = origin.tip("main")
-    source = origin.branch("source", upon="main", files={name: "1", "beside": "2"})
+    source = origin.branch("source", base="main", files={name: "1", "beside": "2"})
     origin.commit("main", {"meanwhile": "3"})
     await mirror.fetch(["refs/heads/*"])
-    moved = await mirror.transplant(origin.tip("main"), source, await mirror.changed_paths(before, source))
+    moved = await mirror.replace_paths(origin.tip("main"), source, await mirror.changed_paths(before, source))
     assert moved == Conflict((name,))
 
 
 @asynchronous
-async def test_a_transplant_upon_a_name_that_git_puts_into_no_index_is_a_conflict(mirror: Mirror, origin: Origin):
-    source = origin.branch("source", upon="main", files={"a.txt": "2"})
+async def test_a_transplant_onto_a_name_that_git_puts_into_no_index_is_a_conflict(mirror: Mirror, origin: Origin):
+    source = origin.branch("source", base="main", files={"a.txt": "2"})
     origin.commit("main", {".git/config": "1"})
     await mirror.fetch(["refs/heads/*"])
-    assert await mirror.transplant(origin.tip("main"), source, [b"a.txt"]) == Conflict(())
+    assert await mirror.replace_paths(origin.tip("main"), source, [b"a.txt"]) == Conflict(())
 
 
 @asynchronous
@@ -166,10 +166,10 @@ async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: 
         "main", {"lib/x": b"\0\xff", "link": Symlink("a.txt"), "sub": Submodule(SUBMODULE), "run": Executable("go")}
     )
     await mirror.fetch(["refs/heads/main"])
-    assert await mirror.file(tip, "lib/x", max_bytes=1000) == b"\0\xff"
-    assert await mirror.file(tip, "run", max_bytes=1000) == b"go"
+    assert await mirror.read_file(tip, "lib/x", max_bytes=1000) == b"\0\xff"
+    assert await mirror.read_file(tip, "run", max_bytes=1000) == b"go"
     for path in ("absent", "lib", "lib/", "lib/absent", "a.txt/x", "link", "sub", "*", "-x", "", "a\0b"):
-        assert await mirror.file(tip, path, max_bytes=1000) is None, path
+        assert await mirror.read_file(tip, path, max_bytes=1000) is None, path
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -177,7 +177,7 @@ async def test_a_file_is_read_and_anything_else_is_none(mirror: Mirror, origin: 
 async def test_a_file_with_a_hostile_name_is_read(mirror: Mirror, origin: Origin, name: str):
     tip = origin.commit("main", {name: "content"})
     await mirror.fetch(["refs/heads/main"])
-    assert await mirror.file(tip, name, max_bytes=1000) == b"content"
+    assert await mirror.read_file(tip, name, max_bytes=1000) == b"content"
 
 
 @asynchronous
@@ -189,7 +189,7 @@ async def test_an_export_is_the_whole_commit_and_nothing_else(mirror: Mirror, or
     await mirror.fetch(["refs/heads/main"])
     folder = tmp_path / "work"
     folder.mkdir()
-    await mirror.export(tip, str(folder))
+    await mirror.export_tree(tip, str(folder))
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert found == {"a.txt", "b.txt", "lib/c.txt", "run", "link", "deep/er/x"}
     assert (folder / "link").readlink() == Path("a.txt")
@@ -204,16 +204,16 @@ async def test_an_export_is_byte_for_byte_whatever_attributes_say(mirror: Mirror
     files = {".gitattributes": attributes, "secret": "s\n", "u16": "u\n", "id": "$Id$ $Format:%H$\n"}
     tip = origin.commit("main", files)
     await mirror.fetch(["refs/heads/main"])
-    await mirror.export(tip, str(tmp_path / "work"))
+    await mirror.export_tree(tip, str(tmp_path / "work"))
     assert {name: (tmp_path / "work" / name).read_bytes().decode() for name in files} == files
 
 
 @asynchronous
-async def test_two_exports_do_not_know_of_each_other(mirror: Mirror, origin: Origin, tmp_path: Path):
+async def test_two_exports_are_independent(mirror: Mirror, origin: Origin, tmp_path: Path):
     before, after = origin.tip("main"), origin.delete("main", "a.txt")
     await mirror.fetch(["refs/heads/main"])
-    await mirror.export(before, str(tmp_path / "before"))
-    await mirror.export(after, str(tmp_path / "after"))
+    await mirror.export_tree(before, str(tmp_path / "before"))
+    await mirror.export_tree(after, str(tmp_path / "after"))
     assert (tmp_path / "before" / "a.txt").exists()
     assert not (tmp_path / "after" / "a.txt").exists()
 
@@ -222,8 +222,8 @@ async def test_two_exports_do_not_know_of_each_other(mirror: Mirror, origin: Ori
 async def test_a_file_is_measured_before_it_is_read(mirror: Mirror, origin: Origin):
     tip = origin.commit("main", {"large": "x" * 1001, "fits": "x" * 1000})
     await mirror.fetch(["refs/heads/main"])
-    assert await mirror.file(tip, "large", max_bytes=1000) == TooLargeFile(1001)
-    assert await mirror.file(tip, "fits", max_bytes=1000) == b"x" * 1000
+    assert await mirror.read_file(tip, "large", max_bytes=1000) == TooLargeFile(1001)
+    assert await mirror.read_file(tip, "fits", max_bytes=1000) == b"x" * 1000
 
 
 @pytest.mark.parametrize("name", [".git", ".GIT", "git~1", ".git ", ".g\u200cit", "..", "."])
@@ -232,9 +232,9 @@ async def test_a_folder_that_git_refuses_is_a_problem_of_the_commit_that_brings_
     mirror: Mirror, origin: Origin, name: str
 ):
     before = origin.tip("main")
-    bad = origin.graft("main", name, f"040000 tree {origin.tree('main')}")
+    bad = origin.commit_raw_entry("main", name, f"040000 tree {origin.tree('main')}")
     later = origin.run("commit-tree", "-p", bad, "-m", "Away with it", origin.tree(before)).decode().strip()
-    origin.set("main", later)
+    origin.set_ref("main", later)
     await mirror.fetch(["refs/heads/main"])
     assert any(problem.startswith("hasDot") for problem in await mirror.tree_problems(Sha(later), without=before))
     assert await mirror.tree_problems(before, without=None) == ()
@@ -254,7 +254,7 @@ async def test_submodules_that_git_refuses_are_a_problem(
     mirror: Mirror, origin: Origin, name: str, kind: str, content: str, problem: str
 ):
     before = origin.tip("main")
-    after = origin.graft("main", name, f"{kind} blob {origin.blob(content)}")
+    after = origin.commit_raw_entry("main", name, f"{kind} blob {origin.blob(content)}")
     await mirror.fetch(["refs/heads/main"])
     found = await mirror.tree_problems(after, without=before)
     assert [each.partition(":")[0] for each in found] == [problem]
@@ -276,14 +276,14 @@ async def test_modes_of_old_programs_are_no_problem(mirror: Mirror, origin: Orig
     raw = b"0100664 a\0" + bytes.fromhex(origin.blob("1"))
     tree = origin.run("hash-object", "-w", "-t", "tree", "--literally", "--stdin", stdin=raw).decode().strip()
     after = Sha(origin.run("commit-tree", "-p", before, "-m", "Old", tree).decode().strip())
-    origin.set("main", after)
+    origin.set_ref("main", after)
     await mirror.fetch(["refs/heads/main"])
     assert await mirror.tree_problems(after, without=before) == ()
 
 
 @asynchronous
 async def test_a_commit_whose_names_git_refuses_is_not_exported(mirror: Mirror, origin: Origin, tmp_path: Path):
-    bad = origin.graft("main", ".git", f"040000 tree {origin.tree('main')}")
+    bad = origin.commit_raw_entry("main", ".git", f"040000 tree {origin.tree('main')}")
     await mirror.fetch(["refs/heads/main"])
     with pytest.raises(InvalidTreeError, match="invalid path"):
-        await mirror.export(bad, str(tmp_path / "out"))
+        await mirror.export_tree(bad, str(tmp_path / "out"))

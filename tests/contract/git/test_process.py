@@ -1,4 +1,4 @@
-"""No git outlives the wish for it."""
+"""No git process outlives the call that started it."""
 
 import asyncio
 import os
@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.git_cli.process import AT_ONCE, Processes
-from mergeyard.ports.git import GitTrouble, OutputTooLargeError
+from mergeyard.adapters.git_cli.process import MAX_CONCURRENT_PROCESSES, GitRunner
+from mergeyard.ports.git import GitError, OutputTooLargeError
 from tests.support.asynchronous import asynchronous
 
-ASKING = ("ls-remote", "ssh://nowhere/x")
+LS_REMOTE = ("ls-remote", "ssh://nowhere/x")
 
 
-def never_answering(pipe: Path) -> dict[str, str]:
-    """A connection that says through the pipe who it is, and then nothing more."""
+def never_responding(pipe: Path) -> dict[str, str]:
+    """A transport that writes its process id to the pipe and then never responds."""
     os.mkfifo(pipe)
     return {"GIT_SSH_COMMAND": f"exec 2>/dev/null; echo $$ > {pipe}; exec sleep 1000 #"}
 
 
 async def the_process(pipe: Path) -> int:
-    """A file that can be read from as soon as the process has ended."""
+    """A file descriptor that is readable once the process has ended."""
     return os.pidfd_open(int(await asyncio.to_thread(pipe.read_text)))
 
 
@@ -33,17 +33,17 @@ def ends(process: int) -> bool:
 
 @asynchronous
 async def test_a_call_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path):
-    environment = never_answering(tmp_path / "pipe")
-    call = asyncio.create_task(Processes().run(*ASKING, environment=environment, seconds=1))
+    environment = never_responding(tmp_path / "pipe")
+    call = asyncio.create_task(GitRunner().run(*LS_REMOTE, environment=environment, timeout_s=1))
     connection = await the_process(tmp_path / "pipe")
-    with pytest.raises(GitTrouble, match="did not answer within 1 seconds"):
+    with pytest.raises(GitError, match="did not finish within 1 seconds"):
         await call
     assert ends(connection)
 
 
 @asynchronous
-async def test_a_call_that_nobody_waits_for_is_ended_with_all_it_started(tmp_path: Path):
-    call = asyncio.create_task(Processes().run(*ASKING, environment=never_answering(tmp_path / "pipe")))
+async def test_a_cancelled_call_is_ended_with_all_it_started(tmp_path: Path):
+    call = asyncio.create_task(GitRunner().run(*LS_REMOTE, environment=never_responding(tmp_path / "pipe")))
     connection = await the_process(tmp_path / "pipe")
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -52,35 +52,35 @@ async def test_a_call_that_nobody_waits_for_is_ended_with_all_it_started(tmp_pat
 
 
 @asynchronous
-async def test_more_calls_than_may_run_at_once_wait_for_each_other():
-    processes = Processes()
-    answers = await asyncio.gather(*(processes.run("version") for _ in range(3 * AT_ONCE)))
-    assert {answer.code for answer in answers} == {0}
+async def test_calls_beyond_the_concurrency_limit_wait():
+    processes = GitRunner()
+    answers = await asyncio.gather(*(processes.run("version") for _ in range(3 * MAX_CONCURRENT_PROCESSES)))
+    assert {answer.exit_code for answer in answers} == {0}
 
 
 @asynchronous
-async def test_much_goes_in_and_out():
+async def test_large_input_and_output_are_passed():
     text = b"a line of text\n" * 200_000
-    answer = await Processes().run("stripspace", stdin=text)
-    assert answer.out == text
+    answer = await GitRunner().run("stripspace", stdin=text)
+    assert answer.stdout == text
 
 
 @asynchronous
 async def test_a_git_that_has_too_much_to_say_is_ended():
     text = b"a line of text\n" * 200_000
-    with pytest.raises(OutputTooLargeError, match="more to say than 1000 bytes: stripspace"):
-        await Processes().run("stripspace", stdin=text, max_bytes=1000)
+    with pytest.raises(OutputTooLargeError, match="exceeds 1000 bytes: stripspace"):
+        await GitRunner().run("stripspace", stdin=text, max_bytes=1000)
 
 
 @asynchronous
-async def test_as_much_as_is_allowed_is_not_too_much():
+async def test_output_up_to_the_limit_is_accepted():
     text = b"a line of text\n" * 10_000
-    answer = await Processes().run("stripspace", stdin=text, max_bytes=len(text))
-    assert (answer.out, answer.complete) == (text, True)
+    answer = await GitRunner().run("stripspace", stdin=text, max_bytes=len(text))
+    assert (answer.stdout, answer.is_complete) == (text, True)
 
 
 @asynchronous
-async def test_the_beginning_of_an_answer_can_be_enough():
+async def test_output_can_be_read_only_up_to_a_length():
     text = b"a line of text\n" * 200_000
-    answer = await Processes().run("stripspace", stdin=text, max_bytes=1000, may_be_cut=True)
-    assert (answer.out, answer.complete) == (text[:1000], False)
+    answer = await GitRunner().run("stripspace", stdin=text, max_bytes=1000, allow_truncated=True)
+    assert (answer.stdout, answer.is_complete) == (text[:1000], False)

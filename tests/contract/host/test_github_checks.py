@@ -1,4 +1,4 @@
-"""What is reported at GitHub about a commit, and whose word counts where several report the same."""
+"""Checks of a commit at GitHub, and which one counts if several have the same name."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,24 +8,24 @@ import pytest
 
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.instants import MINUTE, SECOND, Instant, later
-from mergeyard.domain.statuses import Status, StatusState
-from mergeyard.ports.host import HostTrouble
-from tests.contract.host.github_stage import GithubStage, github_stage
+from mergeyard.domain.pull_requests import Status, StatusState
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
+from mergeyard.ports.forge import HostUnavailable
+from tests.contract.host.github_environment import GithubEnvironment, github_environment
 from tests.support.asynchronous import asynchronous
-from tests.support.clock import HandClock
-from tests.support.forges.faults import Answers
-from tests.support.forges.github.facts import Guard
+from tests.support.clock import ManualClock
+from tests.support.forges.faults import RespondsWith
+from tests.support.forges.github.world import BranchProtection
 
 
-async def states_of(host: GithubHost, stage: GithubStage, sha: Sha) -> dict[str, StatusState]:
-    return {status.context: status.state for status in await host.statuses(stage.repo, sha, "main")}
+async def states_of(host: GithubHost, env: GithubEnvironment, sha: Sha) -> dict[str, StatusState]:
+    return {status.context: status.state for status in await host.statuses(env.repo, sha, "main")}
 
 
 @asynchronous
-async def test_a_status_is_shown_with_all_that_its_reporter_said(github: GithubStage):
+async def test_a_status_is_read_with_all_its_fields(github: GithubEnvironment):
     head = github.open(1)
-    status = github.acme.reports(head, "ci/unit", "failure", "https://ci/1", description="2 of 300 failed")
+    status = github.acme.report_status(head, "ci/unit", "failure", "https://ci/1", description="2 of 300 failed")
     async with github.host() as host:
         assert await host.statuses(github.repo, head, "main") == (
             Status(
@@ -39,10 +39,12 @@ async def test_a_status_is_shown_with_all_that_its_reporter_said(github: GithubS
 
 
 @asynchronous
-async def test_a_check_run_is_shown_with_its_suite(github: GithubStage):
+async def test_a_check_run_is_read_with_its_suite(github: GithubEnvironment):
     head = github.open(1)
     done = Instant(int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND)
-    github.acme.runs(head, "unit", conclusion="success", completed_at=done, url="https://ci/2", title="All is well")
+    github.acme.add_check_run(
+        head, "unit", conclusion="success", completed_at=done, url="https://ci/2", title="All is well"
+    )
     async with github.host() as host:
         assert await host.statuses(github.repo, head, "main") == (
             Status(
@@ -69,40 +71,40 @@ CONCLUSIONS = {
 
 @pytest.mark.parametrize("conclusion", CONCLUSIONS)
 @asynchronous
-async def test_every_conclusion_passes_or_fails(github: GithubStage, conclusion: str):
+async def test_every_conclusion_passes_or_fails(github: GithubEnvironment, conclusion: str):
     head = github.open(1)
-    github.acme.runs(head, "unit", conclusion=conclusion)
+    github.acme.add_check_run(head, "unit", conclusion=conclusion)
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": CONCLUSIONS[conclusion]}
 
 
 @pytest.mark.parametrize("conclusion", ["stale", "startup_failure", "something new"])
 @asynchronous
-async def test_what_is_undescribed_or_unheard_of_fails(github: GithubStage, conclusion: str):
+async def test_an_undocumented_or_unknown_conclusion_fails(github: GithubEnvironment, conclusion: str):
     head = github.open(1)
     run = b'{"id": 1, "name": "unit", "status": "completed", "conclusion": "%b"}' % conclusion.encode()
     body = b'{"total_count": 1, "check_runs": [%b]}' % run
-    github.github.faults.plan(Answers(200, body=body), "/check-runs")
+    github.github.faults.plan(RespondsWith(200, body=body), "/check-runs")
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": StatusState.FAILURE}
 
 
 @pytest.mark.parametrize("status", ["queued", "in_progress", "waiting", "requested", "pending"])
 @asynchronous
-async def test_a_check_that_is_not_finished_is_pending(github: GithubStage, status: str):
+async def test_a_check_that_is_not_finished_is_pending(github: GithubEnvironment, status: str):
     head = github.open(1)
-    github.acme.runs(head, "unit", status)
+    github.acme.add_check_run(head, "unit", status)
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": StatusState.PENDING}
 
 
 @asynchronous
-async def test_a_check_that_runs_again_is_no_longer_what_it_was(github: GithubStage):
+async def test_a_rerun_check_is_pending_again(github: GithubEnvironment):
     head = github.open(1)
-    github.acme.runs(head, "unit", conclusion="failure")
+    github.acme.add_check_run(head, "unit", conclusion="failure")
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": StatusState.FAILURE}
-        github.acme.runs(head, "unit", "queued")
+        github.acme.add_check_run(head, "unit", "queued")
         assert await states_of(host, github, head) == {"unit": StatusState.PENDING}
 
 
@@ -114,126 +116,124 @@ TWO_SUITES = {
 
 @pytest.mark.parametrize(("one", "other"), TWO_SUITES.values(), ids=TWO_SUITES)
 @asynchronous
-async def test_of_two_suites_with_a_check_of_the_same_name_the_worse_counts(
-    github: GithubStage, one: dict[str, Any], other: dict[str, Any]
+async def test_the_worse_of_two_suites_with_a_check_of_the_same_name_counts(
+    github: GithubEnvironment, one: dict[str, Any], other: dict[str, Any]
 ):
     head = github.open(1)
-    github.acme.runs(head, "unit", conclusion="failure", **one)
-    github.acme.runs(head, "unit", conclusion="success", **other)
+    github.acme.add_check_run(head, "unit", conclusion="failure", **one)
+    github.acme.add_check_run(head, "unit", conclusion="success", **other)
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": StatusState.FAILURE}
-        github.acme.runs(head, "unit", "in_progress", **one)
+        github.acme.add_check_run(head, "unit", "in_progress", **one)
         assert await states_of(host, github, head) == {"unit": StatusState.PENDING}
-        github.acme.runs(head, "unit", conclusion="success", **one)
+        github.acme.add_check_run(head, "unit", conclusion="success", **one)
         assert await states_of(host, github, head) == {"unit": StatusState.SUCCESS}
 
 
 @pytest.mark.parametrize(("status", "conclusion"), [("failure", "success"), ("success", "failure")])
 @asynchronous
-async def test_of_a_status_and_a_check_of_the_same_name_the_worse_counts(
-    github: GithubStage, status: str, conclusion: str
+async def test_the_worse_of_a_status_and_a_check_of_the_same_name_counts(
+    github: GithubEnvironment, status: str, conclusion: str
 ):
     head = github.open(1)
-    github.acme.reports(head, "unit", status)
-    github.acme.runs(head, "unit", conclusion=conclusion)
+    github.acme.report_status(head, "unit", status)
+    github.acme.add_check_run(head, "unit", conclusion=conclusion)
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": StatusState.FAILURE}
 
 
-TIED = Guard(contexts=["unit"], apps={"unit": 7})
+TIED = BranchProtection(contexts=["unit"], apps={"unit": 7})
 
 
-@pytest.mark.parametrize("protection", ["guards", "rulesets"])
+@pytest.mark.parametrize("protection", ["protections", "rulesets"])
 @asynchronous
-async def test_that_a_check_passed_is_believed_only_of_the_app_that_must_report_it(
-    github: GithubStage, protection: str
-):
+async def test_a_passed_check_counts_only_from_the_app_that_must_report_it(github: GithubEnvironment, protection: str):
     head = github.open(1)
-    getattr(github.acme, protection)["main"] = Guard(contexts=["lint", "unit"], apps={"unit": 7})
-    github.acme.runs(head, "lint", conclusion="success")
-    github.acme.runs(head, "unit", conclusion="success")
+    getattr(github.acme, protection)["main"] = BranchProtection(contexts=["lint", "unit"], apps={"unit": 7})
+    github.acme.add_check_run(head, "lint", conclusion="success")
+    github.acme.add_check_run(head, "unit", conclusion="success")
     async with github.host() as host:
         assert await host.required_statuses(github.repo, "main") == ("lint", "unit")
         assert await states_of(host, github, head) == {"lint": StatusState.SUCCESS}
-        github.acme.reports(head, "unit", "success")
+        github.acme.report_status(head, "unit", "success")
         assert await states_of(host, github, head) == {"lint": StatusState.SUCCESS}
-        github.acme.runs(head, "unit", conclusion="success", app="Seven", app_id=7)
+        github.acme.add_check_run(head, "unit", conclusion="success", app="Seven", app_id=7)
         assert await states_of(host, github, head) == {"lint": StatusState.SUCCESS, "unit": StatusState.SUCCESS}
 
 
 @asynchronous
-async def test_a_status_that_the_right_app_reports_is_believed(github: GithubStage):
+async def test_a_status_from_the_required_app_counts(github: GithubEnvironment):
     head = github.open(1)
-    github.acme.guards["main"] = TIED
-    github.acme.reports(head, "unit", "success", app=7)
+    github.acme.protections["main"] = TIED
+    github.acme.report_status(head, "unit", "success", app=7)
     async with github.host() as host:
         assert await states_of(host, github, head) == {"unit": StatusState.SUCCESS}
 
 
 @asynchronous
-async def test_rules_that_nobody_asked_for_are_read_before_anything_is_believed(github: GithubStage):
+async def test_branch_rules_are_read_before_a_check_counts(github: GithubEnvironment):
     head = github.open(1)
-    github.acme.guards["main"] = TIED
-    github.acme.reports(head, "unit", "success")
+    github.acme.protections["main"] = TIED
+    github.acme.report_status(head, "unit", "success")
     async with github.host() as host:
         assert await states_of(host, github, head) == {}
-        github.acme.reports(head, "unit", "success", app=7)
+        github.acme.report_status(head, "unit", "success", app=7)
         assert await states_of(host, github, head) == {"unit": StatusState.SUCCESS}
 
 
 @pytest.mark.parametrize("path", ["/branches/main$", "/rules/"])
 @pytest.mark.parametrize("status", [403, 503])
 @asynchronous
-async def test_as_long_as_the_rules_cannot_be_read_nothing_is_believed(github: GithubStage, path: str, status: int):
+async def test_no_check_counts_while_the_rules_cannot_be_read(github: GithubEnvironment, path: str, status: int):
     head = github.open(1)
-    github.acme.guards["main"] = TIED
-    github.acme.reports(head, "unit", "success")
-    github.github.faults.plan(Answers(status), path)
+    github.acme.protections["main"] = TIED
+    github.acme.report_status(head, "unit", "success")
+    github.github.faults.plan(RespondsWith(status), path)
     async with github.host() as host:
-        with pytest.raises(HostTrouble):
+        with pytest.raises(HostUnavailable):
             await host.statuses(github.repo, head, "main")
         assert await states_of(host, github, head) == {}
 
 
 @asynchronous
 async def test_rules_are_read_once_a_minute_for_all_commits(tmp_path: Path):
-    clock = HandClock()
-    with github_stage(tmp_path, clock) as github:
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as github:
         heads = [github.open(1), github.open(2)]
-        github.acme.reports(heads[0], "unit", "success")
+        github.acme.report_status(heads[0], "unit", "success")
         async with github.host() as host:
             for head in heads:
                 await host.statuses(github.repo, head, "main")
             assert sum("/rules/" in call for call in github.github.faults.calls) == 1
-            github.acme.guards["main"] = TIED
+            github.acme.protections["main"] = TIED
             assert await states_of(host, github, heads[0]) == {"unit": StatusState.SUCCESS}
             clock.move_to(later(clock.now(), MINUTE))
             assert await states_of(host, github, heads[0]) == {}
 
 
 @asynchronous
-async def test_only_the_rules_of_the_branch_count_on_which_it_is_to_land(github: GithubStage):
+async def test_only_the_rules_of_the_target_branch_count(github: GithubEnvironment):
     head = github.open(1, base="release")
-    github.acme.guards["release"] = TIED
-    github.acme.reports(head, "unit", "success")
+    github.acme.protections["release"] = TIED
+    github.acme.report_status(head, "unit", "success")
     async with github.host() as host:
         assert await host.statuses(github.repo, head, "main")
         assert not await host.statuses(github.repo, head, "release")
 
 
 @asynchronous
-async def test_every_page_of_statuses_and_checks_is_read_and_our_own_left_out(github: GithubStage):
+async def test_every_page_of_statuses_and_checks_is_read_and_our_own_left_out(github: GithubEnvironment):
     head = github.open(1)
-    github.acme.reports(head, "mergeyard", "pending")
+    github.acme.report_status(head, "mergeyard", "pending")
     for number in range(120):
-        github.acme.reports(head, f"status {number}", "success")
-        github.acme.runs(head, f"check {number}", conclusion="success")
+        github.acme.report_status(head, f"status {number}", "success")
+        github.acme.add_check_run(head, f"check {number}", conclusion="success")
     async with github.host() as host:
         assert len(await host.statuses(github.repo, head, "main")) == 240
 
 
 @asynchronous
-async def test_of_a_commit_that_nobody_spoke_of_there_is_nothing(github: GithubStage):
+async def test_a_commit_without_reports_has_no_checks(github: GithubEnvironment):
     head = github.open(1)
     async with github.host() as host:
         assert await host.statuses(github.repo, head, "main") == ()

@@ -1,128 +1,128 @@
-"""What the service may expect of every host."""
+"""What the service can expect of every Git host."""
 
 import pytest
 from msgspec.structs import replace
 
-from mergeyard.domain.pulls import PullRequest
+from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.host import HostTrouble
-from tests.contract.host.stage import ONE, TWO, Stage
+from mergeyard.ports.forge import HostUnavailable
+from tests.contract.host.environment import ONE, TWO, HostEnvironment
 from tests.support.asynchronous import asynchronous
 
 ELSEWHERE = "elsewhere"
 
 
 @asynchronous
-async def test_a_pull_request_is_shown_with_all_that_the_queue_needs(stage: Stage):
-    head = stage.open(1, title="Add a page", author="grace")
-    async with stage.host() as host:
-        pull = await host.pull(stage.repo, ONE)
-        assert pull
-        assert replace(pull, mergeability=Mergeability.UNKNOWN) == PullRequest(
-            number=ONE, head=head, base="main", branch="topic-1", title="Add a page", author="grace"
+async def test_a_pull_request_is_read_with_all_fields_that_the_queue_needs(env: HostEnvironment):
+    head = env.open(1, title="Add a page", author="grace")
+    async with env.host() as host:
+        pull_request = await host.read_pull_request(env.repo, ONE)
+        assert pull_request
+        assert replace(pull_request, mergeability=Mergeability.UNKNOWN) == PullRequest(
+            number=ONE, head=head, base_branch="main", head_branch="topic-1", title="Add a page", author="grace"
         )
 
 
 @asynchronous
-async def test_a_pull_request_that_does_not_exist_is_none(stage: Stage):
-    stage.open(1)
-    async with stage.host() as host:
-        assert await host.pull(stage.repo, TWO) is None
+async def test_a_pull_request_that_does_not_exist_is_none(env: HostEnvironment):
+    env.open(1)
+    async with env.host() as host:
+        assert await host.read_pull_request(env.repo, TWO) is None
 
 
 @asynchronous
-async def test_a_draft_and_another_base_are_seen(stage: Stage):
-    stage.open(1, draft=True, base="release")
-    async with stage.host() as host:
-        pull = await host.pull(stage.repo, ONE)
-        assert pull
-        assert (pull.draft, pull.base) == (True, "release")
+async def test_draft_state_and_base_branch_are_read(env: HostEnvironment):
+    env.open(1, draft=True, base="release")
+    async with env.host() as host:
+        pull_request = await host.read_pull_request(env.repo, ONE)
+        assert pull_request
+        assert (pull_request.draft, pull_request.base_branch) == (True, "release")
 
 
 @asynchronous
-async def test_a_push_made_a_moment_ago_is_seen(stage: Stage):
-    stage.open(1)
-    async with stage.host() as host:
+async def test_a_recent_push_is_read(env: HostEnvironment):
+    env.open(1)
+    async with env.host() as host:
         for _ in range(3):
-            pushed = stage.push(1)
-            pull = await host.pull(stage.repo, ONE)
-            assert pull
-            assert pull.head == pushed
+            pushed = env.push(1)
+            pull_request = await host.read_pull_request(env.repo, ONE)
+            assert pull_request
+            assert pull_request.head == pushed
 
 
 @asynchronous
-async def test_a_closed_pull_request_is_not_open_and_merged_nowhere(stage: Stage):
-    stage.open(1)
-    stage.close(1)
-    async with stage.host() as host:
-        pull = await host.pull(stage.repo, ONE)
-        assert pull
-        assert (pull.is_open, pull.merged_into) == (False, None)
+async def test_a_closed_pull_request_is_neither_open_nor_merged(env: HostEnvironment):
+    env.open(1)
+    env.close(1)
+    async with env.host() as host:
+        pull_request = await host.read_pull_request(env.repo, ONE)
+        assert pull_request
+        assert (pull_request.is_open, pull_request.merged_into) == (False, None)
 
 
 @asynchronous
-async def test_one_marked_as_merged_is_merged_into_its_base(stage: Stage):
-    head = stage.open(1)
-    landed = stage.land(1)
-    async with stage.host() as host:
-        await host.mark_merged(stage.repo, ONE, head, landed)
-        pull = await host.pull(stage.repo, ONE)
-        assert pull
-        assert (pull.is_open, pull.merged_into) == (False, "main")
+async def test_a_pull_request_marked_as_merged_is_merged_into_its_base(env: HostEnvironment):
+    head = env.open(1)
+    landed = env.land(1)
+    async with env.host() as host:
+        await host.mark_merged(env.repo, ONE, head, landed)
+        pull_request = await host.read_pull_request(env.repo, ONE)
+        assert pull_request
+        assert (pull_request.is_open, pull_request.merged_into) == (False, "main")
 
 
 @asynchronous
-async def test_marking_it_as_merged_again_changes_nothing(stage: Stage):
-    head = stage.open(1)
-    landed = stage.land(1)
-    async with stage.host() as host:
-        await host.mark_merged(stage.repo, ONE, head, landed)
-        once = await host.refs(stage.repo, ["main"])
-        await host.mark_merged(stage.repo, ONE, head, landed)
-        assert await host.refs(stage.repo, ["main"]) == once
+async def test_marking_a_pull_request_as_merged_again_changes_nothing(env: HostEnvironment):
+    head = env.open(1)
+    landed = env.land(1)
+    async with env.host() as host:
+        await host.mark_merged(env.repo, ONE, head, landed)
+        once = await host.refs(env.repo, ["main"])
+        await host.mark_merged(env.repo, ONE, head, landed)
+        assert await host.refs(env.repo, ["main"]) == once
 
 
 @asynchronous
-async def test_what_changes_between_two_readings_of_the_refs_names_the_pull_request(stage: Stage):
-    stage.open(1)
-    stage.open(2)
-    async with stage.host() as host:
-        before = await host.refs(stage.repo, ["main"])
-        stage.push(2)
-        pushed = await host.refs(stage.repo, ["main"])
-        assert {host.number_of(ref) for ref, _ in pushed.items() - before.items()} - {None} == {TWO}
-        stage.close(1)
-        closed = await host.refs(stage.repo, ["main"])
-        assert {host.number_of(ref) for ref, _ in closed.items() - pushed.items()} == {ONE}
+async def test_the_changed_refs_between_two_reads_name_the_pull_request(env: HostEnvironment):
+    env.open(1)
+    env.open(2)
+    async with env.host() as host:
+        before = await host.refs(env.repo, ["main"])
+        env.push(2)
+        pushed = await host.refs(env.repo, ["main"])
+        assert {host.pull_request_number_of(ref) for ref, _ in pushed.items() - before.items()} - {None} == {TWO}
+        env.close(1)
+        closed = await host.refs(env.repo, ["main"])
+        assert {host.pull_request_number_of(ref) for ref, _ in closed.items() - pushed.items()} == {ONE}
 
 
 @asynchronous
-async def test_the_head_ref_of_a_pull_request_is_among_the_refs(stage: Stage):
-    head = stage.open(1)
-    async with stage.host() as host:
-        assert (await host.refs(stage.repo, ["main"]))[host.head_ref(ONE)] == head
+async def test_the_head_ref_of_a_pull_request_is_among_the_refs(env: HostEnvironment):
+    head = env.open(1)
+    async with env.host() as host:
+        assert (await host.refs(env.repo, ["main"]))[host.head_ref(ONE)] == head
 
 
 @asynchronous
-async def test_a_branch_is_no_pull_request(stage: Stage):
-    async with stage.host() as host:
-        assert "refs/heads/main" in await host.refs(stage.repo, ["main"])
-        assert host.number_of("refs/heads/main") is None
+async def test_a_branch_ref_has_no_pull_request_number(env: HostEnvironment):
+    async with env.host() as host:
+        assert "refs/heads/main" in await host.refs(env.repo, ["main"])
+        assert host.pull_request_number_of("refs/heads/main") is None
 
 
 @asynchronous
-async def test_a_repository_that_nobody_can_see_is_trouble_and_not_an_empty_one(stage: Stage):
-    gone = replace(stage.repo, name=ELSEWHERE)
-    async with stage.host() as host:
-        with pytest.raises(HostTrouble):
-            await host.pull(gone, ONE)
-        with pytest.raises(HostTrouble):
+async def test_an_invisible_repository_is_an_error_and_not_empty(env: HostEnvironment):
+    gone = replace(env.repo, name=ELSEWHERE)
+    async with env.host() as host:
+        with pytest.raises(HostUnavailable):
+            await host.read_pull_request(gone, ONE)
+        with pytest.raises(HostUnavailable):
             await host.refs(gone, ["main"])
 
 
 @asynchronous
-async def test_it_knows_its_repositories_and_no_others(stage: Stage):
-    async with stage.host() as host:
-        assert await host.knows(stage.repo)
-        assert not await host.knows(replace(stage.repo, name=ELSEWHERE))
-        assert not await host.knows(replace(stage.repo, owner=ELSEWHERE))
+async def test_a_host_has_its_repositories_and_no_others(env: HostEnvironment):
+    async with env.host() as host:
+        assert await host.has_repository(env.repo)
+        assert not await host.has_repository(replace(env.repo, name=ELSEWHERE))
+        assert not await host.has_repository(replace(env.repo, owner=ELSEWHERE))

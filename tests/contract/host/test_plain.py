@@ -1,4 +1,4 @@
-"""What only plain repositories do: refs that others write as they like, and one git process that reads them all."""
+"""Behavior that only plain repositories have: refs that others write, and one git process that reads them all."""
 
 import asyncio
 import json
@@ -13,25 +13,23 @@ import pytest
 import uvloop
 from msgspec.structs import replace
 
-from mergeyard.adapters.host_plain.host import PlainHost
-from mergeyard.adapters.host_plain.readers import Readers
+from mergeyard.adapters.host_plain.host import ObjectReaderCache, PlainHost
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.repositories import Repo
-from mergeyard.ports.host import HostTrouble
-from tests.contract.host.stage import ONE, REPO, TWO, PlainStage
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.ports.forge import HostUnavailable
+from tests.contract.host.environment import ONE, REPO, TWO, PlainEnvironment
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 
 LANDED = Sha("1" * 40)
 DATA = {"title": "t", "author": "a", "base": "main", "branch": "b", "draft": False, "state": "open"}
-NOBODY = 65534
+OTHER_USER = 65534
 
 
-async def head_of(host: PlainHost, number: PrNumber = ONE) -> Sha:
-    pull = await host.pull(REPO, number)
-    assert pull
-    return pull.head
+async def head_of(host: PlainHost, number: PullRequestNumber = ONE) -> Sha:
+    pull_request = await host.read_pull_request(REPO, number)
+    assert pull_request
+    return pull_request.head
 
 
 def readers_of(folder: Path) -> list[int]:
@@ -39,19 +37,19 @@ def readers_of(folder: Path) -> list[int]:
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = entry.read_bytes().split(b"\0")
+            arguments = entry.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"cat-file" in words and f"--git-dir={folder}".encode() in words:
+        if b"cat-file" in arguments and f"--git-dir={folder}".encode() in arguments:
             found.append(int(entry.parent.name))
     return found
 
 
-# What the reader sees
+# The reader process
 
 
 @asynchronous
-async def test_what_is_made_moved_and_packed_after_the_reader_started_is_seen(plain: PlainStage):
+async def test_the_reader_sees_refs_that_are_created_moved_and_packed_after_it_started(plain: PlainEnvironment):
     plain.open(1)
     async with plain.host() as host:
         await head_of(host)
@@ -67,28 +65,30 @@ async def test_what_is_made_moved_and_packed_after_the_reader_started_is_seen(pl
         plain.origin.run("prune-packed")
         third = plain.open(3)
         plain.origin.run("gc", "--quiet", "--prune=now")
-        assert [await head_of(host, PrNumber(n)) for n in (2, 3)] == [pushed, third]
-        plain.origin.remove("refs/pull/2/head")
-        assert await host.pull(REPO, TWO) is None
+        assert [await head_of(host, PullRequestNumber(n)) for n in (2, 3)] == [pushed, third]
+        plain.origin.delete_ref("refs/pull/2/head")
+        assert await host.read_pull_request(REPO, TWO) is None
         assert readers_of(plain.origin.path) == [reader]
 
 
 @asynchronous
-async def test_many_who_ask_at_once_get_each_their_own_answer(plain: PlainStage):
+async def test_concurrent_readers_each_get_their_own_result(plain: PlainEnvironment):
     heads = [plain.open(number, title=f"number {number}") for number in range(1, 6)]
     async with plain.host() as host:
-        pulls = await asyncio.gather(*(host.pull(REPO, PrNumber(n % 5 + 1)) for n in range(200)))
+        pull_requests = await asyncio.gather(
+            *(host.read_pull_request(REPO, PullRequestNumber(n % 5 + 1)) for n in range(200))
+        )
         expected = [(heads[n % 5], f"number {n % 5 + 1}") for n in range(200)]
-        assert [(pull.head, pull.title) for pull in pulls if pull] == expected
+        assert [(pull_request.head, pull_request.title) for pull_request in pull_requests if pull_request] == expected
         assert len(readers_of(plain.origin.path)) == 1
 
 
 @asynchronous
-async def test_one_who_stops_waiting_does_not_shift_the_answers_of_others(plain: PlainStage):
+async def test_a_cancelled_read_does_not_mix_up_the_results_of_others(plain: PlainEnvironment):
     first, second = plain.open(1), plain.open(2)
     async with plain.host() as host:
         await head_of(host)
-        impatient = [asyncio.create_task(host.pull(REPO, ONE)) for _ in range(10)]
+        impatient = [asyncio.create_task(host.read_pull_request(REPO, ONE)) for _ in range(10)]
         patient = [asyncio.create_task(head_of(host, TWO)) for _ in range(10)]
         await asyncio.sleep(0)
         for task in impatient:
@@ -97,57 +97,59 @@ async def test_one_who_stops_waiting_does_not_shift_the_answers_of_others(plain:
         assert await head_of(host) == first
 
 
-async def outlive_a_dead_reader(plain: PlainStage) -> None:
+async def outlive_a_dead_reader(plain: PlainEnvironment) -> None:
     head = plain.open(1)
     async with plain.host() as host:
         await head_of(host)
         (reader,) = readers_of(plain.origin.path)
         os.kill(reader, signal.SIGKILL)
         assert await asyncio.gather(*(head_of(host) for _ in range(20))) == [head] * 20
-        assert await host.pull(REPO, TWO) is None
+        assert await host.read_pull_request(REPO, TWO) is None
         assert len(readers_of(plain.origin.path)) == 1
     assert readers_of(plain.origin.path) == []
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_a_reader_that_was_killed_is_replaced(plain: PlainStage, run: Callable[[Coroutine[Any, Any, None]], None]):
+def test_a_reader_that_was_killed_is_replaced(
+    plain: PlainEnvironment, run: Callable[[Coroutine[Any, Any, None]], None]
+):
     run(outlive_a_dead_reader(plain))
 
 
 @asynchronous
-async def test_only_so_many_repositories_have_a_reader_at_once(tmp_path: Path):
-    origins = [Origin.made(tmp_path / f"{n}.git") for n in range(4)]
-    readers = Readers(most=2)
+async def test_the_number_of_readers_is_limited(tmp_path: Path):
+    origins = [Origin.create(tmp_path / f"{n}.git") for n in range(4)]
+    readers = ObjectReaderCache(max_readers=2)
     for origin in origins:
-        await readers.of(origin.path)
+        await readers.get(origin.path)
     assert [len(readers_of(origin.path)) for origin in origins] == [0, 0, 1, 1]
     await readers.close()
     assert [len(readers_of(origin.path)) for origin in origins] == [0, 0, 0, 0]
 
 
 @asynchronous
-async def test_a_repository_that_vanished_is_trouble_and_one_in_its_place_is_read(plain: PlainStage):
+async def test_a_removed_repository_is_an_error_and_its_replacement_is_read(plain: PlainEnvironment):
     plain.open(1)
     async with plain.host() as host:
         await head_of(host)
         shutil.rmtree(plain.origin.path)
-        with pytest.raises(HostTrouble):
-            await host.pull(REPO, ONE)
-        with pytest.raises(HostTrouble):
+        with pytest.raises(HostUnavailable):
+            await host.read_pull_request(REPO, ONE)
+        with pytest.raises(HostUnavailable):
             await host.refs(REPO)
-        with pytest.raises(HostTrouble):
+        with pytest.raises(HostUnavailable):
             await host.mark_merged(REPO, ONE, LANDED, LANDED)
-        assert not await host.knows(REPO)
+        assert not await host.has_repository(REPO)
         plain.origin.path.mkdir()
         plain.origin.run("init", "--quiet", "--bare", "--object-format=sha256")
         plain.origin.commit("main", {"other.txt": "1"})
-        assert await host.pull(REPO, ONE) is None
+        assert await host.read_pull_request(REPO, ONE) is None
         opened = plain.open(1)
         assert await head_of(host) == opened
 
 
 @asynchronous
-async def test_refs_are_the_very_same_for_as_long_as_nothing_happened(plain: PlainStage):
+async def test_refs_are_the_same_object_while_nothing_changes(plain: PlainEnvironment):
     plain.open(1)
     async with plain.host() as host:
         before = await host.refs(REPO)
@@ -160,16 +162,16 @@ async def test_refs_are_the_very_same_for_as_long_as_nothing_happened(plain: Pla
 
 
 @asynchronous
-async def test_whoever_followed_every_change_sees_what_a_newcomer_sees(plain: PlainStage):
+async def test_incremental_and_fresh_reads_of_the_refs_are_equal(plain: PlainEnvironment):
     plain.open(1)
     async with plain.host() as host:
         await host.refs(REPO)
         plain.origin.commit("main", {"x": "1"})
-        plain.origin.set("refs/pull/1/head", plain.origin.tip("main"))
-        plain.origin.branch("new", upon="main")
+        plain.origin.set_ref("refs/pull/1/head", plain.origin.tip("main"))
+        plain.origin.branch("new", base="main")
         await host.refs(REPO)
-        plain.origin.remove("new")
-        plain.origin.remove("refs/pull/1/meta")
+        plain.origin.delete_ref("new")
+        plain.origin.delete_ref("refs/pull/1/meta")
         followed = await host.refs(REPO)
     async with plain.host() as newcomer:
         assert followed == await newcomer.refs(REPO)
@@ -179,10 +181,10 @@ async def test_whoever_followed_every_change_sees_what_a_newcomer_sees(plain: Pl
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository away")
 @asynchronous
-async def test_a_repository_of_another_user_is_served(plain: PlainStage):
+async def test_a_repository_of_another_user_is_served(plain: PlainEnvironment):
     head = plain.open(1)
     for path in [plain.origin.path, *plain.origin.path.rglob("*")]:
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, OTHER_USER, OTHER_USER)
     async with plain.host() as host:
         assert await head_of(host) == head
         assert (await host.refs(REPO))["refs/pull/1/head"] == head
@@ -190,19 +192,19 @@ async def test_a_repository_of_another_user_is_served(plain: PlainStage):
     assert plain.meta(1)["state"] == "merged"
 
 
-# What others write
+# Metadata that others write
 
 
 @pytest.mark.parametrize(
     "title", ["", "\n\n", "a\x00b", "\u202egpj", "🙂" * 1000, "<script>", "[bold]", "a missing\n", "x" * 60_000]
 )
 @asynchronous
-async def test_a_title_is_any_text(plain: PlainStage, title: str):
+async def test_a_title_is_any_text(plain: PlainEnvironment, title: str):
     plain.open(1, title=title)
     async with plain.host() as host:
-        pull = await host.pull(REPO, ONE)
-        assert pull
-        assert pull.title == title
+        pull_request = await host.read_pull_request(REPO, ONE)
+        assert pull_request
+        assert pull_request.title == title
 
 
 BAD = {
@@ -224,51 +226,51 @@ BAD = {
 
 @pytest.mark.parametrize("raw", BAD.values(), ids=BAD.keys())
 @asynchronous
-async def test_data_that_is_none_is_trouble_that_names_the_ref(plain: PlainStage, raw: str | bytes):
+async def test_invalid_metadata_is_an_error_that_names_the_ref(plain: PlainEnvironment, raw: str | bytes):
     plain.open(1)
     second = plain.open(2)
     plain.write_meta(1, raw)
     async with plain.host() as host:
-        with pytest.raises(HostTrouble, match="refs/pull/1/meta"):
-            await host.pull(REPO, ONE)
+        with pytest.raises(HostUnavailable, match="refs/pull/1/meta"):
+            await host.read_pull_request(REPO, ONE)
         assert await head_of(host, TWO) == second
 
 
 @asynchronous
-async def test_a_ref_to_the_wrong_kind_of_object_is_trouble_that_names_it(plain: PlainStage):
+async def test_a_ref_to_the_wrong_kind_of_object_is_an_error_that_names_it(plain: PlainEnvironment):
     commit = plain.open(1)
     async with plain.host() as host:
-        plain.origin.set("refs/pull/1/meta", commit)
-        with pytest.raises(HostTrouble, match="refs/pull/1/meta is a commit"):
-            await host.pull(REPO, ONE)
-        plain.origin.set("refs/pull/1/head", plain.origin.tree("main"))
-        with pytest.raises(HostTrouble, match="refs/pull/1/head is a tree"):
-            await host.pull(REPO, ONE)
+        plain.origin.set_ref("refs/pull/1/meta", commit)
+        with pytest.raises(HostUnavailable, match="refs/pull/1/meta is a commit"):
+            await host.read_pull_request(REPO, ONE)
+        plain.origin.set_ref("refs/pull/1/head", plain.origin.tree("main"))
+        with pytest.raises(HostUnavailable, match="refs/pull/1/head is a tree"):
+            await host.read_pull_request(REPO, ONE)
 
 
 @asynchronous
-async def test_a_ref_to_an_object_that_is_lost_is_trouble_and_not_a_pull_request_that_is_gone(plain: PlainStage):
+async def test_a_ref_to_a_missing_object_is_an_error_and_not_a_missing_pull_request(plain: PlainEnvironment):
     plain.open(1)
     async with plain.host() as host:
         blob = plain.origin.tip("refs/pull/1/meta")
         (plain.origin.path / "objects" / blob[:2] / blob[2:]).unlink()
-        with pytest.raises(HostTrouble, match="refs/pull/1"):
-            await host.pull(REPO, ONE)
+        with pytest.raises(HostUnavailable, match="refs/pull/1"):
+            await host.read_pull_request(REPO, ONE)
 
 
 @asynchronous
-async def test_one_of_the_two_refs_alone_is_no_pull_request(plain: PlainStage):
+async def test_a_single_ref_of_the_two_is_no_pull_request(plain: PlainEnvironment):
     plain.open(1)
-    plain.origin.remove("refs/pull/1/meta")
+    plain.origin.delete_ref("refs/pull/1/meta")
     async with plain.host() as host:
-        assert await host.pull(REPO, ONE) is None
+        assert await host.read_pull_request(REPO, ONE) is None
 
 
 # Marking as merged
 
 
 @asynchronous
-async def test_whatever_else_stands_in_the_data_is_kept(plain: PlainStage):
+async def test_marking_keeps_other_members_of_the_metadata(plain: PlainEnvironment):
     head = plain.open(1, labels=["a", {"b": 1.50}], title="Zoë\u2028")
     async with plain.host() as host:
         await host.mark_merged(REPO, ONE, head, LANDED)
@@ -276,7 +278,7 @@ async def test_whatever_else_stands_in_the_data_is_kept(plain: PlainStage):
 
 
 @asynchronous
-async def test_one_that_was_closed_meanwhile_is_shown_as_merged_all_the_same(plain: PlainStage):
+async def test_a_pull_request_that_was_closed_meanwhile_is_still_marked_as_merged(plain: PlainEnvironment):
     head = plain.open(1)
     plain.close(1)
     async with plain.host() as host:
@@ -285,7 +287,7 @@ async def test_one_that_was_closed_meanwhile_is_shown_as_merged_all_the_same(pla
 
 
 @asynchronous
-async def test_one_that_was_pushed_to_since_stays_open(plain: PlainStage):
+async def test_a_pull_request_that_was_pushed_to_since_stays_open(plain: PlainEnvironment):
     head = plain.open(1)
     plain.push(1)
     async with plain.host() as host:
@@ -294,25 +296,25 @@ async def test_one_that_was_pushed_to_since_stays_open(plain: PlainStage):
 
 
 @asynchronous
-async def test_one_that_is_gone_needs_no_mark(plain: PlainStage):
+async def test_a_deleted_pull_request_needs_no_mark(plain: PlainEnvironment):
     async with plain.host() as host:
         await host.mark_merged(REPO, ONE, LANDED, LANDED)
     assert "refs/pull/1/meta" not in plain.origin.refs()
 
 
 @asynchronous
-async def test_many_who_mark_and_change_at_once_lose_nothing(plain: PlainStage):
+async def test_concurrent_marks_and_edits_lose_nothing(plain: PlainEnvironment):
     heads = [plain.open(number, note=number) for number in range(1, 4)]
     async with plain.host() as host:
-        marks = [host.mark_merged(REPO, PrNumber(n + 1), heads[n], LANDED) for n in range(3) for _ in range(3)]
+        marks = [host.mark_merged(REPO, PullRequestNumber(n + 1), heads[n], LANDED) for n in range(3) for _ in range(3)]
         await asyncio.gather(*marks)
     assert [(plain.meta(n)["state"], plain.meta(n)["note"]) for n in (1, 2, 3)] == [("merged", n) for n in (1, 2, 3)]
 
 
 @asynchronous
-async def test_no_hook_of_the_repository_runs(plain: PlainStage):
+async def test_no_hook_of_the_repository_runs(plain: PlainEnvironment):
     head = plain.open(1)
-    plain.origin.hook("reference-transaction", "exit 1")
+    plain.origin.install_hook("reference-transaction", "exit 1")
     async with plain.host() as host:
         await host.mark_merged(REPO, ONE, head, LANDED)
     assert plain.meta(1)["state"] == "merged"
@@ -322,14 +324,14 @@ async def test_no_hook_of_the_repository_runs(plain: PlainStage):
 
 
 @asynchronous
-async def test_our_own_test_branches_and_foreign_refs_tell_nothing(plain: PlainStage):
+async def test_test_branches_and_unrelated_refs_are_ignored(plain: PlainEnvironment):
     plain.open(1)
     async with plain.host() as host:
         before = await host.refs(REPO)
         for ref in ("refs/heads/mergeyard/pr-1/x", "refs/pull/1/merge", "refs/pull/x/head", "refs/tags/v1"):
-            plain.origin.set(ref, plain.origin.tip("main"))
+            plain.origin.set_ref(ref, plain.origin.tip("main"))
         assert await host.refs(REPO) == before
-        plain.origin.set("refs/heads/mergeyard-docs", plain.origin.tip("main"))
+        plain.origin.set_ref("refs/heads/mergeyard-docs", plain.origin.tip("main"))
         assert (await host.refs(REPO)).keys() - before.keys() == {"refs/heads/mergeyard-docs"}
 
 
@@ -349,37 +351,37 @@ async def test_our_own_test_branches_and_foreign_refs_tell_nothing(plain: PlainS
     ],
 )
 @asynchronous
-async def test_the_number_is_read_off_the_ref(plain: PlainStage, ref: str, number: int | None):
+async def test_the_number_is_read_off_the_ref(plain: PlainEnvironment, ref: str, number: int | None):
     async with plain.host() as host:
-        assert host.number_of(ref) == number
+        assert host.pull_request_number_of(ref) == number
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "-x", "a/b", "../x", "a\0b", "a\n", "x" * 101, "ä"])
 @asynchronous
-async def test_no_name_leads_outside_the_root(plain: PlainStage, name: str):
+async def test_no_name_leads_outside_the_root(plain: PlainEnvironment, name: str):
     async with plain.host() as host:
         for repo in (Repo("git.local", name, "app"), Repo("git.local", "acme", name)):
-            assert not await host.knows(repo)
-            with pytest.raises(HostTrouble):
+            assert not await host.has_repository(repo)
+            with pytest.raises(HostUnavailable):
                 await host.remote(repo)
-            with pytest.raises(HostTrouble):
-                await host.pull(repo, ONE)
+            with pytest.raises(HostUnavailable):
+                await host.read_pull_request(repo, ONE)
 
 
 @asynchronous
-async def test_names_are_compared_exactly(plain: PlainStage):
+async def test_names_are_compared_exactly(plain: PlainEnvironment):
     async with plain.host() as host:
         shouted = replace(REPO, name="APP")
-        assert host.same_name(shouted) == shouted
-        assert not await host.knows(shouted)
+        assert host.canonical_repo(shouted) == shouted
+        assert not await host.has_repository(shouted)
 
 
 @asynchronous
-async def test_the_remote_is_the_folder_itself_and_there_are_no_pages(plain: PlainStage):
+async def test_the_remote_is_the_folder_itself_and_there_are_no_pages(plain: PlainEnvironment):
     async with plain.host() as host:
         assert (await host.remote(REPO)).url == str(plain.origin.path)
-        assert host.pull_page(REPO, ONE) is None
-        assert host.every_head_ref == "refs/pull/*/head"
-        assert not any(host.refuses(method, landing) for method in MergeMethod for landing in LandingMethod)
-        assert not host.judges_mergeability
+        assert host.pull_request_url(REPO, ONE) is None
+        assert host.head_ref_pattern == "refs/pull/*/head"
+        assert not any(host.unsupported_reason(method, landing) for method in MergeMethod for landing in LandingMethod)
+        assert not host.reports_mergeability
         assert await host.required_statuses(REPO, "main") == ()

@@ -1,1 +1,1 @@
-"""The adapter for OpenID providers, against one that really signs."""
+"""The OpenID Connect adapter, against a fake provider that really signs."""

@@ -1,16 +1,16 @@
-"""A provider for each test."""
+"""A fake identity provider for each test."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.oidc.stage import OidcStage
-from tests.support.clock import HandClock
+from tests.contract.oidc.environment import OidcEnvironment
+from tests.support.clock import ManualClock
 from tests.support.identity_provider import IdentityProvider
 
 
 @pytest.fixture
-def stage() -> Iterator[OidcStage]:
-    clock = HandClock()
+def env() -> Iterator[OidcEnvironment]:
+    clock = ManualClock()
     with IdentityProvider(clock) as provider:
-        yield OidcStage(provider, clock)
+        yield OidcEnvironment(provider, clock)

@@ -1,12 +1,12 @@
-"""What every test of a runner starts from."""
+"""The environment of every test of a runner."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.contract.runner.stage import Stage
+from tests.contract.runner.environment import RunnerEnvironment
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+def env(tmp_path: Path) -> RunnerEnvironment:
+    return RunnerEnvironment(tmp_path)

@@ -1,4 +1,4 @@
-"""What a command can and cannot do in a sandbox of bubblewrap, tried with real commands."""
+"""What a command can and cannot do in a bubblewrap sandbox, tested with real commands."""
 
 import asyncio
 import os
@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.runner_local.command import Limits
-from mergeyard.adapters.runner_local.sandbox import Sandbox
+from mergeyard.adapters.runner_local.process import Limits, Sandbox
 from mergeyard.domain.ids import RunId
-from mergeyard.domain.statuses import StatusState
-from tests.contract.runner.stage import Stage, ends, told
+from mergeyard.domain.pull_requests import StatusState
+from tests.contract.runner.environment import RunnerEnvironment, final_results, next_report
 from tests.contract.runner.test_runner import DETACHED, PASSED, RUNNING
 from tests.support.asynchronous import asynchronous
 from tests.support.sandbox import sandbox_problem
@@ -22,58 +21,58 @@ needs_sandbox = pytest.mark.skipif(sandbox_problem() is not None, reason=f"no sa
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    stage = Stage(tmp_path)
-    stage.sandbox = Sandbox()
-    return stage
+def env(tmp_path: Path) -> RunnerEnvironment:
+    env = RunnerEnvironment(tmp_path)
+    env.sandbox = Sandbox()
+    return env
 
 
-async def output_of(stage: Stage, command: str) -> str:
-    async with stage.runner() as runner:
-        await runner.start(stage.job(unit=command))
-        assert await ends(runner) == {"unit": PASSED}, await runner.output(ONE, "unit")
+async def output_of(env: RunnerEnvironment, command: str) -> str:
+    async with env.runner() as runner:
+        await runner.start(env.job(unit=command))
+        assert await final_results(runner) == {"unit": PASSED}, await runner.output(ONE, "unit")
         return (await runner.output(ONE, "unit") or b"").decode()
 
 
 @needs_sandbox
 @asynchronous
-async def test_a_sandboxed_command_writes_into_its_checkout_its_home_and_its_own_tmp(stage: Stage):
-    written = await output_of(stage, "cat greeting.txt; touch new ~/new /tmp/new && ls; git --version")
-    assert written.startswith("hello\ndeep\ngreeting.txt\nnew\ngit version")
+async def test_a_sandboxed_command_writes_into_its_checkout_its_home_and_its_own_tmp(env: RunnerEnvironment):
+    output = await output_of(env, "cat greeting.txt; touch new ~/new /tmp/new && ls; git --version")
+    assert output.startswith("hello\ndeep\ngreeting.txt\nnew\ngit version")
     assert not Path("/tmp/new").exists()
-    assert stage.work_places() == []
+    assert env.checkouts() == []
 
 
 @needs_sandbox
 @asynchronous
-async def test_a_sandboxed_command_sees_no_other_file(stage: Stage):
-    secret = stage.runs / "secret"
+async def test_a_sandboxed_command_sees_no_other_file(env: RunnerEnvironment):
+    secret = env.runs / "secret"
     secret.parent.mkdir(exist_ok=True)
     secret.write_text("hunter2")
-    hidden = [secret, stage.origin.path / "HEAD", Path(__file__), Path("/etc/shadow"), Path("/root"), Path("/run")]
-    await output_of(stage, "".join(f"test ! -e {path} || exit 1\n" for path in hidden))
+    hidden = [secret, env.origin.path / "HEAD", Path(__file__), Path("/etc/shadow"), Path("/root"), Path("/run")]
+    await output_of(env, "".join(f"test ! -e {path} || exit 1\n" for path in hidden))
 
 
 @needs_sandbox
 @asynchronous
-async def test_a_sandboxed_command_changes_nothing_of_the_system(stage: Stage):
+async def test_a_sandboxed_command_changes_nothing_of_the_system(env: RunnerEnvironment):
     paths = ["/usr/new", "/etc/new", "/new", "/dev/new", "/home/new", "/var/new"]
     command = "".join(f"touch {path} 2>&- && exit 1\n" for path in paths)
-    await output_of(stage, f"{command} touch {stage.runs}/new; true")
-    assert not (stage.runs / "new").exists()
+    await output_of(env, f"{command} touch {env.runs}/new; true")
+    assert not (env.runs / "new").exists()
 
 
 @needs_sandbox
 @asynchronous
-async def test_a_sandboxed_command_sees_no_process_outside(stage: Stage):
-    numbers = await output_of(stage, f"ls /proc | grep '^[0-9]' | wc -l; test ! -e /proc/{os.getpid()}/environ")
+async def test_a_sandboxed_command_sees_no_process_outside(env: RunnerEnvironment):
+    numbers = await output_of(env, f"ls /proc | grep '^[0-9]' | wc -l; test ! -e /proc/{os.getpid()}/environ")
     assert int(numbers) < 10
-    with subprocess.Popen(["sleep", "1000"]) as innocent:
+    with subprocess.Popen(["sleep", "1000"]) as outside:
         try:
-            await output_of(stage, f"kill -9 {innocent.pid} 2>&-; kill -9 -- -1 & true")
-            assert innocent.poll() is None
+            await output_of(env, f"kill -9 {outside.pid} 2>&-; kill -9 -- -1 & true")
+            assert outside.poll() is None
         finally:
-            innocent.kill()
+            outside.kill()
 
 
 REACHES = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'"
@@ -82,48 +81,48 @@ REACHES = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'"
 @needs_sandbox
 @pytest.mark.parametrize("network", [False, True])
 @asynchronous
-async def test_a_sandboxed_command_has_a_network_only_if_that_is_allowed(stage: Stage, network: bool):
-    stage.sandbox = Sandbox(network=network)
+async def test_a_sandboxed_command_has_a_network_only_if_that_is_allowed(env: RunnerEnvironment, network: bool):
+    env.sandbox = Sandbox(network=network)
     with socket.create_server(("127.0.0.1", 0)) as server:
         reaches = REACHES.format(port=server.getsockname()[1])
-        await output_of(stage, reaches if network else f"! {reaches} 2>&-")
+        await output_of(env, reaches if network else f"! {reaches} 2>&-")
 
 
 @needs_sandbox
 @asynchronous
-async def test_further_folders_can_be_read_but_what_is_hidden_in_them_stays_hidden(stage: Stage):
-    tools = stage.folder / "tools"
+async def test_further_folders_can_be_read_but_what_is_hidden_in_them_stays_hidden(env: RunnerEnvironment):
+    tools = env.folder / "tools"
     (tools / "data").mkdir(parents=True)
     (tools / "tool").write_text("a tool")
     (tools / "data" / "secret").write_text("hunter2")
-    stage.runs = tools / "data" / "checks"
-    stage.sandbox = Sandbox(readable=(tools,), hidden=(tools / "data",))
+    env.runs = tools / "data" / "checks"
+    env.sandbox = Sandbox(readable=(tools,), hidden=(tools / "data",))
     command = f"cat {tools}/tool; ls -A {tools}/data; touch {tools}/x {tools}/data/x 2>&- || touch ok; ls ok"
-    assert await output_of(stage, command) == "a toolchecks\nok\n"
+    assert await output_of(env, command) == "a toolchecks\nok\n"
     assert sorted(path.name for path in tools.iterdir()) == ["data", "tool"]
 
 
 @needs_sandbox
 @asynchronous
-async def test_detached_processes_end_with_a_sandboxed_command_even_if_its_supervisor_is_killed(stage: Stage):
-    async with stage.runner() as runner:
-        await runner.start(stage.job(unit=f"{DETACHED} sleep 1000"))
-        assert await told(runner) == ("unit", *RUNNING)
-        supervisor = await lock_holder(stage)
+async def test_detached_processes_end_with_a_sandboxed_command_even_if_its_supervisor_is_killed(env: RunnerEnvironment):
+    async with env.runner() as runner:
+        await runner.start(env.job(unit=f"{DETACHED} sleep 1000"))
+        assert await next_report(runner) == ("unit", *RUNNING)
+        supervisor = await lock_holder(env)
         os.kill(supervisor, 9)
-        state, words = (await ends(runner))["unit"]
-        assert (state, "was killed" in words) == (StatusState.ERROR, True)
-        assert processes_in(stage) == []
+        state, description = (await final_results(runner))["unit"]
+        assert (state, "was killed" in description) == (StatusState.ERROR, True)
+        assert processes_in(env) == []
 
 
 @needs_sandbox
 @asynchronous
-async def test_a_sandboxed_command_that_breaches_a_limit_is_ended_and_fails(stage: Stage):
-    stage.limits = Limits(max_bytes=8 * 2**20, max_processes=50)
-    async with stage.runner() as runner:
+async def test_a_sandboxed_command_that_breaches_a_limit_is_ended_and_fails(env: RunnerEnvironment):
+    env.limits = Limits(max_bytes=8 * 2**20, max_processes=50)
+    async with env.runner() as runner:
         many = "for i in $(seq 100); do sleep 1000 & done; wait"
-        await runner.start(stage.job(many=many, large="head -c 9000000 /dev/zero > /tmp/large"))
-        found = await ends(runner, 2)
+        await runner.start(env.job(many=many, large="head -c 9000000 /dev/zero > /tmp/large"))
+        found = await final_results(runner, 2)
         assert [found[name][0] for name in ("many", "large")] == [StatusState.FAILURE] * 2
         assert "runner_max_processes" in found["many"][1]
         assert "runner_max_disk_mb" in found["large"][1]
@@ -131,11 +130,11 @@ async def test_a_sandboxed_command_that_breaches_a_limit_is_ended_and_fails(stag
 
 @needs_sandbox
 @asynchronous
-async def test_a_sandboxed_command_that_takes_too_long_can_clean_up_and_is_ended(stage: Stage):
-    async with stage.runner() as runner:
+async def test_a_sandboxed_command_that_takes_too_long_can_clean_up_and_is_ended(env: RunnerEnvironment):
+    async with env.runner() as runner:
         command = "trap 'echo cleaned up; exit 1' TERM; echo ready; while :; do sleep 0.05; done"
-        await runner.start(stage.job(unit=command, timeout=3000))
-        assert await ends(runner) == {"unit": (StatusState.ERROR, "ran longer than 3 s and was ended")}
+        await runner.start(env.job(unit=command, timeout=3000))
+        assert await final_results(runner) == {"unit": (StatusState.ERROR, "ran longer than 3 s and was ended")}
         assert b"cleaned up\n" in (await runner.output(ONE, "unit") or b"")
 
 
@@ -153,21 +152,19 @@ def test_a_machine_that_forbids_namespaces_says_what_bubblewrap_said(tmp_path: P
     assert list((tmp_path / "checks").iterdir()) == []
 
 
-async def lock_holder(stage: Stage) -> int:
+async def lock_holder(env: RunnerEnvironment) -> int:
     """The supervisor: the parent of the process that makes the sandbox."""
-    while not (found := processes_in(stage)):
+    while not (found := processes_in(env)):
         await asyncio.sleep(0)
     return int(Path(f"/proc/{min(found)}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def processes_in(stage: Stage) -> list[int]:
-    """The processes of sandboxes that were made for this stage."""
+def processes_in(env: RunnerEnvironment) -> list[int]:
+    """The processes of sandboxes that were made for this environment."""
     found = list[int]()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if (entry / "comm").read_text() == "bwrap\n" and os.fsencode(stage.runs) in (
-                entry / "cmdline"
-            ).read_bytes():
+            if (entry / "comm").read_text() == "bwrap\n" and os.fsencode(env.runs) in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
         except OSError:
             continue

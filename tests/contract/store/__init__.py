@@ -1,1 +1,1 @@
-"""What every store must hold to; what only SQLite must is in the rooms that name it."""
+"""What every store must guarantee; tests for SQLite alone are in the modules that name it."""

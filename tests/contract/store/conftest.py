@@ -1,4 +1,4 @@
-"""Every adapter that keeps things stands under the same contract."""
+"""Every store adapter fulfills the same contract."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,5 +31,5 @@ ADAPTERS: tuple[Callable[[Path], Store], ...] = (sqlite, postgres, memory)
 
 @pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty store, not yet open; it may be opened again after it was closed."""
+    """An empty store, not yet open; it can be opened again after it was closed."""
     return request.param(tmp_path)

@@ -1,4 +1,4 @@
-"""The SQLite file is ours alone, is written in groups, and says in words what is wrong with it."""
+"""Only the owner can read the SQLite file; commits are written in groups, and errors have a clear message."""
 
 import asyncio
 import stat
@@ -7,13 +7,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mergeyard.adapters.store_sqlite.connecting import connect, open_for_writing
+from mergeyard.adapters.store_sqlite.connection import ERROR_MESSAGES, connect, open_for_writing, to_store_error
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.adapters.store_sqlite.trouble import ADVICE, in_words
-from mergeyard.domain.ids import PrNumber
-from mergeyard.ports.store import StoreTrouble
-from mergeyard.ports.writes import AppendEntries, ProveDuty
-from tests.contract.store.given import QUEUE, REPO, a_queue, a_stay, a_turn, an_entry, opened
+from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.ports.store import StoreUnavailable
+from mergeyard.ports.writes import AppendEntries, AssertLease
+from tests.contract.store.builders import QUEUE, REPO, a_decision, a_queue, a_submission, an_entry, opened
 from tests.support.asynchronous import asynchronous
 
 
@@ -27,7 +26,7 @@ def permissions(path: Path) -> int:
 
 
 @asynchronous
-async def test_nobody_else_may_read_what_we_keep(file: Path):
+async def test_only_the_owner_can_read_the_database_files(file: Path):
     async with opened(SqliteStore(file)) as store:
         await store.commit(a_queue())
         assert permissions(file.parent) == 0o700
@@ -45,32 +44,32 @@ def test_every_commit_waits_for_the_disk(file: Path):
 async def test_closing_leaves_one_whole_file(file: Path):
     async with opened(SqliteStore(file)) as store:
         await store.commit(a_queue())
-        await store.commit(a_turn(1, a_stay(1)))
+        await store.commit(a_decision(1, a_submission(1)))
     assert list(file.parent.iterdir()) == [file]
 
 
 @asynchronous
-async def test_commits_that_wait_for_each_other_share_one_write_to_the_disk(file: Path):
+async def test_commits_that_wait_together_share_one_write_to_the_disk(file: Path):
     async with opened(SqliteStore(file)) as store:
         await store.commit(a_queue())
-        before = store.groups
+        before = store.group_count
         await asyncio.gather(*(store.commit(AppendEntries((an_entry(f"{at}"),))) for at in range(500)))
         assert len(await store.entries(QUEUE, 0, 1000)) == 500
-        assert store.groups - before == 1
+        assert store.group_count - before == 1
 
 
 @asynchronous
-async def test_whoever_writes_to_the_file_is_always_on_duty(file: Path):
+async def test_a_lease_assertion_always_succeeds_on_sqlite(file: Path):
     async with opened(SqliteStore(file)) as store:
-        await store.commit(a_queue(), ProveDuty("anybody", REPO, 7))
+        await store.commit(a_queue(), AssertLease("any replica", REPO, 7))
         assert (await store.load(QUEUE)).version == 0
 
 
 @asynchronous
-async def test_no_reader_holds_on_to_a_moment_so_the_log_can_always_be_emptied(file: Path):
+async def test_no_reader_keeps_a_snapshot_so_the_log_can_always_be_truncated(file: Path):
     async with opened(SqliteStore(file)) as store:
-        await store.commit(a_queue(), a_turn(1, a_stay(1)))
-        assert await store.last_stay(QUEUE, PrNumber(1))
+        await store.commit(a_queue(), a_decision(1, a_submission(1)))
+        assert await store.last_submission(QUEUE, PullRequestNumber(1))
         assert await store.entries(QUEUE, 0, 1) == ()
         with pytest.raises(LookupError):
             await store.load(type(QUEUE)("none"))
@@ -80,37 +79,37 @@ async def test_no_reader_holds_on_to_a_moment_so_the_log_can_always_be_emptied(f
 
 
 @asynchronous
-async def test_a_file_that_vanished_is_not_written_to_any_more(file: Path):
+async def test_a_deleted_file_is_not_written_to_any_more(file: Path):
     async with opened(SqliteStore(file)) as store:
         await store.commit(a_queue())
         hidden = file.rename(file.with_suffix(".hidden"))
-        with pytest.raises(StoreTrouble, match="removed or replaced"):
-            await store.commit(a_turn(1))
-        with pytest.raises(StoreTrouble, match="removed or replaced"):
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            await store.commit(a_decision(1))
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
             await store.check()
         hidden.rename(file)
         await store.check()
-        await store.commit(a_turn(1))
+        await store.commit(a_decision(1))
 
 
 @asynchronous
-async def test_a_file_that_cannot_be_looked_at_is_not_written_to_until_it_can(file: Path):
+async def test_a_file_that_cannot_be_accessed_is_not_written_to_until_it_can(file: Path):
     async with opened(SqliteStore(file)) as store:
         await store.commit(a_queue())
         hidden = file.rename(file.with_suffix(".hidden"))
         file.symlink_to(file)
-        with pytest.raises(StoreTrouble, match="cannot be looked at"):
-            await store.commit(a_turn(1))
+        with pytest.raises(StoreUnavailable, match="cannot be read"):
+            await store.commit(a_decision(1))
         hidden.rename(file)
-        await store.commit(a_turn(1))
+        await store.commit(a_decision(1))
 
 
 @asynchronous
 async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(file: Path):
     file.parent.mkdir()
-    file.write_bytes(b"somebody's diary, and nothing else\n" * 100)
+    file.write_bytes(b"a text file and no database     \n" * 100)
     before = file.read_bytes()
-    with pytest.raises(StoreTrouble, match="is no database"):
+    with pytest.raises(StoreUnavailable, match="is not a database"):
         await SqliteStore(file).open()
     assert file.read_bytes() == before
 
@@ -118,20 +117,20 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(file: Pat
 @asynchronous
 async def test_a_folder_in_the_place_of_the_file_is_refused(file: Path):
     file.mkdir(parents=True)
-    with pytest.raises(StoreTrouble, match="cannot be opened"):
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await SqliteStore(file).open()
 
 
 @asynchronous
 async def test_a_file_in_the_place_of_the_folder_is_refused(file: Path):
     file.parent.write_text("a file")
-    with pytest.raises(StoreTrouble, match=r"cannot be (made|opened)"):
+    with pytest.raises(StoreUnavailable, match=r"cannot be (created|opened)"):
         await SqliteStore(file).open()
 
 
-@pytest.mark.parametrize("trouble", ADVICE)
-def test_every_trouble_names_the_file_and_says_what_to_do(trouble: type[apsw.Error], file: Path):
-    words = str(in_words(trouble("what SQLite says"), file))
-    assert str(file) in words
-    assert words.endswith("(what SQLite says).")
-    assert words.count(". ") == 1
+@pytest.mark.parametrize("error_type", ERROR_MESSAGES)
+def test_every_error_names_the_file_and_what_to_do(error_type: type[apsw.Error], file: Path):
+    message = str(to_store_error(error_type("what SQLite says"), file))
+    assert str(file) in message
+    assert message.endswith("(what SQLite says).")
+    assert message.count(". ") == 1

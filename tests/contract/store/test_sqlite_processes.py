@@ -1,4 +1,4 @@
-"""A SQLite file survives the death of its process, a full disk, and a second process that writes to it."""
+"""A SQLite file survives a killed process, a full disk, and a second process that writes to it."""
 
 import asyncio
 import random
@@ -10,12 +10,11 @@ from subprocess import PIPE
 
 import pytest
 
-from mergeyard.adapters.store_sqlite.connecting import connect
+from mergeyard.adapters.store_sqlite.connection import connect
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.domain.ids import QueueId, Ticket
-from mergeyard.domain.repositories import QueueKey
+from mergeyard.domain.ids import QueueId, QueueKey, SubmissionId
 from mergeyard.ports.writes import AppendEntries
-from tests.contract.store.given import REPO, a_queue, a_stay, a_turn, an_entry, digest_of, opened
+from tests.contract.store.builders import REPO, a_decision, a_queue, a_submission, an_entry, digest_of, opened
 from tests.support.asynchronous import asynchronous
 
 ROOT = Path(__file__).parents[3]
@@ -27,8 +26,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "mergeyard.db"
 
 
-async def a_child(*deed: object) -> Process:
-    return await asyncio.create_subprocess_exec(*CHILD, *map(str, deed), cwd=ROOT, stdout=PIPE)
+async def a_child(*arguments: object) -> Process:
+    return await asyncio.create_subprocess_exec(*CHILD, *map(str, arguments), cwd=ROOT, stdout=PIPE)
 
 
 async def lines_of(child: Process) -> list[str]:
@@ -44,7 +43,7 @@ def assert_sound(file: Path) -> None:
 
 
 @asynchronous
-async def test_what_was_promised_before_a_kill_is_there_after_it(file: Path):
+async def test_commits_confirmed_before_a_kill_are_stored(file: Path):
     chance, promised = random.Random(), list[str]()
     for _ in range(5):
         child = await a_child("commit-numbers", file)
@@ -55,30 +54,32 @@ async def test_what_was_promised_before_a_kill_is_there_after_it(file: Path):
         await child.wait()
         async with opened(SqliteStore(file)) as store:
             for promise in promised:
-                queue, ticket = promise.split()
-                assert await store.stay(QueueId(queue), Ticket(int(ticket))) == b"stay %d" % int(ticket)
+                queue, submission_id = promise.split()
+                assert await store.submission(
+                    QueueId(queue), SubmissionId(int(submission_id))
+                ) == b"submission %d" % int(submission_id)
             queues = {QueueId(promise.split()[0]) for promise in promised}
-            told = {entry.body.decode() for queue in queues for entry in await store.entries(queue, 0, 100_000)}
-            assert told >= set(promised)
+            stored = {entry.body.decode() for queue in queues for entry in await store.entries(queue, 0, 100_000)}
+            assert stored >= set(promised)
     assert_sound(file)
 
 
 @asynchronous
-async def test_a_second_process_makes_tokens_while_the_first_takes_turns(file: Path):
+async def test_a_second_process_creates_tokens_while_the_first_commits_decisions(file: Path):
     async with opened(SqliteStore(file)) as store:
         done = asyncio.Event()
         queues = [QueueId(f"q{count}") for count in range(8)]
         await store.commit(*(a_queue(queue, key=QueueKey(REPO, queue)) for queue in queues))
 
-        async def take_turns(queue: QueueId) -> int:
+        async def commit_decisions(queue: QueueId) -> int:
             version = 0
             while not done.is_set():
                 version += 1
-                told = AppendEntries((an_entry("turn", queue=queue),))
-                await store.commit(a_turn(version, a_stay(version), queue=queue), told)
+                entry = AppendEntries((an_entry("decision", queue=queue),))
+                await store.commit(a_decision(version, a_submission(version), queue=queue), entry)
             return version
 
-        turns = [asyncio.create_task(take_turns(queue)) for queue in queues]
+        tasks = [asyncio.create_task(commit_decisions(queue)) for queue in queues]
         child = await a_child("make-tokens", file, 50)
         assert child.stdout is not None
         made = 0
@@ -86,7 +87,7 @@ async def test_a_second_process_makes_tokens_while_the_first_takes_turns(file: P
             assert await store.token(digest_of(line)) is not None
             made += 1
         done.set()
-        versions = [await turn for turn in turns]
+        versions = [await task for task in tasks]
         assert (made, await child.wait()) == (50, 0)
         assert [(await store.load(queue)).version for queue in queues] == versions
         assert [len(await store.entries(queue, 0, 1_000_000)) for queue in queues] == versions
@@ -104,7 +105,7 @@ async def test_processes_that_open_a_new_file_at_once_agree_on_it(file: Path):
     assert_sound(file)
 
 
-def test_when_the_disk_is_full_the_whole_group_hears_of_it_and_nothing_was_written(file: Path):
+def test_a_full_disk_fails_the_whole_group_and_nothing_is_written(file: Path):
     child = subprocess.run([*CHILD, "fill-the-disk", file], cwd=ROOT, stdout=PIPE, text=True, check=True)
-    assert child.stdout.splitlines() == [*["StoreTrouble"] * 4, "[]", "[0, 1, 2, 3]"]
+    assert child.stdout.splitlines() == [*["StoreUnavailable"] * 4, "[]", "[0, 1, 2, 3]"]
     assert_sound(file)

@@ -1,87 +1,85 @@
-"""Every query has a name and a sentence, is used, and finds what it looks for without reading whole tables."""
+"""Every query has a name and a sentence, is used, and finds its rows without reading whole tables."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.store_sqlite import sql
-from mergeyard.adapters.store_sqlite.connecting import open_for_writing
-from mergeyard.adapters.store_sqlite.sql import SQL
+from mergeyard.adapters.store_sqlite.connection import SQL, __file__, open_for_writing, read_sql_files
 
-PACKAGE = Path(sql.__file__).parent
-TEXTS = [text for _, text in sql.texts("queries")]
+PACKAGE = Path(__file__).parent
+TEXTS = [text for _, text in read_sql_files("queries")]
 GROWING = {
-    "answers",
-    "conversations",
     "cursors",
     "deliveries",
-    "facts",
+    "impacted_targets",
     "journal",
+    "queue_parts",
+    "responses",
     "runs",
     "sessions",
     "statuses",
-    "stays",
-    "targets",
+    "submissions",
+    "thread_states",
 }
 SORTING = {
-    "drop_older_heads",  # the few heads of one pull request
+    "delete_targets_of_older_heads",  # the few heads of one pull request
     "results",  # one page
-    "stays_submitted",  # tickets are counted, times come from a clock that may go back
-    "tokens",  # few, and listed for people
+    "submissions_by_time",  # ids are counted, times come from a clock that can go back
+    "tokens",  # few, and listed for administrators
 }
 
 
 FOUND_BY = {
-    "any_targets": "(host=? AND owner=? AND name=?)",
-    "answer": "(token=? AND key=?)",
-    "audit": "INTEGER PRIMARY KEY (rowid<?)",
-    "behind": "INDEX journal_of_queue (queue=?)",
-    "has_targets": "(queue=? AND number=? AND head=?)",
-    "move_stay": "(queue=? AND ticket=?)",
-    "move_stays": "(queue=? AND ticket=?)",
-    "concluded_stays": "INDEX journal_of_ends (queue=?)",
-    "conversation": "(queue=? AND number=?)",
-    "cursor": "(teller=? AND queue=?)",
+    "advance_versions": "(id=?)",
+    "audit_entries": "INTEGER PRIMARY KEY (rowid<?)",
+    "concluded_submissions": "INDEX journal_of_ends (queue=?)",
     "count_results": "COVERING INDEX runs_decided (queue=? AND decided_at>? AND decided_at<?)",
+    "cursor": "(consumer=? AND queue=?)",
     "decided_runs": "INDEX runs_decided (queue=? AND decided_at>? AND decided_at<?)",
+    "delete_expired_responses": "(at<?)",
+    "delete_expired_sessions": "(expires_at<?)",
+    "delete_old_deliveries": "INDEX deliveries_of_webhook (webhook=?)",
+    "delete_oldest_unclaimed_statuses": "INDEX statuses_unclaimed (unclaimed_by=?)",
+    "delete_queue_parts": "(queue=? AND kind=? AND key=?)",
+    "delete_sso_sessions": "(token=?)",
     "deliveries": "INDEX deliveries_of_webhook (webhook=?)",
     "delivery": "INDEX deliveries_of_event (webhook=? AND event=?)",
-    "drop_facts_of_turns": "(queue=? AND shelf=? AND key=?)",
-    "drop_vouched_for": "(token=?)",
     "entries": "(queue=? AND rowid>?)",
     "expired_entries": "INDEX journal_by_time (at<?)",
+    "expired_impacted_targets": "INDEX impacted_targets_by_age (at<?)",
     "expired_runs": "INDEX runs_ended (ended_at<?)",
     "expired_statuses": "INDEX statuses_unclaimed_by_age (at<?)",
-    "expired_stays": "INDEX stays_ended (ended_at<?)",
-    "expired_targets": "INDEX targets_by_age (at<?)",
-    "drop_oldest_unclaimed": "INDEX statuses_unclaimed (unclaimed_by=?)",
-    "facts": "(queue=?)",
-    "figures": "(at>? AND at<?)",
-    "forget_answers": "(at<?)",
-    "forget_deliveries": "INDEX deliveries_of_webhook (webhook=?)",
-    "forget_sessions": "(expires_at<?)",
-    "last_change": "INDEX journal_of_queue_changes (queue=?)",
-    "last_stay": "(queue=? AND number=?)",
-    "last_stay_of_branch": "(queue=? AND branch=?)",
-    "live_runs": "INDEX runs_live (queue=?)",
-    "live_stays": "INDEX stays_live (queue=?)",
+    "expired_submissions": "INDEX submissions_ended (ended_at<?)",
     "had_run": "(queue=? AND id=?)",
+    "has_any_impacted_targets": "(host=? AND owner=? AND name=?)",
+    "has_impacted_targets": "(queue=? AND number=? AND head=?)",
+    "impacted_targets": "(queue=? AND number=? AND head=?)",
+    "impacted_targets_size": "INDEX impacted_targets_by_token (token=?)",
+    "last_change": "INDEX journal_of_queue_changes (queue=?)",
+    "last_submission": "(queue=? AND number=?)",
+    "last_submission_of_branch": "(queue=? AND head_branch=?)",
+    "live_runs": "INDEX runs_live (queue=?)",
+    "live_submissions": "INDEX submissions_live (queue=?)",
+    "move_submission": "(queue=? AND submission_id=?)",
+    "move_submissions": "(queue=? AND submission_id=?)",
     "queue_of_run": "INDEX runs_by_id (id=?)",
+    "queue_parts": "(queue=?)",
+    "queues_with_unread_entries": "INDEX journal_of_queue (queue=?)",
+    "response": "(token=? AND key=?)",
     "results": "COVERING INDEX runs_decided (queue=? AND decided_at>? AND decided_at<?)",
     "run": "(queue=? AND id=?)",
     "session": "(digest=?)",
     "statuses": "(host=? AND owner=? AND name=? AND sha=?)",
-    "stay": "(queue=? AND ticket=?)",
-    "stays": "(queue=? AND ticket<?)",
-    "stays_in_state": "(queue=? AND state=? AND ticket<?)",
-    "stays_submitted": "(queue=? AND submitted_at>? AND submitted_at<?)",
-    "take_turns": "(id=?)",
-    "targets": "(queue=? AND number=? AND head=?)",
-    "targets_size": "INDEX targets_by_token (token=?)",
-    "timeline": "(queue=? AND ticket=?)",
+    "submission": "(queue=? AND submission_id=?)",
+    "submissions": "(queue=? AND submission_id<?)",
+    "submissions_by_time": "(queue=? AND submitted_at>? AND submitted_at<?)",
+    "submissions_in_state": "(queue=? AND state=? AND submission_id<?)",
+    "thread_state": "(queue=? AND number=?)",
+    "timeline": "(queue=? AND submission_id=?)",
     "token": "(digest=?)",
-    "token_of_id": "(id=?)",
+    "token_by_id": "(id=?)",
+    "transitions": "(at>? AND at<?)",
 }
 
 
@@ -101,7 +99,7 @@ def test_no_query_reads_a_growing_table_from_end_to_end(query: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("query", FOUND_BY)
-def test_an_index_leads_to_exactly_what_is_asked_for(query: str, tmp_path: Path):
+def test_each_query_uses_its_index(query: str, tmp_path: Path):
     assert any(FOUND_BY[query] in step for step in plan_of(query, tmp_path))
 
 
@@ -117,8 +115,8 @@ def test_every_query_is_one_statement():
 
 
 def test_every_query_is_used_and_every_used_one_is_there():
-    rooms = "".join(room.read_text() for room in PACKAGE.glob("*.py"))
-    asked = re.findall(r'(?:SQL\[|rows\(|row\(|value\(|bodies\(\s*)"(\w+)"', rooms)
-    for either in re.findall(r'SQL\["(\w+)" if .+ else "(\w+)"\]', rooms):
+    sources = "".join(module.read_text() for module in PACKAGE.glob("*.py"))
+    asked = re.findall(r'(?:SQL\[|rows\(|row\(|value\(|bodies\(\s*)"(\w+)"', sources)
+    for either in re.findall(r'SQL\["(\w+)" if .+ else "(\w+)"\]', sources):
         asked += either
     assert set(asked) == set(SQL)

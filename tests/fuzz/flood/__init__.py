@@ -1,1 +1,1 @@
-"""Floods a real server with requests that its own OpenAPI document allows, and with many that it does not."""
+"""Random requests to a real server: valid and invalid ones, generated from its OpenAPI document."""

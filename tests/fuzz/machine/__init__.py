@@ -1,1 +1,1 @@
-"""Clients that do anything in any order, and a model that knows only what a client can know for sure."""
+"""Stateful test of the HTTP API: random requests of several clients, and a model with what a client can know."""

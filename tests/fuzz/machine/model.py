@@ -1,14 +1,14 @@
-"""What a client knows for sure of its queues, from what it asked for and what it was answered."""
+"""A model of the queues: what a client knows from its requests and their responses."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
-from mergeyard.domain.tokens import DEFAULT_SCOPES, Scope
+from mergeyard.domain.access import DEFAULT_SCOPES, Scope
 
 TERMINAL = {"merged", "failed", "cancelled"}
-NEEDED = {
+REQUIRED_SCOPES = {
     "createQueue": Scope.ADMIN,
     "updateQueue": Scope.ADMIN,
     "deleteQueue": Scope.ADMIN,
@@ -18,43 +18,42 @@ NEEDED = {
     "setImpactedTargets": Scope.TARGETS,
     "reportCommitStatus": Scope.STATUS,
 }
-"""All others need to read."""
+"""All other endpoints need the scope `read`."""
 WITHOUT_A_QUEUE = {"createQueue", "reportCommitStatus"}
-"""What lies outside for these is a repository."""
-
+"""Outside of a token's repositories, these name a missing repository, the others a missing queue."""
 
 URGENT = (0, "URGENT")
 
 
-class Person(Struct, frozen=True):
-    """Somebody with a token, and what it is good for."""
+class TokenOwner(Struct, frozen=True):
+    """A user with a token."""
 
     scopes: frozenset[Scope]
-    place: str | None = None
-    """The only repository that it reaches."""
+    repository: str | None = None
+    """The only repository that the token covers; None for all."""
     valid: bool = True
 
-    def may(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
-PEOPLE = {
-    "operator": Person(frozenset({Scope.ADMIN})),
-    "reader": Person(frozenset({Scope.READ})),
-    "author": Person(DEFAULT_SCOPES, "here"),
-    "ci": Person(frozenset({Scope.STATUS})),
-    "stranger": Person(frozenset({Scope.ADMIN}), "there"),
-    "former": Person(frozenset({Scope.ADMIN}), valid=False),
+USERS = {
+    "operator": TokenOwner(frozenset({Scope.ADMIN})),
+    "reader": TokenOwner(frozenset({Scope.READ})),
+    "author": TokenOwner(DEFAULT_SCOPES, "here"),
+    "ci": TokenOwner(frozenset({Scope.STATUS})),
+    "stranger": TokenOwner(frozenset({Scope.ADMIN}), "there"),
+    "former": TokenOwner(frozenset({Scope.ADMIN}), valid=False),
 }
 
 
-class Stay(Struct):
+class SubmissionModel(Struct):
     id: str
     number: int
     state: str = "not_ready"
     merged_sha: str | None = None
     cancelled: bool = False
-    """Somebody cancelled it, and was answered with 200."""
+    """A request to cancel it was answered with 200."""
 
     @property
     def ended(self) -> bool:
@@ -64,40 +63,44 @@ class Stay(Struct):
 class QueueModel(Struct):
     exists: bool = False
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Those that somebody set, as they were answered."""
-    stays: list[Stay] = field(default_factory=list[Stay])
+    """The settings that were changed."""
+    submissions: list[SubmissionModel] = field(default_factory=list[SubmissionModel])
     """In the order in which they were accepted."""
-    resting_at: str | None = None
-    """Where its branch was when a pause was answered; None while it is not paused."""
+    paused_at: str | None = None
+    """The tip of its branch when it was paused; None while it is not paused."""
 
-    def last(self, number: int) -> Stay | None:
-        return next((stay for stay in reversed(self.stays) if stay.number == number), None)
+    def last(self, number: int) -> SubmissionModel | None:
+        return next((submission for submission in reversed(self.submissions) if submission.number == number), None)
 
-    def active(self, number: int) -> Stay | None:
+    def active(self, number: int) -> SubmissionModel | None:
         last = self.last(number)
         return last if last is not None and not last.ended else None
 
     def forget(self) -> None:
-        self.exists, self.settings, self.stays, self.resting_at = False, {}, [], None
+        self.exists, self.settings, self.submissions, self.paused_at = False, {}, [], None
 
 
-class Pull(Struct):
-    """A pull request at the host."""
+class PullRequestModel(Struct):
+    """A pull request on the Git host."""
 
     head: str
     state: str = "open"
     draft: bool = False
     touched: bool = False
-    """Nobody has looked at it since it was changed there."""
+    """The service has not read it since it was changed there."""
 
 
-def refusal(person: Person, endpoint: str, place: str, wish: Mapping[str, Any] | None = None) -> str | None:
-    """What a token is refused with, before anything is looked up."""
+def expected_refusal(
+    person: TokenOwner, endpoint: str, place: str, options: Mapping[str, Any] | None = None
+) -> str | None:
+    """The error code for a token, before anything is looked up; None if it is allowed."""
     if not person.valid:
         return "invalid_token"
-    urgent = wish is not None and wish.get("priority") in URGENT
-    if not person.may(NEEDED.get(endpoint, Scope.READ)) or (urgent and not person.may(Scope.PRIORITY)):
+    urgent = options is not None and options.get("priority") in URGENT
+    if not person.has_scope(REQUIRED_SCOPES.get(endpoint, Scope.READ)) or (
+        urgent and not person.has_scope(Scope.PRIORITY)
+    ):
         return "insufficient_scope"
-    if person.place not in (None, place):
+    if person.repository not in (None, place):
         return "repository_not_found" if endpoint in WITHOUT_A_QUEUE else "queue_not_found"
     return None

@@ -1,4 +1,4 @@
-"""Addresses of webhooks: each leads to a public place, is refused with words, or cannot be resolved now."""
+"""Webhook addresses: each resolves to public addresses, is refused with a message, or cannot be resolved."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,19 +6,17 @@ from urllib.parse import urlsplit
 
 from hypothesis import strategies as st
 
-from mergeyard.adapters.tell_webhooks.guarding import Guard
-from mergeyard.adapters.tell_webhooks.public_addresses import is_public
-from mergeyard.client.naming import RepoName
+from mergeyard.adapters.webhooks.ssrf_guard import SsrfGuard, is_public
+from mergeyard.client.transport import RepoName
 from mergeyard.domain.webhooks import WebhookKind
-from mergeyard.ports.sending import AddressRefused, NotSent
-from mergeyard.service.errors import Refused
-from mergeyard.service.names import is_owner, is_part_of_a_repository, is_target_branch
-from mergeyard.service.telling.webhooks import shown
-from mergeyard.web.addresses import outside, queue_named, repo_named
-from mergeyard.web.administration.naming import topic_typed
-from tests.fuzz.bending import words
-from tests.fuzz.effort import outcome
-from tests.fuzz.laws import holds_for
+from mergeyard.ports.external import AddressRefused, SendFailed
+from mergeyard.service.errors import RequestRefused
+from mergeyard.service.git_names import is_owner, is_repository_name, is_target_branch
+from mergeyard.service.webhooks.webhooks import redact_url
+from mergeyard.web.admin.fields import parse_topic
+from mergeyard.web.formats import parse_queue_name, parse_repo, safe_external_url
+from tests.fuzz.mutations import words
+from tests.fuzz.properties import holds_for, outcome
 
 pieces = st.sampled_from(
     [
@@ -34,31 +32,31 @@ urls = st.lists(pieces | words, min_size=1, max_size=8).map("".join) | st.lists(
 addresses = st.ip_addresses().map(str) | words
 
 
-async def nobody(_: str, __: int) -> Sequence[str]:
-    raise NotSent("The name is not known.")
+async def resolve_nothing(_: str, __: int) -> Sequence[str]:
+    raise SendFailed("The name is not known.")
 
 
 @holds_for(urls, st.lists(addresses, min_size=1, max_size=3), st.booleans())
-def an_address_leads_to_public_places_or_is_refused(url: str, behind: list[str], known: bool) -> None:
+def webhook_address_is_public_or_refused(url: str, resolved: list[str], known: bool) -> None:
     async def resolve(_: str, __: int) -> Sequence[str]:
-        return behind
+        return resolved
 
-    guard = Guard(resolve if known else nobody, allow_private=False)
-    there = outcome(lambda: asyncio.run(guard.admit(url)), AddressRefused, NotSent)
-    if isinstance(there, Exception):
-        assert str(there)
+    guard = SsrfGuard(resolve if known else resolve_nothing, allow_private=False)
+    destination = outcome(lambda: asyncio.run(guard.resolve_destination(url)), AddressRefused, SendFailed)
+    if isinstance(destination, Exception):
+        assert str(destination)
         return
-    assert all(map(is_public, there.addresses))
-    assert there.url.scheme == "https"
-    assert there.name.isascii()
+    assert all(map(is_public, destination.addresses))
+    assert destination.url.scheme == "https"
+    assert destination.name.isascii()
     for kind in WebhookKind:
-        assert shown(kind, url).startswith("https://")
-    assert "@" not in urlsplit(shown(WebhookKind.WEBHOOK, url)).netloc
+        assert redact_url(kind, url).startswith("https://")
+    assert "@" not in urlsplit(redact_url(WebhookKind.WEBHOOK, url)).netloc
 
 
 @holds_for(words | urls)
-def a_link_to_elsewhere_is_a_web_address(url: str) -> None:
-    assert outside(url) is None or url.lower().startswith(("http://", "https://"))
+def external_link_is_a_web_address(url: str) -> None:
+    assert safe_external_url(url) is None or url.lower().startswith(("http://", "https://"))
 
 
 typed = st.lists(
@@ -67,17 +65,17 @@ typed = st.lists(
 
 
 @holds_for(typed.map("".join))
-def a_name_that_was_typed_is_understood_or_refused(text: str) -> None:
-    for read in (repo_named, queue_named, topic_typed):
-        assert outcome(lambda read=read: read(text), Refused)
+def typed_name_is_parsed_or_refused(text: str) -> None:
+    for read in (parse_repo, parse_queue_name, parse_topic):
+        assert outcome(lambda read=read: read(text), RequestRefused)
     named = outcome(lambda: RepoName.parse(text), ValueError)
     assert isinstance(named, ValueError) or str(named).lower() == text.lower()
 
 
 @holds_for(words)
-def no_good_name_leads_out_of_its_place(name: str) -> None:
-    for is_good in (is_part_of_a_repository, is_owner, is_target_branch):
-        if is_good(name):
+def valid_name_never_leaves_its_folder(name: str) -> None:
+    for is_valid in (is_repository_name, is_owner, is_target_branch):
+        if is_valid(name):
             assert name.encode()
             assert not name.startswith(("-", "/"))
             assert not any(part in (".", "..") for part in name.split("/"))

@@ -1,14 +1,14 @@
-"""What people write on pull requests: a command, something that is not understood, or nothing for us."""
+"""Comments on pull requests: each is a command, an invalid command, or neither."""
 
 import re
 
 from hypothesis import strategies as st
 
-from mergeyard.domain.priorities import LOWEST
-from mergeyard.service.talking import words as answers
-from mergeyard.service.talking.commands import Command, Misunderstood, Verb, read
-from tests.fuzz.bending import words
-from tests.fuzz.laws import holds_for
+from mergeyard.domain.config import LOWEST_PRIORITY
+from mergeyard.service.comments import texts as answers
+from mergeyard.service.comments.commands import Command, UnknownArgument, Verb, parse_command
+from tests.fuzz.mutations import words
+from tests.fuzz.properties import holds_for
 
 known = st.sampled_from(
     ["/merge", "!merge", "cancel", "restart", "status", "--priority", "--priority=", "--priority=high", "--no-batch",
@@ -18,12 +18,12 @@ comments = st.lists(known | words, max_size=8).map(" ".join) | words
 
 
 @holds_for(comments)
-def a_comment_is_a_command_or_misunderstood_or_nothing(text: str) -> None:
-    match read(text):
+def comment_is_a_command_or_invalid_or_ignored(text: str) -> None:
+    match parse_command(text):
         case Command() as command:
-            assert command.priority is None or 0 <= command.priority <= LOWEST
+            assert command.priority is None or 0 <= command.priority <= LOWEST_PRIORITY
             assert command.verb is Verb.SUBMIT or command == Command(verb=command.verb)
-        case Misunderstood(word=word):
+        case UnknownArgument(argument=word):
             assert word
             assert word in text or word == "--priority"
         case None:
@@ -31,9 +31,9 @@ def a_comment_is_a_command_or_misunderstood_or_nothing(text: str) -> None:
 
 
 @holds_for(comments)
-def what_is_quoted_mentions_nobody_and_changes_nothing(text: str) -> None:
-    said = answers.quoted(text)
-    assert "\n" not in said
-    assert not re.search(r"@\w", said)
-    assert not re.search(r"(?<!\\)[`*\[\]<>|]", said.replace("\\\\", ""))
-    assert answers.code(text).count("`") == 2
+def quoted_text_has_no_mentions_and_no_markup(text: str) -> None:
+    escaped = answers.escape_markdown(text)
+    assert "\n" not in escaped
+    assert not re.search(r"@\w", escaped)
+    assert not re.search(r"(?<!\\)[`*\[\]<>|]", escaped.replace("\\\\", ""))
+    assert answers.render_code(text).count("`") == 2

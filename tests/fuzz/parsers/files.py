@@ -1,4 +1,4 @@
-"""Files that people write: `.mergeyard.toml` in a repository, and the settings of the service."""
+"""Configuration files: `.mergeyard.toml` in a repository, and the settings of the server."""
 
 import json
 from collections.abc import Iterable
@@ -8,15 +8,14 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 
-from mergeyard.service import repository_config, toml_document
-from mergeyard.service.repository_config import Broken, RepositoryConfig
+from mergeyard.service import repo_config
+from mergeyard.service.repo_config import InvalidConfig, InvalidToml, RepositoryConfig, find_key_lines, parse_toml
 from mergeyard.settings import Settings
 from mergeyard.settings.loading import SettingsError, load
-from tests.fuzz.bending import UNWRITABLE, bent, torn, words
-from tests.fuzz.effort import outcome
-from tests.fuzz.laws import holds_for
+from tests.fuzz.mutations import PLACEHOLDERS, corrupted, mutated, words
+from tests.fuzz.properties import holds_for, outcome
 
-RULES: dict[str, Any] = {
+REPO_CONFIG: dict[str, Any] = {
     "version": 1,
     "required_statuses": ["unit", "lint"],
     "checks": {"unit": "make test", "a name": "true"},
@@ -35,7 +34,7 @@ FORGE: dict[str, Any] = {
 }
 OIDC: dict[str, Any] = {
     "issuer": "https://login.example.com",
-    "client_id": "yard",
+    "client_id": "mergeyard",
     "client_secret_file": "token",
     "label": "Acme",
     "request_scopes": ["openid"],
@@ -74,10 +73,10 @@ SETTINGS: dict[str, Any] = {
 
 
 def in_toml(values: Any) -> bytes:
-    """Statements of the top, then its tables; what TOML cannot say is left out."""
+    """Top-level keys, then the tables."""
     table = cast(dict[str, Any], values) if isinstance(values, dict) else {"values": values}
     text = "\n".join(statements(table, ""))
-    for name, instead in UNWRITABLE.items():
+    for name, instead in PLACEHOLDERS.items():
         text = text.replace(json.dumps(name), instead.decode("latin-1"))
     return text.encode(errors="replace")
 
@@ -105,41 +104,41 @@ def quoted(key: object) -> str:
 
 
 def toml(example: Any) -> st.SearchStrategy[bytes]:
-    """No larger than a repository may have it; the settings are the operator's own."""
-    return torn(bent(st.just(example)).map(in_toml)).map(lambda content: content[: repository_config.LARGEST_FILE])
+    """Cut to the maximum size of a repository's configuration; the server's settings have no limit."""
+    return corrupted(mutated(st.just(example)).map(in_toml)).map(lambda content: content[: repo_config.MAX_FILE_BYTES])
 
 
-SIGNS = ["version", " = ", "1", "\n", "[", "]", "{", "}", '"', "'", '"""', "'''", "#", ".", ",", "\\", "a", "checks"]
-loose_toml = st.lists(st.sampled_from(SIGNS) | words, max_size=25).map(
+TOKENS = ["version", " = ", "1", "\n", "[", "]", "{", "}", '"', "'", '"""', "'''", "#", ".", ",", "\\", "a", "checks"]
+loose_toml = st.lists(st.sampled_from(TOKENS) | words, max_size=25).map(
     lambda parts: "".join(parts).encode(errors="replace")
 )
 
 
-@holds_for(toml(RULES) | loose_toml)
-def the_rules_of_a_repository_are_understood_or_broken(content: bytes) -> None:
-    rules = repository_config.parse(content)
-    if isinstance(rules, Broken):
-        assert rules.words.startswith(".mergeyard.toml")
-        assert len(rules.words) < 5_000
-        assert rules.words.isprintable() or "\n" not in rules.words
+@holds_for(toml(REPO_CONFIG) | loose_toml)
+def repository_configuration_is_parsed_or_invalid(content: bytes) -> None:
+    config = repo_config.parse_config(content)
+    if isinstance(config, InvalidConfig):
+        assert config.message.startswith(".mergeyard.toml")
+        assert len(config.message) < 5_000
+        assert config.message.isprintable() or "\n" not in config.message
         return
-    assert isinstance(rules, RepositoryConfig)
-    assert all(rules.required_statuses) or not rules.required_statuses
+    assert isinstance(config, RepositoryConfig)
+    assert all(config.required_statuses) or not config.required_statuses
 
 
-@holds_for(toml(RULES) | toml(SETTINGS) | loose_toml)
-def every_key_of_a_document_has_a_line(content: bytes) -> None:
-    document = toml_document.read(content)
-    if isinstance(document, toml_document.Unreadable):
+@holds_for(toml(REPO_CONFIG) | toml(SETTINGS) | loose_toml)
+def every_toml_key_has_a_line(content: bytes) -> None:
+    document = parse_toml(content)
+    if isinstance(document, InvalidToml):
         assert 1 <= document.line <= content.count(b"\n") + 1
         return
-    lines = toml_document.lines_of_keys(document)
+    lines = find_key_lines(document)
     assert {(key,) for key in document.values} <= lines.keys()
     assert all(1 <= line <= content.count(b"\n") + 1 for line in lines.values())
 
 
 @holds_for(toml(SETTINGS) | loose_toml)
-def settings_are_loaded_or_every_flaw_is_told(content: bytes) -> None:
+def settings_are_loaded_or_refused_without_secrets(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder, "mergeyard.toml")
         file.write_bytes(content)
@@ -156,7 +155,7 @@ texts = words.filter(lambda word: "\0" not in word)
 
 
 @holds_for(st.dictionaries(names | texts.map(lambda word: f"MERGEYARD_{word}"), texts))
-def variables_are_settings_or_flaws(environment: dict[str, str]) -> None:
+def variables_are_settings_or_errors(environment: dict[str, str]) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder, "mergeyard.toml")
         file.write_bytes(b"")

@@ -1,4 +1,4 @@
-"""ID tokens and the claims in them: believed, or not to be believed, whatever a provider or a stranger sends."""
+"""ID tokens and their claims: accepted or refused, whatever a provider or an attacker sends."""
 
 from functools import cache
 from typing import Any
@@ -7,39 +7,41 @@ import jwt
 from hypothesis import strategies as st
 from jwt.api_jws import PyJWS
 
-from mergeyard.adapters.oidc.asking import Answer
-from mergeyard.adapters.oidc.claims import complete, person_in
-from mergeyard.adapters.oidc.knowing import Keys, Places
-from mergeyard.adapters.oidc.luggage import Lock, Luggage
-from mergeyard.adapters.oidc.registration import Registration
-from mergeyard.adapters.oidc.verifying import Unbelievable, believed
-from mergeyard.domain.instants import SECOND, Instant
-from mergeyard.ports.identity import IdentityTrouble, NotVouchedFor, Person
-from tests.fuzz.bending import UNWRITABLE, anything, bent, bent_json, words, written
-from tests.fuzz.effort import outcome
-from tests.fuzz.laws import holds_for
-from tests.support.clock import START
-from tests.support.identity_provider import CLIENT, Key, new_private_key
+from mergeyard.adapters.oidc.discovery import ClientRegistration, JwkSet, ProviderMetadata, ProviderResponse
+from mergeyard.adapters.oidc.provider import (
+    InvalidIdToken,
+    LoginState,
+    LoginStateCipher,
+    has_required_claims,
+    read_person,
+    verify_id_token,
+)
+from mergeyard.domain.timestamps import SECOND, Instant
+from mergeyard.ports.external import IdentityProviderUnavailable, Person, SsoLoginRefused
+from tests.fuzz.mutations import PLACEHOLDERS, anything, encoded, mutated, mutated_json, words
+from tests.fuzz.properties import holds_for, outcome
+from tests.support.clock import START_TIME
+from tests.support.identity_provider import CLIENT_ID, Key, new_private_key
 
 ISSUER = "https://login.example.com"
-KNOWN = Registration(
-    issuer=ISSUER, client_id=CLIENT, client_secret="s", back="", name_claim="email", groups_claim="a.b"
+REGISTRATION = ClientRegistration(
+    issuer=ISSUER, client_id=CLIENT_ID, client_secret="s", redirect_uri="", name_claim="email", groups_claim="a.b"
 )
-NOW = START // SECOND
+NOW = START_TIME // SECOND
 CLAIMS: dict[str, Any] = {
     "iss": ISSUER,
     "sub": "7",
-    "aud": CLIENT,
+    "aud": CLIENT_ID,
     "exp": NOW + 60,
     "iat": NOW,
     "nbf": NOW,
     "nonce": "n",
-    "azp": CLIENT,
+    "azp": CLIENT_ID,
     "email": "ada@example.org",
     "email_verified": True,
     "a": {"b": ["devs", "ops"]},
 }
-PLACES: dict[str, Any] = {
+METADATA: dict[str, Any] = {
     "issuer": ISSUER,
     "authorization_endpoint": ISSUER,
     "token_endpoint": ISSUER,
@@ -55,47 +57,47 @@ def key(algorithm: str) -> Key:
 
 
 algorithms = st.sampled_from(["ES256", "EdDSA", "RS256"])
-claims = bent(st.just(CLAIMS)).filter(lambda given: isinstance(given, dict))
+claims = mutated(st.just(CLAIMS)).filter(lambda given: isinstance(given, dict))
 
 
-def seen(token: str, *keys: Any) -> Any:
-    """None: they are not believed."""
-    claims = outcome(lambda: believed(token, keys, KNOWN, "n", START), Unbelievable)
-    return None if isinstance(claims, Unbelievable) else claims
+def verified(token: str, *keys: Any) -> Any:
+    """The claims; None if the token is refused."""
+    claims = outcome(lambda: verify_id_token(token, keys, REGISTRATION, "n", START_TIME), InvalidIdToken)
+    return None if isinstance(claims, InvalidIdToken) else claims
 
 
 @holds_for(algorithms, claims)
-def claims_are_believed_only_when_they_are_for_us_and_now(algorithm: str, given: dict[str, Any]) -> None:
-    token = PyJWS().encode(written(given), key(algorithm).private, algorithm, {"kid": "key-1"})
-    read = seen(token, key(algorithm).jwk())
+def claims_are_accepted_only_for_this_client_and_time(algorithm: str, given: dict[str, Any]) -> None:
+    token = PyJWS().encode(encoded(given), key(algorithm).private, algorithm, {"kid": "key-1"})
+    read = verified(token, key(algorithm).jwk())
     if read is not None:
         assert (read["iss"], read["nonce"]) == (ISSUER, "n")
-        assert read["aud"] == CLIENT or CLIENT in read["aud"]
-        assert read["exp"] * SECOND > START - 60 * SECOND
+        assert read["aud"] == CLIENT_ID or CLIENT_ID in read["aud"]
+        assert read["exp"] * SECOND > START_TIME - 60 * SECOND
 
 
-@holds_for(algorithms, anything | st.sampled_from(list(UNWRITABLE)))
-def keys_of_a_provider_are_usable_or_not(algorithm: str, instead: Any) -> None:
+@holds_for(algorithms, anything | st.sampled_from(list(PLACEHOLDERS)))
+def provider_keys_are_usable_or_refused(algorithm: str, instead: Any) -> None:
     good = key(algorithm).jwk()
     for name in good:
-        seen(key(algorithm).sign(CLAIMS), good | {name: instead})
+        verified(key(algorithm).sign(CLAIMS), good | {name: instead})
 
 
 @holds_for(
     st.lists(words | st.sampled_from([".", "eyJhbGciOiJub25lIn0", "e30", "="]), max_size=8).map("".join) | st.text()
 )
-def what_is_no_token_is_not_believed(token: str) -> None:
-    assert seen(token, key("ES256").jwk()) is None
+def invalid_token_is_refused(token: str) -> None:
+    assert verified(token, key("ES256").jwk()) is None
 
 
 @holds_for(algorithms, anything, st.dictionaries(words, anything, max_size=2))
-def a_header_of_any_kind_proves_nothing(algorithm: str, name: Any, more: dict[str, Any]) -> None:
+def token_with_any_header_and_a_wrong_key_is_refused(algorithm: str, name: Any, more: dict[str, Any]) -> None:
     forged = Key("key-1", algorithm, other_key(algorithm))
     try:
         token = jwt.encode(CLAIMS, forged.private, algorithm=algorithm, headers=more | {"kid": name})
     except (TypeError, ValueError, jwt.PyJWTError):
         return
-    assert seen(token, key(algorithm).jwk()) is None
+    assert verified(token, key(algorithm).jwk()) is None
 
 
 @cache
@@ -104,29 +106,33 @@ def other_key(algorithm: str) -> Any:
 
 
 @holds_for(claims, claims)
-def somebody_is_known_by_name_or_there_is_trouble(one: dict[str, Any], other: dict[str, Any]) -> None:
-    person = outcome(lambda: person_in([one, other], KNOWN), IdentityTrouble, NotVouchedFor)
+def person_has_a_name_or_login_is_refused(one: dict[str, Any], other: dict[str, Any]) -> None:
+    person = outcome(lambda: read_person([one, other], REGISTRATION), IdentityProviderUnavailable, SsoLoginRefused)
     if not isinstance(person, Person):
         return
     assert person.name.strip()
     assert all(isinstance(group, str) for group in person.groups)
-    assert complete(one, KNOWN) in (True, False)
+    assert has_required_claims(one, REGISTRATION) in (True, False)
 
 
-@holds_for(bent_json(PLACES, {"keys": [{"kty": "EC", "kid": "1"}]}, CLAIMS), st.sampled_from([Places, Keys]))
-def an_answer_of_a_provider_is_understood_or_trouble(body: bytes, kind: type[Places | Keys]) -> None:
-    read = outcome(lambda: Answer(ISSUER, 200, body).read(kind), IdentityTrouble)
-    assert isinstance(read, kind | IdentityTrouble)
+@holds_for(
+    mutated_json(METADATA, {"keys": [{"kty": "EC", "kid": "1"}]}, CLAIMS), st.sampled_from([ProviderMetadata, JwkSet])
+)
+def provider_response_is_decoded_or_unavailable(body: bytes, kind: type[ProviderMetadata | JwkSet]) -> None:
+    read = outcome(lambda: ProviderResponse(ISSUER, 200, body).decode(kind), IdentityProviderUnavailable)
+    assert isinstance(read, kind | IdentityProviderUnavailable)
 
 
-LOCK = Lock("secret")
+CIPHER = LoginStateCipher("secret")
 
 
 @holds_for(words, words, words)
-def luggage_comes_back_as_it_was_or_not_at_all(state: str, there: str, forged: str) -> None:
-    luggage = Luggage(state=state, nonce="n", verifier="v", there=there, until=Instant(START + 1))
-    closed = LOCK.closed(luggage)
-    assert LOCK.opened(closed, START) == luggage
-    assert LOCK.opened(closed, Instant(START + 1)) is None
-    assert LOCK.opened(forged, START) is None
-    assert LOCK.opened(closed[:-5] + forged, START) in (None, luggage)
+def login_state_is_decrypted_unchanged_or_refused(state: str, return_to: str, forged: str) -> None:
+    login_state = LoginState(
+        state=state, nonce="n", verifier="v", return_to=return_to, expires_at=Instant(START_TIME + 1)
+    )
+    encrypted = CIPHER.encrypt(login_state)
+    assert CIPHER.decrypt(encrypted, START_TIME) == login_state
+    assert CIPHER.decrypt(encrypted, Instant(START_TIME + 1)) is None
+    assert CIPHER.decrypt(forged, START_TIME) is None
+    assert CIPHER.decrypt(encrypted[:-5] + forged, START_TIME) in (None, login_state)

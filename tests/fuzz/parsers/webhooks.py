@@ -1,4 +1,4 @@
-"""What forges send, however bent: news of what could be a pull request, a branch or a commit, or no news at all."""
+"""Mutated webhooks of forges: each gives notices with valid names, or none."""
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence
@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from mergeyard.adapters.clock import WallClock
-from mergeyard.adapters.forges.access import Access
 from mergeyard.adapters.forges.gitea.host import GiteaHost
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.adapters.forges.gitlab.host import GitlabHost
-from mergeyard.domain.repositories import Repo
-from mergeyard.ports.forge import BranchNews, CommitNews, Forged, News, PullNews
-from tests.fuzz.bending import bent, torn, words, written
-from tests.fuzz.laws import holds_for
-from tests.fuzz.letters import Letter, from_gitea, from_github, from_gitlab
+from mergeyard.adapters.forges.http import ForgeConfig
+from mergeyard.domain.ids import Repo
+from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, InvalidSignature, PullRequestNotice
+from tests.fuzz.mutations import corrupted, encoded, mutated, words
+from tests.fuzz.properties import holds_for
+from tests.fuzz.webhook_samples import WebhookSample, from_gitea, from_github, from_gitlab
 
-SECRET = "between us"
+SECRET = "shared secret"
 SIGNING = "whsec_c2lnbmluZyBhbmQgbm90IGp1c3QgcmVwZWF0aW5nIQ=="
-ACCESS = Access(name="forge.local", pages="", api="", webhook_secret=SECRET)
+ACCESS = ForgeConfig(name="forge.local", web_url="", api_url="", webhook_secret=SECRET)
 GITHUB = GithubHost(ACCESS, WallClock())
 GITLAB = GitlabHost(ACCESS, WallClock())
 GITEA = GiteaHost(ACCESS, WallClock())
@@ -30,15 +30,15 @@ Sent = tuple[str, bytes]
 """The event in the header, and the body."""
 
 
-def sent(letters: Callable[[], Sequence[Letter]]) -> SearchStrategy[Sent]:
-    """Some under the name of another event."""
+def sent(samples: Callable[[], Sequence[WebhookSample]]) -> SearchStrategy[Sent]:
+    """Some with the name of another event."""
 
     @st.composite
     def one(draw: DrawFn) -> Sent:
-        known = letters()
-        letter = draw(st.sampled_from(known))
-        event = letter.event if draw(st.integers(0, 3)) else draw(st.sampled_from(known)).event
-        return event, draw(torn(bent(st.just(letter.message)).map(written)))
+        known = samples()
+        sample = draw(st.sampled_from(known))
+        event = sample.event if draw(st.integers(0, 3)) else draw(st.sampled_from(known)).event
+        return event, draw(corrupted(mutated(st.just(sample.message)).map(encoded)))
 
     return one()
 
@@ -48,21 +48,21 @@ def signed(body: bytes) -> str:
 
 
 @holds_for(sent(from_github))
-def a_webhook_of_github_is_news_or_nothing(message: Sent) -> None:
+def github_webhook_gives_valid_notices_or_none(message: Sent) -> None:
     event, body = message
     headers = {"x-github-event": event, "x-hub-signature-256": f"sha256={signed(body)}"}
-    check_all(GITHUB.heard(headers, body))
+    check_all(GITHUB.parse_webhook(headers, body))
 
 
 @holds_for(sent(from_gitlab))
-def a_webhook_of_gitlab_is_news_or_nothing(message: Sent) -> None:
-    check_all(GITLAB.heard({"x-gitlab-event": message[0], "x-gitlab-token": SECRET}, message[1]))
+def gitlab_webhook_gives_valid_notices_or_none(message: Sent) -> None:
+    check_all(GITLAB.parse_webhook({"x-gitlab-event": message[0], "x-gitlab-token": SECRET}, message[1]))
 
 
 @holds_for(sent(from_gitea))
-def a_webhook_of_gitea_is_news_or_nothing(message: Sent) -> None:
+def gitea_webhook_gives_valid_notices_or_none(message: Sent) -> None:
     event, body = message
-    check_all(GITEA.heard({"x-gitea-event": event, "x-gitea-signature": signed(body)}, body))
+    check_all(GITEA.parse_webhook({"x-gitea-event": event, "x-gitea-signature": signed(body)}, body))
 
 
 HEADERS = (
@@ -74,41 +74,41 @@ secrets = st.sampled_from([SECRET, SIGNING, "whsec_no base64", "whsec_é", "é",
 
 
 @holds_for(given_headers, st.binary(max_size=50), secrets, st.sampled_from([GithubHost, GitlabHost, GiteaHost]))
-def what_is_not_signed_is_forged(
+def unsigned_webhook_is_refused(
     headers: Mapping[str, str],
     body: bytes,
     secret: str | None,
     kind: Callable[..., GithubHost | GitlabHost | GiteaHost],
 ) -> None:
-    host = kind(Access(name="forge.local", pages="", api="", webhook_secret=secret), WallClock())
+    host = kind(ForgeConfig(name="forge.local", web_url="", api_url="", webhook_secret=secret), WallClock())
     try:
-        host.heard(headers, body)
-    except Forged:
+        host.parse_webhook(headers, body)
+    except InvalidSignature:
         return
-    raise AssertionError("it was believed")
+    raise AssertionError("a webhook without a valid signature was accepted")
 
 
-def check_all(news: Sequence[News]) -> None:
-    for each in news:
+def check_all(notices: Sequence[ForgeNotice]) -> None:
+    for each in notices:
         check(each)
 
 
-def check(news: News) -> None:
-    """Whoever looks into it puts these names into addresses and questions."""
-    assert could_be_a_name(news.repo), news
-    match news:
-        case PullNews():
-            assert 1 <= news.number < 2**31, news
-        case CommitNews():
-            assert len(news.sha) in (40, 64), news
-            assert set(news.sha) <= set("0123456789abcdef"), news
-        case BranchNews():
+def check(notice: ForgeNotice) -> None:
+    """These names become parts of URLs and requests."""
+    assert is_valid_name(notice.repo), notice
+    match notice:
+        case PullRequestNotice():
+            assert 1 <= notice.number < 2**31, notice
+        case CommitNotice():
+            assert len(notice.sha) in (40, 64), notice
+            assert set(notice.sha) <= set("0123456789abcdef"), notice
+        case BranchNotice():
             pass
         case _:
-            assert_never(news)
+            assert_never(notice)
 
 
-def could_be_a_name(repo: Repo) -> bool:
+def is_valid_name(repo: Repo) -> bool:
     return all(
         part.isascii() and part.isprintable() and len(part) <= 255 for part in (*repo.owner.split("/"), repo.name)
     )

@@ -1,1 +1,1 @@
-"""Stories through the whole service at every forge."""
+"""Scenarios through the whole service at every forge."""

@@ -1,96 +1,96 @@
-"""Checks are read from the forge that knows them, and those that must pass from what protects the target."""
+"""Checks are read from the forge, and required checks from the protection rules of the target branch."""
 
 from mergeyard.domain.config import Config, DirectMergeMode
-from mergeyard.domain.statuses import StatusState
-from tests.scenario.forges.conftest import Stories
+from mergeyard.domain.pull_requests import StatusState
+from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
-from tests.support.forge_scenario import USUAL, ForgeScenario
-from tests.support.forges.faults import ALWAYS, Answers
-from tests.support.forges.github.facts import Guard
-from tests.support.forges.github.repository import FakeRepository
-from tests.support.meeting_places.github import GithubPlace
-from tests.support.scenario import MINUTE, Stage
+from tests.support.forge_drivers.github import GithubDriver
+from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S, ForgeScenario
+from tests.support.forges.faults import ALWAYS, RespondsWith
+from tests.support.forges.github.actions import FakeRepository
+from tests.support.forges.github.world import BranchProtection
+from tests.support.scenario import MINUTE, ScenarioSetup
 
-UNPROTECTED = Stage(rules="version = 1\n")
+UNPROTECTED = ScenarioSetup(repository_config="version = 1\n")
 
 
 @asynchronous
-async def test_what_protects_the_target_must_pass(story: Stories):
-    async with story(stage=UNPROTECTED) as scenario:
-        name = scenario.place.protect_main()
+async def test_checks_required_by_branch_protection_must_pass(forge_scenario: StartScenario):
+    async with forge_scenario(setup=UNPROTECTED) as scenario:
+        name = scenario.forge.protect_main()
         scenario.open(1)
-        scenario.place.satisfy(scenario.place.head(1))
-        scenario.place.push_to_main({"news": "n"})
-        await scenario.a_moment_passes()
+        scenario.forge.satisfy_protection(scenario.forge.head(1))
+        scenario.forge.push_to_main({"news": "n"})
+        await scenario.advance_one_second()
         await scenario.submit(1)
-        assert scenario.run_of(1).required == (name,)
-        scenario.place.satisfy(scenario.run_of(1).tip)
-        await scenario.rest()
+        assert scenario.run_of(1).required_statuses == (name,)
+        scenario.forge.satisfy_protection(scenario.run_of(1).tip)
+        await scenario.wait_until_idle()
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
 @asynchronous
-async def test_what_one_app_must_report_counts_from_no_other_though_the_repository_names_it_itself(
-    github_story: Stories,
+async def test_check_required_from_one_app_counts_from_no_other_even_if_the_configuration_names_it(
+    github_scenario: StartScenario,
 ):
-    async with github_story() as scenario:
-        acme = await submit_one_whose_tests_one_app_reports(scenario)
-        acme.reports(scenario.run_of(1).tip, "unit", "success")
-        await scenario.rest()
-        assert scenario.picture == "main ← 1…"
-        acme.reports(scenario.run_of(1).tip, "unit", "success", app=7)
-        await scenario.rest()
+    async with github_scenario() as scenario:
+        acme = await submit_with_check_required_from_one_app(scenario)
+        acme.report_status(scenario.run_of(1).tip, "unit", "success")
+        await scenario.wait_until_idle()
+        assert scenario.queue_text == "main ← 1…"
+        acme.report_status(scenario.run_of(1).tip, "unit", "success", app=7)
+        await scenario.wait_until_idle()
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
 @asynchronous
-async def test_what_one_app_must_report_counts_from_no_other_after_a_restart_either(github_story: Stories):
-    async with github_story(stage=UNPROTECTED) as scenario:
-        acme = await submit_one_whose_tests_one_app_reports(scenario)
+async def test_check_required_from_one_app_counts_from_no_other_after_a_restart(github_scenario: StartScenario):
+    async with github_scenario(setup=UNPROTECTED) as scenario:
+        acme = await submit_with_check_required_from_one_app(scenario)
         await scenario.service.stop()
-        acme.reports(scenario.run_of(1).tip, "unit", "success")
-        scenario.place.faults.plan(Answers(503), "/rules/", times=ALWAYS)
-        await scenario.starts()
-        await scenario.a_moment_passes()
-        assert scenario.picture == "main ← 1…"
-        scenario.place.faults.clear()
-        acme.reports(scenario.run_of(1).tip, "unit", "success", app=7)
-        await scenario.a_minute_passes()
+        acme.report_status(scenario.run_of(1).tip, "unit", "success")
+        scenario.forge.faults.plan(RespondsWith(503), "/rules/", times=ALWAYS)
+        await scenario.start()
+        await scenario.advance_one_second()
+        assert scenario.queue_text == "main ← 1…"
+        scenario.forge.faults.clear()
+        acme.report_status(scenario.run_of(1).tip, "unit", "success", app=7)
+        await scenario.advance_one_minute()
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
-async def submit_one_whose_tests_one_app_reports(scenario: ForgeScenario) -> FakeRepository:
-    assert isinstance(scenario.place, GithubPlace)
-    acme = scenario.place.acme
-    acme.guards["main"] = Guard(contexts=["unit"], apps={"unit": 7})
+async def submit_with_check_required_from_one_app(scenario: ForgeScenario) -> FakeRepository:
+    assert isinstance(scenario.forge, GithubDriver)
+    acme = scenario.forge.acme
+    acme.protections["main"] = BranchProtection(contexts=["unit"], apps={"unit": 7})
     scenario.open(1)
-    acme.reports(scenario.place.head(1), "unit", "success", app=7)
-    scenario.place.push_to_main({"news": "n"})
-    await scenario.a_moment_passes()
+    acme.report_status(scenario.forge.head(1), "unit", "success", app=7)
+    scenario.forge.push_to_main({"news": "n"})
+    await scenario.advance_one_second()
     await scenario.submit(1)
-    assert scenario.picture == "main ← 1…"
+    assert scenario.queue_text == "main ← 1…"
     return acme
 
 
 @asynchronous
-async def test_where_nothing_must_pass_nothing_merges(story: Stories):
-    async with story(stage=UNPROTECTED) as scenario:
+async def test_without_required_checks_nothing_merges(forge_scenario: StartScenario):
+    async with forge_scenario(setup=UNPROTECTED) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         assert await scenario.state(1) == "failed: no_required_statuses"
-        assert not scenario.place.is_merged(1)
+        assert not scenario.forge.is_merged(1)
 
 
 @asynchronous
-async def test_checks_and_statuses_are_told_with_their_links(story: Stories):
-    async with story() as scenario:
+async def test_checks_and_statuses_are_shown_with_their_links(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
         scenario.open(1)
         await scenario.submit(1)
         tip = scenario.run_of(1).tip
-        scenario.place.run_check(tip, "lint", "https://ci.example/lint")
-        scenario.place.report(tip, "deploy", StatusState.PENDING, "https://ci.example/deploy")
-        await scenario.rest()
-        details = await scenario.details(1)
+        scenario.forge.run_check(tip, "lint", "https://ci.example/lint")
+        scenario.forge.report(tip, "deploy", StatusState.PENDING, "https://ci.example/deploy")
+        await scenario.wait_until_idle()
+        details = await scenario.run_details(1)
         links = {run["name"]: run["url"] for suite in details["checkSuites"] for run in suite["checkRuns"]}
         links |= {status["context"]: status["url"] for status in details["statusChecks"]}
         assert links["deploy"] == "https://ci.example/deploy"
@@ -98,14 +98,14 @@ async def test_checks_and_statuses_are_told_with_their_links(story: Stories):
 
 
 @asynchronous
-async def test_checks_are_told_by_their_suites(github_story: Stories):
-    async with github_story() as scenario:
+async def test_checks_are_grouped_by_suite(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        scenario.place.run_check(scenario.run_of(1).tip, "lint", "https://ci.example/lint")
-        await scenario.hear(scenario.run_of(1).tip, StatusState.PENDING)
-        await scenario.rest()
-        details = await scenario.details(1)
+        scenario.forge.run_check(scenario.run_of(1).tip, "lint", "https://ci.example/lint")
+        await scenario.report_without_waiting(scenario.run_of(1).tip, StatusState.PENDING)
+        await scenario.wait_until_idle()
+        details = await scenario.run_details(1)
         (suite,) = details["checkSuites"]
         assert suite["checkRuns"] == [
             {"name": "lint", "url": "https://ci.example/lint", "status": "completed", "conclusion": "success"}
@@ -115,106 +115,106 @@ async def test_checks_are_told_by_their_suites(github_story: Stories):
 
 
 @asynchronous
-async def test_our_own_status_is_nobodys_check(story: Stories):
-    async with story() as scenario:
+async def test_own_status_does_not_count_as_a_check(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        scenario.place.report(scenario.run_of(1).tip, "mergeyard", StatusState.FAILURE)
+        scenario.forge.report(scenario.run_of(1).tip, "mergeyard", StatusState.FAILURE)
         await scenario.passes(1)
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
 @asynchronous
-async def test_a_check_that_is_done_again_counts_as_it_ended_last(story: Stories):
-    async with story(Config(required_statuses=("unit", "lint"))) as scenario:
+async def test_last_result_of_a_repeated_check_counts(forge_scenario: StartScenario):
+    async with forge_scenario(Config(required_statuses=("unit", "lint"))) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         await scenario.passes(1, check="lint")
         await scenario.passes(1)
-        assert scenario.place.is_merged(1)
+        assert scenario.forge.is_merged(1)
 
 
 @asynchronous
-async def test_a_head_on_the_tip_whose_checks_passed_merges_directly(story: Stories):
-    async with story(Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
+async def test_a_head_on_the_tip_whose_checks_passed_merges_directly(forge_scenario: StartScenario):
+    async with forge_scenario(Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
         scenario.open(1)
-        scenario.place.report(scenario.place.head(1), "unit", StatusState.SUCCESS)
+        scenario.forge.report(scenario.forge.head(1), "unit", StatusState.SUCCESS)
         await scenario.submit(1)
-        await scenario.a_moment_passes()
+        await scenario.advance_one_second()
         assert await scenario.state(1) == "merged: merged_directly"
-        assert scenario.place.is_merged(1)
+        assert scenario.forge.is_merged(1)
 
 
 @asynchronous
-async def test_a_head_on_the_tip_whose_checks_did_not_pass_is_tested(story: Stories):
-    async with story(Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
+async def test_a_head_on_the_tip_whose_checks_did_not_pass_is_tested(forge_scenario: StartScenario):
+    async with forge_scenario(Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
         scenario.open(1)
-        scenario.place.report(scenario.place.head(1), "unit", StatusState.FAILURE)
+        scenario.forge.report(scenario.forge.head(1), "unit", StatusState.FAILURE)
         await scenario.submit(1)
-        await scenario.a_moment_passes()
-        assert scenario.picture == "main ← 1…"
+        await scenario.advance_one_second()
+        assert scenario.queue_text == "main ← 1…"
 
 
 @asynchronous
-async def test_an_overdue_run_gets_a_fresh_look_before_it_is_judged(story: Stories):
-    async with story(Config(testing_timeout_minutes=1)) as scenario:
+async def test_checks_of_an_overdue_run_are_read_again_before_it_fails(forge_scenario: StartScenario):
+    async with forge_scenario(Config(testing_timeout_minutes=1)) as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        scenario.place.deliveries.losing = True
-        await scenario.time_passes(MINUTE - 1)
-        await scenario.hear(scenario.run_of(1).tip)
-        await scenario.time_passes(1)
+        scenario.forge.deliveries.drop_all = True
+        await scenario.advance_time(MINUTE - 1)
+        await scenario.report_without_waiting(scenario.run_of(1).tip)
+        await scenario.advance_time(1)
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
 @asynchronous
-async def test_an_overdue_run_that_nobody_reported_on_fails(story: Stories):
-    async with story(Config(testing_timeout_minutes=1)) as scenario:
+async def test_overdue_run_without_reports_fails(forge_scenario: StartScenario):
+    async with forge_scenario(Config(testing_timeout_minutes=1)) as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        await scenario.a_minute_passes()
+        await scenario.advance_one_minute()
         await scenario.passes()
         assert await scenario.state(1) == "failed: test_run_timeout"
 
 
 @asynchronous
-async def test_while_the_forge_cannot_be_read_no_run_is_overdue(story: Stories):
-    async with story(Config(testing_timeout_minutes=1), poll_seconds=USUAL) as scenario:
+async def test_while_the_forge_cannot_be_read_no_run_is_overdue(forge_scenario: StartScenario):
+    async with forge_scenario(Config(testing_timeout_minutes=1), poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        scenario.break_down()
-        await scenario.hear(scenario.run_of(1).tip)
-        await scenario.time_passes(2 * MINUTE)
-        assert scenario.picture == "main ← 1…"
-        scenario.place.faults.clear()
-        await scenario.a_minute_passes()
+        scenario.fail_all_requests()
+        await scenario.report_without_waiting(scenario.run_of(1).tip)
+        await scenario.advance_time(2 * MINUTE)
+        assert scenario.queue_text == "main ← 1…"
+        scenario.forge.faults.clear()
+        await scenario.advance_one_minute()
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
-# Mergeability.
+# Mergeability
 
 
 @asynchronous
-async def test_as_long_as_the_forge_does_not_know_whether_it_merges_it_waits(story: Stories):
-    async with story(poll_seconds=USUAL) as scenario:
+async def test_pr_waits_while_its_mergeability_is_unknown(forge_scenario: StartScenario):
+    async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
         scenario.open(1)
-        scenario.place.ponder(1)
+        scenario.forge.hide_mergeability(1)
         await scenario.submit(1)
-        assert (await scenario.stay(1)).state == "not_ready"
-        await scenario.a_moment_passes()
-        assert (await scenario.stay(1)).state == "not_ready"
-        scenario.place.decide(1)
-        await scenario.a_minute_passes()
-        assert scenario.picture == "main ← 1…"
+        assert (await scenario.submission(1)).state == "not_ready"
+        await scenario.advance_one_second()
+        assert (await scenario.submission(1)).state == "not_ready"
+        scenario.forge.show_mergeability(1)
+        await scenario.advance_one_minute()
+        assert scenario.queue_text == "main ← 1…"
 
 
 @asynchronous
-async def test_what_the_forge_finds_in_conflict_waits_until_somebody_repairs_it(story: Stories):
-    async with story(poll_seconds=USUAL) as scenario:
+async def test_pr_with_a_conflict_at_the_forge_waits_until_it_is_resolved(forge_scenario: StartScenario):
+    async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
         scenario.open(1, files={"README": "one\n"})
-        scenario.place.push_to_main({"README": "other\n"})
+        scenario.forge.push_to_main({"README": "other\n"})
         await scenario.submit(1)
-        assert (await scenario.stay(1)).state == "not_ready"
-        scenario.place.push_to_main({"README": "hello\n"})
-        await scenario.a_minute_passes()
-        assert scenario.picture == "main ← 1…"
+        assert (await scenario.submission(1)).state == "not_ready"
+        scenario.forge.push_to_main({"README": "hello\n"})
+        await scenario.advance_one_minute()
+        assert scenario.queue_text == "main ← 1…"

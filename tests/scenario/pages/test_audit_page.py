@@ -1,35 +1,35 @@
-"""The audit log shows who did what, finds what is asked for, and goes out as a file."""
+"""The audit log shows who did what, can be filtered, and can be exported as a file."""
 
 import csv
 import json
 from io import StringIO
 from pathlib import Path
 
-from mergeyard.domain.instants import later
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.tokens import Scope
-from mergeyard.web.administration.audit import SHOWN
+from mergeyard.domain.access import Scope
+from mergeyard.domain.ids import Repo
+from mergeyard.domain.timestamps import later
+from mergeyard.web.admin.audit_log import ENTRIES_PER_PAGE
 from tests.support.asynchronous import asynchronous
-from tests.support.browsing import Page, a_visitor
 from tests.support.scenario import MINUTE, REPO, a_scenario
+from tests.support.web_client import Page, a_signed_in_client
 
 PAGE = "/administration/audit"
 PAST_MIDNIGHT = 3 * 60 * MINUTE
 FORMULA = '=HYPERLINK("https://evil.example")'
 
 
-def lines(page: Page) -> list[str]:
+def log_rows(page: Page) -> list[str]:
     return [row.text for row in page.all("tr")[1:]]
 
 
 @asynchronous
-async def test_what_happened_is_shown_newest_first_with_who_did_it(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_entries_are_shown_newest_first_with_their_actor(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         scenario.open(1)
         await scenario.submit(1)
         await scenario.cancel(1)
-        first, *_, signed_in, token, created = lines(await visitor.get(PAGE))
-        assert "Pull request changed: testing → cancelled It was taken out of the queue." in first
+        first, *_, signed_in, token, created = log_rows(await visitor.get(PAGE))
+        assert "Pull request changed: Testing → Removed Removed from the queue by a user." in first
         assert "acme/app main #1" in first
         assert "Signed in" in signed_in
         assert "operator Token created ada admin, read the installation" in token
@@ -37,13 +37,13 @@ async def test_what_happened_is_shown_newest_first_with_who_did_it(tmp_path: Pat
 
 
 @asynchronous
-async def test_entries_are_found_by_what_is_asked_for(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_entries_can_be_filtered(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         scenario.open(1, 2)
-        await scenario.hand_in(1)
+        await scenario.submit_without_waiting(1)
         scenario.clock.move_to(later(scenario.clock.now(), PAST_MIDNIGHT))
-        await scenario.hand_in(2)
-        await scenario.rest()
+        await scenario.submit_without_waiting(2)
+        await scenario.wait_until_idle()
         for query, there, not_there in (
             ("number=2", "#2", "#1"),
             ("queue=git.local/acme/app:main", "Queue created", "Token created"),
@@ -53,32 +53,32 @@ async def test_entries_are_found_by_what_is_asked_for(tmp_path: Path):
             ("until=2023-11-14", "#1", "#2"),
         ):
             page = await visitor.get(f"{PAGE}?{query}")
-            found = " ".join(lines(page))
+            found = " ".join(log_rows(page))
             assert there in found, query
             assert not_there not in found, query
-        assert "Nothing found" in (await visitor.get(f"{PAGE}?actor=nobody")).text
+        assert "Nothing found" in (await visitor.get(f"{PAGE}?actor=unknown")).text
         wrong = await visitor.get(f"{PAGE}?since=yesterday&actor=ada")
         assert (wrong.status, wrong.one("#actor")["value"]) == (422, "ada")
         assert "Write it as 2026-11-15" in wrong.one("[role=alert]").text
 
 
 @asynchronous
-async def test_pages_lead_from_one_to_the_next_and_keep_the_filter(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
-        for count in range(SHOWN):
+async def test_links_to_the_next_page_keep_the_filter(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        for count in range(ENTRIES_PER_PAGE):
             await scenario.service.tokens.create(f"token {count}")
         first = await visitor.get(f"{PAGE}?kind=TokenCreated")
-        assert len(lines(first)) == SHOWN
+        assert len(log_rows(first)) == ENTRIES_PER_PAGE
         (older,) = [link["href"] for link in first.all("a[rel=next]")]
         last = await visitor.get(older)
-        assert [line for line in lines(last) if "Token created ada" in line] == lines(last)
+        assert [row for row in log_rows(last) if "Token created ada" in row] == log_rows(last)
         assert not last.all("a[rel=next]")
         assert f"{PAGE}?kind=TokenCreated" in last.links()
 
 
 @asynchronous
-async def test_the_log_goes_out_as_csv_that_no_spreadsheet_calculates(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_log_is_exported_as_csv_without_spreadsheet_formulas(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         await scenario.service.tokens.create(FORMULA)
         answer = await visitor.get(f"{PAGE}.csv?kind=TokenCreated")
         assert answer.headers["content-disposition"] == 'attachment; filename="mergeyard-audit-2023-11-14.csv"'
@@ -89,36 +89,38 @@ async def test_the_log_goes_out_as_csv_that_no_spreadsheet_calculates(tmp_path: 
 
 
 @asynchronous
-async def test_the_log_goes_out_as_json_lines_however_long_it_is(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_log_of_any_length_is_exported_as_json_lines(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         scenario.open(1)
         await scenario.submit(1)
         answer = await visitor.get(f"{PAGE}.jsonl")
         assert answer.headers["content-type"] == "application/jsonl"
-        rows = [json.loads(line) for line in answer.html.splitlines()]
+        rows = [json.loads(row) for row in answer.html.splitlines()]
         assert [row["seq"] for row in rows] == sorted((row["seq"] for row in rows), reverse=True)
         (submitted,) = [row for row in rows if row["reason"] == "submitted"]
         assert (submitted["from"], submitted["to"], submitted["pull_request"]) == (None, "not_ready", 1)
-        assert len(rows) == len(lines(await visitor.get(PAGE)))
+        assert len(rows) == len(log_rows(await visitor.get(PAGE)))
         assert (await visitor.get(f"{PAGE}.jsonl?since=x")).status == 400
 
 
 @asynchronous
-async def test_whoever_is_limited_reads_of_their_repositories_alone_and_others_nothing(tmp_path: Path):
+async def test_limited_administrator_reads_only_entries_of_their_repositories(tmp_path: Path):
     async with (
         a_scenario(tmp_path) as scenario,
-        a_visitor(scenario, Scope.ADMIN, repos=(REPO,), name="limited") as limited,
-        a_visitor(scenario, Scope.ADMIN, repos=(Repo("git.local", "acme", "lib"),), name="stranger") as stranger,
-        a_visitor(scenario, Scope.PRIORITY, name="reader") as reader,
+        a_signed_in_client(scenario, Scope.ADMIN, repos=(REPO,), name="limited") as limited,
+        a_signed_in_client(
+            scenario, Scope.ADMIN, repos=(Repo("git.local", "acme", "lib"),), name="stranger"
+        ) as stranger,
+        a_signed_in_client(scenario, Scope.PRIORITY, name="reader") as reader,
     ):
-        assert [line for line in lines(await limited.get(PAGE)) if "Queue created" in line] == lines(
+        assert [row for row in log_rows(await limited.get(PAGE)) if "Queue created" in row] == log_rows(
             await limited.get(PAGE)
         )
         assert (await limited.get(f"{PAGE}.jsonl")).html.count("\n") == 1
         for query in ("", "?queue=git.local/acme/app"):
             page = await stranger.get(PAGE + query)
             assert "Nothing found" in page.text
-            assert not lines(page)
+            assert not log_rows(page)
             assert (await stranger.get(f"{PAGE}.jsonl{query}")).html == ""
         for ending in ("", ".csv", ".jsonl"):
             assert (await reader.get(PAGE + ending)).status == 403
@@ -126,7 +128,10 @@ async def test_whoever_is_limited_reads_of_their_repositories_alone_and_others_n
 
 @asynchronous
 async def test_hostile_names_are_shown_as_text(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN, name="<b>ada</b>&\u202e") as visitor:
+    async with (
+        a_scenario(tmp_path) as scenario,
+        a_signed_in_client(scenario, Scope.ADMIN, name="<b>ada</b>&\u202e") as visitor,
+    ):
         page = await visitor.get(f"{PAGE}?actor=%22%3E%3Cscript%3E")
         assert page.one("#actor")["value"] == '"><script>'
         page = await visitor.get(PAGE)

@@ -1,24 +1,24 @@
-"""Hosts are listed, and checked when somebody asks for it."""
+"""Hosts are listed, and checked on request."""
 
 from pathlib import Path
 
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.tokens import Scope
+from mergeyard.domain.access import Scope
+from mergeyard.domain.ids import Repo
 from tests.support.asynchronous import asynchronous
-from tests.support.browsing import a_visitor
 from tests.support.scenario import REPO, a_scenario
+from tests.support.web_client import a_signed_in_client
 
 PAGE = "/administration/hosts"
 
 
 @asynchronous
 async def test_a_host_is_shown_and_checked_on_demand(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         page = await visitor.get(PAGE)
         assert "plain repositories · checks are reported by CI over the API · 1 repository" in page.text
         assert not page.all(".findings")
         fine = await visitor.post(PAGE, host="git.local", repo="acme/app")
-        assert "Everything is there." in fine.text
+        assert "Nothing is missing." in fine.text
         missing = await visitor.post(PAGE, host="git.local", repo="acme/<i>lib")
         assert "Something is missing." in missing.text
         assert "<i>" not in missing.html
@@ -26,27 +26,29 @@ async def test_a_host_is_shown_and_checked_on_demand(tmp_path: Path):
 
 
 @asynchronous
-async def test_what_cannot_be_checked_is_said(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
-        for host, repo, words in (("git.local", "app", "write owner/name"), ("x.example", "", "not configured")):
+async def test_invalid_check_request_is_explained(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        for host, repo, message in (("git.local", "app", "write owner/name"), ("x.example", "", "not configured")):
             page = await visitor.post(PAGE, host=host, repo=repo)
             assert page.status == 422
-            assert words in page.one("[role=alert]").text
+            assert message in page.one("[role=alert]").text
         assert (await visitor.post(PAGE, host="git.local", csrf="forged")).status == 400
 
 
 @asynchronous
-async def test_whoever_is_limited_checks_their_repositories_alone(tmp_path: Path):
+async def test_limited_administrator_checks_only_their_repositories(tmp_path: Path):
     async with (
         a_scenario(tmp_path) as scenario,
-        a_visitor(scenario, Scope.ADMIN, repos=(REPO,)) as limited,
-        a_visitor(scenario, Scope.ADMIN, repos=(Repo("elsewhere.example", "a", "b"),), name="stranger") as stranger,
-        a_visitor(scenario, name="reader") as reader,
+        a_signed_in_client(scenario, Scope.ADMIN, repos=(REPO,)) as limited,
+        a_signed_in_client(
+            scenario, Scope.ADMIN, repos=(Repo("elsewhere.example", "a", "b"),), name="stranger"
+        ) as stranger,
+        a_signed_in_client(scenario, name="reader") as reader,
     ):
         assert (await limited.post(PAGE, host="git.local", repo="acme/app")).status == 200
         for repo in ("", "acme/lib"):
             page = await limited.post(PAGE, host="git.local", repo=repo)
-            assert "name one of those" in page.one("[role=alert]").text
+            assert "name one of them" in page.one("[role=alert]").text
         assert "git.local" not in (await stranger.get(PAGE)).text
         assert (await reader.get(PAGE)).status == 403
         assert (await reader.post(PAGE, host="git.local")).status == 403

@@ -1,35 +1,41 @@
-"""The page of a run: what it tests upon what, how far it is, and what was reported."""
+"""The page of a run: its stack, its progress, the reported checks, and the output of local checks."""
 
 from pathlib import Path
 
-from mergeyard.domain.config import Config, Mode
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.targets import named
-from tests.support.asynchronous import asynchronous
-from tests.support.browsing import a_visitor
-from tests.support.scenario import MINUTE, Stage, a_scenario
+import httpx
 
-UNHURRIED = Stage(look_every=60 * MINUTE)
+from mergeyard.domain.access import Scope
+from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.ids import Repo, RunId
+from mergeyard.domain.pull_requests import impacted_targets_from_names
+from mergeyard.ports.forge import ChecksFrom
+from mergeyard.settings import Settings
+from mergeyard.wiring import make_application
+from tests.support.asynchronous import asynchronous
+from tests.support.scenario import MINUTE, Scenario, ScenarioSetup, a_scenario
+from tests.support.web_client import a_signed_in_client
+
+RARE_POLLING = ScenarioSetup(poll_interval_ms=60 * MINUTE)
 
 
 @asynchronous
-async def test_a_run_under_way_shows_its_stack_its_statuses_and_its_time(tmp_path: Path):
-    async with a_scenario(tmp_path, stage=UNHURRIED) as scenario, a_visitor(scenario) as visitor:
+async def test_run_in_progress_shows_its_stack_statuses_and_duration(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=RARE_POLLING) as scenario, a_signed_in_client(scenario) as visitor:
         scenario.open(1, 2)
-        scenario.set_pull(2, title="<b>Change</b> 2")
+        scenario.set_pull_request(2, title="<b>Change</b> 2")
         await scenario.submit(1, 2)
         await scenario.passes(2, check="docs")
-        await scenario.time_passes(3 * MINUTE)
+        await scenario.advance_time(3 * MINUTE)
         run = scenario.run_of(2)
         page = await visitor.get(f"/runs/{run.id}")
         assert page.title == f"Run {run.id[:8]} · Mergeyard"
-        assert "It tests #2 as it would merge, upon #1." in page.text
-        assert "It has gone on for 3 min" in page.text
-        base, beneath, tested, tip = page.one("ol.train").all("li")
+        assert "Tests #2 as it would merge, on top of #1." in page.text
+        assert "Running for 3 min" in page.text
+        base, ahead, tested, tip = page.one("ol.train").all("li")
         assert run.base[:8] in base.text
-        assert (beneath["class"], tested["class"]) == ("beneath", "tested")
+        assert (ahead["class"], tested["class"]) == ("ahead", "tested")
         assert "#2 <b>Change</b> 2" in tested.text
-        assert run.chain[0].commit[:8] in beneath.text
+        assert run.chain[0].commit[:8] in ahead.text
         assert run.tip[:8] in tip.text
         assert [each.text for each in page.one("section[aria-labelledby=required]").all("li")] == [
             "not reported yet unit"
@@ -41,40 +47,40 @@ async def test_a_run_under_way_shows_its_stack_its_statuses_and_its_time(tmp_pat
 
 
 @asynchronous
-async def test_a_run_that_is_over_stays_readable_and_does_not_move(tmp_path: Path):
-    async with a_scenario(tmp_path, stage=UNHURRIED) as scenario, a_visitor(scenario) as visitor:
+async def test_finished_run_remains_readable_without_live_updates(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=RARE_POLLING) as scenario, a_signed_in_client(scenario) as visitor:
         scenario.open(1)
         await scenario.submit(1)
         run = scenario.run_of(1)
-        await scenario.time_passes(2 * MINUTE)
+        await scenario.advance_time(2 * MINUTE)
         await scenario.passes(1)
         page = await visitor.get(f"/runs/{run.id}")
-        assert page.one("h2#now").text == "passed"
+        assert page.one("h2#now").text == "Passed"
         assert "It took 2 min, about as usual." in page.text
         assert page.all("[data-live]") == []
 
 
 @asynchronous
-async def test_a_bare_run_and_a_bisection_say_what_they_are_for(tmp_path: Path):
+async def test_base_run_and_bisection_show_their_purpose(tmp_path: Path):
     config = Config(batch=True, batching_min_size=2)
-    async with a_scenario(tmp_path, config) as scenario, a_visitor(scenario) as visitor:
+    async with a_scenario(tmp_path, config) as scenario, a_signed_in_client(scenario) as visitor:
         scenario.open(1, 2)
         await scenario.submit(1, 2)
         await scenario.fails(1, 2)
         bare = await visitor.get(f"/runs/{scenario.run_of().id}")
-        assert "It tests main itself, with no pull request" in bare.text
+        assert "Tests main itself, without a pull request" in bare.text
         assert [each["class"] for each in bare.one("ol.train").all("li")] == ["base", "tip"]
         await scenario.passes()
         sought = await visitor.get(f"/runs/{scenario.run_of(1).id}")
-        assert "A batch was red, and the guilty one is sought: it tests #1." in sought.text
+        assert "Bisects a failed batch to find the culprit: tests #1." in sought.text
 
 
 @asynchronous
-async def test_the_targets_of_a_run_are_told_apart(tmp_path: Path):
-    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario, a_visitor(scenario) as visitor:
+async def test_impacted_targets_of_a_run_are_grouped(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario, a_signed_in_client(scenario) as visitor:
         scenario.open(1, 2)
-        await scenario.set_targets(1, named("app"))
-        await scenario.set_targets(2, named("app", "docs"))
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("app"))
+        await scenario.upload_impacted_targets(2, impacted_targets_from_names("app", "docs"))
         await scenario.submit(1, 2)
         page = await visitor.get(f"/runs/{scenario.run_of(1).id}")
         assert [each.text for each in page.all("ul.targets")] == ["app"]
@@ -83,14 +89,73 @@ async def test_the_targets_of_a_run_are_told_apart(tmp_path: Path):
 
 
 @asynchronous
-async def test_runs_of_repositories_that_one_may_not_see_do_not_exist(tmp_path: Path):
+async def test_run_of_a_repository_that_the_visitor_cannot_see_does_not_exist(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         address = f"/runs/{scenario.run_of(1).id}"
-        async with a_visitor(scenario, repos=(Repo("git.local", "acme", "other"),)) as other:
+        async with a_signed_in_client(scenario, repos=(Repo("git.local", "acme", "other"),)) as other:
             assert (await other.get(address)).status == 404
             assert (await other.get(f"{address}/output/unit")).status == 404
-        async with a_visitor(scenario) as visitor:
+        async with a_signed_in_client(scenario) as visitor:
             for odd in ("x", "0" * 36, "%00" * 12, "../../etc"):
                 assert (await visitor.get(f"/runs/{odd}")).status == 404
+
+
+BROWSER = "text/html,application/xhtml+xml;q=0.9"
+RULES = """
+version = 1
+required_statuses = ["unit", "a/b c"]
+[checks]
+unit = "echo '<b>bold</b>'; printf '\\\\033[32mgreen\\\\033[0m'"
+"a/b c" = "true"
+"""
+
+
+async def merge_and_get_run(scenario: Scenario) -> RunId:
+    scenario.open(1)
+    await scenario.submit(1)
+    run = (await scenario.submission(1)).verified_by
+    assert run
+    return run
+
+
+@asynchronous
+async def test_output_page_shows_the_end_and_links_to_the_whole_text(tmp_path: Path):
+    stage = ScenarioSetup(repository_config=RULES, checks=ChecksFrom.RUN)
+    async with a_scenario(tmp_path, setup=stage) as scenario, a_signed_in_client(scenario) as visitor:
+        run = await merge_and_get_run(scenario)
+        address = f"/runs/{run}/output/unit"
+        assert address in (await visitor.get(f"/runs/{run}")).links()
+        page = await visitor.get(address)
+        assert page.one("h1").text == "unit"
+        assert page.one(".terminal").one("pre").text == "<b>bold</b> green"
+        assert page.all("[data-look-every]") == []
+        whole = await visitor.get(f"{address}?raw")
+        assert whole.html == "<b>bold</b>\n\x1b[32mgreen\x1b[0m"
+        assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+        assert whole.headers["x-content-type-options"] == "nosniff"
+        silent = await visitor.get(f"/runs/{run}/output/a%2Fb%20c")
+        assert (silent.status, "It wrote no output." in silent.text) == (200, True)
+        none = await visitor.get(f"/runs/{run}/output/lint")
+        assert (none.status, none.one(".empty").one("h2").text) == (404, "No output")
+
+
+@asynchronous
+async def test_status_link_shows_the_page_to_browsers_and_the_text_to_programs(tmp_path: Path):
+    stage = ScenarioSetup(repository_config=RULES, checks=ChecksFrom.RUN)
+    async with a_scenario(tmp_path, setup=stage) as scenario:
+        run = await merge_and_get_run(scenario)
+        _, secret = await scenario.service.tokens.create("ci", {Scope.READ}, ())
+        application = make_application(Settings(data_dir=tmp_path), scenario.service, "http://yard.example")
+        transport = httpx.ASGITransport(application)  # pyright: ignore[reportArgumentType]
+        async with httpx.AsyncClient(transport=transport, base_url="http://yard.example") as client:
+            link, token = f"/runs/{run}/checks/a%2Fb%20c", {"x-api-token": secret}
+            led = await client.get(link, headers={"accept": BROWSER})
+            assert (led.status_code, led.headers["location"]) == (303, f"/runs/{run}/output/a%2Fb%20c")
+            asked_in = await client.get(led.headers["location"], headers={"accept": BROWSER})
+            assert asked_in.headers["location"].startswith("/sign-in?next=")
+            text = await client.get(f"/runs/{run}/checks/unit", headers=token | {"accept": BROWSER})
+            assert (text.status_code, text.content) == (200, b"<b>bold</b>\n\x1b[32mgreen\x1b[0m")
+            anonymous = await client.get(link, headers={"accept": "*/*"})
+            assert (anonymous.status_code, anonymous.json()["code"]) == (401, "missing_token")

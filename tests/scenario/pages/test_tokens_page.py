@@ -1,18 +1,18 @@
-"""Tokens are made and taken back by administrators, and a secret is shown once."""
+"""Administrators create and revoke tokens, and a secret is shown once."""
 
 from pathlib import Path
 
-from mergeyard.domain.tokens import Scope, Token
+from mergeyard.domain.access import Scope, Token
 from tests.support.asynchronous import asynchronous
-from tests.support.browsing import Page, a_stranger, a_visitor
 from tests.support.scenario import REPO, Scenario, a_scenario
+from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client
 
 PAGE = "/administration/tokens"
 HOSTILE = "<script>alert(1)</script>"
 
 
 async def token_of(scenario: Scenario, name: str) -> Token:
-    (found,) = [token for token in await scenario.service.tokens.all() if token.name == name]
+    (found,) = [token for token in await scenario.service.tokens.list_all() if token.name == name]
     return found
 
 
@@ -22,8 +22,8 @@ def row_of(page: Page, name: str) -> str:
 
 
 @asynchronous
-async def test_an_administrator_is_led_to_the_tokens_and_sees_all_of_them(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_administrator_finds_the_tokens_page_and_sees_all_tokens(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         assert (await visitor.get("/administration")).location == PAGE
         await scenario.service.tokens.create(HOSTILE, {Scope.STATUS}, [REPO], 86_400_000)
         page = await visitor.get(PAGE)
@@ -36,23 +36,23 @@ async def test_an_administrator_is_led_to_the_tokens_and_sees_all_of_them(tmp_pa
 
 @asynchronous
 async def test_the_tokens_show_when_and_from_where_they_were_last_used(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         await scenario.service.tokens.create("idle", {Scope.STATUS})
-        await scenario.rest()
+        await scenario.wait_until_idle()
         page = await visitor.get(PAGE)
         assert "valid just now from 127.0.0.1" in row_of(page, "ada")
         assert "valid never" in row_of(page, "idle")
 
 
 @asynchronous
-async def test_a_token_is_made_and_its_secret_shown_once(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_token_is_created_and_its_secret_shown_once(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         made = await visitor.post(
             PAGE, name="ci", scope=["read", "status"], repos="git.local/acme/app", lifetime="7 days"
         )
         assert made.status == 200
         secret = made.one(".secret").one("code").text
-        token = await scenario.service.tokens.holder(secret.encode())
+        token = await scenario.service.tokens.find_valid(secret.encode())
         assert token is not None
         assert (token.name, token.scopes, token.repos) == ("ci", {Scope.READ, Scope.STATUS}, {REPO})
         assert token.expires_at == scenario.clock.now() + 7 * 86_400_000
@@ -62,9 +62,9 @@ async def test_a_token_is_made_and_its_secret_shown_once(tmp_path: Path):
 
 
 @asynchronous
-async def test_what_cannot_be_made_is_said_and_nothing_typed_is_lost(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
-        for fields, words in (
+async def test_invalid_token_is_explained_and_the_input_kept(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        for fields, message in (
             ({"name": "a#b", "scope": "read", "lifetime": "never"}, "no #"),
             ({"name": "ci", "scope": "nonsense", "lifetime": "never"}, "choose at least one"),
             ({"name": "ci", "scope": "read", "lifetime": "for ever"}, "Choose from the list"),
@@ -74,18 +74,18 @@ async def test_what_cannot_be_made_is_said_and_nothing_typed_is_lost(tmp_path: P
         ):
             page = await visitor.post(PAGE, **fields)
             assert page.status == 422
-            assert words in page.one("[role=alert]").text
+            assert message in page.one("[role=alert]").text
             assert page.one("#name")["value"] == fields["name"]
             assert page.one("#repos").text == fields.get("repos", "")
-        assert len(await scenario.service.tokens.all()) == 1
+        assert len(await scenario.service.tokens.list_all()) == 1
 
 
 @asynchronous
-async def test_a_token_is_revoked_after_a_question_and_whoever_used_it_is_out(tmp_path: Path):
+async def test_token_is_revoked_after_confirmation_and_its_sessions_end(tmp_path: Path):
     async with (
         a_scenario(tmp_path) as scenario,
-        a_visitor(scenario, Scope.ADMIN) as visitor,
-        a_visitor(scenario, name="bob") as bob,
+        a_signed_in_client(scenario, Scope.ADMIN) as visitor,
+        a_signed_in_client(scenario, name="bob") as bob,
     ):
         there = f"{PAGE}/{(await token_of(scenario, 'bob')).id}/revoke"
         assert "Revoke “bob”?" in (await visitor.get(there)).text
@@ -96,19 +96,19 @@ async def test_a_token_is_revoked_after_a_question_and_whoever_used_it_is_out(tm
         assert "already" in (await visitor.get(there)).text
         own = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
         assert "you will be signed out" in (await visitor.get(own)).text
-        assert (await visitor.get(f"{PAGE}/nobody/revoke")).status == 404
+        assert (await visitor.get(f"{PAGE}/unknown/revoke")).status == 404
 
 
 @asynchronous
-async def test_tokens_are_for_administrators_who_are_not_limited(tmp_path: Path):
+async def test_tokens_page_needs_an_unlimited_administrator(tmp_path: Path):
     async with (
         a_scenario(tmp_path) as scenario,
-        a_visitor(scenario, Scope.PRIORITY) as reader,
-        a_visitor(scenario, Scope.ADMIN, repos=(REPO,), name="limited") as limited,
-        a_stranger(scenario.service) as stranger,
+        a_signed_in_client(scenario, Scope.PRIORITY) as reader,
+        a_signed_in_client(scenario, Scope.ADMIN, repos=(REPO,), name="limited") as limited,
+        an_anonymous_client(scenario.service) as stranger,
     ):
         there = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
-        for visitor, words in ((reader, "lacks the scope “admin”"), (limited, "limited to some repositories")):
+        for visitor, message in ((reader, "lacks the scope “admin”"), (limited, "limited to some repositories")):
             for answer in (
                 await visitor.get(PAGE),
                 await visitor.post(PAGE, name="x", scope="admin", lifetime="never"),
@@ -116,19 +116,19 @@ async def test_tokens_are_for_administrators_who_are_not_limited(tmp_path: Path)
                 await visitor.post(there),
             ):
                 assert answer.status == 403
-                assert words in answer.text
+                assert message in answer.text
         assert (await stranger.get(PAGE)).location == "/sign-in?next=%2Fadministration%2Ftokens"
         assert (await limited.get("/administration")).location == "/administration/webhooks"
         assert PAGE not in (await limited.get("/administration/webhooks")).links()
-        assert {token.name for token in await scenario.service.tokens.all()} == {"ada", "limited"}
-        assert not [token for token in await scenario.service.tokens.all() if token.revoked_at]
+        assert {token.name for token in await scenario.service.tokens.list_all()} == {"ada", "limited"}
+        assert not [token for token in await scenario.service.tokens.list_all() if token.revoked_at]
 
 
 @asynchronous
-async def test_a_form_from_elsewhere_changes_nothing(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_visitor(scenario, Scope.ADMIN) as visitor:
+async def test_form_of_another_site_changes_nothing(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         there = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
         forged = await visitor.post(PAGE, name="x", scope="admin", lifetime="never", csrf="guessed")
         assert (forged.status, (await visitor.post(there, csrf="")).status) == (400, 400)
-        assert len(await scenario.service.tokens.all()) == 1
+        assert len(await scenario.service.tokens.list_all()) == 1
         assert (await visitor.get(PAGE)).status == 200

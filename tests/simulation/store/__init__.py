@@ -1,1 +1,1 @@
-"""A database that any number of replicas share, in memory: no time, no chance and no order but what it is given."""
+"""An in-memory database shared by any number of replicas, fully deterministic: time and order come from the caller."""

@@ -1,64 +1,64 @@
-"""One replica's connection to the records that all of them share. No call waits for anything, so each is atomic."""
+"""One replica's connection to the shared records. No call suspends, so each is atomic."""
 
 from collections.abc import Collection, Sequence
 
-from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import QueueKey, Repo
-from mergeyard.domain.sessions import Session
+from mergeyard.domain.access import Session, Token
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo, RunId, Sha, SubmissionId
+from mergeyard.domain.pull_requests import Status
 from mergeyard.domain.states import QueueState
-from mergeyard.domain.statuses import Status
-from mergeyard.domain.tokens import Token
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.sharing import Duty, Hear, Roster
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.external import Clock
 from mergeyard.ports.store import (
     AuditedEntry,
-    AuditPage,
-    Changes,
-    Figure,
+    AuditQuery,
+    HintHandler,
+    Lease,
+    LeaseStatus,
     LoadedQueue,
-    Page,
+    QueueChanges,
     ResultsPage,
     StoredEntry,
     StoredQueue,
     StoredRun,
-    StoreTrouble,
+    StoreUnavailable,
+    SubmissionsQuery,
+    TransitionRow,
 )
-from mergeyard.ports.writes import Answer, RecordKey, RecordKind, WebhookRow, Write
+from mergeyard.ports.writes import RecordKey, RecordKind, StoredResponse, WebhookRow, Write
 from tests.simulation.store.expiry import expired
+from tests.simulation.store.hints import Deliver, Listener, OnDisconnect, deliver_soon
 from tests.simulation.store.queue import QueueRecord
 from tests.simulation.store.records import Records
-from tests.simulation.store.words import Deliver, Ear, OnDeafEars, deliver_soon
-from tests.simulation.store.writing import commit
+from tests.simulation.store.writes import commit
 
 
 class MemoryStore:
     def __init__(self, records: Records, clock: Clock) -> None:
         self.deliver: Deliver = deliver_soon
-        """How words get here."""
+        """How hints are delivered to this replica."""
         self._all = records
         self._clock = clock
         self._is_open = False
-        self._ear: Ear | None = None
+        self._listener: Listener | None = None
 
     @property
     def _records(self) -> Records:
         if not self._is_open:
-            raise StoreTrouble("The simulated database is not open. Open the store before it is used.")
+            raise StoreUnavailable("The simulated database is not open. Open the store before it is used.")
         return self._all
 
     async def open(self) -> None:
         self._is_open = True
 
     async def close(self) -> None:
-        self.hang_up()
+        self.disconnect()
 
-    def hang_up(self) -> None:
-        """As when the process dies."""
+    def disconnect(self) -> None:
+        """As if the process had died."""
         self._is_open = False
-        if self._ear is not None:
-            self._all.ears.remove(self._ear)
-            self._ear = None
+        if self._listener is not None:
+            self._all.listeners.remove(self._listener)
+            self._listener = None
 
     async def commit(self, *writes: Write) -> None:
         commit(self._records, writes, self._clock.now())
@@ -78,15 +78,15 @@ class MemoryStore:
             raise LookupError(f"There is no queue {queue}.")
         return record.load()
 
-    async def changes(self, queue: QueueId, after: int) -> Changes | None:
+    async def changes(self, queue: QueueId, after: int) -> QueueChanges | None:
         record = self._records.queues.get(queue)
         return None if record is None else record.changes(after)
 
-    async def find(self, key: QueueKey) -> StoredQueue | None:
+    async def find_queue(self, key: QueueKey) -> StoredQueue | None:
         record = self._records.live.get(key)
         return None if record is None else record.stored
 
-    async def newer(self, known: Collection[tuple[QueueId, int]]) -> Sequence[StoredQueue]:
+    async def changed_queues(self, known: Collection[tuple[QueueId, int]]) -> Sequence[StoredQueue]:
         found = ((self._records.queues.get(queue), version) for queue, version in sorted(known))
         return tuple(
             record.stored
@@ -94,48 +94,48 @@ class MemoryStore:
             if record is not None and not record.deleted and record.version != version
         )
 
-    async def of_repo(self, repo: Repo) -> Sequence[StoredQueue]:
+    async def queues_of_repo(self, repo: Repo) -> Sequence[StoredQueue]:
         return self._records.of_repos((repo,))
 
-    async def on_duty(self, replica: str) -> Sequence[StoredQueue]:
-        return self._records.of_repos(self._records.duties.repos_of(replica))
+    async def leased_queues(self, replica: str) -> Sequence[StoredQueue]:
+        return self._records.of_repos(self._records.leases.repos_of(replica))
 
-    async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
-        kept = self._of(queue).targets.get((number, head))
-        return None if kept is None else kept.body
+    async def impacted_targets(self, queue: QueueId, number: PullRequestNumber, head: Sha) -> bytes | None:
+        saved = self._of(queue).impacted_targets.get((number, head))
+        return None if saved is None else saved.body
 
-    async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
-        return (number, head) in self._of(queue).targets
+    async def has_impacted_targets(self, queue: QueueId, number: PullRequestNumber, head: Sha) -> bool:
+        return (number, head) in self._of(queue).impacted_targets
 
-    async def any_targets(self, repo: Repo) -> bool:
-        return any(record.targets for key, record in self._records.live.items() if key.repo == repo)
+    async def has_any_impacted_targets(self, repo: Repo) -> bool:
+        return any(record.impacted_targets for key, record in self._records.live.items() if key.repo == repo)
 
-    async def targets_size(self, token: str) -> int:
-        kept = (each for record in self._records.queues.values() for each in record.targets.values())
-        return sum(len(each.body) for each in kept if each.token == token)
+    async def impacted_targets_size(self, token: str) -> int:
+        saved = (each for record in self._records.queues.values() for each in record.impacted_targets.values())
+        return sum(len(each.body) for each in saved if each.token == token)
 
-    async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
+    async def all_queue_ids(self, repo: Repo) -> Sequence[QueueId]:
         return sorted(queue for queue, record in self._records.queues.items() if record.key.repo == repo)
 
-    # Stays and runs
+    # Submissions and runs
 
-    async def last_stay(self, queue: QueueId, number: PrNumber) -> bytes | None:
-        return next(iter(self._of(queue).stays.of_number(number, 1)), None)
+    async def last_submission(self, queue: QueueId, number: PullRequestNumber) -> bytes | None:
+        return next(iter(self._of(queue).submissions.of_number(number, 1)), None)
 
-    async def last_stay_of_branch(self, queue: QueueId, branch: str) -> bytes | None:
-        return self._of(queue).stays.of_branch(branch)
+    async def last_submission_of_branch(self, queue: QueueId, branch: str) -> bytes | None:
+        return self._of(queue).submissions.of_branch(branch)
 
-    async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
-        return self._of(queue).stays.body(ticket)
+    async def submission(self, queue: QueueId, submission_id: SubmissionId) -> bytes | None:
+        return self._of(queue).submissions.body(submission_id)
 
-    async def stays_of(self, queue: QueueId, number: PrNumber, take: int) -> Sequence[bytes]:
-        return self._of(queue).stays.of_number(number, take)
+    async def submissions_of(self, queue: QueueId, number: PullRequestNumber, take: int) -> Sequence[bytes]:
+        return self._of(queue).submissions.of_number(number, take)
 
-    async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
-        return self._of(queue).stays.page(page)
+    async def submissions(self, queue: QueueId, query: SubmissionsQuery) -> Sequence[bytes]:
+        return self._of(queue).submissions.page(query)
 
-    async def concluded_stays(self, queue: QueueId, take: int) -> Sequence[bytes]:
-        ends = map(self._of(queue).stays.body, self._records.journal.ends(queue, take))
+    async def concluded_submissions(self, queue: QueueId, take: int) -> Sequence[bytes]:
+        ends = map(self._of(queue).submissions.body, self._records.journal.ends(queue, take))
         return tuple(body for body in ends if body is not None)
 
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
@@ -155,54 +155,54 @@ class MemoryStore:
     async def results(self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int) -> ResultsPage:
         return self._of(queue).runs.results(since, until, offset, take)
 
-    async def expired(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
+    async def expired_keys(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
         return expired(self._records, kind, before)[:take]
 
-    # The journal, and who tells of it
+    # The journal and its consumers
 
-    async def timeline(self, queue: QueueId, ticket: Ticket, take: int) -> Sequence[StoredEntry]:
-        return self._records.journal.timeline(queue, ticket)[:take]
+    async def timeline(self, queue: QueueId, submission_id: SubmissionId, take: int) -> Sequence[StoredEntry]:
+        return self._records.journal.timeline(queue, submission_id)[:take]
 
-    async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
-        return self._records.journal.figures(queues, since, until)
+    async def transitions(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[TransitionRow]:
+        return self._records.journal.transitions(queues, since, until)
 
     async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
         return self._records.journal.last_change(queue, to)
 
-    async def audit(self, page: AuditPage) -> Sequence[AuditedEntry]:
-        return self._records.journal.audit(page, lambda queue: self._of(queue).key)
+    async def audit_entries(self, query: AuditQuery) -> Sequence[AuditedEntry]:
+        return self._records.journal.audit(query, lambda queue: self._of(queue).key)
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
-        return self._records.journal.behind(queue, after, take)
+        return self._records.journal.entries_after(queue, after, take)
 
-    async def cursor(self, teller: str, queue: QueueId) -> int:
-        return self._records.tellers.cursor(teller, queue).seq
+    async def cursor(self, consumer: str, queue: QueueId) -> int:
+        return self._records.consumers.cursor(consumer, queue).seq
 
-    async def stuck_since(self, teller: str, queue: QueueId) -> Instant | None:
-        return self._records.tellers.cursor(teller, queue).stuck_since
+    async def stalled_since(self, consumer: str, queue: QueueId) -> Instant | None:
+        return self._records.consumers.cursor(consumer, queue).stalled_since
 
-    async def behind(self, teller: str) -> Sequence[StoredQueue]:
-        return self._records.behind(teller)
+    async def queues_with_unread_entries(self, consumer: str) -> Sequence[StoredQueue]:
+        return self._records.with_unread_entries(consumer)
 
-    async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None:
-        return self._records.conversations.get((queue, number))
+    async def thread_state(self, queue: QueueId, number: PullRequestNumber) -> bytes | None:
+        return self._records.thread_states.get((queue, number))
 
-    # What is found by its key
+    # Records found by their key
 
     async def token(self, digest: bytes) -> Token | None:
-        return self._records.people.token(digest)
+        return self._records.access.token(digest)
 
-    async def token_of_id(self, token: str) -> Token | None:
-        return self._records.people.tokens.get(token)
+    async def token_by_id(self, token: str) -> Token | None:
+        return self._records.access.tokens.get(token)
 
     async def tokens(self) -> Sequence[Token]:
-        return self._records.people.oldest_tokens()
+        return self._records.access.oldest_tokens()
 
     async def session(self, digest: bytes) -> Session | None:
-        return self._records.people.sessions.get(digest)
+        return self._records.access.sessions.get(digest)
 
-    async def answer(self, token: str, key: str) -> Answer | None:
-        return self._records.answers.get((token, key))
+    async def response(self, token: str, key: str) -> StoredResponse | None:
+        return self._records.responses.get((token, key))
 
     async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
         return tuple(status for _, status in sorted(self._records.statuses.get((repo, sha), {}).items()))
@@ -211,54 +211,56 @@ class MemoryStore:
         return self._records.webhooks.in_order()
 
     async def deliveries(self, webhook: str, take: int) -> Sequence[bytes]:
-        return self._records.webhooks.attempts(webhook, take)
+        return self._records.webhooks.deliveries(webhook, take)
 
     async def delivery(self, webhook: str, event: str) -> bytes | None:
-        return self._records.webhooks.last_attempt(webhook, event)
+        return self._records.webhooks.last_delivery(webhook, event)
 
-    # Who works for what, and who hears of it
+    # Leases and hints
 
-    async def enlist(self, replica: str, lasting: int) -> None:
-        self._records.duties.enlist(replica, lasting, self._clock.now())
+    async def register_worker(self, replica: str, ttl_ms: int) -> None:
+        self._records.leases.register(replica, ttl_ms, self._clock.now())
 
-    async def report(self, replica: str, lasting: int) -> Roster:
-        return self._records.duties.report(replica, lasting, self._clock.now())
+    async def renew_leases(self, replica: str, ttl_ms: int) -> LeaseStatus:
+        return self._records.leases.renew(replica, ttl_ms, self._clock.now())
 
-    async def claim(self, replica: str, most: int, at_hand: Collection[Repo], patience: int) -> Sequence[Duty]:
-        return self._records.duties.claim(replica, most, at_hand, patience, self._clock.now())
+    async def acquire_leases(
+        self, replica: str, limit: int, mirrored: Collection[Repo], grace_ms: int
+    ) -> Sequence[Lease]:
+        return self._records.leases.acquire(replica, limit, mirrored, grace_ms, self._clock.now())
 
-    async def let_go(self, replica: str, repos: Collection[Repo]) -> None:
-        self._records.duties.let_go(replica, repos, self._clock.now())
+    async def release_leases(self, replica: str, repos: Collection[Repo]) -> None:
+        self._records.leases.release(replica, repos, self._clock.now())
 
-    async def resign(self, replica: str) -> None:
-        self._records.duties.resign(replica, self._clock.now())
+    async def unregister_worker(self, replica: str) -> None:
+        self._records.leases.unregister(replica, self._clock.now())
 
-    async def call_out(self, *words: str) -> None:
-        self._records.ears.call_out(words)
+    async def notify(self, *hints: str) -> None:
+        self._records.listeners.notify(hints)
 
-    async def listen(self, hear: Hear, on_deaf_ears: OnDeafEars) -> None:
-        assert self._ear is None, "it listens already"
-        self._ear = Ear(hear, on_deaf_ears, self._deliver)
-        self._records.ears.add(self._ear)
+    async def listen(self, on_hint: HintHandler, on_disconnect: OnDisconnect) -> None:
+        assert self._listener is None, "it is already listening"
+        self._listener = Listener(on_hint, on_disconnect, self._deliver)
+        self._records.listeners.add(self._listener)
 
-    def go_deaf(self) -> None:
-        """As when the line breaks on which it hears: words get lost until it hears again."""
-        if self._ear is not None:
-            self._ear.go_deaf()
+    def stop_listening(self) -> None:
+        """As if the listening connection broke: hints are lost until it listens again."""
+        if self._listener is not None:
+            self._listener.stop_listening()
 
-    async def hear_again(self) -> None:
-        if self._ear is not None:
-            await self._ear.hear_again()
+    async def resume_listening(self) -> None:
+        if self._listener is not None:
+            await self._listener.resume_listening()
 
-    def _deliver(self, hear: Hear, word: str) -> None:
-        self.deliver(hear, word)
+    def _deliver(self, on_hint: HintHandler, hint: str) -> None:
+        self.deliver(on_hint, hint)
 
     def _of(self, queue: QueueId) -> QueueRecord:
-        return self._records.queues.get(queue, NEVER_THERE)
+        return self._records.queues.get(queue, UNKNOWN_QUEUE)
 
 
-NEVER_THERE = QueueRecord(QueueId(""), QueueKey(Repo("", "", ""), ""))
-"""Nothing is known of it."""
+UNKNOWN_QUEUE = QueueRecord(QueueId(""), QueueKey(Repo("", "", ""), ""))
+"""Stands for a queue that never existed."""
 
 
 def _by_name(key: QueueKey) -> tuple[str, str, str, str]:

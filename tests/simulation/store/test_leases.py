@@ -1,71 +1,70 @@
-"""Leases end at the millisecond at which the database's own clock says so, and nobody else's."""
+"""Leases expire exactly by the database's own clock, and by no other clock."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from mergeyard.domain.instants import HOUR, later
-from mergeyard.ports.sharing import Duty
-from mergeyard.ports.store import Relieved
-from mergeyard.ports.writes import ProveDuty
-from tests.contract.store.given import REPO, a_queue, a_turn, opened
+from mergeyard.domain.timestamps import HOUR, later
+from mergeyard.ports.store import Lease, LeaseLost
+from mergeyard.ports.writes import AssertLease
+from tests.contract.store.builders import REPO, a_decision, a_queue, opened
 from tests.simulation.store.records import Records
 from tests.simulation.store.store import MemoryStore
 from tests.support.asynchronous import asynchronous
-from tests.support.clock import HandClock
+from tests.support.clock import ManualClock
 
-LASTING = 10_000
-PATIENCE = 500
+TTL_MS = 10_000
+GRACE_MS = 500
 
 
 @asynccontextmanager
-async def at_work(clock: HandClock) -> AsyncGenerator[MemoryStore]:
-    """One works for the only repository, and another one would."""
+async def two_replicas(clock: ManualClock) -> AsyncGenerator[MemoryStore]:
+    """One replica holds the only lease, and another one waits for it."""
     async with opened(MemoryStore(Records(), clock)) as store:
         await store.commit(a_queue())
-        await store.enlist("one", LASTING)
-        await store.enlist("other", 3 * LASTING)
-        await store.claim("one", 1, (), 0)
+        await store.register_worker("one", TTL_MS)
+        await store.register_worker("other", 3 * TTL_MS)
+        await store.acquire_leases("one", 1, (), 0)
         yield store
 
 
 @asynchronous
-async def test_until_the_last_millisecond_a_duty_is_proved_and_belongs_to_nobody_else():
-    clock = HandClock()
-    async with at_work(clock) as store:
-        clock.move_to(later(clock.now(), LASTING - 1))
-        assert await store.claim("other", 1, (REPO,), 0) == ()
-        await store.commit(ProveDuty("one", REPO, 1), a_turn(1))
+async def test_until_the_last_millisecond_a_lease_is_held_and_cannot_be_acquired():
+    clock = ManualClock()
+    async with two_replicas(clock) as store:
+        clock.move_to(later(clock.now(), TTL_MS - 1))
+        assert await store.acquire_leases("other", 1, (REPO,), 0) == ()
+        await store.commit(AssertLease("one", REPO, 1), a_decision(1))
 
 
 @asynchronous
-async def test_at_the_end_it_is_proved_no_more_and_is_free_for_who_has_it_at_hand():
-    clock = HandClock()
-    async with at_work(clock) as store:
-        clock.move_to(later(clock.now(), LASTING))
-        with pytest.raises(Relieved):
-            await store.commit(ProveDuty("one", REPO, 1), a_turn(1))
-        with pytest.raises(Relieved):
-            await store.report("one", LASTING)
-        assert await store.claim("one", 1, (REPO,), 0) == ()
-        assert await store.claim("other", 1, (REPO,), PATIENCE) == (Duty(REPO, 2),)
+async def test_expired_lease_is_lost_and_free_for_a_replica_with_a_mirror():
+    clock = ManualClock()
+    async with two_replicas(clock) as store:
+        clock.move_to(later(clock.now(), TTL_MS))
+        with pytest.raises(LeaseLost):
+            await store.commit(AssertLease("one", REPO, 1), a_decision(1))
+        with pytest.raises(LeaseLost):
+            await store.renew_leases("one", TTL_MS)
+        assert await store.acquire_leases("one", 1, (REPO,), 0) == ()
+        assert await store.acquire_leases("other", 1, (REPO,), GRACE_MS) == (Lease(REPO, 2),)
 
 
 @asynchronous
-async def test_who_has_it_not_at_hand_waits_until_its_patience_is_over():
-    clock = HandClock()
-    async with at_work(clock) as store:
-        clock.move_to(later(clock.now(), LASTING + PATIENCE - 1))
-        assert await store.claim("other", 1, (), PATIENCE) == ()
+async def test_replica_without_a_mirror_waits_for_the_grace_time():
+    clock = ManualClock()
+    async with two_replicas(clock) as store:
+        clock.move_to(later(clock.now(), TTL_MS + GRACE_MS - 1))
+        assert await store.acquire_leases("other", 1, (), GRACE_MS) == ()
         clock.move_to(later(clock.now(), 1))
-        assert await store.claim("other", 1, (), PATIENCE) == (Duty(REPO, 2),)
+        assert await store.acquire_leases("other", 1, (), GRACE_MS) == (Lease(REPO, 2),)
 
 
 @asynchronous
-async def test_what_a_long_forgotten_replica_held_is_free_at_once():
-    clock = HandClock()
-    async with at_work(clock) as store:
+async def test_lease_of_a_long_expired_replica_is_free_at_once():
+    clock = ManualClock()
+    async with two_replicas(clock) as store:
         clock.move_to(later(clock.now(), 25 * HOUR))
-        await store.enlist("new", LASTING)
-        assert await store.claim("new", 1, (), 48 * HOUR) == (Duty(REPO, 2),)
+        await store.register_worker("new", TTL_MS)
+        assert await store.acquire_leases("new", 1, (), 48 * HOUR) == (Lease(REPO, 2),)

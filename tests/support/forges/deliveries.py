@@ -1,4 +1,4 @@
-"""Sends the webhooks of a forge over HTTP, in order and once, unless a knob says otherwise."""
+"""Sends the webhooks of a forge over HTTP, in order and once, unless a test says otherwise."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,67 +8,67 @@ from threading import Thread
 import httpx
 from msgspec import Struct
 
-SECONDS = 10
+TIMEOUT_S = 10
 
 
-class Letter(Struct, frozen=True):
-    address: str
+class Delivery(Struct, frozen=True):
+    url: str
     headers: Mapping[str, str]
     body: bytes
 
 
-class Delivered(Struct, frozen=True):
-    letter: Letter
+class DeliveryRecord(Struct, frozen=True):
+    delivery: Delivery
     status: int | None
-    """What the receiver answered; None: nobody was there, or the letter was lost."""
+    """Status of the response; None if there was none or the delivery was dropped."""
 
 
 class Deliveries:
     def __init__(self) -> None:
-        self.losing = False
-        self.doubling = False
-        self.holding = False
-        """Letters wait for `release`, which sends the last one first."""
-        self.log: list[Delivered] = []
-        self._held: list[Letter] = []
-        self._outbox = Queue[Letter | None]()
-        self._thread = Thread(target=self._carry, name="deliveries", daemon=True)
+        self.drop_all = False
+        self.send_twice = False
+        self.hold_back = False
+        """Deliveries wait for `release`, which sends the last one first."""
+        self.log: list[DeliveryRecord] = []
+        self._held: list[Delivery] = []
+        self._outbox = Queue[Delivery | None]()
+        self._thread = Thread(target=self._run, name="deliveries", daemon=True)
         self._thread.start()
 
-    def post(self, letter: Letter) -> None:
-        if self.losing:
-            self.log.append(Delivered(letter, None))
-        elif self.holding:
-            self._held.append(letter)
+    def enqueue(self, delivery: Delivery) -> None:
+        if self.drop_all:
+            self.log.append(DeliveryRecord(delivery, None))
+        elif self.hold_back:
+            self._held.append(delivery)
         else:
-            self._hand_over(letter)
+            self._send(delivery)
 
     def release(self) -> None:
         held, self._held = self._held, []
-        for letter in reversed(held):
-            self._hand_over(letter)
+        for delivery in reversed(held):
+            self._send(delivery)
 
-    def settle(self) -> None:
-        """Returns when everything on its way has arrived."""
+    def wait_until_sent(self) -> None:
+        """Returns when all queued deliveries are sent."""
         self._outbox.join()
 
     def close(self) -> None:
         self._outbox.put(None)
         self._thread.join()
 
-    def _hand_over(self, letter: Letter) -> None:
-        for _ in range(2 if self.doubling else 1):
-            self._outbox.put(letter)
+    def _send(self, delivery: Delivery) -> None:
+        for _ in range(2 if self.send_twice else 1):
+            self._outbox.put(delivery)
 
-    def _carry(self) -> None:
-        with httpx.Client(timeout=SECONDS, trust_env=False, verify=False) as client:
-            while (letter := self._outbox.get()) is not None:
-                self.log.append(Delivered(letter, carried(client, letter)))
+    def _run(self) -> None:
+        with httpx.Client(timeout=TIMEOUT_S, trust_env=False, verify=False) as client:
+            while (delivery := self._outbox.get()) is not None:
+                self.log.append(DeliveryRecord(delivery, send_delivery(client, delivery)))
                 self._outbox.task_done()
         self._outbox.task_done()
 
 
-def carried(client: httpx.Client, letter: Letter) -> int | None:
+def send_delivery(client: httpx.Client, delivery: Delivery) -> int | None:
     with suppress(httpx.HTTPError):
-        return client.post(letter.address, content=letter.body, headers=letter.headers).status_code
+        return client.post(delivery.url, content=delivery.body, headers=delivery.headers).status_code
     return None

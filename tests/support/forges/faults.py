@@ -1,105 +1,138 @@
-"""Stands before a forge and lets go wrong what was planned to.
+"""Planned faults in front of a fake forge.
 
 faults = Faults(app)
-faults.plan(Answers(503), "/repos/acme/app/pulls/1", times=2)
-faults.plan(LosesReply(), "/merge", method="PUT")
+faults.plan(RespondsWith(503), "/repos/acme/app/pulls/1", times=2)
+faults.plan(LosesResponse(), "/merge", method="PUT")
 """
 
+import asyncio
 import re
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct, field
 
-from tests.support.forges.serving import App, Message, Receive, Scope, Send, answer, body_of
+from tests.support.http_server import App, Message, Receive, Scope, Send, read_body, respond
 
 ALWAYS = 1_000_000
 
 
 class Fault(Protocol):
-    async def happen(self, app: App, scope: Scope, receive: Receive, send: Send) -> None: ...
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
-class Answers(Struct, frozen=True):
-    """Something else than what was asked for, and nothing is done: a 503, a rate limit with its headers."""
+class RespondsWith(Struct, frozen=True):
+    """Responds with this and does nothing: a 503, or a rate limit with its headers."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b'{"message": "planned trouble"}'
+    body: bytes = b'{"message": "planned fault"}'
 
-    async def happen(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        await body_of(receive)
-        await answer(send, self.status, {"content-type": "application/json"} | self.headers, self.body)
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        await read_body(receive)
+        await respond(send, self.status, {"content-type": "application/json"} | self.headers, self.body)
 
 
 class Hangs(Struct, frozen=True):
-    """Says nothing until the caller gives up."""
+    """Does not respond until the client disconnects."""
 
-    async def happen(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         while (await receive())["type"] != "http.disconnect":
             pass
 
 
-class LosesReply(Struct, frozen=True):
-    """Does what was asked for, and hangs up."""
+class LosesResponse(Struct, frozen=True):
+    """Handles the request, then breaks the connection before the response is complete."""
 
-    async def happen(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-        await app(scope, receive, unheard)
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, discard_message)
         headers = [(b"content-length", b"1")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-class Stale(Struct, frozen=True):
-    """Goes on giving the first answer that it gave, whatever has happened since."""
+class RepeatsFirstResponse(Struct, frozen=True):
+    """Repeats the first response to each request, whatever has changed since."""
 
-    told: dict[bytes, list[Message]] = field(default_factory=dict[bytes, list[Message]])
+    responses: dict[bytes, list[Message]] = field(default_factory=dict[bytes, list[Message]])
 
-    async def happen(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-        place = scope["raw_path"] + b"?" + scope["query_string"]
-        if place not in self.told:
-            messages = self.told[place] = list[Message]()
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        key = scope["raw_path"] + b"?" + scope["query_string"]
+        if key not in self.responses:
+            messages = self.responses[key] = list[Message]()
 
             async def keep(message: Message) -> None:
                 messages.append(message)
 
             await app(scope, receive, keep)
-        for message in self.told[place]:
+        for message in self.responses[key]:
             await send(message)
 
 
-class Plan(Struct):
+class PlannedFault(Struct):
     fault: Fault
     path: re.Pattern[str]
     method: str | None
     times: int
 
-    def meets(self, scope: Scope) -> bool:
-        method_fits = self.method in (None, scope["method"])
-        return self.times > 0 and method_fits and self.path.search(scope["path"]) is not None
+    def matches(self, scope: Scope) -> bool:
+        method_matches = self.method in (None, scope["method"])
+        return self.times > 0 and method_matches and self.path.search(scope["path"]) is not None
 
 
 class Faults:
     def __init__(self, app: App) -> None:
         self.calls: list[str] = []
-        """Every request that came, as `GET /path?query`."""
+        """All requests, as `GET /path?query`."""
         self._app = app
-        self._plans: list[Plan] = []
+        self._planned: list[PlannedFault] = []
 
     def plan(self, fault: Fault, path: str = "", *, method: str | None = None, times: int = 1) -> None:
-        """Happens to the next so many requests whose path holds this pattern."""
-        self._plans.append(Plan(fault, re.compile(path), method, times))
+        """Applies to the next `times` requests whose path matches the pattern."""
+        self._planned.append(PlannedFault(fault, re.compile(path), method, times))
 
     def clear(self) -> None:
-        self._plans.clear()
+        self._planned.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         query = scope["query_string"].decode()
         self.calls.append(f"{scope['method']} {scope['path']}" + (f"?{query}" if query else ""))
-        plan = next((plan for plan in self._plans if plan.meets(scope)), None)
-        if plan is None:
+        planned = next((planned for planned in self._planned if planned.matches(scope)), None)
+        if planned is None:
             return await self._app(scope, receive, send)
-        plan.times -= 1
-        return await plan.fault.happen(self._app, scope, receive, send)
+        planned.times -= 1
+        return await planned.fault.apply(self._app, scope, receive, send)
 
 
-async def unheard(message: Message) -> None:
-    """Where words go that nobody will hear."""
+async def discard_message(message: Message) -> None:
+    """Discards a message of a response that is lost."""
+
+
+class ActsFirst(Struct, frozen=True):
+    """Runs an action before the request is handled."""
+
+    act: Callable[[], object]
+    then: Fault | None = None
+    """An additional fault."""
+
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.to_thread(self.act)
+        if self.then is None:
+            await app(scope, receive, send)
+        else:
+            await self.then.apply(app, scope, receive, send)
+
+
+class AddsHeaders(Struct, frozen=True):
+    """Adds headers to the response."""
+
+    headers: dict[str, str]
+
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        added = [(name.encode(), value.encode()) for name, value in self.headers.items()]
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        await app(scope, receive, send_with_headers)

@@ -1,6 +1,6 @@
-"""The clock follows the one on the wall, but not its leaps."""
+"""The clock follows the wall clock, but not its jumps."""
 
-from mergeyard.adapters.clock import NANOSECONDS, CalmClock, WallClock
+from mergeyard.adapters.clock import NS_PER_MS, SlewingClock, WallClock
 
 HOUR = 3_600_000
 
@@ -8,30 +8,30 @@ HOUR = 3_600_000
 class Machine:
     def __init__(self) -> None:
         self.wall = 1_000_000
-        self.counted = 5
-        self.clock = CalmClock(lambda: self.wall * NANOSECONDS, lambda: self.counted * NANOSECONDS)
+        self.monotonic = 5
+        self.clock = SlewingClock(lambda: self.wall * NS_PER_MS, lambda: self.monotonic * NS_PER_MS)
 
     def run_for(self, milliseconds: int) -> None:
         self.wall += milliseconds
-        self.counted += milliseconds
+        self.monotonic += milliseconds
 
 
-def test_it_shows_what_the_wall_shows():
+def test_the_clock_shows_the_wall_clock_time():
     machine = Machine()
     machine.run_for(HOUR)
     assert machine.clock.now() == machine.wall
 
 
-def test_a_wall_clock_that_is_set_makes_no_time_pass():
-    for leap in (HOUR, -HOUR):
+def test_setting_the_wall_clock_makes_no_time_pass():
+    for jump in (HOUR, -HOUR):
         machine = Machine()
         machine.run_for(1000)
         shown = machine.clock.now()
-        machine.wall += leap
+        machine.wall += jump
         assert machine.clock.now() == shown
 
 
-def test_the_wall_is_approached_by_a_small_part_of_what_passes():
+def test_the_clock_approaches_the_wall_clock_slowly():
     machine = Machine()
     before = machine.clock.now()
     machine.wall += HOUR
@@ -39,21 +39,21 @@ def test_the_wall_is_approached_by_a_small_part_of_what_passes():
     assert machine.clock.now() - before == 22_000
 
 
-def test_in_time_it_shows_what_the_wall_shows_again():
+def test_the_clock_eventually_shows_the_wall_clock_time_again():
     machine = Machine()
     machine.wall -= HOUR
     machine.run_for(11 * HOUR)
     assert machine.clock.now() == machine.wall
 
 
-def test_the_wall_itself_shows_what_it_was_set_to():
+def test_the_wall_clock_shows_what_it_was_set_to():
     machine = Machine()
-    wall = WallClock(lambda: machine.wall * NANOSECONDS)
+    wall = WallClock(lambda: machine.wall * NS_PER_MS)
     machine.wall -= HOUR
     assert wall.now() == machine.wall
 
 
-def test_it_never_goes_back():
+def test_the_clock_never_goes_back():
     machine = Machine()
     shown = [machine.clock.now()]
     for _ in range(100):

@@ -10,8 +10,8 @@ from tests.support.repositories import Origin
 RED = "\x1b[31m"
 
 
-def test_what_is_missing_is_red_and_what_is_there_is_not(tmp_path: Path):
-    Origin.made(tmp_path / "repos" / "acme" / "app.git")
+def test_missing_repositories_are_shown_in_red(tmp_path: Path):
+    Origin.create(tmp_path / "repos" / "acme" / "app.git")
     config = tmp_path / "mergeyard.toml"
     config.write_text('[hosts."git.local"]\nprovider = "git"\nroot = "repos"\n')
 
@@ -23,4 +23,4 @@ def test_what_is_missing_is_red_and_what_is_there_is_not(tmp_path: Path):
     code, output = check("acme/lib")
     assert (code, output.startswith(f"{RED}✗ There is no repository")) == (1, True)
     code, output = check("acme/app")
-    assert (code, output) == (0, "✓ git.local/acme/app is there.\x1b[0m\n")
+    assert (code, output) == (0, "✓ git.local/acme/app exists.\x1b[0m\n")

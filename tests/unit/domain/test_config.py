@@ -3,7 +3,15 @@
 import msgspec
 import pytest
 
-from mergeyard.domain.config import Config, differences
+from mergeyard.domain.config import (
+    LOWEST_PRIORITY,
+    PRIORITIES,
+    URGENT,
+    Config,
+    describe_changes,
+    format_priority,
+    parse_priority,
+)
 
 DEFAULTS = {
     "mode": "single",
@@ -84,7 +92,26 @@ def test_with_batching_a_batch_is_as_large_as_its_least_size():
 def test_the_difference_between_settings_names_what_changed_from_what_to_what():
     before = Config(concurrency=5, batch=False, required_statuses=None)
     after = Config(concurrency=4, batch=True, required_statuses=("unit", "lint"))
-    assert differences(before, before) == ""
-    assert differences(before, after) == "concurrency 5 → 4, batch no → yes, required_statuses none → unit + lint"
-    assert differences(after, before).endswith("required_statuses unit + lint → none")
-    assert len(differences(before, Config(enqueueing_label="x" * 1000))) < 300
+    assert describe_changes(before, before) == ""
+    assert describe_changes(before, after) == "concurrency 5 → 4, batch no → yes, required_statuses none → unit + lint"
+    assert describe_changes(after, before).endswith("required_statuses unit + lint → none")
+    assert len(describe_changes(before, Config(enqueueing_label="x" * 1000))) < 300
+
+
+def test_every_name_stands_for_a_priority_and_the_first_is_urgent():
+    assert PRIORITIES == {"urgent": URGENT, "high": 10, "medium": 100, "low": 200}
+    assert all(URGENT <= priority <= LOWEST_PRIORITY for priority in PRIORITIES.values())
+
+
+@pytest.mark.parametrize(("word", "priority"), [("urgent", 0), ("low", 200), ("0", 0), ("007", 7), ("255", 255)])
+def test_a_priority_is_read_by_its_name_or_as_a_number(word: str, priority: int):
+    assert parse_priority(word) == priority
+
+
+@pytest.mark.parametrize("word", ["", "Urgent", "256", "-1", "1.5", "0001", "٣", "soon"])
+def test_text_that_is_neither_name_nor_number_is_no_priority(word: str):
+    assert parse_priority(word) is None
+
+
+def test_a_priority_is_shown_by_its_name_if_it_has_one():
+    assert [format_priority(priority) for priority in (0, 10, 11)] == ["urgent", "high", "11"]

@@ -1,17 +1,17 @@
-"""A sorted map is a dictionary whose keys stand in order, and that never changes."""
+"""A sorted map is an immutable dictionary whose keys are in order."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mergeyard.domain.sorted_map import FULL, SortedMap
+from mergeyard.domain.sorted_map import MAX_CHUNK_SIZE, SortedMap
 
 Change = tuple[int, str | None]
 """A key with its new value, or with None to be dropped."""
 
 EMPTY: SortedMap[int, str] = SortedMap()
-MANY = {key: str(key) for key in range(0, 3 * FULL, 2)}
-"""More than one chunk's worth, with a gap beside every key."""
+MANY = {key: str(key) for key in range(0, 3 * MAX_CHUNK_SIZE, 2)}
+"""More than one chunk's worth, with a gap after every key."""
 
 
 def changed(before: SortedMap[int, str], changes: list[Change]) -> SortedMap[int, str]:
@@ -32,7 +32,7 @@ def model(before: dict[int, str], changes: list[Change]) -> dict[int, str]:
 
 MAP_OF_MANY = changed(EMPTY, list(MANY.items()))
 
-KEYS = st.integers(min_value=-5, max_value=3 * FULL + 5)
+KEYS = st.integers(min_value=-5, max_value=3 * MAX_CHUNK_SIZE + 5)
 VALUES = st.none() | st.sampled_from("abc")
 FEW_CHANGES = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=30)
 MANY_CHANGES = st.lists(st.tuples(KEYS, VALUES), max_size=40)
@@ -42,14 +42,14 @@ modestly = settings(deadline=None, max_examples=60, derandomize=True)
 
 @modestly
 @given(FEW_CHANGES)
-def test_a_small_one_holds_what_a_dictionary_would(changes: list[Change]):
+def test_a_small_map_holds_what_a_dictionary_would(changes: list[Change]):
     after = changed(EMPTY, changes)
     assert list(zip(after, after.values(), strict=True)) == list(model({}, changes).items())
 
 
 @modestly
 @given(MANY_CHANGES)
-def test_a_large_one_holds_what_a_dictionary_would(changes: list[Change]):
+def test_a_large_map_holds_what_a_dictionary_would(changes: list[Change]):
     after = changed(MAP_OF_MANY, changes)
     assert list(zip(after, after.values(), strict=True)) == list(model(MANY, changes).items())
 
@@ -74,7 +74,7 @@ def test_a_rank_counts_the_keys_before(changes: list[Change], key: int):
 
 
 @modestly
-@given(MANY_CHANGES, st.integers(min_value=0, max_value=FULL))
+@given(MANY_CHANGES, st.integers(min_value=0, max_value=MAX_CHUNK_SIZE))
 def test_the_nth_key_is_the_one_of_that_rank(changes: list[Change], place: int):
     assert changed(MAP_OF_MANY, changes).nth(place) == list(model(MANY, changes))[place]
 
@@ -111,7 +111,7 @@ def test_there_is_no_key_beyond_the_last():
         EMPTY.put(3, "three").nth(1)
 
 
-def test_dropping_a_missing_key_gives_the_very_same_map():
+def test_dropping_a_missing_key_gives_the_same_map():
     assert MAP_OF_MANY.drop(1) is MAP_OF_MANY
 
 
@@ -120,7 +120,7 @@ def test_an_empty_map_is_false():
 
 
 def test_no_chunk_grows_beyond_the_full_size():
-    assert max(len(chunk.keys) for chunk in MAP_OF_MANY.chunks) <= FULL
+    assert max(len(chunk.keys) for chunk in MAP_OF_MANY.chunks) <= MAX_CHUNK_SIZE
 
 
 @pytest.mark.parametrize("after", [MAP_OF_MANY.put(0, "new"), MAP_OF_MANY.drop(0)])
@@ -129,17 +129,17 @@ def test_a_change_shares_all_other_chunks_with_the_map_before(after: SortedMap[i
 
 
 def test_what_comes_in_order_fills_every_chunk_but_the_last():
-    assert [len(chunk.keys) for chunk in MAP_OF_MANY.chunks] == [FULL, len(MANY) - FULL]
+    assert [len(chunk.keys) for chunk in MAP_OF_MANY.chunks] == [MAX_CHUNK_SIZE, len(MANY) - MAX_CHUNK_SIZE]
 
 
 @modestly
 @given(MANY_CHANGES)
 def test_two_maps_differ_only_where_they_share_no_chunk(changes: list[Change]):
     after = changed(MAP_OF_MANY, changes)
-    apart = MAP_OF_MANY.apart_from(after), after.apart_from(MAP_OF_MANY)
-    assert dict(apart[0].items() - apart[1].items()) == dict(MANY.items() - model(MANY, changes).items())
-    assert dict(apart[1].items() - apart[0].items()) == dict(model(MANY, changes).items() - MANY.items())
+    differing = MAP_OF_MANY.entries_not_shared_with(after), after.entries_not_shared_with(MAP_OF_MANY)
+    assert dict(differing[0].items() - differing[1].items()) == dict(MANY.items() - model(MANY, changes).items())
+    assert dict(differing[1].items() - differing[0].items()) == dict(model(MANY, changes).items() - MANY.items())
 
 
-def test_what_two_maps_share_is_not_apart():
-    assert max(MAP_OF_MANY.put(0, "new").apart_from(MAP_OF_MANY)) == MAP_OF_MANY.lasts[0]
+def test_shared_chunks_are_not_compared():
+    assert max(MAP_OF_MANY.put(0, "new").entries_not_shared_with(MAP_OF_MANY)) == MAP_OF_MANY.last_keys[0]

@@ -1,4 +1,4 @@
-"""What the settings say beyond their fields."""
+"""Values that are derived from the settings, and what is hidden when they are shown."""
 
 from pathlib import Path
 
@@ -15,16 +15,16 @@ SECRET_ADDRESSES = [
 ]
 
 
-def test_the_database_is_below_the_data_folder_unless_an_address_says_otherwise():
-    assert Settings(data_dir=Path("here")).database == Path("here/mergeyard.db")
-    assert Settings(database_url="sqlite:////var/queue.db").database == Path("/var/queue.db")
-    assert Settings(database_url="sqlite:///queue.db").database == Path("queue.db")
+def test_the_database_is_in_the_data_folder_unless_a_url_is_set():
+    assert Settings(data_dir=Path("here")).database_path == Path("here/mergeyard.db")
+    assert Settings(database_url="sqlite:////var/queue.db").database_path == Path("/var/queue.db")
+    assert Settings(database_url="sqlite:///queue.db").database_path == Path("queue.db")
 
 
-def test_people_find_the_service_where_it_listens_unless_it_has_a_public_address():
-    assert Settings().address(4711) == "http://127.0.0.1:4711"
-    assert Settings(host="::1").address(4711) == "http://[::1]:4711"
-    assert Settings(public_url="https://queue.example.com").address(4711) == "https://queue.example.com"
+def test_the_public_url_is_the_listening_address_unless_set():
+    assert Settings().build_public_url(4711) == "http://127.0.0.1:4711"
+    assert Settings(host="::1").build_public_url(4711) == "http://[::1]:4711"
+    assert Settings(public_url="https://queue.example.com").build_public_url(4711) == "https://queue.example.com"
 
 
 @pytest.mark.parametrize("address", SECRET_ADDRESSES)
@@ -45,11 +45,11 @@ def test_the_password_of_a_database_is_never_shown(address: str):
         ("sqlite:///queue.db", False),
     ],
 )
-def test_a_connection_to_another_machine_without_a_checked_certificate_is_noticed(address: str, unverified: bool):
-    assert Settings(database_url=address).database_is_unverified is unverified
+def test_a_remote_connection_without_certificate_verification_is_detected(address: str, unverified: bool):
+    assert Settings(database_url=address).is_database_unverified is unverified
 
 
-def test_the_rest_is_shown():
+def test_other_settings_are_shown():
     shown = repr(Settings(database_url="sqlite:///queue.db", port=4711))
     assert "port=4711" in shown
     assert "database_url='sqlite:///queue.db'" in shown

@@ -1,32 +1,32 @@
-"""Whoever follows a queue has a seat, and there are only so many."""
+"""The number of live streams is limited, per token and in total."""
 
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.tokens import Scope, Token
-from mergeyard.web.live import MOST, MOST_FOR_A_TOKEN, Seats
+from mergeyard.domain.access import Scope, Token
+from mergeyard.domain.timestamps import Instant
+from mergeyard.web.live import MAX_STREAMS, MAX_STREAMS_PER_TOKEN, StreamLimit
 
 
 def a_token(name: str) -> Token:
     return Token(id=name, name=name, digest=b"", scopes=frozenset({Scope.READ}), created_at=Instant(0))
 
 
-def taken(*tokens: Token) -> Seats:
-    seats = Seats()
+def limit_with(*tokens: Token) -> StreamLimit:
+    limit = StreamLimit()
     for token in tokens:
-        seats.take(token)
-    return seats
+        limit.add(token)
+    return limit
 
 
-def test_a_token_has_so_many_seats_and_others_have_theirs():
+def test_each_token_has_its_own_limit_of_streams():
     ada, bob = a_token("ada"), a_token("bob")
-    seats = taken(*[ada] * MOST_FOR_A_TOKEN)
-    assert (seats.free_for(ada), seats.free_for(bob)) == (False, True)
-    seats.leave(ada)
-    assert seats.free_for(ada)
+    limit = limit_with(*[ada] * MAX_STREAMS_PER_TOKEN)
+    assert (limit.has_room_for(ada), limit.has_room_for(bob)) == (False, True)
+    limit.remove(ada)
+    assert limit.has_room_for(ada)
 
 
-def test_when_all_seats_are_taken_there_is_none_even_for_a_newcomer():
-    crowd = [a_token(f"visitor {number}") for number in range(MOST)]
-    seats = taken(*crowd)
-    assert not seats.free_for(a_token("ada"))
-    seats.leave(crowd[0])
-    assert seats.free_for(a_token("ada"))
+def test_the_total_limit_applies_to_new_tokens_too():
+    tokens = [a_token(f"token {number}") for number in range(MAX_STREAMS)]
+    limit = limit_with(*tokens)
+    assert not limit.has_room_for(a_token("ada"))
+    limit.remove(tokens[0])
+    assert limit.has_room_for(a_token("ada"))

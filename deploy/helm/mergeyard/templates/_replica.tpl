@@ -1,5 +1,5 @@
 {{/*
-The pods of one role. Takes the chart's whole context as `root`, the `role`, and as `part` what the values say of it.
+The pods of one role. Takes the chart's whole context as `root`, the `role`, and the values of that role as `part`.
 */}}
 {{- define "mergeyard.replica" -}}
 metadata:
@@ -14,9 +14,9 @@ metadata:
 spec:
   serviceAccountName: {{ include "mergeyard.name" .root }}
   automountServiceAccountToken: false
-  # The variable that Kubernetes would make for a service named mergeyard is one of our settings.
+  # The variable that Kubernetes would set for a service named mergeyard is one of our settings.
   enableServiceLinks: false
-  # Five seconds until no new requests come, ten for those under way, the rest to put everything away.
+  # Five seconds until no new requests arrive, ten for those in progress, the rest for the shutdown.
   terminationGracePeriodSeconds: 30
   {{- with .root.Values.imagePullSecrets }}
   imagePullSecrets:
@@ -111,10 +111,10 @@ env:
   - name: MERGEYARD_DATABASE_URL
     valueFrom:
       secretKeyRef:
-        name: {{ required "database.existingSecret: name the Secret that holds the address of PostgreSQL" .root.Values.database.existingSecret }}
+        name: {{ required "database.existingSecret is required: name the Secret that contains the URL of PostgreSQL" .root.Values.database.existingSecret }}
         key: {{ .root.Values.database.key }}
   - name: MERGEYARD_PUBLIC_URL
-    value: {{ required "publicUrl: where do people find the service?" .root.Values.publicUrl | quote }}
+    value: {{ required "publicUrl is required: set the URL at which users reach the service" .root.Values.publicUrl | quote }}
   - name: MERGEYARD_OPEN_METRICS
     value: {{ .root.Values.metrics.open | quote }}
   - name: MERGEYARD_LOG_FORMAT
@@ -124,7 +124,7 @@ env:
 {{- end -}}
 
 {{- define "mergeyard.probes" -}}
-# Whoever starts first brings the database to its newest form, which may take a while.
+# The first replica that starts migrates the database schema, which can take a while.
 startupProbe:
   httpGet: { path: /healthz, port: http }
   periodSeconds: 2

@@ -1,9 +1,16 @@
-"""Git by its command line: bare mirrors, in which nothing is ever checked out and no hook ever runs.
+"""Git through its command line, in bare mirrors: nothing is checked out there, and hooks never run.
 
-Every call is a list of arguments in an environment of its own making. Repositories with SHA-256 names are not served.
+- `process`: runs git with a fixed environment, limits on time and output, and detection of damaged repositories
+- `remote`: fetches and pushes refs of the Git host, and validates names that become arguments
+- `history`: reads and creates commits, and merges them without a working tree
+- `contents`: compares, reads and writes the files of commits
+- `mirror`: `CliMirror`, which implements the port `Mirror` with these modules
+- `mirrors`: `GitCli`, which creates, repairs and maintains the mirrors below one folder
+
+Repositories with SHA-256 object names are not supported.
 """
 
-from mergeyard.adapters.git_cli.commits import Committer
-from mergeyard.adapters.git_cli.opening import GitCli
+from mergeyard.adapters.git_cli.history import Committer
+from mergeyard.adapters.git_cli.mirrors import GitCli
 
 __all__ = ["Committer", "GitCli"]

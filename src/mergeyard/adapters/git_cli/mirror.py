@@ -1,52 +1,60 @@
-"""One repository as the service sees it: each method is told in a room of its own."""
+"""The implementation of the port `Mirror` with the git command line."""
 
 from asyncio import Lock
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from mergeyard.adapters.git_cli import commits, contents, fetching, history, merging, pushing
-from mergeyard.adapters.git_cli.commits import Committer
-from mergeyard.adapters.git_cli.repository import Repository
+from mergeyard.adapters.git_cli import contents, history
+from mergeyard.adapters.git_cli.history import Committer, cherry_pick, create_commit, merge
+from mergeyard.adapters.git_cli.process import Repository
+from mergeyard.adapters.git_cli.remote import (
+    fetch,
+    fetch_commit,
+    find_contained_heads,
+    prune_refs,
+    push,
+    read_remote_refs,
+)
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Commit, Conflict, PushOutcome, RefUpdate, Remote, Signature, TooLargeFile
 
-MOST_TREES = 1000
-ROUNDS_OF_TIDYING = 2
-"""What is packed in one is removed as loose in the next."""
+MAX_CACHED_TREES = 1000
+MAINTENANCE_ROUNDS = 2
+"""The second round removes the loose objects that the first one packed."""
 
 
 class CliMirror:
-    def __init__(self, repository: Repository, remote: Remote, committer: Committer, fetching: Lock) -> None:
+    def __init__(self, repository: Repository, remote: Remote, committer: Committer, fetch_lock: Lock) -> None:
         self.remote = remote
         self.repository = repository
         self._committer = committer
-        self.untidy = ROUNDS_OF_TIDYING
-        """So many rounds until it is in order."""
-        self._fetching = fetching
+        self.maintenance_rounds_left = MAINTENANCE_ROUNDS
+        """How many maintenance rounds are needed."""
+        self._fetch_lock = fetch_lock
         self._trees: dict[Sha, Sha] = {}
-        self._sound = set[Sha]()
-        """Whose folders were checked: they are looked at once, and not in every run."""
+        self._checked_heads = set[Sha]()
+        """Heads without tree problems, so that a pull request is checked once and not in every run."""
 
     async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
-        return await fetching.remote_refs(self.repository, self.remote, patterns)
+        return await read_remote_refs(self.repository, self.remote, patterns)
 
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
-        self.untidy = ROUNDS_OF_TIDYING
-        async with self._fetching:
-            return await fetching.fetch(self.repository, self.remote, refs)
+        self.maintenance_rounds_left = MAINTENANCE_ROUNDS
+        async with self._fetch_lock:
+            return await fetch(self.repository, self.remote, refs)
 
     async def fetch_commit(self, commit: Sha) -> None:
-        async with self._fetching:
-            await fetching.fetch_commit(self.repository, self.remote, commit)
+        async with self._fetch_lock:
+            await fetch_commit(self.repository, self.remote, commit)
 
-    async def forget(self, pattern: str, *, unless: Callable[[str], bool]) -> None:
-        async with self._fetching:
-            await fetching.forget(self.repository, pattern, unless)
+    async def prune_refs(self, pattern: str, *, keep: Callable[[str], bool]) -> None:
+        async with self._fetch_lock:
+            await prune_refs(self.repository, pattern, keep)
 
     async def merge(self, onto: Sha, head: Sha) -> Sha | Conflict:
-        return await merging.merge(self.repository, onto, head)
+        return await merge(self.repository, onto, head)
 
-    async def pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
-        return await merging.pick(self.repository, onto, commit)
+    async def cherry_pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
+        return await cherry_pick(self.repository, onto, commit)
 
     async def commit(
         self,
@@ -54,76 +62,76 @@ class CliMirror:
         parents: Sequence[Sha],
         message: str,
         author: Signature | None = None,
-        committed: str | None = None,
+        committer_date: str | None = None,
     ) -> Sha:
-        making = (self._committer, tree, parents, message, author, committed)
-        commit = await commits.commit(self.repository, *making)
-        self._remember(commit, tree)
+        arguments = (self._committer, tree, parents, message, author, committer_date)
+        commit = await create_commit(self.repository, *arguments)
+        self._cache_tree(commit, tree)
         return commit
 
-    async def read(self, commit: Sha) -> Commit:
-        return await history.read(self.repository, commit)
+    async def read_commit(self, commit: Sha) -> Commit:
+        return await history.read_commit(self.repository, commit)
 
-    async def shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
-        return await history.shas(self.repository, head, without, limit)
+    async def commit_shas(self, head: Sha, *, without: Collection[Sha], limit: int | None = None) -> tuple[Sha, ...]:
+        return await history.list_commit_shas(self.repository, head, without, limit)
 
     async def commits(
-        self, head: Sha, *, without: Collection[Sha], limit: int | None = None, whole: bool = False
+        self, head: Sha, *, without: Collection[Sha], limit: int | None = None, full_messages: bool = False
     ) -> tuple[Commit, ...]:
-        return await history.commits(self.repository, head, without, limit, whole=whole)
+        return await history.list_commits(self.repository, head, without, limit, full_messages=full_messages)
 
     async def first_parents(self, head: Sha, *, down_to: Sha) -> tuple[Commit, ...] | None:
-        return await history.first_parents(self.repository, head, down_to)
+        return await history.list_first_parents(self.repository, head, down_to)
 
     async def last_first_parents(self, head: Sha, *, limit: int) -> tuple[Commit, ...]:
-        return await history.last_first_parents(self.repository, head, limit)
+        return await history.list_last_first_parents(self.repository, head, limit)
 
     async def tree(self, commit: Sha) -> Sha:
-        return self._trees.get(commit) or self._remember(commit, await history.tree(self.repository, commit))
+        return self._trees.get(commit) or self._cache_tree(commit, await history.read_tree(self.repository, commit))
 
-    def _remember(self, commit: Sha, tree: Sha) -> Sha:
-        """The tree of a commit never changes, and building asks for it at every step."""
-        if len(self._trees) == MOST_TREES:
+    def _cache_tree(self, commit: Sha, tree: Sha) -> Sha:
+        """The tree of a commit never changes, and building a run needs it at every step."""
+        if len(self._trees) == MAX_CACHED_TREES:
             self._trees.clear()
         self._trees[commit] = tree
         return tree
 
-    async def holds(self, commit: Sha, ancestor: Sha) -> bool:
-        return await history.holds(self.repository, commit, ancestor)
+    async def contains(self, commit: Sha, ancestor: Sha) -> bool:
+        return await history.contains(self.repository, commit, ancestor)
 
-    async def contained(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
-        return await fetching.contained(self.repository, tip, refs)
+    async def contained_heads(self, tip: Sha, refs: Collection[str]) -> frozenset[Sha]:
+        return await find_contained_heads(self.repository, tip, refs)
 
     async def tree_problems(self, head: Sha, *, without: Sha | None) -> tuple[str, ...]:
-        if head in self._sound:
+        if head in self._checked_heads:
             return ()
-        problems = await contents.tree_problems(self.repository, head, without)
+        problems = await contents.find_tree_problems(self.repository, head, without)
         if not problems:
-            if len(self._sound) == MOST_TREES:
-                self._sound.clear()
-            self._sound.add(head)
+            if len(self._checked_heads) == MAX_CACHED_TREES:
+                self._checked_heads.clear()
+            self._checked_heads.add(head)
         return problems
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
-        return await contents.changed_paths(self.repository, before, after)
+        return await contents.find_changed_paths(self.repository, before, after)
 
     async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
-        return await contents.changed_paths_matching(self.repository, before, after, globs)
+        return await contents.find_changed_paths_matching(self.repository, before, after, globs)
 
     async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
-        return await history.merge_bases(self.repository, one, other)
+        return await history.find_merge_bases(self.repository, one, other)
 
-    async def transplant(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
-        return await contents.transplant(self.repository, onto, source, paths)
+    async def replace_paths(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
+        return await contents.replace_paths(self.repository, onto, source, paths)
 
-    async def file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
-        return await contents.file(self.repository, commit, path, max_bytes)
+    async def read_file(self, commit: Sha, path: str, *, max_bytes: int) -> bytes | TooLargeFile | None:
+        return await contents.read_file(self.repository, commit, path, max_bytes)
 
     async def has_same_file(self, one: Sha, other: Sha, path: str) -> bool:
         return await contents.has_same_file(self.repository, one, other, path)
 
     async def push(self, *updates: RefUpdate) -> PushOutcome:
-        return await pushing.push(self.repository, self.remote, updates)
+        return await push(self.repository, self.remote, updates)
 
-    async def export(self, commit: Sha, folder: str) -> None:
-        await contents.export(self.repository, commit, folder)
+    async def export_tree(self, commit: Sha, folder: str) -> None:
+        await contents.export_tree(self.repository, commit, folder)

@@ -1,13 +1,14 @@
-"""Runs git as a process: nothing inherited, nothing left running, only so many at once.
+"""Runs git processes with a fixed environment and limits on time, output and concurrency.
 
-A call that takes too long, or that nobody waits for any more, is ended together with all that it started.
+A process that exceeds its timeout, or whose caller was cancelled, is ended together with its child processes.
 """
 
 import asyncio
 import os
+import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,24 +19,24 @@ from typing import IO
 
 from msgspec import Struct
 
-from mergeyard.ports.git import GitTrouble, OutputTooLargeError
+from mergeyard.ports.git import GitError, MissingObject, OutputTooLargeError
 
-AT_ONCE = 8
-SECONDS = 120.0
-SECONDS_OVER_THE_NETWORK = 600.0
-GRACE = 2.0
-"""Seconds in which an ended git may remove its lock files, before it is killed."""
+MAX_CONCURRENT_PROCESSES = 8
+LOCAL_TIMEOUT_S = 120.0
+NETWORK_TIMEOUT_S = 600.0
+TERMINATION_GRACE_S = 2.0
+"""Time for git to remove its lock files after SIGTERM, before SIGKILL."""
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-"""Of one answer, unless a call names another limit: what a pull request brings decides how much git has to say."""
+"""Default limit of one output: its size can depend on the contents of a pull request."""
 CHUNK_BYTES = 64 * 1024
-WORDS = 2000
-"""How many characters of its complaint are kept, from the end."""
+MAX_STDERR_BYTES = 2000
+"""How much of stderr is kept, from its end."""
 
-INHERITED = (
+INHERITED_VARIABLES = (
     "PATH", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
 )  # fmt: skip
-OWN = {
+FIXED_VARIABLES = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": str(Path(__file__).with_name("gitconfig")),
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -47,128 +48,127 @@ OWN = {
 }
 
 
-class Answer(Struct, frozen=True):
-    code: int
-    out: bytes
-    words: str
-    """What it complained about."""
-    complete: bool = True
-    """False: it had more to say than was allowed, was ended, and `out` is the beginning."""
+class GitResult(Struct, frozen=True):
+    exit_code: int
+    stdout: bytes
+    stderr: str
+    """The end of stderr. If git failed without any, a message with the exit code."""
+    is_complete: bool = True
+    """False: git was killed because its output exceeded the limit, and `stdout` is the beginning of it."""
 
 
-class Processes:
-    """Threads start git and listen to it: the event loops' own ways cost as much as a small merge itself."""
+class GitRunner:
+    """Uses threads, because the subprocess support of event loops costs as much time as a small merge."""
 
     def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(AT_ONCE)
-        self._threads = ThreadPoolExecutor(AT_ONCE, "git")
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_PROCESSES)
+        self._threads = ThreadPoolExecutor(MAX_CONCURRENT_PROCESSES, "git")
 
     async def run(
         self,
         *arguments: str,
         stdin: bytes = b"",
         environment: Mapping[str, str] | None = None,
-        seconds: float = SECONDS,
+        timeout_s: float = LOCAL_TIMEOUT_S,
         max_bytes: int = MAX_OUTPUT_BYTES,
-        may_be_cut: bool = False,
-    ) -> Answer:
-        """With more than `max_bytes` to say, git is ended; that is an error unless the beginning is good enough."""
-        answer = await self._answer(
-            Call(arguments, stdin, surroundings() | dict(environment or {}), max_bytes), seconds
-        )
-        if not answer.complete and not may_be_cut:
-            raise OutputTooLargeError(f"git has more to say than {max_bytes} bytes: {' '.join(arguments)[:80]}")
-        return answer
+        allow_truncated: bool = False,
+    ) -> GitResult:
+        """Kills git when its output exceeds `max_bytes`, and raises unless `allow_truncated` is set."""
+        process = GitProcess(arguments, stdin, build_environment() | dict(environment or {}), max_bytes)
+        result = await self._run(process, timeout_s)
+        if not result.is_complete and not allow_truncated:
+            raise OutputTooLargeError(f"the output of git exceeds {max_bytes} bytes: {' '.join(arguments)[:80]}")
+        return result
 
-    async def _answer(self, call: "Call", seconds: float) -> Answer:
+    async def _run(self, process: "GitProcess", timeout_s: float) -> GitResult:
         async with self._slots:
-            answer = asyncio.get_running_loop().run_in_executor(self._threads, call.perform)
+            result = asyncio.get_running_loop().run_in_executor(self._threads, process.run)
             try:
-                async with asyncio.timeout(seconds):
-                    return await asyncio.shield(answer)
+                async with asyncio.timeout(timeout_s):
+                    return await asyncio.shield(result)
             except TimeoutError as error:
-                raise GitTrouble(f"git did not answer within {seconds:g} seconds and was ended: {call}") from error
+                raise GitError(f"git did not finish within {timeout_s:g} seconds and was ended: {process}") from error
             finally:
-                await call.end(answer)
+                await process.stop(result)
 
 
-class Call:
+class GitProcess:
     def __init__(self, arguments: Sequence[str], stdin: bytes, environment: Mapping[str, str], max_bytes: int) -> None:
         self._arguments = arguments
         self._stdin = stdin
         self._environment = environment
         self._max_bytes = max_bytes
         self._process: Popen[bytes] | None = None
-        self._unwanted = False
+        self._is_cancelled = False
         self._starting = Lock()
 
     def __str__(self) -> str:
         return " ".join(self._arguments)[:80]
 
-    def perform(self) -> Answer:
-        """One pipe alone can be read to its end: files take the rest, and nobody has to listen to several at once."""
-        with scratch() as complaint:
+    def run(self) -> GitResult:
+        """Blocks. stdin and stderr are files, so that only one pipe has to be read."""
+        with open_scratch_file() as stderr:
             with self._starting:
-                self._process = None if self._unwanted else self._start(complaint)
+                self._process = None if self._is_cancelled else self._start(stderr)
             if self._process is None:
-                raise GitTrouble(f"not wanted any more: {self}")
+                raise GitError(f"git was cancelled before it started: {self}")
             assert self._process.stdout
-            with self._process.stdout as answer:
-                out, complete = read_at_most(answer, self._max_bytes)
-                if not complete:
+            with self._process.stdout as stdout:
+                out, is_complete = read_at_most(stdout, self._max_bytes)
+                if not is_complete:
                     self._kill()
             code = self._process.wait()
-            words = last_words(complaint)
-            words = words if words or not code else f"git ended with {code} and no words: {self}"
-            return Answer(code, out, words, complete)
+            detail = read_end(stderr)
+            detail = detail if detail or not code else f"git ended with exit code {code} and no message: {self}"
+            return GitResult(code, out, detail, is_complete)
 
     def _kill(self) -> None:
-        """Not by SIGTERM: a git that is blocked on the pipe that we do not read any more could take its time."""
+        """SIGKILL instead of SIGTERM: git can be blocked on the pipe that we no longer read."""
         with suppress(ProcessLookupError):
             assert self._process
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _start(self, complaint: IO[bytes]) -> Popen[bytes]:
-        """In a session of its own: no terminal to ask at, and one group to end."""
+    def _start(self, stderr: IO[bytes]) -> Popen[bytes]:
+        """In a new session: without a terminal for prompts, and with one process group to signal."""
         command = ("git", *self._arguments)
         try:
-            with scratch() as given:
-                given.write(self._stdin)
-                given.seek(0)
+            with open_scratch_file() as stdin:
+                stdin.write(self._stdin)
+                stdin.seek(0)
                 return Popen(
                     command,
-                    stdin=given if self._stdin else DEVNULL,
+                    stdin=stdin if self._stdin else DEVNULL,
                     stdout=PIPE,
-                    stderr=complaint,
+                    stderr=stderr,
                     env=self._environment,
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            raise GitTrouble(f"git could not be started: {error}") from error
+            raise GitError(f"git could not be started: {error}") from error
 
-    async def end(self, answer: asyncio.Future[Answer]) -> None:
-        """Politely first, for git removes its lock files when it is asked to end; then whoever is left is killed."""
+    async def stop(self, result: asyncio.Future[GitResult]) -> None:
+        """SIGTERM first, on which git removes its lock files; then SIGKILL for the processes that are left."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if not answer.done():
-                self._send(number)
-                await asyncio.wait({answer}, timeout=GRACE)
-        if answer.done() and not answer.cancelled():
-            answer.exception()  # nobody waits for it any more, and that is no news
+            if not result.done():
+                self._signal(number)
+                await asyncio.wait({result}, timeout=TERMINATION_GRACE_S)
+        if result.done() and not result.cancelled():
+            result.exception()  # retrieved, so that asyncio does not log it: the caller is gone
 
-    def _send(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         with self._starting, suppress(ProcessLookupError):
-            self._unwanted = True
+            self._is_cancelled = True
             if self._process:
                 os.killpg(self._process.pid, number)
 
 
-def scratch() -> IO[bytes]:
-    """A file without a name, in memory where the system has that."""
+def open_scratch_file() -> IO[bytes]:
+    """An anonymous file, in memory on Linux."""
     return open(os.memfd_create("git"), "w+b") if sys.platform == "linux" else TemporaryFile()
 
 
 def read_at_most(source: IO[bytes], max_bytes: int) -> tuple[bytes, bool]:
-    """What there is to read, and whether that was all."""
+    """The output up to `max_bytes`, and whether that was all of it."""
     chunks, left = list[bytes](), max_bytes
     while chunk := source.read(min(CHUNK_BYTES, left + 1)):
         if len(chunk) > left:
@@ -178,10 +178,137 @@ def read_at_most(source: IO[bytes], max_bytes: int) -> tuple[bytes, bool]:
     return b"".join(chunks), True
 
 
-def last_words(complaint: IO[bytes]) -> str:
-    complaint.seek(max(0, complaint.seek(0, os.SEEK_END) - WORDS))
-    return complaint.read().decode(errors="replace").strip()
+def read_end(stderr: IO[bytes]) -> str:
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - MAX_STDERR_BYTES))
+    return stderr.read().decode(errors="replace").strip()
 
 
-def surroundings() -> dict[str, str]:
-    return {name: os.environ[name] for name in INHERITED if name in os.environ} | OWN
+def build_environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | FIXED_VARIABLES
+
+
+# The lengths of paths are limited, because unlimited ones would take quadratic time on partial matches.
+DAMAGE_PATTERN = re.compile(
+    r"not a git repository|bad config|unknown repository extension|expected git repo version"
+    r"|object file .{0,300} is empty|is corrupt|object corrupt|corrupt (?:loose )?object|garbage at end of|inflate"
+    r"|packfile .{0,300} (?:is|does|cannot|claims|truncated|invalid)|pack is corrupted"
+    r"|index file .{0,300} (?:is|corrupt)|non-monotonic index|bad (?:packed object|object header|tree object)"
+    r"|missing (?:object|commit|tree|blob) [0-9a-f]|broken link|could not read [0-9a-f]{40}|failed to read object"
+    r"|unable to (?:read tree|find [0-9a-f]{40}|read [0-9a-f]{40}|unpack [0-9a-f]{40})|failed to traverse parents"
+    r"|(?:bad|invalid) object|invalid sha1 pointer|reference broken|bad ref\b|does not point to a valid",
+    re.IGNORECASE,
+)
+STALE_FILES_PATTERN = re.compile(
+    r"\.lock': file exists|no space left|disk quota|unable to (?:create temporary|write)|index-pack", re.IGNORECASE
+)
+IGNORED_PREFIXES = ("remote:", "error in ", "warning in ")
+"""Messages of the remote about itself, and fsck findings about objects that were pushed like that."""
+
+
+def is_damage_message(stderr: str) -> bool:
+    return bool(DAMAGE_PATTERN.search(_select_mirror_lines(stderr)))
+
+
+def is_stale_file_message(stderr: str) -> bool:
+    """Lock files of a killed process, or a disk that partial packs may have filled."""
+    return bool(STALE_FILES_PATTERN.search(_select_mirror_lines(stderr)))
+
+
+def _select_mirror_lines(stderr: str) -> str:
+    return "\n".join(line for line in stderr.splitlines() if not line.startswith(IGNORED_PREFIXES))
+
+
+SHA_IN_TEXT = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+
+
+class Repository:
+    def __init__(self, path: Path, runner: GitRunner) -> None:
+        self.path = path
+        self.damage_message = ""
+        """git's last message that indicates damage or stale files in this repository; empty if there was none."""
+        self._runner = runner
+        self._head = os.path.join(path, "HEAD")
+
+    @property
+    def is_healthy(self) -> bool:
+        """No git process has reported damage, and the repository exists."""
+        return not self.damage_message and self.has_head
+
+    @property
+    def has_head(self) -> bool:
+        """Every repository has this file."""
+        return os.path.exists(self._head)
+
+    async def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float = LOCAL_TIMEOUT_S,
+        max_bytes: int = MAX_OUTPUT_BYTES,
+        allow_truncated: bool = False,
+    ) -> GitResult:
+        """Returns the result also when git failed."""
+        return await self._runner.run(
+            f"--git-dir={self.path}",
+            *arguments,
+            stdin=stdin,
+            environment=environment,
+            timeout_s=timeout_s,
+            max_bytes=max_bytes,
+            allow_truncated=allow_truncated,
+        )
+
+    async def run_checked(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float = LOCAL_TIMEOUT_S,
+        max_bytes: int = MAX_OUTPUT_BYTES,
+    ) -> bytes:
+        """Returns stdout; raises `GitError` when git failed."""
+        result = await self.run(
+            *arguments, stdin=stdin, environment=environment, timeout_s=timeout_s, max_bytes=max_bytes
+        )
+        if result.exit_code != 0:
+            input_text = " ".join((*arguments, stdin.decode(errors="replace")))
+            raise await self.to_error(result, SHA_IN_TEXT.findall(input_text))
+        return result.stdout
+
+    async def to_error(self, result: GitResult, objects: Iterable[str]) -> GitError:
+        """The error for a failed result. git has many messages for a missing object, so the objects are looked up."""
+        missing = await self.find_missing(objects)
+        if missing:
+            return MissingObject(f"{self.path.name} lacks {', '.join(missing)}")
+        self._note_damage(result.stderr)
+        return GitError(result.stderr)
+
+    async def find_missing(self, objects: Iterable[str]) -> list[str]:
+        """The objects that git reports as missing; none if that check itself failed."""
+        names = "".join(f"{name}\n" for name in dict.fromkeys(objects))
+        if not names:
+            return []
+        result = await self.run("cat-file", "--batch-check", stdin=names.encode())
+        self._note_damage(result.stderr)
+        return [line.split()[0] for line in result.stdout.decode().splitlines() if line.endswith(" missing")]
+
+    def _note_damage(self, stderr: str) -> None:
+        if is_damage_message(stderr) or is_stale_file_message(stderr):
+            self.damage_message = stderr
+
+
+MIN_VERSION = (2, 38)
+"""The first version with `git merge-tree --write-tree`, which merges without a working tree."""
+
+UPGRADE_ADVICE = f"install git {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer, and put it first in PATH"
+
+
+def find_version_problem(version: str) -> str | None:
+    """What is wrong with the output of `git version`, or None."""
+    found = re.match(r"git version (\d+)\.(\d+)", version)
+    if not found:
+        return f"git reports the version {version!r}, which is not valid: {UPGRADE_ADVICE}"
+    if (int(found[1]), int(found[2])) < MIN_VERSION:
+        return f"git {version.removeprefix('git version ')} is too old: {UPGRADE_ADVICE}"
+    return None

@@ -1,30 +1,114 @@
-"""Shows bare repositories and the pull requests in their refs as a host."""
+"""Bare repositories as an implementation of the port `Host`."""
 
 import asyncio
+import os
+import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.adapters.host_plain import refs
-from mergeyard.adapters.host_plain.folders import folder_of, is_repository
-from mergeyard.adapters.host_plain.meta import BadMeta, PullState
-from mergeyard.adapters.host_plain.objects import ReaderEnded
-from mergeyard.adapters.host_plain.pulls import StoredPull, as_shown, stored_pull
-from mergeyard.adapters.host_plain.readers import Readers
-from mergeyard.adapters.host_plain.refs import Telling
-from mergeyard.adapters.host_plain.writing import rewrite_meta, until_moved
+from mergeyard.adapters.host_plain import pull_requests
+from mergeyard.adapters.host_plain.editor import retry_on_conflict, update_metadata
+from mergeyard.adapters.host_plain.pull_requests import (
+    InvalidMetadata,
+    ObjectReader,
+    ReaderExited,
+    RefList,
+    StoredPullRequest,
+    StoredState,
+    list_refs,
+    pull_request_number_of,
+    read_stored_pull_request,
+    to_pull_request,
+)
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.pulls import PullRequest
-from mergeyard.domain.repositories import Repo
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.ports.forge import ChecksFrom, HostUnavailable
 from mergeyard.ports.git import Remote
-from mergeyard.ports.host import ChecksFrom, HostTrouble
 
-LOOK_EVERY = 0
-"""Reading refs costs next to nothing: as often as anybody looks around."""
-DOUBTS_AT_ONCE = 4
-"""Asking for what is not there costs a process each; this many run beside each other."""
+NAME_PATTERN = re.compile(r"(?!-)(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
+
+
+@lru_cache(maxsize=1024)
+def repository_folder(root: Path, repo: Repo) -> Path:
+    """Cached, because every request needs it and creating paths is slow."""
+    if not (NAME_PATTERN.fullmatch(repo.owner) and NAME_PATTERN.fullmatch(repo.name)):
+        raise HostUnavailable(f"{repo} is not a valid repository name on this Git host")
+    return root / repo.owner / f"{repo.name}.git"
+
+
+def is_repository(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def find_repository(path: Path) -> Path | None:
+    """The bare repository at the path, or the `.git` folder of the checkout at the path."""
+    candidates = (path.absolute(), path.absolute() / ".git")
+    return next((candidate for candidate in candidates if is_repository(candidate)), None)
+
+
+class CachedReader(Struct, frozen=True):
+    reader: ObjectReader
+    identity: tuple[int, int]
+    """Identifies the repository that it reads, in case another one is created at the same path."""
+
+
+class ObjectReaderCache:
+    def __init__(self, max_readers: int = 64) -> None:
+        self._max_readers = max_readers
+        self._cached: dict[Path, CachedReader] = {}
+        """Ordered by last use, most recent last."""
+        self._starting = asyncio.Lock()
+
+    async def get(self, folder: Path) -> ObjectReader:
+        identity = read_identity(folder)
+        return self._find_cached(folder, identity) or await self._start(folder, identity)
+
+    async def close(self) -> None:
+        async with self._starting:
+            while self._cached:
+                await self._evict(next(iter(self._cached)))
+
+    def _find_cached(self, folder: Path, identity: tuple[int, int]) -> ObjectReader | None:
+        cached = self._cached.get(folder)
+        if not cached or cached.identity != identity or not cached.reader.is_open:
+            return None
+        self._cached[folder] = self._cached.pop(folder)
+        return cached.reader
+
+    async def _start(self, folder: Path, identity: tuple[int, int]) -> ObjectReader:
+        async with self._starting:
+            if reader := self._find_cached(folder, identity):
+                return reader
+            if folder in self._cached:
+                await self._evict(folder)
+            while len(self._cached) >= self._max_readers:
+                await self._evict(next(iter(self._cached)))
+            reader = await ObjectReader.start(folder)
+            self._cached[folder] = CachedReader(reader, identity)
+            return reader
+
+    async def _evict(self, folder: Path) -> None:
+        await self._cached.pop(folder).reader.close()
+
+
+def read_identity(folder: Path) -> tuple[int, int]:
+    """Inode and modification time of HEAD. The inode of the folder alone can be reused by a new repository."""
+    try:
+        stat = os.stat(f"{folder}/HEAD")
+    except OSError:
+        raise HostUnavailable(f"there is no repository at {folder}") from None
+    return stat.st_ino, stat.st_mtime_ns
+
+
+POLL_INTERVAL_MS = 0
+"""No minimum: reading local refs costs next to nothing."""
+MAX_CONCURRENT_REF_CHECKS = 4
+"""Each check of a missing pull request starts a git process."""
 
 
 class PlainHost:
@@ -34,79 +118,104 @@ class PlainHost:
         self.provider = "git"
         self.has_groups = False
         self.forge = None
-        self.look_every = LOOK_EVERY
-        self.judges_mergeability = False
-        self.every_head_ref = refs.EVERY_HEAD
+        self.poll_interval_ms = POLL_INTERVAL_MS
+        self.reports_mergeability = False
+        self.head_ref_pattern = pull_requests.HEAD_REF_PATTERN
         self._root = root.absolute()
-        self._readers = Readers()
-        self._telling: dict[Path, Telling] = {}
-        self._doubts = asyncio.Semaphore(DOUBTS_AT_ONCE)
+        self._readers = ObjectReaderCache()
+        self._ref_lists: dict[Path, RefList] = {}
+        self._ref_checks = asyncio.Semaphore(MAX_CONCURRENT_REF_CHECKS)
 
-    def same_name(self, repo: Repo) -> Repo:
+    def canonical_repo(self, repo: Repo) -> Repo:
         return repo
 
-    def refuses(self, method: MergeMethod, landing: LandingMethod) -> None:
-        """Git can move any two refs in one conditional update."""
+    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> None:
+        """All methods are supported: any commit can be pushed, and the metadata marks the pull request as merged."""
 
     async def remote(self, repo: Repo) -> Remote:
-        return Remote(str(folder_of(self._root, repo)))
+        return Remote(str(repository_folder(self._root, repo)))
 
-    def head_ref(self, number: PrNumber) -> str:
-        return refs.head_ref(number)
+    def head_ref(self, number: PullRequestNumber) -> str:
+        return pull_requests.head_ref(number)
 
-    def number_of(self, ref: str) -> PrNumber | None:
-        return refs.number_of(ref)
+    def pull_request_number_of(self, ref: str) -> PullRequestNumber | None:
+        return pull_requests.pull_request_number_of(ref)
 
-    def pull_page(self, repo: Repo, number: PrNumber) -> str | None:  # noqa: ARG002
+    def pull_request_url(self, repo: Repo, number: PullRequestNumber) -> str | None:  # noqa: ARG002
         return None
 
-    async def knows(self, repo: Repo) -> bool:
+    async def has_repository(self, repo: Repo) -> bool:
         try:
-            return is_repository(folder_of(self._root, repo))
-        except HostTrouble:
+            return is_repository(repository_folder(self._root, repo))
+        except HostUnavailable:
             return False
 
-    async def pull(self, repo: Repo, number: PrNumber) -> PullRequest | None:
-        stored = await self._stored(folder_of(self._root, repo), number)
-        return stored and as_shown(stored)
+    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+        stored = await self._read_stored(repository_folder(self._root, repo), number)
+        return stored and to_pull_request(stored)
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
     async def refs(self, repo: Repo, branches: Collection[str] = ()) -> Mapping[str, Sha]:  # noqa: ARG002
-        folder = folder_of(self._root, repo)
-        telling = self._telling[folder] = await self._telling.get(folder, Telling()).again(folder)
-        return telling.refs
+        folder = repository_folder(self._root, repo)
+        ref_list = self._ref_lists[folder] = await self._ref_lists.get(folder, RefList()).refresh(folder)
+        return ref_list.refs
 
-    async def mark_merged(self, repo: Repo, number: PrNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002
-        """One that was pushed to since stays open: what was pushed has not landed."""
-        folder = folder_of(self._root, repo)
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002
+        """Does nothing if the head changed: the new commits did not land, so the pull request stays open."""
+        folder = repository_folder(self._root, repo)
 
         async def mark() -> None:
-            pull = await self._stored(folder, number)
-            if pull and pull.head == head and pull.meta.state is not PullState.MERGED:
-                await rewrite_meta(folder, pull, replace(pull.meta, state=PullState.MERGED))
+            stored = await self._read_stored(folder, number)
+            if stored and stored.head == head and stored.meta.state is not StoredState.MERGED:
+                await update_metadata(folder, stored, replace(stored.meta, state=StoredState.MERGED))
 
         try:
-            await until_moved(mark)
-        except BadMeta as bad:
-            raise HostTrouble(f"{refs.meta_ref(number)} of {repo} cannot be marked as merged: {bad}") from bad
+            await retry_on_conflict(mark)
+        except InvalidMetadata as error:
+            raise HostUnavailable(
+                f"{pull_requests.meta_ref(number)} of {repo} cannot be marked as merged: {error}"
+            ) from error
 
     async def close(self) -> None:
         await self._readers.close()
 
-    async def _stored(self, folder: Path, number: PrNumber) -> StoredPull | None:
+    async def _read_stored(self, folder: Path, number: PullRequestNumber) -> StoredPullRequest | None:
+        """Tries once more with a new reader, if the process of the cached one has ended."""
         try:
-            pull = await stored_pull(await self._readers.of(folder), number)
-        except ReaderEnded:
-            pull = await stored_pull(await self._readers.of(folder), number)
-        if pull is None:
-            await self._make_sure_it_is_missing(folder, number)
-        return pull
+            stored = await read_stored_pull_request(await self._readers.get(folder), number)
+        except ReaderExited:
+            stored = await read_stored_pull_request(await self._readers.get(folder), number)
+        if stored is None:
+            await self._ensure_missing(folder, number)
+        return stored
 
-    async def _make_sure_it_is_missing(self, folder: Path, number: PrNumber) -> None:
-        """A reader cannot tell a ref that is missing from one whose object is, nor from a broken repository."""
-        async with self._doubts:
-            listed = await refs.refs_below(folder, f"{refs.PULLS}{number}")
-        if {refs.head_ref(number), refs.meta_ref(number)} <= listed.keys():
-            raise HostTrouble(f"{refs.PULLS}{number} is there, but could not be read just now")
+    async def _ensure_missing(self, folder: Path, number: PullRequestNumber) -> None:
+        """The reader reports the same for a missing ref, a missing object and a broken repository."""
+        async with self._ref_checks:
+            present = await pull_requests.list_refs(folder, f"{pull_requests.PULL_REFS_PREFIX}{number}")
+        if {pull_requests.head_ref(number), pull_requests.meta_ref(number)} <= present.keys():
+            raise HostUnavailable(f"{pull_requests.PULL_REFS_PREFIX}{number} exists, but could not be read")
+
+
+class UnreadablePullRequest(Struct, frozen=True):
+    number: PullRequestNumber
+    detail: str
+
+
+async def list_pull_requests(folder: Path) -> list[StoredPullRequest | UnreadablePullRequest]:
+    numbers = {number for ref in await list_refs(folder, "refs/pull") if (number := pull_request_number_of(ref))}
+    reader = await ObjectReader.start(folder)
+    try:
+        return await asyncio.gather(*(read_or_explain(reader, number) for number in sorted(numbers)))
+    finally:
+        await reader.close()
+
+
+async def read_or_explain(reader: ObjectReader, number: PullRequestNumber) -> StoredPullRequest | UnreadablePullRequest:
+    try:
+        stored = await read_stored_pull_request(reader, number)
+    except HostUnavailable as error:
+        return UnreadablePullRequest(number, str(error))
+    return stored or UnreadablePullRequest(number, "its head or its metadata is missing")

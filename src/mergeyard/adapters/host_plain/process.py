@@ -1,4 +1,4 @@
-"""Runs git on one repository, in an environment of its own making, and turns its failures into trouble."""
+"""Runs git in one repository with a fixed environment, and raises its failures as `HostUnavailable`."""
 
 import asyncio
 import os
@@ -13,30 +13,30 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO, Any
 
-from mergeyard.ports.host import HostTrouble
+from mergeyard.ports.forge import HostUnavailable
 
-PATIENCE = 30
-"""Seconds. Reading refs takes milliseconds; a git that needs longer hangs."""
-GRACE = 2
-AT_ONCE = 16
+TIMEOUT_S = 30
+"""Reading refs takes milliseconds; a git that needs longer hangs."""
+KILL_TIMEOUT_S = 2
+MAX_CONCURRENT_PROCESSES = 16
 MAX_OUTPUT_BYTES = 256 * 1024 * 1024
-"""Of one answer: the longest is a list of all refs."""
-MAX_COMPLAINT_BYTES = 2000
+"""The largest output is the list of all refs."""
+MAX_STDERR_BYTES = 2000
 CHUNK_BYTES = 64 * 1024
-THREADS = ThreadPoolExecutor(AT_ONCE, "plain-host")
+THREAD_POOL = ThreadPoolExecutor(MAX_CONCURRENT_PROCESSES, "plain-host")
 
 SETTINGS = (
-    "safe.directory=*",  # repositories often belong to another user than the service does
+    "safe.directory=*",  # the repositories often belong to another user than the server
     "core.hooksPath=/dev/null",
     "core.warnAmbiguousRefs=false",
 )
 
 
-class GitFailed(HostTrouble):
-    """Git would not do it; the words are its own."""
+class GitFailed(HostUnavailable):
+    """git failed; the message is git's."""
 
 
-def environment() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C.UTF-8",
@@ -47,104 +47,104 @@ def environment() -> dict[str, str]:
     }
 
 
-async def git(folder: Path, *arguments: str, given: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES) -> bytes:
-    """What git writes to standard output. A thread starts it and listens: an event loop would first copy all the
-    memory of a busy server for it, and serve nobody meanwhile."""
-    call = Call(command(folder, arguments), given, max_bytes)
-    answer = asyncio.get_running_loop().run_in_executor(THREADS, call.perform)
+async def run_git(folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES) -> bytes:
+    """Returns stdout. A thread starts the process, because the event loop would block while it forks a large server
+    process."""
+    process = GitProcess(build_command(folder, arguments), stdin, max_bytes)
+    result = asyncio.get_running_loop().run_in_executor(THREAD_POOL, process.run)
     try:
-        async with asyncio.timeout(PATIENCE):
-            code, output, complaint = await asyncio.shield(answer)
+        async with asyncio.timeout(TIMEOUT_S):
+            code, stdout, stderr = await asyncio.shield(result)
     except TimeoutError:
-        raise GitFailed(f"git {arguments[0]} in {folder} did not end within {PATIENCE} seconds") from None
+        raise GitFailed(f"git {arguments[0]} in {folder} did not finish within {TIMEOUT_S} seconds") from None
     finally:
-        if not answer.done():
-            answer.add_done_callback(in_silence)
-            call.end()
-            await asyncio.wait({answer}, timeout=GRACE)
+        if not result.done():
+            result.add_done_callback(ignore_exception)
+            process.kill()
+            await asyncio.wait({result}, timeout=KILL_TIMEOUT_S)
     if code:
-        words = complaint.decode(errors="replace").strip() or f"exit code {code}"
-        raise GitFailed(f"git {arguments[0]} in {folder}: {words}")
-    return output
+        detail = stderr.decode(errors="replace").strip() or f"exit code {code}"
+        raise GitFailed(f"git {arguments[0]} in {folder}: {detail}")
+    return stdout
 
 
-def in_silence(answer: asyncio.Future[Any]) -> None:
-    """Nobody waits for it any more: that it did not begin, or was ended, is no news."""
-    if not answer.cancelled():
-        answer.exception()
+def ignore_exception(result: asyncio.Future[Any]) -> None:
+    """Retrieves the exception, so that asyncio does not log it: the caller is gone."""
+    if not result.cancelled():
+        result.exception()
 
 
-class Call:
-    """One git that answers and ends, or that nobody waits for any more."""
+class GitProcess:
+    """A git process that runs to its end or is killed."""
 
-    def __init__(self, command: Sequence[str], given: bytes, max_bytes: int) -> None:
+    def __init__(self, command: Sequence[str], stdin: bytes, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._command = command
-        self._given = given
+        self._stdin = stdin
         self._process: Popen[bytes] | None = None
-        self._unwanted = False
+        self._is_cancelled = False
         self._starting = Lock()
 
-    def perform(self) -> tuple[int, bytes, bytes]:
-        with scratch() as complaint:
+    def run(self) -> tuple[int, bytes, bytes]:
+        with open_scratch_file() as stderr:
             with self._starting:
-                if self._unwanted:
-                    raise GitFailed("git is not wanted any more")
-                self._process = self._start(complaint)
+                if self._is_cancelled:
+                    raise GitFailed("git was cancelled before it started")
+                self._process = self._start(stderr)
             with self._process:
-                output = self._read(self._process)
+                stdout = self._read_stdout(self._process)
                 code = self._process.wait()
-                complaint.seek(0)
-                return code, output, complaint.read(MAX_COMPLAINT_BYTES)
+                stderr.seek(0)
+                return code, stdout, stderr.read(MAX_STDERR_BYTES)
 
-    def _read(self, process: Popen[bytes]) -> bytes:
+    def _read_stdout(self, process: Popen[bytes]) -> bytes:
         assert process.stdout
         output = bytearray()
         while chunk := process.stdout.read(CHUNK_BYTES):
             output += chunk
             if len(output) > self._max_bytes:
                 process.kill()
-                raise GitFailed(f"git has more to say than {self._max_bytes} bytes: {' '.join(self._command)[-80:]}")
+                raise GitFailed(f"the output of git exceeds {self._max_bytes} bytes: {' '.join(self._command)[-80:]}")
         return bytes(output)
 
-    def _start(self, complaint: IO[bytes]) -> Popen[bytes]:
-        """Files take what goes in and what it complains about, so that only one pipe has to be read."""
+    def _start(self, stderr: IO[bytes]) -> Popen[bytes]:
+        """stdin and stderr are files, so that only one pipe has to be read."""
         try:
-            with scratch() as given:
-                given.write(self._given)
-                given.seek(0)
-                return Popen(self._command, stdin=given, stdout=PIPE, stderr=complaint, env=environment(), cwd="/")
-        except OSError as trouble:
-            raise GitFailed(f"git cannot be started: {trouble}") from trouble
+            with open_scratch_file() as stdin:
+                stdin.write(self._stdin)
+                stdin.seek(0)
+                return Popen(self._command, stdin=stdin, stdout=PIPE, stderr=stderr, env=build_environment(), cwd="/")
+        except OSError as error:
+            raise GitFailed(f"git cannot be started: {error}") from error
 
-    def end(self) -> None:
+    def kill(self) -> None:
         with self._starting:
-            self._unwanted = True
+            self._is_cancelled = True
             if self._process is not None:
                 self._process.kill()
 
 
-def scratch() -> IO[bytes]:
-    """A file without a name, in memory where the system has that."""
+def open_scratch_file() -> IO[bytes]:
+    """An anonymous file, in memory on Linux."""
     return open(os.memfd_create("git"), "w+b") if sys.platform == "linux" else TemporaryFile()
 
 
-async def started(folder: Path, *arguments: str) -> Process:
-    """One that lives on, to be asked again and again."""
+async def start_git(folder: Path, *arguments: str) -> Process:
+    """A long-lived process that the caller writes to."""
     try:
         return await asyncio.create_subprocess_exec(
-            *command(folder, arguments), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment(), cwd="/"
+            *build_command(folder, arguments), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=build_environment(), cwd="/"
         )
-    except OSError as trouble:
-        raise GitFailed(f"git cannot be started: {trouble}") from trouble
+    except OSError as error:
+        raise GitFailed(f"git cannot be started: {error}") from error
 
 
-def command(folder: Path, arguments: Sequence[str]) -> list[str]:
+def build_command(folder: Path, arguments: Sequence[str]) -> list[str]:
     settings = (word for setting in SETTINGS for word in ("-c", setting))
     return ["git", *settings, f"--git-dir={folder}", *arguments]
 
 
-async def killed(process: Process) -> None:
+async def kill_and_wait(process: Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()

@@ -1,9 +1,9 @@
-"""Supervises the command of one check, as a process of its own between the server and the command.
+"""Supervises the command of one check: a process between the server and the command.
 
-Started as a script. Its order is one line of JSON on standard input, a pipe that only the server holds open: when the
+Started as a script. Its input is one line of JSON on standard input, a pipe that only the server holds open: when the
 server closes it or dies, the supervisor ends everything. It is a child subreaper: processes that the command detaches
 become its children, so it ends when the command and all of its descendants have ended, and not before. Standard error
-is the output of the check, where a breached limit is explained; the report for the server goes to standard output.
+is the output of the check, where an exceeded limit is explained; the report for the server goes to standard output.
 """
 
 import ctypes
@@ -22,37 +22,37 @@ from typing import Any
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
-"""From linux/prctl.h. Elsewhere than on Linux only the process group of the command is ended."""
+"""From linux/prctl.h. On other systems than Linux, only the process group of the command is ended."""
 POLL_S = 0.25
 """Between two counts of the processes."""
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL."""
 OOM_SCORE = 500
-"""When memory runs out the kernel ends the command rather than the server."""
-MAX_POLLING_SHARE = 0.05
-"""Of the time, for measuring the files: large checkouts are measured less often."""
-MIN_ROOM = 1 << 30
-MAX_SHARE_OF_ROOM = 0.9
-"""With at least this many bytes free at the start, a check may not use more than this share of them."""
+"""When memory runs out, the kernel ends the command rather than the server."""
+MAX_MEASURING_SHARE = 0.05
+"""Share of the time spent on measuring the files: large checkouts are measured less often."""
+MIN_FREE_BYTES = 1 << 30
+MAX_DISK_SHARE = 0.9
+"""If at least this many bytes are free at the start, a check must not use more than this share of them."""
 
 
 class Supervisor:
-    def __init__(self, order: dict[str, Any]) -> None:
-        self._order = order
-        self._folder: str = order["folder"]
-        self._max_bytes = min(order["max_bytes"], usable_room(self._folder))
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+        self._folder: str = spec["folder"]
+        self._max_bytes = min(spec["max_bytes"], max_disk_use(self._folder))
         self._code: int | None = None
         self._breach: str | None = None
         self._next_measure = 0.0
-        self._signals = caught_signals()
+        self._signals = catch_signals()
 
     def run(self) -> dict[str, object]:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         try:
             command = self._start()
         except OSError as error:
-            return {"trouble": f"the command cannot be started: {error}"}
-        except ValueError as error:  # such as a null byte, which no attempt would change
+            return {"start_error": f"the command cannot be started: {error}"}
+        except ValueError as error:  # such as a null byte: another attempt would fail as well
             return {"breach": f"the command cannot be run: {error}"}
         stopped = self._watch(command)
         if stopped or self._breach:
@@ -65,12 +65,12 @@ class Supervisor:
         return {"code": self._code, "breach": self._breach}
 
     def _start(self) -> int:
-        self._process = subprocess.Popen(  # kept: when it is deleted it would reap the command
-            self._order["command"],
+        self._process = subprocess.Popen(  # kept as an attribute: its destructor would reap the command
+            self._spec["command"],
             stdin=subprocess.DEVNULL,
             stdout=2,
-            cwd=self._order["cwd"],
-            env=self._order["env"],
+            cwd=self._spec["cwd"],
+            env=self._spec["env"],
             start_new_session=True,
             preexec_fn=self._restrict,  # noqa: PLW1509 (there are no threads)
         )
@@ -78,7 +78,7 @@ class Supervisor:
 
     def _restrict(self) -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if not self._order["sandboxed"]:  # the sandbox does it by itself, and may be a setuid program
+        if not self._spec["sandboxed"]:  # bwrap sets it itself, and can be a setuid program
             prctl(PR_SET_NO_NEW_PRIVS, 1)  # a setuid program would run as a user that the supervisor cannot signal
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -88,7 +88,7 @@ class Supervisor:
             score.write(str(OOM_SCORE))
 
     def _watch(self, command: int) -> bool:
-        """Until the command ends, breaches a limit, or the server wants it to end: then the answer is true."""
+        """Waits until the command ends, exceeds a limit, or the server ends it. Returns true in the last case."""
         events = select.poll()
         events.register(0, select.POLLIN | select.POLLHUP)
         events.register(self._signals, select.POLLIN)
@@ -107,37 +107,37 @@ class Supervisor:
                 return False
 
     def _count(self) -> None:
-        most: int = self._order["max_processes"]
-        if len(descendants()) > most:
-            self._breach = f"it had more than {most} processes at once (runner_max_processes)"
+        limit: int = self._spec["max_processes"]
+        if len(find_descendants()) > limit:
+            self._breach = f"it had more than {limit} processes at once (runner_max_processes)"
 
     def _measure_if_due(self) -> None:
         started = time.monotonic()
         if started >= self._next_measure:
             self._measure()
             ended = time.monotonic()
-            self._next_measure = ended + max(1.0, (ended - started) / MAX_POLLING_SHARE)
+            self._next_measure = ended + max(1.0, (ended - started) / MAX_MEASURING_SHARE)
 
     def _measure(self) -> None:
-        if self._breach is None and used_bytes(self._folder) >= self._max_bytes:
+        if self._breach is None and measure_disk_use(self._folder) >= self._max_bytes:
             self._breach = f"its files took more than {self._max_bytes // 2**20} MiB of the disk (runner_max_disk_mb)"
 
     def _terminate(self, command: int) -> None:
-        """SIGTERM, and some time. The process that makes the sandbox would end it at once, so it gets no signal."""
-        spared = {command} if self._order["sandboxed"] else set[int]()
-        send(signal.SIGTERM, descendants() - spared, command)
+        """Sends SIGTERM and waits. bwrap gets no signal, because it would end the sandbox at once."""
+        spared = {command} if self._spec["sandboxed"] else set[int]()
+        send_signal(signal.SIGTERM, find_descendants() - spared, command)
         deadline = time.monotonic() + GRACE_S
         while self._reap(command) and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def _kill_descendants(self, command: int) -> None:
-        """Again until no child is left: a process may start others meanwhile, and orphans become children."""
+        """Repeats until no child is left: a process can start others meanwhile, and orphans become children."""
         while self._reap(command):
-            send(signal.SIGKILL, children(), command)
+            send_signal(signal.SIGKILL, find_children(), command)
             time.sleep(0)
 
     def _reap(self, command: int) -> bool:
-        """Whether any descendant is left. The exit code of the command is kept."""
+        """Reaps ended children and stores the exit code of the command. Returns whether any descendant is left."""
         try:
             while True:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -149,17 +149,17 @@ class Supervisor:
             return False
 
 
-def children() -> set[int]:
-    """Read at once where the kernel lists them, so that few processes can fork before they are killed."""
+def find_children() -> set[int]:
+    """Uses the kernel's list where it exists: that is fast, so few processes can fork before they are killed."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
             return set(map(int, file.read().split()))
     except OSError:
-        return descendants()
+        return find_descendants()
 
 
-def descendants() -> set[int]:
-    """All processes below this one. Those that end meanwhile are left out."""
+def find_descendants() -> set[int]:
+    """All descendants of this process, except those that end meanwhile."""
     by_parent: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdecimal():
@@ -175,7 +175,7 @@ def descendants() -> set[int]:
     return found
 
 
-def send(number: int, processes: set[int], command: int) -> None:
+def send_signal(number: int, processes: set[int], command: int) -> None:
     for process in processes:
         with suppress(OSError):
             os.kill(process, number)
@@ -184,22 +184,22 @@ def send(number: int, processes: set[int], command: int) -> None:
             os.killpg(command, number)
 
 
-def caught_signals() -> int:
-    """A pipe to read from when a child has ended. Signals to end are ignored: only the server decides that."""
+def catch_signals() -> int:
+    """Returns a pipe that becomes readable when a child ends. Ignores SIGTERM: only the server ends it."""
     source, sink = os.pipe()
     os.set_blocking(sink, False)
     signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, ignore)
+        signal.signal(number, ignore_signal)
     return source
 
 
-def ignore(_number: int, _frame: object) -> None:
-    """Unlike SIG_IGN, a handler is not inherited by the command."""
+def ignore_signal(_number: int, _frame: object) -> None:
+    """A handler instead of SIG_IGN, because the command would inherit SIG_IGN."""
 
 
-def used_bytes(folder: str) -> int:
-    """What the files below a folder take on the disk; a file with several names counts once."""
+def measure_disk_use(folder: str) -> int:
+    """Disk usage of a folder; a file with several hard links counts once."""
     total = 0
     linked = set[int]()
     unseen = [folder]
@@ -207,20 +207,20 @@ def used_bytes(folder: str) -> int:
         with suppress(OSError), os.scandir(unseen.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    facts = entry.stat(follow_symlinks=False)
-                    if facts.st_nlink == 1 or entry.is_dir(follow_symlinks=False) or facts.st_ino not in linked:
-                        total += facts.st_blocks * 512
-                    linked.add(facts.st_ino)
+                    stat = entry.stat(follow_symlinks=False)
+                    if stat.st_nlink == 1 or entry.is_dir(follow_symlinks=False) or stat.st_ino not in linked:
+                        total += stat.st_blocks * 512
+                    linked.add(stat.st_ino)
                     if entry.is_dir(follow_symlinks=False):
                         unseen.append(entry.path)
     return total
 
 
-def usable_room(folder: str) -> int:
-    """So that one check does not fill the disk. On a small disk there is no such limit: it may be full before."""
+def max_disk_use(folder: str) -> int:
+    """Keeps one check from filling the disk. Without a limit if the disk is small: it may be almost full already."""
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
-    return int(free * MAX_SHARE_OF_ROOM) if free >= MIN_ROOM else sys.maxsize
+    return int(free * MAX_DISK_SHARE) if free >= MIN_FREE_BYTES else sys.maxsize
 
 
 def prctl(option: int, value: int) -> None:
@@ -232,12 +232,12 @@ def main() -> None:
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return
-    order = json.loads(line)
-    with open(order["lock"], "wb") as lock:
+    spec = json.loads(line)
+    with open(spec["lock"], "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if select.select([0], [], [], 0)[0]:  # the server is gone: the next one may be removing the folder already
+        if select.select([0], [], [], 0)[0]:  # the server is gone: the next one can be removing the folder already
             return
-        print(json.dumps(Supervisor(order).run()), flush=True)
+        print(json.dumps(Supervisor(spec).run()), flush=True)
 
 
 if __name__ == "__main__":

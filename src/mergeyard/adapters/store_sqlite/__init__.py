@@ -1,1 +1,5 @@
-"""Keeps everything in one SQLite file, through apsw, which brings a SQLite that two processes may safely write with."""
+"""Store in one SQLite file, for a single server.
+
+Uses apsw, because its wheel brings a SQLite that two processes can safely write with. One thread writes (`writer`),
+everything that waits at that moment as one transaction; reads have connections of their own.
+"""

@@ -1,262 +1,285 @@
-"""The store of one server: a SQLite file that one thread writes, and everybody reads.
+"""Store of a single server: a SQLite file with one writer thread and any number of readers.
 
-Points are read where they are asked for, in microseconds. Lists are read on a thread, so that nobody waits for them.
+Single rows are read on the event loop, which takes microseconds. Lists are read on a thread, so that they do not block
+the event loop.
 """
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from mergeyard.adapters.store_sqlite import connection as db
 from mergeyard.adapters.store_sqlite import rows
-from mergeyard.adapters.store_sqlite.aside import ReaderAside
-from mergeyard.adapters.store_sqlite.connecting import open_for_writing
-from mergeyard.adapters.store_sqlite.reader import Reader
-from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition, in_words, not_open, slow
+from mergeyard.adapters.store_sqlite.rows import Reader
 from mergeyard.adapters.store_sqlite.writer import Writer
-from mergeyard.adapters.store_sqlite.writes import Beat
-from mergeyard.domain.ids import PrNumber, QueueId, RunId, Sha, Ticket
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.sessions import Session
+from mergeyard.adapters.store_sqlite.writes import WriteProbe
+from mergeyard.domain.access import Session, Token
+from mergeyard.domain.ids import PullRequestNumber, QueueId, Repo, RunId, Sha, SubmissionId
+from mergeyard.domain.pull_requests import Status
 from mergeyard.domain.states import QueueState
-from mergeyard.domain.statuses import Status
-from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import (
-    AuditedEntry,
-    AuditPage,
-    Changes,
-    Figure,
-    LoadedQueue,
-    Page,
-    ResultsPage,
-    StoredEntry,
-    StoredQueue,
-    StoredRun,
-)
-from mergeyard.ports.writes import Answer, RecordKey, RecordKind, WebhookRow, Write
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports import store
+from mergeyard.ports.writes import RecordKey, RecordKind, StoredResponse, WebhookRow, Write
+
+
+class ThreadedReader:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-reader")
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._reader.close()
+
+    async def fetch_rows(self, query: str, **values: db.Value) -> list[db.Row]:
+        read = partial(self._reader.fetch_rows, query, **values)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, read)
+
+    async def fetch_bodies(self, query: str, **values: db.Value) -> tuple[bytes, ...]:
+        return tuple(body for (body,) in await self.fetch_rows(query, **values))
+
+    async def load(self, queue: QueueId) -> store.LoadedQueue:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._reader.load, queue)
+
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
-"""The ends of what SQLite can count to."""
-SECONDS_TO_CHECK = 2.0
+"""The range of SQLite's integers."""
+CHECK_TIMEOUT_S = 2.0
 
 
-class Hands(Struct, frozen=True):
-    """What an open store works with."""
+class OpenStore(Struct, frozen=True):
+    """The connections of a store while it is open."""
 
     writer: Writer
     points: Reader
-    lists: ReaderAside
+    lists: ThreadedReader
 
 
 class SqliteStore:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._hands: Hands | None = None
+        self._opened: OpenStore | None = None
 
     @property
-    def _open(self) -> Hands:
-        if self._hands is None:
-            raise not_open(self._path)
-        return self._hands
+    def _open(self) -> OpenStore:
+        if self._opened is None:
+            raise db.not_open_error(self._path)
+        return self._opened
 
     @property
-    def groups(self) -> int:
-        """How often it wrote to the disk since it was opened."""
-        return self._open.writer.groups
+    def group_count(self) -> int:
+        """How many groups were committed since the store was opened."""
+        return self._open.writer.group_count
 
     async def open(self) -> None:
         try:
-            connection = await asyncio.to_thread(open_for_writing, self._path)
-            condition = Condition(self._path)
-            points, lists = Reader(self._path, condition), ReaderAside(Reader(self._path, condition))
-        except TROUBLES as error:
-            raise in_words(error, self._path) from error
-        self._hands = Hands(Writer(connection, self._path, condition), points, lists)
+            connection = await asyncio.to_thread(db.open_for_writing, self._path)
+            condition = db.CorruptionState(self._path)
+            points, lists = Reader(self._path, condition), ThreadedReader(Reader(self._path, condition))
+        except db.DATABASE_ERRORS as error:
+            raise db.to_store_error(error, self._path) from error
+        self._opened = OpenStore(Writer(connection, self._path, condition), points, lists)
 
     async def close(self) -> None:
-        """The writer goes last, so that it can empty the log into the database."""
-        if self._hands is None:
+        """Closes the writer last: only the last connection can move the whole WAL into the database file."""
+        if self._opened is None:
             return
-        hands, self._hands = self._hands, None
-        hands.points.close()
-        await asyncio.to_thread(hands.lists.close)
-        await hands.writer.close()
+        opened, self._opened = self._opened, None
+        opened.points.close()
+        await asyncio.to_thread(opened.lists.close)
+        await opened.writer.close()
 
     async def commit(self, *writes: Write) -> None:
         await self._open.writer.write(writes)
 
     async def check(self) -> None:
         try:
-            async with asyncio.timeout(SECONDS_TO_CHECK):
-                await self._open.writer.write((Beat(),))
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                await self._open.writer.write((WriteProbe(),))
         except TimeoutError:
-            raise slow(self._path, SECONDS_TO_CHECK) from None
+            raise db.slow_write_error(self._path, CHECK_TIMEOUT_S) from None
 
-    async def queues(self) -> Sequence[StoredQueue]:
-        return tuple(map(rows.queue_of, await self._open.lists.rows("queues")))
+    async def queues(self) -> Sequence[store.StoredQueue]:
+        return tuple(map(rows.decode_queue, await self._open.lists.fetch_rows("queues")))
 
-    async def load(self, queue: QueueId) -> LoadedQueue:
+    async def load(self, queue: QueueId) -> store.LoadedQueue:
         return await self._open.lists.load(queue)
 
-    async def changes(self, queue: QueueId, after: int) -> Changes | None:  # noqa: ARG002
-        """Nobody else writes here, so nobody asks for it."""
+    async def changes(self, queue: QueueId, after: int) -> store.QueueChanges | None:  # noqa: ARG002
+        """Not supported: no other replica writes to this file, so the service never asks for changes."""
         return None
 
     async def token(self, digest: bytes) -> Token | None:
-        row = self._open.points.row("token", digest=digest)
-        return rows.token_of(row) if row else None
+        row = self._open.points.fetch_row("token", digest=digest)
+        return rows.decode_token(row) if row else None
 
-    async def token_of_id(self, token: str) -> Token | None:
-        row = self._open.points.row("token_of_id", id=token)
-        return rows.token_of(row) if row else None
+    async def token_by_id(self, token: str) -> Token | None:
+        row = self._open.points.fetch_row("token_by_id", id=token)
+        return rows.decode_token(row) if row else None
 
     async def tokens(self) -> Sequence[Token]:
-        return tuple(map(rows.token_of, await self._open.lists.rows("tokens")))
+        return tuple(map(rows.decode_token, await self._open.lists.fetch_rows("tokens")))
 
     async def session(self, digest: bytes) -> Session | None:
-        row = self._open.points.row("session", digest=digest)
-        return rows.session_of(row) if row else None
+        row = self._open.points.fetch_row("session", digest=digest)
+        return rows.decode_session(row) if row else None
 
-    async def answer(self, token: str, key: str) -> Answer | None:
-        row = self._open.points.row("answer", token=token, key=key)
-        return rows.answer_of(row) if row else None
+    async def response(self, token: str, key: str) -> StoredResponse | None:
+        row = self._open.points.fetch_row("response", token=token, key=key)
+        return rows.decode_response(row) if row else None
 
-    async def targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bytes | None:
-        return self._open.points.value("targets", queue=queue, number=number, head=head)
+    async def impacted_targets(self, queue: QueueId, number: PullRequestNumber, head: Sha) -> bytes | None:
+        return self._open.points.fetch_value("impacted_targets", queue=queue, number=number, head=head)
 
-    async def has_targets(self, queue: QueueId, number: PrNumber, head: Sha) -> bool:
-        return bool(self._open.points.value("has_targets", queue=queue, number=number, head=head))
+    async def has_impacted_targets(self, queue: QueueId, number: PullRequestNumber, head: Sha) -> bool:
+        return bool(self._open.points.fetch_value("has_impacted_targets", queue=queue, number=number, head=head))
 
-    async def any_targets(self, repo: Repo) -> bool:
-        return bool(self._open.points.value("any_targets", host=repo.host, owner=repo.owner, name=repo.name))
+    async def has_any_impacted_targets(self, repo: Repo) -> bool:
+        return bool(self._open.points.fetch_value("has_any_impacted_targets", **asdict(repo)))
 
-    async def targets_size(self, token: str) -> int:
-        ((size,),) = await self._open.lists.rows("targets_size", token=token)
+    async def impacted_targets_size(self, token: str) -> int:
+        ((size,),) = await self._open.lists.fetch_rows("impacted_targets_size", token=token)
         return size
 
-    async def queues_ever(self, repo: Repo) -> Sequence[QueueId]:
-        found = self._open.points.rows("queues_ever", host=repo.host, owner=repo.owner, name=repo.name)
+    async def all_queue_ids(self, repo: Repo) -> Sequence[QueueId]:
+        found = self._open.points.fetch_rows("all_queue_ids", **asdict(repo))
         return tuple(QueueId(queue) for (queue,) in found)
 
     async def statuses(self, repo: Repo, sha: Sha) -> Sequence[Status]:
-        found = self._open.points.rows("statuses", host=repo.host, owner=repo.owner, name=repo.name, sha=sha)
-        return tuple(map(rows.status_of, found))
+        found = self._open.points.fetch_rows("statuses", **asdict(repo), sha=sha)
+        return tuple(map(rows.decode_status, found))
 
-    async def last_stay(self, queue: QueueId, number: PrNumber) -> bytes | None:
-        return self._open.points.value("last_stay", queue=queue, number=number)
+    async def last_submission(self, queue: QueueId, number: PullRequestNumber) -> bytes | None:
+        return self._open.points.fetch_value("last_submission", queue=queue, number=number)
 
-    async def last_stay_of_branch(self, queue: QueueId, branch: str) -> bytes | None:
-        return self._open.points.value("last_stay_of_branch", queue=queue, branch=branch)
+    async def last_submission_of_branch(self, queue: QueueId, branch: str) -> bytes | None:
+        return self._open.points.fetch_value("last_submission_of_branch", queue=queue, head_branch=branch)
 
-    async def stay(self, queue: QueueId, ticket: Ticket) -> bytes | None:
-        return self._open.points.value("stay", queue=queue, ticket=ticket)
+    async def submission(self, queue: QueueId, submission_id: SubmissionId) -> bytes | None:
+        return self._open.points.fetch_value("submission", queue=queue, submission_id=submission_id)
 
-    async def stays_of(self, queue: QueueId, number: PrNumber, take: int) -> Sequence[bytes]:
-        return await self._open.lists.bodies("stays_of", queue=queue, number=number, take=take)
+    async def submissions_of(self, queue: QueueId, number: PullRequestNumber, take: int) -> Sequence[bytes]:
+        return await self._open.lists.fetch_bodies("submissions_of", queue=queue, number=number, take=take)
 
-    async def stays(self, queue: QueueId, page: Page) -> Sequence[bytes]:
-        lists, before = self._open.lists, LATEST if page.before is None else page.before
-        if page.since is not None or page.until is not None:
-            return await lists.bodies(
-                "stays_submitted",
+    async def submissions(self, queue: QueueId, query: store.SubmissionsQuery) -> Sequence[bytes]:
+        lists, before = self._open.lists, LATEST if query.before is None else query.before
+        if query.since is not None or query.until is not None:
+            return await lists.fetch_bodies(
+                "submissions_by_time",
                 queue=queue,
-                state=page.state,
-                since=EARLIEST if page.since is None else page.since,
-                until=LATEST if page.until is None else page.until,
+                state=query.state,
+                since=EARLIEST if query.since is None else query.since,
+                until=LATEST if query.until is None else query.until,
                 before=before,
-                take=page.take,
+                take=query.take,
             )
-        if page.state is not None:
-            return await lists.bodies("stays_in_state", queue=queue, state=page.state, before=before, take=page.take)
-        return await lists.bodies("stays", queue=queue, before=before, take=page.take)
+        if query.state is not None:
+            return await lists.fetch_bodies(
+                "submissions_in_state", queue=queue, state=query.state, before=before, take=query.take
+            )
+        return await lists.fetch_bodies("submissions", queue=queue, before=before, take=query.take)
 
-    async def concluded_stays(self, queue: QueueId, take: int) -> Sequence[bytes]:
-        return await self._open.lists.bodies("concluded_stays", queue=queue, take=take)
+    async def concluded_submissions(self, queue: QueueId, take: int) -> Sequence[bytes]:
+        return await self._open.lists.fetch_bodies("concluded_submissions", queue=queue, take=take)
 
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
-        return self._open.points.value("run", queue=queue, id=run)
+        return self._open.points.fetch_value("run", queue=queue, id=run)
 
     async def had_run(self, queue: QueueId, run: RunId) -> bool:
-        return bool(self._open.points.value("had_run", queue=queue, id=run))
+        return bool(self._open.points.fetch_value("had_run", queue=queue, id=run))
 
-    async def queue_of_run(self, run: RunId) -> StoredQueue | None:
-        row = self._open.points.row("queue_of_run", id=run)
-        return rows.queue_of(row) if row else None
+    async def queue_of_run(self, run: RunId) -> store.StoredQueue | None:
+        row = self._open.points.fetch_row("queue_of_run", id=run)
+        return rows.decode_queue(row) if row else None
 
     async def decided_runs(
         self, queue: QueueId, since: Instant, until: Instant, take: int, before: int = 0
-    ) -> Sequence[StoredRun]:
+    ) -> Sequence[store.StoredRun]:
         period = {"since": since, "until": until, "before": before}
-        found = await self._open.lists.rows("decided_runs", queue=queue, take=take, **period)
-        return tuple(map(rows.run_of, found))
+        found = await self._open.lists.fetch_rows("decided_runs", queue=queue, take=take, **period)
+        return tuple(map(rows.decode_run, found))
 
-    async def results(self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int) -> ResultsPage:
+    async def results(
+        self, queue: QueueId, since: Instant, until: Instant, offset: int, take: int
+    ) -> store.ResultsPage:
         period = {"queue": queue, "since": since, "until": until}
-        ((total,),) = await self._open.lists.rows("count_results", **period)
-        found = await self._open.lists.rows("results", **period, offset=offset, take=take)
+        ((total,),) = await self._open.lists.fetch_rows("count_results", **period)
+        found = await self._open.lists.fetch_rows("results", **period, offset=offset, take=take)
         skipped = offset - found[0][0] if found else 0
-        return ResultsPage(total, skipped, tuple(body for _, body in found))
+        return store.ResultsPage(total, skipped, tuple(body for _, body in found))
 
-    async def timeline(self, queue: QueueId, ticket: Ticket, take: int) -> Sequence[StoredEntry]:
-        found = await self._open.lists.rows("timeline", queue=queue, ticket=ticket, take=take)
-        return tuple(map(rows.entry_of, found))
+    async def timeline(self, queue: QueueId, submission_id: SubmissionId, take: int) -> Sequence[store.StoredEntry]:
+        found = await self._open.lists.fetch_rows("timeline", queue=queue, submission_id=submission_id, take=take)
+        return tuple(map(rows.decode_entry, found))
 
-    async def figures(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> Sequence[Figure]:
-        chosen = msgspec.json.encode(queues).decode()
-        found = await self._open.lists.rows("figures", queues=chosen, since=since, until=until)
-        return tuple(map(rows.figure_of, found))
+    async def transitions(
+        self, queues: Sequence[QueueId], since: Instant, until: Instant
+    ) -> Sequence[store.TransitionRow]:
+        encoded = msgspec.json.encode(queues).decode()
+        found = await self._open.lists.fetch_rows("transitions", queues=encoded, since=since, until=until)
+        return tuple(map(rows.decode_transition, found))
 
     async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
-        return next(iter(await self._open.lists.bodies("last_change", queue=queue, to=to)), None)
+        return next(iter(await self._open.lists.fetch_bodies("last_change", queue=queue, to_state=to)), None)
 
-    async def audit(self, page: AuditPage) -> Sequence[AuditedEntry]:
-        asked = {
-            **asdict(page),
-            "before": LATEST if page.before is None else page.before,
-            "repos": None if page.repos is None else msgspec.json.encode(list(map(str, page.repos))).decode(),
-            "since": EARLIEST if page.since is None else page.since,
-            "until": LATEST if page.until is None else page.until,
+    async def audit_entries(self, query: store.AuditQuery) -> Sequence[store.AuditedEntry]:
+        values = {
+            "take": query.take,
+            "number": query.number,
+            "actor": query.actor,
+            "kind": query.kind,
+            "target_branch": query.branch,
+            "before": LATEST if query.before is None else query.before,
+            "repos": None if query.repos is None else msgspec.json.encode(list(map(str, query.repos))).decode(),
+            "since": EARLIEST if query.since is None else query.since,
+            "until": LATEST if query.until is None else query.until,
         }
-        return tuple(map(rows.audited_of, await self._open.lists.rows("audit", **asked)))
+        return tuple(map(rows.decode_audited_entry, await self._open.lists.fetch_rows("audit_entries", **values)))
 
-    async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:
-        return tuple(map(rows.entry_of, await self._open.lists.rows("entries", queue=queue, after=after, take=take)))
+    async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[store.StoredEntry]:
+        return tuple(
+            map(rows.decode_entry, await self._open.lists.fetch_rows("entries", queue=queue, after=after, take=take))
+        )
 
-    async def cursor(self, teller: str, queue: QueueId) -> int:
-        return self._open.points.value("cursor", teller=teller, queue=queue) or 0
+    async def cursor(self, consumer: str, queue: QueueId) -> int:
+        return self._open.points.fetch_value("cursor", consumer=consumer, queue=queue) or 0
 
-    async def stuck_since(self, teller: str, queue: QueueId) -> Instant | None:
-        return self._open.points.value("stuck_since", teller=teller, queue=queue)
+    async def stalled_since(self, consumer: str, queue: QueueId) -> Instant | None:
+        return self._open.points.fetch_value("stalled_since", consumer=consumer, queue=queue)
 
-    async def behind(self, teller: str) -> Sequence[StoredQueue]:
-        return tuple(map(rows.queue_of, await self._open.lists.rows("behind", teller=teller)))
+    async def queues_with_unread_entries(self, consumer: str) -> Sequence[store.StoredQueue]:
+        return tuple(
+            map(rows.decode_queue, await self._open.lists.fetch_rows("queues_with_unread_entries", consumer=consumer))
+        )
 
-    async def expired(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
+    async def expired_keys(self, kind: RecordKind, before: Instant, take: int) -> Sequence[RecordKey]:
         match kind:
             case RecordKind.SUBMISSIONS:
-                found = await self._open.lists.rows("expired_stays", before=before, take=take)
+                found = await self._open.lists.fetch_rows("expired_submissions", before=before, take=take)
             case RecordKind.RUNS:
-                found = await self._open.lists.rows("expired_runs", before=before, take=take)
+                found = await self._open.lists.fetch_rows("expired_runs", before=before, take=take)
             case RecordKind.JOURNAL:
-                found = await self._open.lists.rows("expired_entries", before=before, take=take)
-            case RecordKind.TARGETS:
-                found = await self._open.lists.rows("expired_targets", before=before, take=take)
+                found = await self._open.lists.fetch_rows("expired_entries", before=before, take=take)
+            case RecordKind.IMPACTED_TARGETS:
+                found = await self._open.lists.fetch_rows("expired_impacted_targets", before=before, take=take)
             case RecordKind.STATUSES:
-                found = await self._open.lists.rows("expired_statuses", before=before, take=take)
+                found = await self._open.lists.fetch_rows("expired_statuses", before=before, take=take)
         return tuple(map(tuple, found))
 
-    async def conversation(self, queue: QueueId, number: PrNumber) -> bytes | None:
-        return self._open.points.value("conversation", queue=queue, number=number)
+    async def thread_state(self, queue: QueueId, number: PullRequestNumber) -> bytes | None:
+        return self._open.points.fetch_value("thread_state", queue=queue, number=number)
 
     async def webhooks(self) -> Sequence[WebhookRow]:
-        return tuple(map(rows.webhook_of, await self._open.lists.rows("webhooks")))
+        return tuple(map(rows.decode_webhook, await self._open.lists.fetch_rows("webhooks")))
 
     async def deliveries(self, webhook: str, take: int) -> Sequence[bytes]:
-        return await self._open.lists.bodies("deliveries", webhook=webhook, take=take)
+        return await self._open.lists.fetch_bodies("deliveries", webhook=webhook, take=take)
 
     async def delivery(self, webhook: str, event: str) -> bytes | None:
-        return self._open.points.value("delivery", webhook=webhook, event=event)
+        return self._open.points.fetch_value("delivery", webhook=webhook, event=event)

@@ -1,50 +1,107 @@
-"""Writes on a thread of its own, everything that waits as one group: one transaction, one write to the disk.
+"""Group commit: a writer thread performs all waiting jobs in one transaction, with one flush to disk.
 
-When a job is refused, all begin again, each in its own savepoint: that one is taken back alone, and only its caller
-hears of it. When the group cannot be made durable, nothing of it was written, and all hear of it.
+When one job is refused, the group is rolled back and performed again with a savepoint per job: only the refused job is
+undone, and only its caller gets the exception. When the commit fails, nothing was written, and every caller of the
+group gets the exception.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 
 import apsw
+from msgspec import json
+from msgspec.structs import astuple
 
-from mergeyard.adapters.store_sqlite.handles import Connection
-from mergeyard.adapters.store_sqlite.sql import SQL
-from mergeyard.adapters.store_sqlite.together import perform_together
-from mergeyard.adapters.store_sqlite.trouble import TROUBLES, Condition, moved, not_open, unreachable
-from mergeyard.adapters.store_sqlite.writes import Beat, perform
-from mergeyard.ports.writes import Write
+from mergeyard.adapters.store_sqlite import connection as db
+from mergeyard.adapters.store_sqlite.writes import WriteProbe, perform_write
+from mergeyard.ports.store import VersionConflict
+from mergeyard.ports.writes import AppendEntries, EntryRow, RunRow, SaveDecision, SubmissionRow, Write
 
-Writes = Sequence[Write | Beat]
+MAX_JSON_PART_BYTES = 64 * 1024
+"""A queue part longer than this is written by a statement of its own, because copying it into JSON costs more."""
+
+JsonRow = tuple[object, ...]
+encode_json = json.Encoder().encode
+
+
+def perform_group(cursor: db.Cursor, writes: Iterable[Write | WriteProbe]) -> None:
+    """Performs all writes, or raises; then the caller must roll back. Decisions go last, all at once."""
+    decisions, entries = list[SaveDecision](), list[EntryRow]()
+    for write in writes:
+        if isinstance(write, SaveDecision) and not _has_long_part(write):
+            decisions.append(write)
+        elif isinstance(write, AppendEntries):
+            entries += write.entries
+        else:
+            perform_write(cursor, write)
+    _save_decisions(cursor, decisions)
+    _execute(cursor, db.SQL["append_entries"], map(_to_json_row, entries))
+
+
+def _has_long_part(decision: SaveDecision) -> bool:
+    return any(len(part.body or b"") > MAX_JSON_PART_BYTES for part in decision.parts)
+
+
+def _save_decisions(cursor: db.Cursor, decisions: list[SaveDecision]) -> None:
+    versions = [(decision.queue, decision.version) for decision in decisions]
+    if _execute(cursor, db.SQL["advance_versions"], versions) != len(versions):
+        raise VersionConflict("One of these versions does not follow the stored one.")
+    parts = [(decision.queue, part) for decision in decisions for part in decision.parts]
+    saved = [(queue, part.kind, part.key, part.body.decode()) for queue, part in parts if part.body is not None]
+    deleted = [(queue, part.kind, part.key) for queue, part in parts if part.body is None]
+    _execute(cursor, db.SQL["save_queue_parts"], saved)
+    _execute(cursor, db.SQL["delete_queue_parts"], deleted)
+    submissions = [(decision.queue, *_to_json_row(row)) for decision in decisions for row in decision.submissions]
+    if _execute(cursor, db.SQL["save_submissions"], submissions) != len(submissions):
+        _execute(cursor, db.SQL["move_submissions"], submissions)
+    runs = [(decision.queue, *_to_json_row(row)) for decision in decisions for row in decision.runs]
+    _execute(cursor, db.SQL["save_runs"], runs)
+
+
+def _to_json_row(row: SubmissionRow | RunRow | EntryRow) -> JsonRow:
+    """The fields in the order of the struct. The statements in `group_commit.sql` rely on this order."""
+    *columns, _ = astuple(row)
+    return (*columns, row.body.decode())
+
+
+def _execute(cursor: db.Cursor, statement: str, rows: Iterable[JsonRow]) -> int:
+    """Returns how many rows were changed."""
+    given = list(rows)
+    if not given:
+        return 0
+    cursor.execute(statement, {"rows": encode_json(given).decode()})
+    return cursor.connection.changes()
+
+
+Writes = Sequence[Write | WriteProbe]
 Job = tuple[Writes, asyncio.Future[None]]
 Outcome = Exception | None
 
 
 class Writer:
-    def __init__(self, connection: Connection, path: Path, condition: Condition) -> None:
-        self.groups = 0
-        """How often it wrote to the disk."""
+    def __init__(self, connection: db.Connection, path: Path, condition: db.CorruptionState) -> None:
+        self.group_count = 0
+        """How many groups were committed."""
         self._path = path
         self._condition = condition
-        self._file = path.stat().st_ino
+        self._inode = path.stat().st_ino
         self._connection = connection
         self._cursor = connection.cursor()
         self._gathered = list[Job]()
-        """Those of the present round of the loop: handed over together they wake the thread once."""
+        """Jobs of the current iteration of the event loop. They are handed over together, to wake the thread once."""
         self._jobs = SimpleQueue[list[Job] | None]()
         self._closed = False
         self._loop = asyncio.get_running_loop()
-        self._thread = Thread(target=self._work, name="store-writer", daemon=True)
+        self._thread = Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
     def write(self, writes: Writes) -> asyncio.Future[None]:
         if self._closed:
-            raise not_open(self._path)
+            raise db.not_open_error(self._path)
         durable: asyncio.Future[None] = self._loop.create_future()
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
@@ -57,25 +114,25 @@ class Writer:
             self._gathered = []
 
     async def close(self) -> None:
-        """Finishes what waits. The last one to close empties the log into the database."""
+        """Performs all waiting jobs first. Then the writer thread moves the WAL into the database file."""
         if not self._closed:
             self._closed = True
             self._hand_over()
             self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while (first := self._jobs.get()) is not None:
-            group = [*first, *self._waiting()]
+            group = [*first, *self._drain_jobs()]
             outcomes = self._write(group)
-            # The loop may be gone, and with it everybody who waited.
+            # The event loop can be closed already; then no caller waits.
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(_settle, group, outcomes)
-        with suppress(*TROUBLES):
+                self._loop.call_soon_threadsafe(_set_outcomes, group, outcomes)
+        with suppress(*db.DATABASE_ERRORS):
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
 
-    def _waiting(self) -> Iterator[Job]:
+    def _drain_jobs(self) -> Iterator[Job]:
         with suppress(Empty):
             while (jobs := self._jobs.get_nowait()) is not None:
                 yield from jobs
@@ -83,74 +140,74 @@ class Writer:
 
     def _write(self, group: Sequence[Job]) -> Sequence[Outcome]:
         try:
-            self._refuse_a_damaged_file()
-            self._refuse_a_moved_file()
-            self._cursor.execute(SQL["begin_writing"])
+            self._refuse_damaged_file()
+            self._refuse_replaced_file()
+            self._cursor.execute(db.SQL["begin_writing"])
             outcomes = self._perform_all(group)
-            self._cursor.execute(SQL["commit"])
-        except TROUBLES as error:
-            self._abandon()
-            trouble = self._condition.told(error)
-            return [trouble for _ in group]
+            self._cursor.execute(db.SQL["commit"])
+        except db.DATABASE_ERRORS as error:
+            self._roll_back()
+            translated = self._condition.translate_error(error)
+            return [translated for _ in group]
         except Exception as error:
-            self._abandon()
+            self._roll_back()
             return [error for _ in group]
-        self.groups += 1
+        self.group_count += 1
         return outcomes
 
     def _perform_all(self, group: Sequence[Job]) -> Sequence[Outcome]:
-        """First all together, in few statements and without savepoints: hardly ever is one of them refused."""
-        if self._none_is_refused(group):
+        """Tries the whole group first, with few statements and without savepoints: jobs are rarely refused."""
+        if self._try_together(group):
             return [None for _ in group]
-        self._cursor.execute(SQL["rollback"])
-        self._cursor.execute(SQL["begin_writing"])
+        self._cursor.execute(db.SQL["rollback"])
+        self._cursor.execute(db.SQL["begin_writing"])
         return [self._perform(writes) for writes, _ in group]
 
-    def _none_is_refused(self, group: Sequence[Job]) -> bool:
+    def _try_together(self, group: Sequence[Job]) -> bool:
         try:
-            perform_together(self._cursor, [write for writes, _ in group for write in writes])
-        except TROUBLES:
+            perform_group(self._cursor, [write for writes, _ in group for write in writes])
+        except db.DATABASE_ERRORS:
             raise
         except Exception:
             return False
         return True
 
     def _perform(self, writes: Writes) -> Outcome:
-        self._cursor.execute(SQL["begin_job"])
+        self._cursor.execute(db.SQL["begin_job"])
         outcome = None
         try:
             for write in writes:
-                perform(self._cursor, write)
-        except TROUBLES:
+                perform_write(self._cursor, write)
+        except db.DATABASE_ERRORS:
             raise
         except Exception as refused:
-            self._cursor.execute(SQL["undo_job"])
+            self._cursor.execute(db.SQL["undo_job"])
             outcome = refused
-        self._cursor.execute(SQL["end_job"])
+        self._cursor.execute(db.SQL["end_job"])
         return outcome
 
-    def _abandon(self) -> None:
-        """SQLite itself may have rolled back already, as it does when the disk is full."""
+    def _roll_back(self) -> None:
+        """SQLite may have rolled back already, for example when the disk is full."""
         if self._connection.in_transaction:
-            self._cursor.execute(SQL["rollback"])
+            self._cursor.execute(db.SQL["rollback"])
 
-    def _refuse_a_damaged_file(self) -> None:
-        if self._condition.damage is not None:
-            raise self._condition.damage
+    def _refuse_damaged_file(self) -> None:
+        if self._condition.error is not None:
+            raise self._condition.error
 
-    def _refuse_a_moved_file(self) -> None:
-        """A file that was unlinked can still be written to, and all of it would be lost."""
+    def _refuse_replaced_file(self) -> None:
+        """SQLite would still write to an unlinked file, and all of those writes would be lost."""
         try:
-            present = self._path.stat().st_ino
+            inode = self._path.stat().st_ino
         except FileNotFoundError:
-            present = None
-        except OSError as trouble:
-            raise unreachable(self._path, trouble) from trouble
-        if present != self._file:
-            raise moved(self._path)
+            inode = None
+        except OSError as error:
+            raise db.unreadable_file_error(self._path, error) from error
+        if inode != self._inode:
+            raise db.replaced_file_error(self._path)
 
 
-def _settle(group: Sequence[Job], outcomes: Sequence[Outcome]) -> None:
+def _set_outcomes(group: Sequence[Job], outcomes: Sequence[Outcome]) -> None:
     for (_, durable), outcome in zip(group, outcomes, strict=True):
         if durable.done():
             continue

@@ -1,210 +1,204 @@
-"""Puts each kind of write into statements. Whoever calls them holds a transaction."""
+"""Performs each kind of write. The caller holds the transaction."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
-from mergeyard.adapters.store_sqlite.handles import Cursor
-from mergeyard.adapters.store_sqlite.sql import SQL
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.sessions import Session
-from mergeyard.domain.tokens import Token
-from mergeyard.ports.store import (
-    DELIVERIES_KEPT,
-    HEADS_WITH_TARGETS,
-    MAX_UNCLAIMED_STATUSES,
-    Answered,
-    Outrun,
-    Taken,
+from mergeyard.adapters.store_sqlite.connection import SQL, Cursor, Value
+from mergeyard.domain.access import Session, Token
+from mergeyard.domain.ids import Repo
+from mergeyard.ports import store, writes
+
+SUBMISSION_COLUMNS = ("submission_id", "number", "head_branch", "state", "submitted_at", "ended_at", "live", "body")
+RUN_COLUMNS = ("id", "status", "tested_count", "tip", "started_at", "decided_at", "ended_at", "live", "body")
+ENTRY_COLUMNS = (
+    *("queue", "at", "kind", "actor", "token", "submission_id", "number", "from_state", "to_state", "reason"),
+    *("bisecting", "ms_in_state", "ms_in_queue", "first_run", "body"),
 )
-from mergeyard.ports.writes import (
-    AppendEntries,
-    BeginTelling,
-    CreateQueue,
-    DeleteExpired,
-    DeleteQueue,
-    DropSession,
-    DropVouchedFor,
-    DropWebhook,
-    ForgetAnswers,
-    ForgetSessions,
-    ForgetTeller,
-    KeepAnswer,
-    KeepConversation,
-    KeepDelivery,
-    KeepStatus,
-    KeepTargets,
-    MoveCursor,
-    NoteStuck,
-    ProveDuty,
-    RecordKind,
-    RecordTokenUse,
-    SaveSession,
-    SaveToken,
-    SaveTurn,
-    SaveWebhook,
-    TakeHeart,
-    WebhookRow,
-    Write,
-)
+"""The columns of the tables, in the order of the fields of `SubmissionRow`, `RunRow` and `EntryRow`."""
 
 
-class Beat(Struct, frozen=True):
-    """Nothing but a sign that writing works."""
+class WriteProbe(Struct, frozen=True):
+    """Changes nothing that is read. Verifies that the database accepts writes."""
 
 
-def perform(cursor: Cursor, write: Write | Beat) -> None:
+def perform_write(cursor: Cursor, write: writes.Write | WriteProbe) -> None:
     match write:
-        case SaveTurn():
-            save_turn(cursor, write)
-        case AppendEntries():
-            cursor.executemany(SQL["append_entry"], map(asdict, write.entries))
-        case KeepAnswer():
-            keep_answer(cursor, write)
-        case KeepStatus():
-            keep_status(cursor, write)
-        case KeepTargets():
-            cursor.execute(SQL["keep_targets"], asdict(write))
+        case writes.SaveDecision():
+            _save_decision(cursor, write)
+        case writes.AppendEntries():
+            cursor.executemany(SQL["append_entry"], [_bind(ENTRY_COLUMNS, entry) for entry in write.entries])
+        case writes.SaveResponse():
+            _save_response(cursor, write)
+        case writes.SaveStatus():
+            _save_status(cursor, write)
+        case writes.SaveImpactedTargets():
+            cursor.execute(SQL["save_impacted_targets"], asdict(write))
             cursor.execute(
-                SQL["drop_older_heads"],
-                {"queue": write.queue, "number": write.number, "head": write.head, "others": HEADS_WITH_TARGETS - 1},
+                SQL["delete_targets_of_older_heads"],
+                {
+                    "queue": write.queue,
+                    "number": write.number,
+                    "head": write.head,
+                    "others": store.MAX_HEADS_WITH_IMPACTED_TARGETS - 1,
+                },
             )
-        case CreateQueue():
-            create_queue(cursor, write)
-        case DeleteQueue():
-            delete_queue(cursor, write)
-        case ForgetAnswers():
-            cursor.execute(SQL["forget_answers"], asdict(write))
-        case ProveDuty():
-            pass  # Whoever writes to this file works for all repositories in it: there is nobody who could relieve it.
-        case SaveToken():
-            save_token(cursor, write.token)
-        case RecordTokenUse():
+        case writes.CreateQueue():
+            _create_queue(cursor, write)
+        case writes.DeleteQueue():
+            _delete_queue(cursor, write)
+        case writes.DeleteExpiredResponses():
+            cursor.execute(SQL["delete_expired_responses"], asdict(write))
+        case writes.AssertLease():
+            pass  # The only server of this file holds the leases of all its repositories, and cannot lose them.
+        case writes.SaveToken():
+            _save_token(cursor, write.token)
+        case writes.RecordTokenUse():
             cursor.execute(SQL["record_token_use"], asdict(write))
-        case SaveSession():
-            save_session(cursor, write.session)
-        case DropSession():
-            cursor.execute(SQL["drop_session"], asdict(write))
-        case DropVouchedFor():
-            cursor.execute(SQL["drop_vouched_for"])
-        case ForgetSessions():
-            cursor.execute(SQL["forget_sessions"], asdict(write))
-        case DeleteExpired():
-            delete_expired(cursor, write)
-        case BeginTelling():
-            begin_telling(cursor, write)
-        case MoveCursor():
-            cursor.execute(SQL["move_cursor"], asdict(write))
-        case NoteStuck():
-            cursor.execute(SQL["note_stuck"], asdict(write))
-        case TakeHeart():
-            cursor.execute(SQL["take_heart"], asdict(write))
-        case ForgetTeller():
-            cursor.execute(SQL["forget_teller"], asdict(write))
-            cursor.execute(SQL["drop_cursors"], asdict(write))
-        case KeepConversation():
-            cursor.execute(SQL["keep_conversation"], asdict(write))
-        case SaveWebhook():
-            save_webhook(cursor, write.webhook)
-        case DropWebhook():
-            cursor.execute(SQL["drop_webhook"], asdict(write))
-        case KeepDelivery():
-            cursor.execute(SQL["keep_delivery"], asdict(write))
-            cursor.execute(SQL["forget_deliveries"], {"webhook": write.webhook, "kept": DELIVERIES_KEPT})
-        case Beat():
-            cursor.execute(SQL["beat"])
+        case writes.SaveSession():
+            _save_session(cursor, write.session)
+        case writes.DeleteSession():
+            cursor.execute(SQL["delete_session"], asdict(write))
+        case writes.DeleteSsoSessions():
+            cursor.execute(SQL["delete_sso_sessions"])
+        case writes.DeleteExpiredSessions():
+            cursor.execute(SQL["delete_expired_sessions"], asdict(write))
+        case writes.DeleteExpired():
+            _delete_expired(cursor, write)
+        case writes.StartConsumer():
+            _start_consumer(cursor, write)
+        case writes.MoveCursor():
+            cursor.execute(SQL["move_cursor"], {"consumer": write.consumer, "queue": write.queue, "seq": write.seq})
+        case writes.MarkStalled():
+            cursor.execute(SQL["mark_stalled"], {"consumer": write.consumer, "queue": write.queue, "at": write.at})
+        case writes.ClearStalled():
+            cursor.execute(SQL["clear_stalled"], {"consumer": write.consumer})
+        case writes.DeleteConsumer():
+            cursor.execute(SQL["delete_consumer"], {"consumer": write.consumer})
+            cursor.execute(SQL["delete_cursors"], {"consumer": write.consumer})
+        case writes.SaveThreadState():
+            cursor.execute(SQL["save_thread_state"], asdict(write))
+        case writes.SaveWebhook():
+            _save_webhook(cursor, write.webhook)
+        case writes.DeleteWebhook():
+            cursor.execute(SQL["delete_webhook"], asdict(write))
+        case writes.SaveDelivery():
+            cursor.execute(SQL["save_delivery"], asdict(write))
+            cursor.execute(
+                SQL["delete_old_deliveries"], {"webhook": write.webhook, "kept": store.MAX_DELIVERIES_PER_WEBHOOK}
+            )
+        case WriteProbe():
+            cursor.execute(SQL["probe_write"])
         case _:
             assert_never(write)
 
 
-def save_turn(cursor: Cursor, turn: SaveTurn) -> None:
-    queue = {"queue": turn.queue}
-    cursor.execute(SQL["take_turn"], {**queue, "version": turn.version})
+def _bind(columns: Sequence[str], row: Struct) -> dict[str, Value]:
+    """The fields of a struct as values of these columns, in the same order."""
+    return dict(zip(columns, astuple(row), strict=True))
+
+
+def _save_decision(cursor: Cursor, decision: writes.SaveDecision) -> None:
+    queue = {"queue": decision.queue}
+    cursor.execute(SQL["advance_version"], {**queue, "version": decision.version})
     if not cursor.connection.changes():
-        raise Outrun(f"Version {turn.version} of queue {turn.queue} does not follow the one that is stored.")
-    for fact in turn.facts:
-        cursor.execute(SQL["drop_fact" if fact.body is None else "keep_fact"], {**queue, **asdict(fact)})
-    for stay in turn.stays:
-        row = {**queue, **asdict(stay)}
-        cursor.execute(SQL["save_stay"], row)
+        raise store.VersionConflict(
+            f"Version {decision.version} of queue {decision.queue} does not follow the stored one."
+        )
+    for part in decision.parts:
+        values = {**queue, "kind": part.kind, "key": part.key, "body": part.body}
+        cursor.execute(SQL["delete_queue_part" if part.body is None else "save_queue_part"], values)
+    for submission in decision.submissions:
+        values = {**queue, **_bind(SUBMISSION_COLUMNS, submission)}
+        cursor.execute(SQL["save_submission"], values)
         if not cursor.connection.changes():
-            cursor.execute(SQL["move_stay"], row)
-    for run in turn.runs:
-        cursor.execute(SQL["save_run"], {**queue, **asdict(run)})
+            cursor.execute(SQL["move_submission"], values)
+    for run in decision.runs:
+        cursor.execute(SQL["save_run"], {**queue, **_bind(RUN_COLUMNS, run)})
 
 
-def create_queue(cursor: Cursor, queue: CreateQueue) -> None:
+def _create_queue(cursor: Cursor, queue: writes.CreateQueue) -> None:
     repo, branch = queue.key.repo, queue.key.branch
-    cursor.execute(SQL["create_queue"], {**asdict(repo), "id": queue.id, "branch": branch, "at": queue.at})
+    cursor.execute(SQL["create_queue"], {**asdict(repo), "id": queue.id, "target_branch": branch, "at": queue.at})
     if not cursor.connection.changes():
-        raise Taken(f"There is a queue for {queue.key} already.")
+        raise store.AlreadyExists(f"A queue for {queue.key} already exists.")
 
 
-def delete_queue(cursor: Cursor, queue: DeleteQueue) -> None:
+def _delete_queue(cursor: Cursor, queue: writes.DeleteQueue) -> None:
     cursor.execute(SQL["delete_queue"], asdict(queue))
     if not cursor.connection.changes():
-        raise Outrun(f"Queue {queue.id} is there no more, or not at version {queue.version}.")
-    cursor.execute(SQL["drop_facts"], {"id": queue.id})
-    cursor.execute(SQL["drop_targets"], {"id": queue.id})
+        raise store.VersionConflict(
+            f"Queue {queue.id} does not exist any longer, or is not at version {queue.version}."
+        )
+    cursor.execute(SQL["delete_parts_of_queue"], {"id": queue.id})
+    cursor.execute(SQL["delete_impacted_targets_of_queue"], {"id": queue.id})
 
 
-def keep_status(cursor: Cursor, kept: KeepStatus) -> None:
-    row = {**asdict(kept.repo), "sha": kept.sha, **asdict(kept.status), "token": kept.token}
-    cursor.execute(SQL["keep_status"], row)
-    if kept.token is not None:
-        cursor.execute(SQL["drop_oldest_unclaimed"], {"token": kept.token, "kept": MAX_UNCLAIMED_STATUSES})
+def _save_status(cursor: Cursor, report: writes.SaveStatus) -> None:
+    values = {**asdict(report.repo), "sha": report.sha, **asdict(report.status), "token": report.token}
+    cursor.execute(SQL["save_status"], values)
+    if report.token is not None:
+        cursor.execute(
+            SQL["delete_oldest_unclaimed_statuses"], {"token": report.token, "kept": store.MAX_UNCLAIMED_STATUSES}
+        )
 
 
-def delete_expired(cursor: Cursor, expired: DeleteExpired) -> None:
+def _delete_expired(cursor: Cursor, expired: writes.DeleteExpired) -> None:
     match expired.kind:
-        case RecordKind.SUBMISSIONS:
-            cursor.executemany(SQL["delete_stay"], keyed(expired, "queue", "ticket"))
-        case RecordKind.RUNS:
-            runs = keyed(expired, "queue", "id")
-            cursor.executemany(SQL["remember_passed_run"], runs)
+        case writes.RecordKind.SUBMISSIONS:
+            cursor.executemany(SQL["delete_submission"], _bind_keys(expired, "queue", "submission_id"))
+        case writes.RecordKind.RUNS:
+            runs = _bind_keys(expired, "queue", "id")
+            cursor.executemany(SQL["record_deleted_run"], runs)
             cursor.executemany(SQL["delete_statuses_of_run"], runs)
             cursor.executemany(SQL["delete_run"], runs)
-        case RecordKind.JOURNAL:
-            cursor.executemany(SQL["delete_entry"], keyed(expired, "seq"))
-        case RecordKind.TARGETS:
-            targets = [{**key, "before": expired.before} for key in keyed(expired, "queue", "number", "head")]
-            cursor.executemany(SQL["delete_targets"], targets)
-        case RecordKind.STATUSES:
-            statuses = keyed(expired, "host", "owner", "name", "sha", "context")
+        case writes.RecordKind.JOURNAL:
+            cursor.executemany(SQL["delete_entry"], _bind_keys(expired, "seq"))
+        case writes.RecordKind.IMPACTED_TARGETS:
+            uploads = [{**key, "before": expired.before} for key in _bind_keys(expired, "queue", "number", "head")]
+            cursor.executemany(SQL["delete_impacted_targets"], uploads)
+        case writes.RecordKind.STATUSES:
+            statuses = _bind_keys(expired, "host", "owner", "name", "sha", "context")
             cursor.executemany(SQL["claim_status"], statuses)
             cursor.executemany(SQL["delete_status"], [{**key, "before": expired.before} for key in statuses])
 
 
-def keyed(expired: DeleteExpired, *columns: str) -> list[dict[str, str | int]]:
+def _bind_keys(expired: writes.DeleteExpired, *columns: str) -> list[dict[str, str | int]]:
     return [dict(zip(columns, key, strict=True)) for key in expired.keys]
 
 
-def keep_answer(cursor: Cursor, kept: KeepAnswer) -> None:
-    cursor.execute(SQL["keep_answer"], {**asdict(kept.answer), "unless_since": kept.unless_since})
+def _save_response(cursor: Cursor, save: writes.SaveResponse) -> None:
+    cursor.execute(SQL["save_response"], {**asdict(save.response), "unless_saved_since": save.unless_saved_since})
     if not cursor.connection.changes():
-        raise Answered(f"Request {kept.answer.key} of token {kept.answer.token} was answered already.")
+        raise store.DuplicateRequest(
+            f"Request {save.response.key} of token {save.response.token} already has a response."
+        )
 
 
-def save_token(cursor: Cursor, token: Token) -> None:
+def _save_token(cursor: Cursor, token: Token) -> None:
     scopes = msgspec.json.encode(sorted(token.scopes)).decode()
     repos = msgspec.json.encode(sorted(token.repos, key=Repo.__str__)).decode()
     cursor.execute(SQL["save_token"], {**asdict(token), "scopes": scopes, "repos": repos})
 
 
-def save_session(cursor: Cursor, session: Session) -> None:
+def _save_session(cursor: Cursor, session: Session) -> None:
     groups = msgspec.json.encode(sorted(session.groups)).decode()
     cursor.execute(SQL["save_session"], {**asdict(session), "groups": groups})
 
 
-def begin_telling(cursor: Cursor, begin: BeginTelling) -> None:
-    cursor.execute(SQL["begin_telling"], asdict(begin))
+def _start_consumer(cursor: Cursor, start: writes.StartConsumer) -> None:
+    values = {"consumer": start.consumer}
+    cursor.execute(SQL["start_consumer"], values)
     if cursor.connection.changes():
-        cursor.execute(SQL["leave_the_past"], asdict(begin))
+        cursor.execute(SQL["start_at_end"], values)
 
 
-def save_webhook(cursor: Cursor, webhook: WebhookRow) -> None:
-    cursor.execute(SQL["add_webhook" if webhook.version == 1 else "change_webhook"], asdict(webhook))
+def _save_webhook(cursor: Cursor, webhook: writes.WebhookRow) -> None:
+    cursor.execute(SQL["create_webhook" if webhook.version == 1 else "update_webhook"], asdict(webhook))
     if not cursor.connection.changes():
-        raise Outrun(f"Version {webhook.version} of webhook {webhook.id} does not follow the one that is stored.")
+        raise store.VersionConflict(
+            f"Version {webhook.version} of webhook {webhook.id} does not follow the stored one."
+        )

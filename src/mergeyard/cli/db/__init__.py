@@ -1,4 +1,4 @@
-"""Commands around the database: bring it up to date, check it, move it, back it up and put it back."""
+"""`mergeyard db`: migrates, checks, exports, imports, backs up and restores the database."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,156 +9,168 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mergeyard.cli.db.aside import refuse_existing
-from mergeyard.cli.db.checking import findings
-from mergeyard.cli.db.copying import back_up, put_back, refuse_present
-from mergeyard.cli.db.exporting import export_to
-from mergeyard.cli.db.importing import import_from
-from mergeyard.cli.db.refusing import Refused
-from mergeyard.cli.db.showing import show_counts, show_findings
-from mergeyard.cli.db.solitude import no_server_in
-from mergeyard.cli.exits import stop_with
-from mergeyard.cli.opening import store_settings
-from mergeyard.cli.options import ConfigFile, DatabaseUrl, DataDir
-from mergeyard.cli.plainly import in_json
-from mergeyard.ports.archive import FORM
-from mergeyard.ports.store import StoreTrouble
+from mergeyard.cli.db.checks import (
+    DatabaseCommandError,
+    check_database,
+    exclude_server,
+    refuse_existing_file,
+    show_counts,
+    show_report,
+)
+from mergeyard.cli.db.transfer import (
+    back_up_database,
+    export_database,
+    import_database,
+    refuse_existing_database,
+    restore_backup,
+)
+from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption, load_store_settings
+from mergeyard.cli.output import encode_json, exit_with_message
+from mergeyard.ports.archive import SCHEMA_VERSION
+from mergeyard.ports.store import StoreUnavailable
 from mergeyard.settings import Settings
 from mergeyard.wiring import open_archive
 
-app = typer.Typer(name="db", no_args_is_help=True, help="The database: check it, move it, back it up.")
+app = typer.Typer(name="db", no_args_is_help=True, help="Check, move and back up the database.")
 
-NewFile = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The file to read.")]
-Overwrite = Annotated[bool, typer.Option("--force", help="Write over a file that is there already.")]
+OutputFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
+InputFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file to read.")]
+OverwriteOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 @app.command()
-def migrate(config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None) -> None:
-    """Bring the database to the form of this version; make it if it is not there.
+def migrate(
+    config: ConfigFileOption = None, data_dir: DataDirOption = None, database_url: DatabaseUrlOption = None
+) -> None:
+    """Migrate the database to the schema version of this release; create it if it does not exist.
 
-    A server does the same when it starts. With PostgreSQL, replicas may go on working meanwhile.
+    A server does the same at startup. With PostgreSQL, replicas can keep running meanwhile.
     """
-    settings = store_settings(config, data_dir, database_url)
-    with refusals_told():
+    settings = load_store_settings(config, data_dir, database_url)
+    with exit_on_database_errors():
         archive = open_archive(settings)
-        before = asyncio.run(archive.form())
-        if before == FORM:
-            typer.echo(f"{archive.place} has form {FORM} already: nothing to do.")
+        before = asyncio.run(archive.schema_version())
+        if before == SCHEMA_VERSION:
+            typer.echo(f"{archive.location} already has schema version {SCHEMA_VERSION}: nothing to do.")
             return
-        with no_server_on(settings):
+        with exclude_sqlite_server(settings):
             asyncio.run(archive.migrate())
-    came = f"was brought from form {before} to form" if before else "was made, in form"
-    typer.echo(f"{archive.place} {came} {FORM}.")
+    change = f"was migrated from schema version {before} to" if before else "was created with schema version"
+    typer.echo(f"{archive.location} {change} {SCHEMA_VERSION}.")
 
 
 @app.command()
 def check(
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    config: ConfigFileOption = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
 ) -> None:
-    """Look whether the database is sound, with the rows and the checksum of every table.
+    """Check the integrity of the database, with row count and checksum of every table.
 
-    Writes nothing, and may run beside a server. The exit status is 1 when something is wrong.
+    Writes nothing, and can run while a server uses the database. The exit code is 1 when problems are found.
     """
-    settings = store_settings(config, data_dir, database_url)
-    with refusals_told():
-        found = asyncio.run(findings(open_archive(settings)))
+    settings = load_store_settings(config, data_dir, database_url)
+    with exit_on_database_errors():
+        report = asyncio.run(check_database(open_archive(settings)))
     if as_json:
-        typer.echo(in_json({"sound": not found.faults, **msgspec.to_builtins(found)}))
+        typer.echo(encode_json({"sound": not report.problems, **msgspec.to_builtins(report)}))
     else:
-        show_findings(found)
-    raise typer.Exit(1 if found.faults else 0)
+        show_report(report)
+    raise typer.Exit(1 if report.problems else 0)
 
 
 @app.command("export")
-def export_all(
-    file: NewFile,
-    force: Overwrite = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+def export_command(
+    file: OutputFileArgument,
+    force: OverwriteOption = False,
+    config: ConfigFileOption = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
 ) -> None:
-    """Write everything into one portable file, packed if its name ends with .gz.
+    """Export the whole database into one portable file, compressed if its name ends with .gz.
 
-    It holds one moment of the database, and may be made beside a server.
+    The export is a consistent snapshot, and can be made while a server runs.
 
-    What is written after that moment is not in it: to move to another database, stop all servers first.
+    Later writes are not in it: to move to another database, stop all servers first.
     """
-    settings = store_settings(config, data_dir, database_url)
-    with refusals_told():
+    settings = load_store_settings(config, data_dir, database_url)
+    with exit_on_database_errors():
         if not force:
-            refuse_existing(file)
-        counts = asyncio.run(export_to(file, open_archive(settings)))
+            refuse_existing_file(file)
+        counts = asyncio.run(export_database(file, open_archive(settings)))
     show_counts(counts)
-    typer.echo(f"Exported to {file}: keep it as safe as the database. `mergeyard db import` reads it.")
+    typer.echo(f"Exported to {file}: protect it like the database. `mergeyard db import` reads it.")
 
 
 @app.command("import")
-def import_all(
-    file: File, config: ConfigFile = None, data_dir: DataDir = None, database_url: DatabaseUrl = None
+def import_command(
+    file: InputFileArgument,
+    config: ConfigFileOption = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
 ) -> None:
-    """Fill an empty database from an exported file, SQLite or PostgreSQL, whichever it came from.
+    """Import an exported file into an empty database, SQLite or PostgreSQL, regardless of its source.
 
-    Everything is read back and compared before it is kept; if anything differs, the database stays empty.
+    All rows are read back and compared before the import is committed; if anything differs, the database stays empty.
     """
-    settings = store_settings(config, data_dir, database_url)
-    with refusals_told(), no_server_on(settings):
+    settings = load_store_settings(config, data_dir, database_url)
+    with exit_on_database_errors(), exclude_sqlite_server(settings):
         archive = open_archive(settings)
-        counts = asyncio.run(import_from(file, archive))
+        counts = asyncio.run(import_database(file, archive))
     show_counts(counts)
-    typer.echo(f"{archive.place} holds all that was exported, as read back from it. Servers may start now.")
+    typer.echo(f"{archive.location} contains all exported rows, verified by reading them back. Servers can start now.")
 
 
 @app.command()
 def backup(
-    file: NewFile,
-    force: Overwrite = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    file: OutputFileArgument,
+    force: OverwriteOption = False,
+    config: ConfigFileOption = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
 ) -> None:
-    """Copy the embedded database into one file, also while the server works, and check the copy."""
-    settings = store_settings(config, data_dir, database_url)
-    with refusals_told():
+    """Copy the embedded database into one file, also while the server runs, and check the copy."""
+    settings = load_store_settings(config, data_dir, database_url)
+    with exit_on_database_errors():
         if not force:
-            refuse_existing(file)
-        back_up(settings, file)
-    typer.echo(f"Backed up to {file}, and found sound. `mergeyard db restore` puts it back.")
+            refuse_existing_file(file)
+        back_up_database(settings, file)
+    typer.echo(f"Backed up to {file}; the copy passed its checks. `mergeyard db restore` restores it.")
 
 
 @app.command()
 def restore(
-    file: File,
-    force: Annotated[bool, typer.Option("--force", help="Also when there is a database; it is kept aside.")] = False,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    database_url: DatabaseUrl = None,
+    file: InputFileArgument,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if a database exists; it is kept under another name.")
+    ] = False,
+    config: ConfigFileOption = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
 ) -> None:
-    """Put a backup of the embedded database back, while no server works.
+    """Restore a backup of the embedded database, while no server runs.
 
     The file is checked before anything is changed, and stays as it is.
     """
-    settings = store_settings(config, data_dir, database_url)
-    with refusals_told():
+    settings = load_store_settings(config, data_dir, database_url)
+    with exit_on_database_errors():
         if not force:
-            refuse_present(settings)
-        kept = put_back(settings, file)
-    if kept is not None:
-        typer.echo(f"What was there before is kept as {kept}: remove it when you need it no more.")
-    typer.echo(f"Restored {settings.database} from {file}. The server may start now.")
+            refuse_existing_database(settings)
+        previous = restore_backup(settings, file)
+    if previous is not None:
+        typer.echo(f"The previous database is kept as {previous}: delete it when you no longer need it.")
+    typer.echo(f"Restored {settings.database_path} from {file}. The server can start now.")
 
 
-def no_server_on(settings: Settings) -> AbstractContextManager[None]:
-    """PostgreSQL itself knows who works on it."""
-    return no_server_in(settings.data_dir) if settings.database_server is None else nullcontext()
+def exclude_sqlite_server(settings: Settings) -> AbstractContextManager[None]:
+    """For PostgreSQL nothing is locked: the database knows its connections."""
+    return exclude_server(settings.data_dir) if settings.database_server_url is None else nullcontext()
 
 
 @contextmanager
-def refusals_told() -> Generator[None]:
+def exit_on_database_errors() -> Generator[None]:
     try:
         yield
-    except (Refused, StoreTrouble) as reason:
-        stop_with(str(reason))
+    except (DatabaseCommandError, StoreUnavailable) as error:
+        exit_with_message(str(error))

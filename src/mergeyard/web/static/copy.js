@@ -1,4 +1,5 @@
-// Buttons that copy, and show for a moment that they did. Browsers let nobody copy over plain http from elsewhere.
+// Copy buttons; they show for a moment that the text was copied. Over plain http (except localhost) browsers offer no
+// clipboard, and the buttons are hidden.
 
 if (!navigator.clipboard) document.documentElement.classList.add("uncopyable");
 

@@ -1,31 +1,34 @@
-// Keeps an open page true: it fetches itself anew when its queue changes, and stays silent while nobody looks at it.
+// Keeps an open page up to date: it fetches itself again when its queue changes, except while its tab is hidden.
 
-const BETWEEN_LOOKS = 600; // milliseconds: what moves has arrived before it moves again
-const BETWEEN_ATTEMPTS = 5000;
-let resting = false;
-let again = false;
+const MIN_REFRESH_INTERVAL_MS = 600; // longer than the transitions, so that an element arrives before it moves again
+const RECONNECT_DELAY_MS = 5000;
+let coolingDown = false;
+let refreshPending = false;
 
-function look() {
-  if (resting) { again = true; return; }
-  resting = true;
-  htmx.trigger(document.body, "look");
-  setTimeout(() => { resting = false; if (again) { again = false; look(); } }, BETWEEN_LOOKS);
+function refresh() {
+  if (coolingDown) { refreshPending = true; return; }
+  coolingDown = true;
+  htmx.trigger(document.body, "refresh");
+  setTimeout(() => {
+    coolingDown = false;
+    if (refreshPending) { refreshPending = false; refresh(); }
+  }, MIN_REFRESH_INTERVAL_MS);
 }
 
-function follow(address) {
+function followQueue(url) {
   let stream = null;
   const open = () => {
-    stream = new EventSource(address);
-    stream.addEventListener("follow", look); // something may have happened since the page was drawn
-    stream.addEventListener("change", look);
-    stream.addEventListener("gone", () => { stream.close(); look(); });
-    // After an answer that is no stream the browser gives up for ever: a proxy in between, or a session that ended.
+    stream = new EventSource(url);
+    stream.addEventListener("follow", refresh); // the queue may have changed after the page was rendered
+    stream.addEventListener("change", refresh);
+    stream.addEventListener("gone", () => { stream.close(); refresh(); });
+    // The browser does not reconnect after a response that is no event stream (a proxy error, or an expired session).
     stream.addEventListener("error", () => {
-      if (stream.readyState === EventSource.CLOSED) { look(); setTimeout(reopen, BETWEEN_ATTEMPTS); }
+      if (stream.readyState === EventSource.CLOSED) { refresh(); setTimeout(reopen, RECONNECT_DELAY_MS); }
     });
   };
   const reopen = () => { if (!document.hidden && stream.readyState === EventSource.CLOSED) open(); };
-  // Browsers open only six lines to one server: a tab in the background gives its own back.
+  // With HTTP/1.1, browsers open at most six connections to a server: a hidden tab closes its own.
   document.addEventListener("visibilitychange", () => {
     stream?.close();
     if (!document.hidden) open();
@@ -33,21 +36,21 @@ function follow(address) {
   if (!document.hidden) open();
 }
 
-function lookEvery(seconds) {
-  const wanted = () => !document.hidden && document.querySelector("[data-look-every]");
-  setInterval(() => { if (wanted()) look(); }, seconds * 1000);
+function refreshEvery(seconds) {
+  const isNeeded = () => !document.hidden && document.querySelector("[data-look-every]");
+  setInterval(() => { if (isNeeded()) refresh(); }, seconds * 1000);
 }
 
-// A card that moves to another place is seen moving there.
+// Names elements for view transitions, so that a card that changes its position is animated.
 function nameForTransition(root) {
-  // One that moved on may have left its name on the element where it stood.
+  // Morphing can leave a name on the element where the card was before.
   for (const element of root.querySelectorAll("[style]:not([data-moves])")) element.style.viewTransitionName = "";
   for (const element of root.querySelectorAll("[data-moves]")) {
     element.style.viewTransitionName = element.dataset.moves;
   }
 }
 
-function inTheReadersZone(root) {
+function showLocalTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
     if (isNaN(at)) continue;
@@ -63,13 +66,13 @@ function switchTheme() {
   localStorage.setItem("theme", root.dataset.theme);
 }
 
-// What went well is said for a while; what did not stays until it is answered.
-function forgetWhatWentWell(event) {
-  const said = event.detail.target.id === "said" && event.detail.target.querySelector(".good");
-  if (said) setTimeout(() => said.remove(), 15000);
+// A success message disappears after 15 s; an error message stays until the next action.
+function expireSuccessMessage(event) {
+  const message = event.detail.target.id === "said" && event.detail.target.querySelector(".good");
+  if (message) setTimeout(() => message.remove(), 15000);
 }
 
-// What can be done with something is shown over the page, and goes away once it was done.
+// The actions of a pull request open over the page, and close after one was performed.
 function openSheet(event) {
   const sheet = document.getElementById("sheet");
   if (event.detail.target !== sheet) return;
@@ -81,11 +84,11 @@ function closeSheets(event) {
   const sheet = event.detail.elt.closest("[popover]");
   if (!sheet || event.detail.requestConfig.verb !== "post") return;
   sheet.hidePopover();
-  // What was refused can be repaired: it stays as it was typed.
+  // After an error the form keeps its values, so that the user can correct them.
   if (event.detail.xhr.status < 400) for (const form of sheet.querySelectorAll("form")) form.reset();
 }
 
-function closeInstead(event) {
+function closeSheetInsteadOfNavigating(event) {
   const sheet = event.target.closest("[data-closes-sheet]") && event.target.closest("[popover]");
   if (!sheet) return;
   event.preventDefault();
@@ -94,25 +97,25 @@ function closeInstead(event) {
 
 function prepare(root) {
   nameForTransition(root);
-  inTheReadersZone(root);
+  showLocalTimes(root);
 }
 
-// A change that overtakes another one cuts its movement short, and nothing is lost by that.
-function mindNoTransition(event) {
+// A refresh during a view transition aborts the transition; that rejection is harmless.
+function ignoreAbortedTransition(event) {
   if (/transition/i.test(event.reason?.message)) event.preventDefault();
 }
 
-// The names of transitions are styles that the server does not know of.
+// The transition names are inline styles that only this script sets; morphing must not remove them.
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name) => name !== "style";
-addEventListener("unhandledrejection", mindNoTransition);
+addEventListener("unhandledrejection", ignoreAbortedTransition);
 document.addEventListener("htmx:afterSwap", openSheet);
-document.addEventListener("htmx:afterSwap", forgetWhatWentWell);
+document.addEventListener("htmx:afterSwap", expireSuccessMessage);
 document.addEventListener("htmx:afterRequest", closeSheets);
-document.addEventListener("click", closeInstead);
+document.addEventListener("click", closeSheetInsteadOfNavigating);
 document.addEventListener("htmx:afterSettle", (event) => prepare(event.target.parentNode || document));
 document.querySelector("[data-theme-switch]")?.addEventListener("click", switchTheme);
 prepare(document);
 const live = document.querySelector("[data-live]");
-if (live) follow(live.dataset.live);
-const repeated = document.querySelector("[data-look-every]");
-if (repeated) lookEvery(Number(repeated.dataset.lookEvery));
+if (live) followQueue(live.dataset.live);
+const periodic = document.querySelector("[data-look-every]");
+if (periodic) refreshEvery(Number(periodic.dataset.lookEvery));

@@ -1,3 +1,3 @@
-// Before anything is drawn: the theme that the reader chose, if they did.
+// Runs before the first paint: applies the theme that the user chose, if any.
 const chosen = localStorage.getItem("theme");
 if (chosen) document.documentElement.dataset.theme = chosen;

@@ -1,7 +1,7 @@
-// Lets a slider and its number say the same, and says that a replay is under way.
+// Keeps each slider and its number in sync, and shows a message while a replay runs.
 
 const form = document.querySelector("[data-replays]");
-const say = (words) => { document.getElementById("said").textContent = words; };
+const showMessage = (message) => { document.getElementById("said").textContent = message; };
 
 for (const slider of form.querySelectorAll("[data-slides]")) {
   const number = document.getElementById(slider.dataset.slides);
@@ -9,5 +9,5 @@ for (const slider of form.querySelectorAll("[data-slides]")) {
   number.addEventListener("input", () => { slider.value = number.value; });
 }
 
-form.addEventListener("htmx:beforeRequest", () => say("Replaying…"));
-form.addEventListener("htmx:afterRequest", () => say(""));
+form.addEventListener("htmx:beforeRequest", () => showMessage("Replaying…"));
+form.addEventListener("htmx:afterRequest", () => showMessage(""));

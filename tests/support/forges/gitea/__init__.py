@@ -1,1 +1,1 @@
-"""A Gitea that only looks like one."""
+"""A fake Gitea."""

@@ -1,1 +1,1 @@
-"""A GitHub for tests: it answers only what GitHub's own description allows."""
+"""A fake GitHub whose responses conform to GitHub's published API description."""

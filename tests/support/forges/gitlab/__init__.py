@@ -1,7 +1,7 @@
-"""A GitLab for tests: projects with real repositories, people, pipelines and webhooks.
+"""A fake GitLab: projects with real repositories, users, pipelines and webhooks.
 
 with FakeGitlab(tmp_path) as gitlab:
-    project = gitlab.project("acme/app")
-    gitlab.acts.open(project, "topic", by="ada")
-    ... gitlab.access() is what a host needs to reach it
+    project = gitlab.create_project("acme/app")
+    gitlab.actions.open_merge_request(project, "topic", by="ada")
+    ... gitlab.forge_config() is the configuration of a host that uses it
 """

@@ -1,75 +1,86 @@
-"""What GitLab's published description lets one ask for, and what comes back: the fake is held to both."""
+"""Checks the fake's requests and responses with GitLab's published API description."""
 
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from tests.support.forges.gitlab import facts
+from tests.support.forges.gitlab import schema
 
 
-class Drift(Exception):
-    """The fake says, or is asked for, something that GitLab does not know."""
+class DescriptionMismatch(Exception):
+    """A request or response that GitLab does not describe."""
 
 
-class Described(Struct, frozen=True):
-    answer: Any
-    asks: frozenset[str] = frozenset()
+class Operation(Struct, frozen=True):
+    response: Any
+    params: frozenset[str] = frozenset()
 
 
-def of(answer: Any, *asks: str) -> Described:
-    return Described(answer, frozenset(asks))
+def operation(answer: Any, *asks: str) -> Operation:
+    return Operation(answer, frozenset(asks))
 
 
-PAGES = ("page", "per_page")
-REQUEST = "/projects/:id/merge_requests/:iid"
-DESCRIPTION = {
-    "GET /user": of(facts.User),
-    "GET /personal_access_tokens/self": of(facts.Token),
-    "GET /projects/:id": of(facts.Project),
-    "GET /projects/:id/members/all": of(list[facts.Member], "query", *PAGES),
-    "GET /groups/:group/members/all": of(list[facts.Member], "query", *PAGES),
-    "GET /projects/:id/hooks": of(list[facts.Hook], *PAGES),
-    "GET /projects/:id/protected_branches": of(list[facts.ProtectedBranch], "search", *PAGES),
-    "GET /projects/:id/repository/branches/:branch": of(facts.Branch),
-    "GET /projects/:id/repository/commits/:sha/statuses": of(list[facts.CommitStatus], "ref", "name", "all", *PAGES),
-    "POST /projects/:id/statuses/:sha": of(
-        facts.CommitStatus, "state", "ref", "name", "context", "target_url", "description", "coverage", "pipeline_id"
+PAGE_PARAMS = ("page", "per_page")
+MERGE_REQUEST_PATH = "/projects/:id/merge_requests/:iid"
+OPERATIONS = {
+    "GET /user": operation(schema.User),
+    "GET /personal_access_tokens/self": operation(schema.Token),
+    "GET /projects/:id": operation(schema.Project),
+    "GET /projects/:id/members/all": operation(list[schema.Member], "query", *PAGE_PARAMS),
+    "GET /groups/:group/members/all": operation(list[schema.Member], "query", *PAGE_PARAMS),
+    "GET /projects/:id/hooks": operation(list[schema.Hook], *PAGE_PARAMS),
+    "GET /projects/:id/protected_branches": operation(list[schema.ProtectedBranch], "search", *PAGE_PARAMS),
+    "GET /projects/:id/repository/branches/:branch": operation(schema.Branch),
+    "GET /projects/:id/repository/commits/:sha/statuses": operation(
+        list[schema.CommitStatus], "ref", "name", "all", *PAGE_PARAMS
     ),
-    "GET /projects/:id/pipelines": of(list[facts.Pipeline], "sha", "ref", "status", "order_by", "sort", *PAGES),
-    "GET /projects/:id/pipelines/:pipeline/jobs": of(list[facts.Job], "scope", "include_retried", *PAGES),
-    "GET /projects/:id/pipelines/:pipeline/bridges": of(list[facts.Job], "scope", *PAGES),
-    "GET /projects/:id/merge_requests": of(
-        list[facts.ListedMergeRequest], "state", "scope", "order_by", "sort", "source_branch", "target_branch", *PAGES
+    "POST /projects/:id/statuses/:sha": operation(
+        schema.CommitStatus, "state", "ref", "name", "context", "target_url", "description", "coverage", "pipeline_id"
     ),
-    "POST /projects/:id/merge_requests": of(
-        facts.MergeRequest, "source_branch", "target_branch", "title", "description", "remove_source_branch", "labels"
+    "GET /projects/:id/pipelines": operation(
+        list[schema.Pipeline], "sha", "ref", "status", "order_by", "sort", *PAGE_PARAMS
     ),
-    f"GET {REQUEST}": of(facts.MergeRequest),
-    f"PUT {REQUEST}": of(facts.MergeRequest, "state_event", "remove_labels", "add_labels", "title"),
-    f"PUT {REQUEST}/merge": of(
-        facts.MergeRequest,
+    "GET /projects/:id/pipelines/:pipeline/jobs": operation(list[schema.Job], "scope", "include_retried", *PAGE_PARAMS),
+    "GET /projects/:id/pipelines/:pipeline/bridges": operation(list[schema.Job], "scope", *PAGE_PARAMS),
+    "GET /projects/:id/merge_requests": operation(
+        list[schema.ListedMergeRequest],
+        "state",
+        "scope",
+        "order_by",
+        "sort",
+        "source_branch",
+        "target_branch",
+        *PAGE_PARAMS,
+    ),
+    "POST /projects/:id/merge_requests": operation(
+        schema.MergeRequest, "source_branch", "target_branch", "title", "description", "remove_source_branch", "labels"
+    ),
+    f"GET {MERGE_REQUEST_PATH}": operation(schema.MergeRequest),
+    f"PUT {MERGE_REQUEST_PATH}": operation(schema.MergeRequest, "state_event", "remove_labels", "add_labels", "title"),
+    f"PUT {MERGE_REQUEST_PATH}/merge": operation(
+        schema.MergeRequest,
         "sha",
         "squash",
         "merge_commit_message",
         "squash_commit_message",
         "should_remove_source_branch",
     ),
-    f"GET {REQUEST}/approvals": of(facts.Approvals),
-    f"GET {REQUEST}/notes": of(list[facts.Note], "sort", "order_by", *PAGES),
-    f"POST {REQUEST}/notes": of(facts.Note, "body", "created_at", "internal"),
-    f"PUT {REQUEST}/notes/:note": of(facts.Note, "body"),
-    f"POST {REQUEST}/notes/:note/award_emoji": of(facts.AwardEmoji, "name"),
+    f"GET {MERGE_REQUEST_PATH}/approvals": operation(schema.Approvals),
+    f"GET {MERGE_REQUEST_PATH}/notes": operation(list[schema.Note], "sort", "order_by", *PAGE_PARAMS),
+    f"POST {MERGE_REQUEST_PATH}/notes": operation(schema.Note, "body", "created_at", "internal"),
+    f"PUT {MERGE_REQUEST_PATH}/notes/:note": operation(schema.Note, "body"),
+    f"POST {MERGE_REQUEST_PATH}/notes/:note/award_emoji": operation(schema.AwardEmoji, "name"),
 }
 
 
-def check_question(route: str, given: set[str]) -> None:
-    if unknown := given - DESCRIPTION[route].asks:
-        raise Drift(f"{route} is asked for what GitLab does not know: {', '.join(sorted(unknown))}")
+def check_request(route: str, params: set[str]) -> None:
+    if unknown := params - OPERATIONS[route].params:
+        raise DescriptionMismatch(f"{route} has parameters that GitLab does not know: {', '.join(sorted(unknown))}")
 
 
-def check_answer(route: str, answer: Any) -> None:
+def check_response(route: str, content: Any) -> None:
     try:
-        msgspec.convert(answer, DESCRIPTION[route].answer)
+        msgspec.convert(content, OPERATIONS[route].response)
     except msgspec.ValidationError as error:
-        raise Drift(f"{route} answers what GitLab does not: {error}") from error
+        raise DescriptionMismatch(f"{route} has a response that GitLab does not describe: {error}") from error

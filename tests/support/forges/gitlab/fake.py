@@ -1,22 +1,21 @@
-"""Puts a fake GitLab together and serves it: API and git at one address, webhooks on their way."""
+"""The whole fake GitLab: API and git at one URL, and webhooks."""
 
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from mergeyard.adapters.clock import WallClock
-from mergeyard.adapters.forges.access import Access
-from mergeyard.ports.clock import Clock
+from mergeyard.adapters.forges.http import ForgeConfig
+from mergeyard.ports.external import Clock
 from tests.support.forges.deliveries import Deliveries
 from tests.support.forges.faults import Faults
-from tests.support.forges.git_rooms import GitRooms
-from tests.support.forges.gitlab.acts import Acts
-from tests.support.forges.gitlab.desk import Desk
-from tests.support.forges.gitlab.door import ROOT, Door
-from tests.support.forges.gitlab.letters import Letters
-from tests.support.forges.gitlab.nouns import Project
-from tests.support.forges.gitlab.world import TOKEN, World
-from tests.support.forges.serving import Receive, Scope, Send, Serving
+from tests.support.forges.git_server import GitServer
+from tests.support.forges.gitlab.actions import Actions
+from tests.support.forges.gitlab.api import API_ROOT, ApiApp
+from tests.support.forges.gitlab.api_routes import ApiRoutes
+from tests.support.forges.gitlab.webhooks import Webhooks
+from tests.support.forges.gitlab.world import TOKEN, Project, World
+from tests.support.http_server import Receive, Scope, Send, ThreadedServer
 
 NAME = "gitlab.test"
 SECRET = "a webhook's secret"
@@ -26,13 +25,13 @@ class FakeGitlab:
     def __init__(self, root: Path, clock: Clock | None = None) -> None:
         self.world = World(clock or WallClock())
         self.deliveries = Deliveries()
-        self.acts = Acts(self.world, Letters(self.world, self.deliveries))
-        self.rooms = GitRooms(root, self.world.may, self.acts.pushed)
-        self.rooms.untouchable.append("refs/merge-requests")
-        self.faults = Faults(self._answer)
-        self._door = Door(self.world, Desk(self.world, self.acts))
-        self._serving = Serving(self.faults)
-        self.world.pages = self._serving.url
+        self.actions = Actions(self.world, Webhooks(self.world, self.deliveries))
+        self.git_server = GitServer(root, self.world.is_git_request_allowed, self.actions.on_push)
+        self.git_server.read_only_refs.append("refs/merge-requests")
+        self.faults = Faults(self._route)
+        self._api = ApiApp(self.world, ApiRoutes(self.world, self.actions))
+        self._server = ThreadedServer(self.faults)
+        self.world.web_url = self._server.url
 
     def __enter__(self) -> Self:
         return self
@@ -43,19 +42,21 @@ class FakeGitlab:
         self.close()
 
     def close(self) -> None:
-        self._serving.stop()
+        self._server.stop()
         self.deliveries.close()
 
-    def project(self, path: str) -> Project:
-        """A new one, with one commit on its main branch."""
-        project = self.world.add_project(self.rooms, path)
+    def create_project(self, path: str) -> Project:
+        """Creates a project with one commit on its main branch."""
+        project = self.world.add_project(self.git_server, path)
         project.origin.commit("main", {"a.txt": "1"})
         return project
 
-    def access(self, *, token: str = TOKEN, webhook_secret: str | None = SECRET) -> Access:
-        url = self.world.pages
-        return Access(name=NAME, pages=url, api=f"{url}{ROOT}", token=token, webhook_secret=webhook_secret)
+    def forge_config(self, *, token: str = TOKEN, webhook_secret: str | None = SECRET) -> ForgeConfig:
+        url = self.world.web_url
+        return ForgeConfig(
+            name=NAME, web_url=url, api_url=f"{url}{API_ROOT}", token=token, webhook_secret=webhook_secret
+        )
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        room = self._door if scope["path"].startswith(ROOT) else self.rooms
-        await room(scope, receive, send)
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._api if scope["path"].startswith(API_ROOT) else self.git_server
+        await app(scope, receive, send)

@@ -1,158 +1,158 @@
-"""Gitea as a host, and as a forge: every room of this folder behind one door."""
+"""Gitea and Forgejo as an implementation of the ports `Host` and `Forge`."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from mergeyard.adapters.forges.access import Access
-from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.git_login import signed_in
-from mergeyard.adapters.forges.gitea import drafts, hooks, refs, statuses
-from mergeyard.adapters.forges.gitea.doubts import Doubts
-from mergeyard.adapters.forges.gitea.examining import Examining
-from mergeyard.adapters.forges.gitea.merging import Merging
-from mergeyard.adapters.forges.gitea.places import path_of, place_of, place_of_pull
-from mergeyard.adapters.forges.gitea.protection import branch_of, lacks_reviews, required
-from mergeyard.adapters.forges.gitea.pulls import as_shown, is_open
-from mergeyard.adapters.forges.gitea.repositories import is_there, must_be_there
-from mergeyard.adapters.forges.gitea.talking import Talking
-from mergeyard.adapters.forges.gitea.wire import Pull
-from mergeyard.adapters.forges.limits import Limits
+from mergeyard.adapters.forges.gitea import checks, pull_requests, webhooks
+from mergeyard.adapters.forges.gitea.comments import Comments
+from mergeyard.adapters.forges.gitea.diagnostics import Diagnostics
+from mergeyard.adapters.forges.gitea.merging import Merger
+from mergeyard.adapters.forges.gitea.wire import (
+    PullRequestPayload,
+    ensure_repository_visible,
+    has_repository,
+    pull_request_api_path,
+    repo_api_path,
+    to_full_name,
+)
+from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, build_git_remote
+from mergeyard.adapters.forges.rate_limits import RateLimits
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import PrNumber, Sha
-from mergeyard.domain.instants import Instant
-from mergeyard.domain.pulls import PullRequest
-from mergeyard.domain.repositories import Repo
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.domain.pull_requests import PullRequest, Status
 from mergeyard.domain.states import Mergeability
-from mergeyard.domain.statuses import Status
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.forge import Draft, Finding, Merge, MergeOutcome, News, Thread
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import DraftPullRequest, Finding, ForgeNotice, HostUnavailable, Merge, MergeOutcome, Thread
 from mergeyard.ports.git import Remote
-from mergeyard.ports.host import HostTrouble
 
-YES, NO = "+1", "-1"
+SUCCESS_REACTION, FAILURE_REACTION = "+1", "-1"
 
 
 class GiteaHost:
-    def __init__(self, access: Access, clock: Clock) -> None:
+    def __init__(self, access: ForgeConfig, clock: Clock) -> None:
         self.name = access.name
         self.provider = "gitea"
         self.has_groups = False
         self.checks_from = access.checks_from
         self.forge = self
-        self.look_every = access.look_every
-        self.judges_mergeability = True
-        self.every_head_ref = refs.EVERY_HEAD
+        self.poll_interval_ms = access.poll_interval_ms
+        self.reports_mergeability = True
+        self.head_ref_pattern = pull_requests.HEAD_REF_PATTERN
         self._access = access
-        self._caller = Caller(access.api, self._credentials, Limits(access.name, clock))
-        self._doubts = Doubts(clock)
-        self._merging = Merging(self._caller, self._doubts)
-        self._talking = Talking(self._caller)
-        self._examining = Examining(access, self._caller)
+        self._client = ForgeClient(access.api_url, self._credentials, RateLimits(access.name, clock))
+        self._mergeability_tracker = pull_requests.MergeabilityTracker(clock)
+        self._merger = Merger(self._client, self._mergeability_tracker)
+        self._comments = Comments(self._client)
+        self._diagnostics = Diagnostics(access, self._client)
 
-    def same_name(self, repo: Repo) -> Repo:
+    def canonical_repo(self, repo: Repo) -> Repo:
         return replace(repo, owner=repo.owner.lower(), name=repo.name.lower())
 
-    def refuses(self, method: MergeMethod, landing: LandingMethod) -> None:
-        """It merges in all these ways, and can be told of whatever was pushed that it was a merge."""
+    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> None:
+        """Gitea supports all methods, and any pushed commit can be marked as the merge of a pull request."""
 
     async def remote(self, repo: Repo) -> Remote:
-        return signed_in(f"{self._access.pages}/{path_of(repo)}.git", self._token(), "x-oauth-basic")
+        return build_git_remote(f"{self._access.web_url}/{to_full_name(repo)}.git", self._token(), "x-oauth-basic")
 
-    def head_ref(self, number: PrNumber) -> str:
-        return refs.head_ref(number)
+    def head_ref(self, number: PullRequestNumber) -> str:
+        return pull_requests.head_ref(number)
 
-    def number_of(self, ref: str) -> PrNumber | None:
-        return refs.number_of(ref)
+    def pull_request_number_of(self, ref: str) -> PullRequestNumber | None:
+        return pull_requests.pull_request_number_of(ref)
 
-    def pull_page(self, repo: Repo, number: PrNumber) -> str:
-        return f"{self._access.pages}/{path_of(repo)}/pulls/{number}"
+    def pull_request_url(self, repo: Repo, number: PullRequestNumber) -> str:
+        return f"{self._access.web_url}/{to_full_name(repo)}/pulls/{number}"
 
-    async def knows(self, repo: Repo) -> bool:
+    async def has_repository(self, repo: Repo) -> bool:
         try:
-            place_of(repo)
-        except HostTrouble:
+            repo_api_path(repo)
+        except HostUnavailable:
             return False
-        return await is_there(self._caller, repo)
+        return await has_repository(self._client, repo)
 
-    async def pull(self, repo: Repo, number: PrNumber) -> PullRequest | None:
-        pull = await self._caller.get_now(place_of_pull(repo, number), Pull)
-        if pull is None:
-            await must_be_there(self._caller, repo)
+    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+        payload = await self._client.get_urgent(pull_request_api_path(repo, number), PullRequestPayload)
+        if payload is None:
+            await ensure_repository_visible(self._client, repo)
             return None
-        return as_shown(pull, await self._mergeability(repo, pull))
+        return pull_requests.to_pull_request(payload, await self._derive_mergeability(repo, payload))
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
-        return required(await branch_of(self._caller, repo, branch))
+        return pull_requests.select_required_contexts(await pull_requests.read_branch(self._client, repo, branch))
 
     async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
-        return await refs.refs_that_tell(self._caller, self._doubts, repo, branches)
+        return await pull_requests.read_refs(self._client, self._mergeability_tracker, repo, branches)
 
-    async def mark_merged(self, repo: Repo, number: PrNumber, head: Sha, commit: Sha) -> None:
-        await self._merging.mark(repo, number, head, commit)
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
+        await self._merger.mark_merged(repo, number, head, commit)
 
     async def close(self) -> None:
-        await self._caller.close()
+        await self._client.close()
 
-    # The forge.
+    # Forge
 
-    def heard(self, headers: Mapping[str, str], body: bytes) -> Sequence[News]:
-        hooks.check_signature(self._access.webhook_secret, headers, body)
-        return tuple(hooks.news_in(self.name, headers, body))
+    def parse_webhook(self, headers: Mapping[str, str], body: bytes) -> Sequence[ForgeNotice]:
+        webhooks.verify_signature(self._access.webhook_secret, headers, body)
+        return tuple(webhooks.parse_notices(self.name, headers, body))
 
     async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
-        return await statuses.statuses_of(self._caller, repo, sha, self._access.pages)
+        return await checks.read_statuses(self._client, repo, sha, self._access.web_url)
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
-        return await self._merging.merge(repo, merge)
+        return await self._merger.merge(repo, merge)
 
-    async def merged_as(self, repo: Repo, merge: Merge) -> Sha | None:
-        return await self._merging.merged_as(repo, merge)
+    async def find_merge_commit(self, repo: Repo, merge: Merge) -> Sha | None:
+        return await self._merger.find_merge_commit(repo, merge)
 
-    async def thread(self, repo: Repo, number: PrNumber, since: Instant) -> Thread:
-        return await self._talking.thread(repo, number, since)
+    async def thread(self, repo: Repo, number: PullRequestNumber, since: Instant) -> Thread:
+        return await self._comments.read_thread(repo, number, since)
 
-    async def may_write(self, repo: Repo, person: str, branch: str) -> bool:  # noqa: ARG002
-        return await self._talking.may_write(repo, person)
+    async def can_write(self, repo: Repo, user: str, branch: str) -> bool:  # noqa: ARG002
+        return await self._comments.can_write(repo, user)
 
-    async def may_maintain(self, repo: Repo, person: str) -> bool:
-        return await self._talking.may_maintain(repo, person)
+    async def can_maintain(self, repo: Repo, user: str) -> bool:
+        return await self._comments.can_maintain(repo, user)
 
-    async def say(self, repo: Repo, number: PrNumber, text: str, comment: str | None) -> str:
-        return await self._talking.say(repo, number, text, comment)
+    async def put_comment(self, repo: Repo, number: PullRequestNumber, text: str, comment: str | None) -> str:
+        return await self._comments.put_comment(repo, number, text, comment)
 
-    async def react(self, repo: Repo, number: PrNumber, comment: str, *, fine: bool) -> None:  # noqa: ARG002
-        await self._talking.react(repo, comment, YES if fine else NO)
+    async def react(self, repo: Repo, number: PullRequestNumber, comment: str, *, success: bool) -> None:  # noqa: ARG002
+        await self._comments.react(repo, comment, SUCCESS_REACTION if success else FAILURE_REACTION)
 
-    async def unlabel(self, repo: Repo, number: PrNumber, label: str) -> None:
-        await self._talking.unlabel(repo, number, label)
+    async def remove_label(self, repo: Repo, number: PullRequestNumber, label: str) -> None:
+        await self._comments.remove_label(repo, number, label)
 
-    async def show_status(self, repo: Repo, sha: Sha, status: Status) -> None:
-        await statuses.show_status(self._caller, repo, sha, status)
+    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
+        await checks.set_status(self._client, repo, sha, status)
 
-    async def open_draft(self, repo: Repo, draft: Draft) -> None:
-        await drafts.open_draft(self._caller, repo, draft)
+    async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
+        await pull_requests.open_draft(self._client, repo, draft)
 
     async def close_draft(self, repo: Repo, branch: str) -> None:
-        await drafts.close_draft(self._caller, repo, branch)
+        await pull_requests.close_draft(self._client, repo, branch)
 
     async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:  # noqa: ARG002
         return ()
 
-    async def examine(self, repo: Repo | None) -> Sequence[Finding]:
-        return await self._examining.examine(repo)
+    async def diagnose(self, repo: Repo | None) -> Sequence[Finding]:
+        return await self._diagnostics.diagnose(repo)
 
-    async def _mergeability(self, repo: Repo, pull: Pull) -> Mergeability:
-        judged = self._doubts.judge(repo, pull)
-        undecided = judged in (Mergeability.MERGEABLE, Mergeability.UNKNOWN) and is_open(pull)
-        if undecided and await lacks_reviews(self._caller, repo, pull):
+    async def _derive_mergeability(self, repo: Repo, payload: PullRequestPayload) -> Mergeability:
+        """Gitea's `mergeable` ignores missing reviews, so they are checked here."""
+        mergeability = self._mergeability_tracker.assess(repo, payload)
+        can_be_mergeable = mergeability in (Mergeability.MERGEABLE, Mergeability.UNKNOWN) and pull_requests.is_open(
+            payload
+        )
+        if can_be_mergeable and await pull_requests.has_missing_reviews(self._client, repo, payload):
             return Mergeability.NOT_MERGEABLE
-        return judged
+        return mergeability
 
     async def _credentials(self) -> Mapping[str, str]:
         return {"authorization": f"token {self._token()}"}
 
     def _token(self) -> str:
         if self._access.token is None:
-            raise HostTrouble(f"nothing opens {self.name}: give it a token")
+            raise HostUnavailable(f"{self.name} has no token: configure one")
         return self._access.token

@@ -1,12 +1,16 @@
-"""What Gitea says, as far as we listen."""
+"""Gitea's JSON, with the members that we read; valid repository names and API paths."""
 
+import re
 from datetime import datetime
 from typing import assert_never
+from urllib.parse import quote
 
 from msgspec import Struct
 
+from mergeyard.adapters.forges.http import ForgeClient
 from mergeyard.domain.config import MergeMethod
-from mergeyard.domain.ids import PrNumber, Sha
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.ports.forge import HostUnavailable
 
 
 class User(Struct, frozen=True):
@@ -18,24 +22,24 @@ class Label(Struct, frozen=True):
     name: str
 
 
-class End(Struct, frozen=True):
-    """One end of a pull request. A branch that is gone leaves its name in `label` alone."""
+class PullRequestBranch(Struct, frozen=True):
+    """The head or base branch of a pull request. `label` keeps the name when the branch is deleted."""
 
     label: str
     sha: str
     repo_id: int
 
 
-class Pull(Struct, frozen=True):
-    number: PrNumber
+class PullRequestPayload(Struct, frozen=True):
+    number: PullRequestNumber
     title: str
     user: User | None
     state: str
     mergeable: bool
     merged: bool
     merge_commit_sha: Sha | None
-    base: End
-    head: End
+    base: PullRequestBranch
+    head: PullRequestBranch
     updated_at: datetime
     draft: bool = False
     comments: int = 0
@@ -54,7 +58,7 @@ class Dependency(Struct, frozen=True):
     repository: RepositoryName | None = None
 
 
-class Tip(Struct, frozen=True):
+class BranchCommit(Struct, frozen=True):
     id: Sha
 
 
@@ -62,22 +66,22 @@ class GitObject(Struct, frozen=True):
     sha: Sha
 
 
-class Reference(Struct, frozen=True):
+class GitRef(Struct, frozen=True):
     ref: str
     object: GitObject
 
 
 class Branch(Struct, frozen=True):
-    """Also what protects it: the one of all rules that counts for this branch."""
+    """A branch, with the protection rule that applies to it."""
 
-    commit: Tip
+    commit: BranchCommit
     required_approvals: int = 0
     enable_status_check: bool = False
     status_check_contexts: list[str] | None = None
     user_can_push: bool = True
     user_can_merge: bool = True
     effective_branch_protection_name: str = ""
-    """Told only to those who administer the repository."""
+    """Visible only to administrators of the repository."""
 
 
 class Rule(Struct, frozen=True):
@@ -109,7 +113,7 @@ class Comment(Struct, frozen=True):
     created_at: datetime
 
 
-class Made(Struct, frozen=True):
+class CreatedComment(Struct, frozen=True):
     id: int
 
 
@@ -135,8 +139,8 @@ class Repository(Struct, frozen=True):
     autodetect_manual_merge: bool = False
 
 
-def allows(repository: Repository, method: MergeMethod) -> bool:
-    """Whether its own merge may be made in this way."""
+def allows_method(repository: Repository, method: MergeMethod) -> bool:
+    """Whether Gitea's merge call allows this method."""
     match method:
         case MergeMethod.MERGE_COMMIT:
             return repository.allow_merge_commits
@@ -157,3 +161,50 @@ class Hook(Struct, frozen=True):
     config: HookConfig
     events: list[str]
     active: bool
+
+
+NAME_PATTERN = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
+
+
+def is_valid_name(repo: Repo) -> bool:
+    return NAME_PATTERN.fullmatch(repo.owner) is not None and NAME_PATTERN.fullmatch(repo.name) is not None
+
+
+def to_full_name(repo: Repo) -> str:
+    """`owner/name`, as in web and git URLs."""
+    if not is_valid_name(repo):
+        raise HostUnavailable(f"{repo} is not a valid repository name on Gitea")
+    return f"{repo.owner}/{repo.name}"
+
+
+def repo_api_path(repo: Repo) -> str:
+    """The API path of a repository."""
+    return f"/repos/{to_full_name(repo)}"
+
+
+def pull_request_api_path(repo: Repo, number: PullRequestNumber) -> str:
+    return f"{repo_api_path(repo)}/pulls/{number}"
+
+
+def issue_api_path(repo: Repo, number: PullRequestNumber) -> str:
+    """Comments and labels of a pull request are below its issue."""
+    return f"{repo_api_path(repo)}/issues/{number}"
+
+
+def branch_api_path(repo: Repo, branch: str) -> str:
+    return f"{repo_api_path(repo)}/branches/{quote_segment(branch)}"
+
+
+def quote_segment(text: str) -> str:
+    """Quotes untrusted text as a single path segment."""
+    return quote(text, safe="").replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
+async def has_repository(client: ForgeClient, repo: Repo) -> bool:
+    return await client.get(repo_api_path(repo), Repository) is not None
+
+
+async def ensure_repository_visible(client: ForgeClient, repo: Repo) -> None:
+    """Called after a 404 or an empty list inside the repository: raises if the repository is not visible either."""
+    if not await has_repository(client, repo):
+        raise HostUnavailable(f"{repo} is not visible to us: give our account access to it again")

@@ -1,37 +1,74 @@
-"""Reads what is reported about a commit, statuses and check runs alike, and reports our own word."""
+"""Reads the statuses and check runs of a commit, which app a required check is bound to, and reports our status."""
 
+import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
-from mergeyard.adapters.forges.calling import Caller
-from mergeyard.adapters.forges.github import wire
-from mergeyard.adapters.forges.github.names import place, segment
-from mergeyard.adapters.forges.github.repositories import must_be_there
-from mergeyard.adapters.forges.github.ties import Tied
-from mergeyard.adapters.forges.times import instant
-from mergeyard.domain import ours
-from mergeyard.domain.ids import Sha
-from mergeyard.domain.repositories import Repo
-from mergeyard.domain.states import SATISFIED, CheckState
-from mergeyard.domain.statuses import Status, StatusState
-from mergeyard.ports.clock import Clock
-from mergeyard.ports.host import HostTrouble
+from mergeyard.adapters.forges.github import comments, rules, wire
+from mergeyard.adapters.forges.github.rules import RequiredCheck
+from mergeyard.adapters.forges.github.wire import ensure_repository_visible, quote_segment, repo_api_path
+from mergeyard.adapters.forges.http import ForgeClient, to_instant
+from mergeyard.domain import ids
+from mergeyard.domain.ids import Repo, Sha
+from mergeyard.domain.pull_requests import Status, StatusState
+from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState
+from mergeyard.domain.timestamps import MINUTE, Instant, later
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import HostUnavailable
+
+AppsByCheck = Mapping[str, frozenset[int]]
+"""Check names with the ids of the apps whose success counts. A check that is missing here counts from any source."""
+
+
+def map_apps_by_check(checks: Iterable[RequiredCheck]) -> AppsByCheck:
+    apps = [(check.context, check.app) for check in checks if check.app is not None]
+    return {context: frozenset(app for name, app in apps if name == context) for context, _ in apps}
+
+
+class CachedRules(Struct, frozen=True):
+    checks: frozenset[RequiredCheck]
+    expires_at: Instant
+
+
+class CheckApps:
+    """Caches the required checks of branches for a minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rules: dict[tuple[Repo, str], CachedRules] = {}
+        self._reading = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
+
+    async def for_branch(self, client: ForgeClient, repo: Repo, branch: str) -> AppsByCheck:
+        """Raises when the rules cannot be read: without them a success from the wrong app would count."""
+        async with self._reading[repo]:
+            cached = self._rules.get((repo, branch))
+            if cached is not None and self._clock.now() < cached.expires_at:
+                return map_apps_by_check(cached.checks)
+            return map_apps_by_check(await self.refresh(client, repo, branch))
+
+    async def refresh(self, client: ForgeClient, repo: Repo, branch: str) -> frozenset[RequiredCheck]:
+        expires_at = later(self._clock.now(), MINUTE)
+        checks = await rules.read_required_checks(client, repo, branch)
+        self._rules[repo, branch] = CachedRules(checks, expires_at)
+        return checks
+
 
 PER_PAGE = 100
-MOST_PAGES = 30
+MAX_PAGES = 30
 CONCLUSIONS = {
     "success": StatusState.SUCCESS,
     "neutral": StatusState.NEUTRAL,
     "skipped": StatusState.SKIPPED,
 }
 """Every other conclusion is a failure."""
-WEIGHT = {CheckState.PASSED: 0, CheckState.NEUTRAL: 1, CheckState.PENDING: 2, CheckState.FAILED: 3}
-FACE_OF_AN_APP = re.compile(r"/in/([0-9]{1,12})\b")
-"""Of a commit status GitHub shows the picture of whoever reported it, and not the name."""
-LONGEST_DESCRIPTION = 140
+SEVERITY = {CheckState.PASSED: 0, CheckState.NEUTRAL: 1, CheckState.PENDING: 2, CheckState.FAILED: 3}
+APP_AVATAR_PATTERN = re.compile(r"/in/([0-9]{1,12})\b")
+"""A commit status does not name its app, but its avatar URL contains the app's id."""
+MAX_DESCRIPTION_CHARS = 140
 
 Page = TypeVar("Page")
 Entry = TypeVar("Entry")
@@ -40,84 +77,131 @@ Entry = TypeVar("Entry")
 class Report(Struct, frozen=True):
     status: Status
     app: int | None
-    """By whom it came, as far as that is told."""
+    """The app that reported it, if GitHub reveals that."""
 
-    def counts(self, tied: Tied) -> bool:
-        """That it passed is believed only of those who may say so."""
-        by_right = self.app in tied.get(self.status.context, (self.app,))
-        return self.status.context != ours.STATUS and (by_right or self.status.check not in SATISFIED)
-
-
-async def statuses(caller: Caller, repo: Repo, sha: Sha, clock: Clock, tied: Tied) -> tuple[Status, ...]:
-    """The worst of each name: like GitHub itself we want all of them to pass, wherever they come from."""
-    commit = f"{place(repo)}/commits/{segment(sha)}"
-    said = await _every(caller, repo, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses)
-    runs = await _every(caller, repo, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs)
-    reports = [*map(_status, said), *(_check(run, clock) for run in _latest(runs))]
-    counting = [report.status for report in reports if report.counts(tied)]
-    by_weight = sorted(counting, key=lambda status: (WEIGHT[status.check], status.at))
-    return tuple({status.context: status for status in by_weight}.values())
+    def counts(self, apps_by_check: AppsByCheck) -> bool:
+        """A success counts only from an app that the rules allow; failures and pending states count from any source."""
+        is_allowed_app = self.app in apps_by_check.get(self.status.context, (self.app,))
+        return self.status.context != ids.STATUS_CONTEXT and (
+            is_allowed_app or self.status.check_state not in SATISFIED_CHECK_STATES
+        )
 
 
-async def show(caller: Caller, repo: Repo, sha: Sha, status: Status) -> None:
+async def read_statuses(
+    client: ForgeClient, repo: Repo, sha: Sha, clock: Clock, apps_by_check: AppsByCheck
+) -> tuple[Status, ...]:
+    """One status per name, the worst: like GitHub, we require all reports of that name to pass."""
+    commit = f"{repo_api_path(repo)}/commits/{quote_segment(sha)}"
+    reported = await _read_all_pages(client, repo, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses)
+    runs = await _read_all_pages(client, repo, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs)
+    reports = [*map(_from_commit_status, reported), *(_from_check_run(run, clock) for run in _select_latest(runs))]
+    counting = [report.status for report in reports if report.counts(apps_by_check)]
+    by_severity = sorted(counting, key=lambda status: (SEVERITY[status.check_state], status.at))
+    return tuple({status.context: status for status in by_severity}.values())
+
+
+async def set_status(client: ForgeClient, repo: Repo, sha: Sha, status: Status) -> None:
     body = {
         "state": status.state,
         "context": status.context,
-        "description": status.description[:LONGEST_DESCRIPTION],
+        "description": status.description[:MAX_DESCRIPTION_CHARS],
         "target_url": status.url or None,
     }
-    reply = await caller.send("POST", f"{place(repo)}/statuses/{segment(sha)}", body)
-    reply.well_received()
+    reply = await client.send("POST", f"{repo_api_path(repo)}/statuses/{quote_segment(sha)}", body)
+    reply.raise_for_status()
 
 
-async def _every(
-    caller: Caller, repo: Repo, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
+async def _read_all_pages(
+    client: ForgeClient, repo: Repo, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
 ) -> list[Entry]:
+    """Counts pages itself: these endpoints return an object around the list, which `get_all` cannot read."""
     found = list[Entry]()
-    for number in range(1, MOST_PAGES + 1):
-        page = await caller.get(path, kind, {"per_page": PER_PAGE, "page": number})
+    for number in range(1, MAX_PAGES + 1):
+        page = await client.get(path, kind, {"per_page": PER_PAGE, "page": number})
         if page is None:
-            await must_be_there(caller, repo)
+            await ensure_repository_visible(client, repo)
             return found
         entries = entries_of(page)
         found += entries
         if len(entries) < PER_PAGE:
             return found
-    raise HostTrouble(f"{path} goes on for more than {MOST_PAGES} pages")
+    raise HostUnavailable(f"{path} has more than {MAX_PAGES} pages")
 
 
-def _latest(runs: list[wire.CheckRun]) -> list[wire.CheckRun]:
-    """Of each suite: what runs again there is no longer what it was."""
+def _select_latest(runs: list[wire.CheckRun]) -> list[wire.CheckRun]:
+    """The latest run per check suite, app and name: a rerun replaces the earlier result."""
     by_age = sorted(runs, key=lambda run: run.id)
     return list({(run.check_suite, run.app, run.name): run for run in by_age}.values())
 
 
-def _status(status: wire.CommitStatus) -> Report:
-    told = Status(
-        context=status.context,
-        state=StatusState(status.state),
-        at=instant(status.updated_at),
-        url=status.target_url or "",
-        description=status.description or "",
+def _from_commit_status(commit_status: wire.CommitStatus) -> Report:
+    status = Status(
+        context=commit_status.context,
+        state=StatusState(commit_status.state),
+        at=to_instant(commit_status.updated_at),
+        url=commit_status.target_url or "",
+        description=commit_status.description or "",
     )
-    app = FACE_OF_AN_APP.search(status.avatar_url or "")
-    return Report(told, int(app[1]) if app else None)
+    app = APP_AVATAR_PATTERN.search(commit_status.avatar_url or "")
+    return Report(status, int(app[1]) if app else None)
 
 
-def _check(run: wire.CheckRun, clock: Clock) -> Report:
-    began_or_ended = run.completed_at or run.started_at
-    told = Status(
+def _from_check_run(run: wire.CheckRun, clock: Clock) -> Report:
+    changed_at = run.completed_at or run.started_at
+    status = Status(
         context=run.name,
-        state=_state(run),
-        at=instant(began_or_ended) if began_or_ended else clock.now(),
+        state=_check_run_state(run),
+        at=to_instant(changed_at) if changed_at else clock.now(),
         url=run.details_url or run.html_url or "",
         description=run.output.title or "",
         suite=run.app.name if run.app else "",
     )
-    return Report(told, run.app.id if run.app else None)
+    return Report(status, run.app.id if run.app else None)
 
 
-def _state(run: wire.CheckRun) -> StatusState:
+def _check_run_state(run: wire.CheckRun) -> StatusState:
     if run.status != "completed":
         return StatusState.PENDING
     return CONCLUSIONS.get(run.conclusion or "", StatusState.FAILURE)
+
+
+APPROVED, CHANGES_REQUESTED = "APPROVED", "CHANGES_REQUESTED"
+REVIEW_DECISIONS = frozenset({APPROVED, CHANGES_REQUESTED, "DISMISSED"})
+
+
+async def is_blocked_only_by_own_status(
+    client: ForgeClient, repo: Repo, pull_request: wire.PullRequestPayload, clock: Clock
+) -> bool:
+    """False when in doubt. GitHub only reports `blocked`, so checks and approvals are compared with the rules here."""
+    required = await rules.read_required_checks(client, repo, pull_request.base.ref)
+    if not any(check.context == ids.STATUS_CONTEXT for check in required):
+        return False
+    reported = await read_statuses(client, repo, Sha(pull_request.head.sha), clock, map_apps_by_check(required))
+    passed = {status.context for status in reported if status.check_state in SATISFIED_CHECK_STATES}
+    return passed.issuperset(rules.select_required_contexts(required)) and await _is_approved(
+        client, repo, pull_request
+    )
+
+
+async def _is_approved(client: ForgeClient, repo: Repo, pull_request: wire.PullRequestPayload) -> bool:
+    required = await rules.read_required_approvals(client, repo, pull_request.base.ref)
+    if required is None:
+        return False
+    decisions = await _read_review_decisions(client, repo, pull_request.number)
+    if CHANGES_REQUESTED in decisions.values():
+        return False
+    approving = [user for user, decision in decisions.items() if decision == APPROVED]
+    return await _count_writers(client, repo, approving) >= required
+
+
+async def _read_review_decisions(client: ForgeClient, repo: Repo, number: int) -> dict[str, str]:
+    """The last decision per user. Deleted accounts share the empty name, whose approval does not count."""
+    path = f"{repo_api_path(repo)}/pulls/{number}/reviews"
+    reviews = await client.get_all(path, list[wire.Review], {"per_page": 100})
+    decisive = [review for review in reviews if review.state in REVIEW_DECISIONS]
+    return {review.user.login if review.user else "": review.state for review in decisive}
+
+
+async def _count_writers(client: ForgeClient, repo: Repo, users: list[str]) -> int:
+    """Every account can approve, but only approvals of accounts with write access count."""
+    return len([user for user in users if await comments.can_write(client, repo, user)])

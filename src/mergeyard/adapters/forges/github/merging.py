@@ -1,86 +1,87 @@
-"""Has GitHub merge a pull request, and finds out what came of it, whatever became of the reply."""
+"""Merges pull requests with GitHub's merge call, and finds the outcome when the response was lost."""
 
-from mergeyard.adapters.forges.calling import Caller, Reply, words_of
-from mergeyard.adapters.forges.github import pulls, wire
-from mergeyard.adapters.forges.github.names import place
+from mergeyard.adapters.forges.github import pull_requests, wire
+from mergeyard.adapters.forges.github.wire import repo_api_path
+from mergeyard.adapters.forges.http import ForgeClient, Reply, extract_error_detail
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import Sha
-from mergeyard.domain.repositories import Repo
+from mergeyard.domain.ids import Repo, Sha
 from mergeyard.ports.forge import Merge, Merged, MergeForbidden, MergeOutcome, MergeRefused, NotMerged
 
 METHODS = {MergeMethod.MERGE_COMMIT: "merge", MergeMethod.SQUASH: "squash", MergeMethod.REBASE: "rebase"}
-MAY_NOT = (403, 404)
-"""Of a pull request that can be read."""
-JUDGED = (*MAY_NOT, 405, 409, 422)
-"""It understood, and did not merge: now, or ever."""
-SETTINGS = (
+FORBIDDEN_STATUSES = (403, 404)
+"""404 as well: the pull request was read just before, so it exists."""
+DECIDED_STATUSES = (*FORBIDDEN_STATUSES, 405, 409, 422)
+"""GitHub processed the request and did not merge."""
+FORBIDDEN_MESSAGES = (
     "not allowed on this",
     "must not contain merge commits",
     "through the merge queue",
     "Cannot update this protected ref",
     "not authorized",
 )
-"""What it says when it would merge nobody in this way."""
-FOR_GOOD = ("can't be rebased", "cannot be rebased")
-"""What it says of one that it cannot merge in this way. All else may pass: its opinions lag behind what happens."""
+"""A setting forbids this merge method for all pull requests."""
+PERMANENT_MESSAGES = ("can't be rebased", "cannot be rebased")
+"""This pull request cannot be merged with this method. Every other refusal can be transient: GitHub computes
+mergeability asynchronously."""
 
 
-def refuses(method: MergeMethod, landing: LandingMethod) -> str | None:
+def unsupported_reason(method: MergeMethod, landing: LandingMethod) -> str | None:
     if landing is LandingMethod.PROVIDER_MERGE or method is MergeMethod.MERGE_COMMIT:
         return None
     return (
-        f"GitHub shows a pull request as merged only when its own commits are on the target, which `{method}` does not "
-        "put there, or when it merged it itself: set `landing` to `provider_merge`, or `mergeMethod` to `merge_commit`."
+        "GitHub shows a pull request as merged only when its own commits are on the target branch, which is not the "
+        f"case with `{method}`, or when GitHub merged it: set `landing` to `provider_merge`, or `mergeMethod` to "
+        "`merge_commit`."
     )
 
 
-async def merge(caller: Caller, repo: Repo, wanted: Merge) -> MergeOutcome:
-    """GitHub compares the head and not the base: that is read first."""
-    settled = _settled(await pulls.read(caller, repo, wanted.number), wanted)
-    if settled is not None:
-        return settled
-    reply = await caller.send("PUT", f"{place(repo)}/pulls/{wanted.number}/merge", _order(wanted))
-    if reply.fine:
-        return Merged(Sha(reply.read(wire.MergeResult).sha))
-    if reply.status not in JUDGED:
-        raise reply.trouble()
-    return _judged(await pulls.read(caller, repo, wanted.number), wanted, reply)
+async def merge(client: ForgeClient, repo: Repo, order: Merge) -> MergeOutcome:
+    """GitHub's call compares the head but not the base branch, so the pull request is read first."""
+    outcome = _known_outcome(await pull_requests.fetch_pull_request(client, repo, order.number), order)
+    if outcome is not None:
+        return outcome
+    reply = await client.send("PUT", f"{repo_api_path(repo)}/pulls/{order.number}/merge", _to_request(order))
+    if reply.is_success:
+        return Merged(Sha(reply.decode(wire.MergeResult).sha))
+    if reply.status not in DECIDED_STATUSES:
+        raise reply.to_error()
+    return _classify_refusal(await pull_requests.fetch_pull_request(client, repo, order.number), order, reply)
 
 
-async def merged_as(caller: Caller, repo: Repo, wanted: Merge) -> Sha | None:
-    settled = _settled(await pulls.read(caller, repo, wanted.number), wanted)
-    return settled.commit if isinstance(settled, Merged) else None
+async def find_merge_commit(client: ForgeClient, repo: Repo, order: Merge) -> Sha | None:
+    outcome = _known_outcome(await pull_requests.fetch_pull_request(client, repo, order.number), order)
+    return outcome.commit if isinstance(outcome, Merged) else None
 
 
-def _order(wanted: Merge) -> dict[str, str]:
-    """Rebased commits keep their own words."""
-    order = {"sha": wanted.head, "merge_method": METHODS[wanted.method]}
-    words = {"commit_title": wanted.title, "commit_message": wanted.message}
-    return order if wanted.method is MergeMethod.REBASE else order | words
+def _to_request(order: Merge) -> dict[str, str]:
+    """A rebase keeps the messages of the commits."""
+    request = {"sha": order.head, "merge_method": METHODS[order.method]}
+    messages = {"commit_title": order.title, "commit_message": order.message}
+    return request if order.method is MergeMethod.REBASE else request | messages
 
 
-def _settled(pull: wire.Pull | None, wanted: Merge) -> Merged | NotMerged | None:
-    """What became of it without a merge of ours; None: it can be tried."""
-    if pull is None:
-        return NotMerged("It is gone.")
-    if pull.head.sha != wanted.head:
-        return NotMerged("Somebody pushed to it.")
-    if pull.base.ref != wanted.base:
-        return NotMerged(f"It is to be merged into {pull.base.ref} now.")
-    if pull.merged_at and pull.merge_commit_sha:
-        return Merged(Sha(pull.merge_commit_sha))
-    return None if pull.state == "open" else NotMerged("Somebody closed it.")
+def _known_outcome(payload: wire.PullRequestPayload | None, order: Merge) -> Merged | NotMerged | None:
+    """The outcome if no merge call is needed; None: the merge can be tried."""
+    if payload is None:
+        return NotMerged("The pull request is gone.")
+    if payload.head.sha != order.head:
+        return NotMerged("The head of the pull request changed.")
+    if payload.base.ref != order.base_branch:
+        return NotMerged(f"The base branch of the pull request is now {payload.base.ref}.")
+    if payload.merged_at and payload.merge_commit_sha:
+        return Merged(Sha(payload.merge_commit_sha))
+    return None if payload.state == "open" else NotMerged("The pull request was closed.")
 
 
-def _judged(pull: wire.Pull | None, wanted: Merge, reply: Reply) -> MergeOutcome:
-    """A refusal is final only in words that are known to be."""
-    settled, words = _settled(pull, wanted), words_of(reply.body)
-    if settled is not None:
-        return settled
-    if reply.status in MAY_NOT or _tells(words, SETTINGS):
-        return MergeForbidden(words)
-    return MergeRefused(words) if _tells(words, FOR_GOOD) else NotMerged(words)
+def _classify_refusal(payload: wire.PullRequestPayload | None, order: Merge, reply: Reply) -> MergeOutcome:
+    """A refusal is final only for known messages."""
+    outcome, detail = _known_outcome(payload, order), extract_error_detail(reply.body)
+    if outcome is not None:
+        return outcome
+    if reply.status in FORBIDDEN_STATUSES or _contains_any(detail, FORBIDDEN_MESSAGES):
+        return MergeForbidden(detail)
+    return MergeRefused(detail) if _contains_any(detail, PERMANENT_MESSAGES) else NotMerged(detail)
 
 
-def _tells(words: str, known: tuple[str, ...]) -> bool:
-    return any(word.lower() in words.lower() for word in known)
+def _contains_any(detail: str, messages: tuple[str, ...]) -> bool:
+    return any(message.lower() in detail.lower() for message in messages)

@@ -1,40 +1,43 @@
 -- name: append_entries
--- The next entries. Their numbers are drawn while the row of their queue is locked until the commit, so within one
--- queue a smaller number was visible earlier. Across queues that is not so: a commit that drew early may end late.
+-- Appends entries. Each `seq` is drawn while the row of the entry's queue is locked until the commit, so within one
+-- queue an entry is visible before every entry with a higher `seq`. Across queues it is not: a transaction that drew
+-- its numbers early can commit late.
 INSERT INTO journal (
-    queue, at, kind, actor, token, ticket, number, source, to_state, reason,
-    bisecting, in_state, in_queue, first_run, body
+    queue, at, kind, actor, token, submission_id, number, from_state, to_state, reason,
+    bisecting, ms_in_state, ms_in_queue, first_run, body
 )
 SELECT * FROM unnest(
-    :queue::text[], :at::bigint[], :kind::text[], :actor::text[], :token::text[], :ticket::bigint[], :number::bigint[],
-    :source::text[], :to::text[], :reason::text[], :bisecting::boolean[], :in_state::bigint[], :in_queue::bigint[],
-    :first_run::boolean[], :body::bytea[]
+    :queue::text[], :at::bigint[], :kind::text[], :actor::text[], :token::text[], :submission_id::bigint[],
+    :number::bigint[], :from_state::text[], :to_state::text[], :reason::text[], :bisecting::boolean[],
+    :ms_in_state::bigint[], :ms_in_queue::bigint[], :first_run::boolean[], :body::bytea[]
 );
 
 -- name: timeline
--- What happened last to one stay, newest first.
-SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND ticket = :ticket ORDER BY seq DESC LIMIT :take;
+-- The latest entries about one submission, newest first.
+SELECT seq, queue, token, body FROM journal
+WHERE queue = :queue AND submission_id = :submission_id
+ORDER BY seq DESC LIMIT :take;
 
--- name: figures
--- What happened to pull requests of these queues in this time.
-SELECT queue, at, source, to_state, reason, bisecting, in_state, in_queue, first_run
+-- name: transitions
+-- State changes of pull requests of these queues in a period.
+SELECT queue, at, from_state, to_state, reason, bisecting, ms_in_state, ms_in_queue, first_run
 FROM journal
-WHERE kind = 'PrChanged' AND at >= :since AND at < :until AND queue = ANY (:queues::text[])
+WHERE kind = 'PullRequestChanged' AND at >= :since AND at < :until AND queue = ANY (:queues::text[])
 ORDER BY at, seq;
 
 -- name: entries
--- The journal of a queue behind a place in it, oldest first.
+-- The entries of a queue after a cursor, oldest first.
 SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND seq > :after ORDER BY seq LIMIT :take;
 
 -- name: last_change
--- The entry by which a queue last came into this state out of another one; its settings change in any state.
+-- The entry with which a queue last entered this state from another one; a change of settings keeps the state.
 SELECT body FROM journal
-WHERE queue = :queue AND kind = 'QueueChanged' AND to_state = :to AND source <> :to
+WHERE queue = :queue AND kind = 'QueueChanged' AND to_state = :to_state AND from_state <> :to_state
 ORDER BY seq DESC LIMIT 1;
 
--- name: audit
--- Entries of the whole journal, newest first, each with the queue that it is about.
-SELECT seq, host, owner, name, branch, token, body
+-- name: audit_entries
+-- Entries of the whole journal, newest first, each with its queue.
+SELECT seq, host, owner, name, target_branch, token, body
 FROM (
     SELECT seq, queue, token, body
     FROM journal
@@ -44,12 +47,12 @@ FROM (
         AND (:actor::text IS NULL OR actor = :actor)
         AND (:kind::text IS NULL OR kind = :kind)
         AND (
-            (:repos::text[] IS NULL AND :branch::text IS NULL)
+            (:repos::text[] IS NULL AND :target_branch::text IS NULL)
             OR queue IN (
                 SELECT id
                 FROM queues
                 WHERE (:repos::text[] IS NULL OR host || '/' || owner || '/' || name = ANY (:repos::text[]))
-                    AND (:branch::text IS NULL OR branch = :branch)
+                    AND (:target_branch::text IS NULL OR target_branch = :target_branch)
             )
         )
     ORDER BY seq DESC
@@ -58,18 +61,23 @@ FROM (
 ORDER BY seq DESC;
 
 -- name: expired_entries
--- Entries made before that every consumer has read, but none about live submissions or what live queues went through.
+-- Entries older than a time that every consumer has read.
+-- Entries about live submissions, and the creation and changes of live queues, do not expire.
 SELECT seq FROM journal
 WHERE at < :before AND (
     queue IS NULL
     OR (
         NOT EXISTS (
-            SELECT 1 FROM tellers LEFT JOIN cursors
-                ON cursors.teller = tellers.name AND cursors.queue = journal.queue
+            SELECT 1 FROM consumers LEFT JOIN cursors
+                ON cursors.consumer = consumers.name AND cursors.queue = journal.queue
             WHERE coalesce(cursors.seq, 0) < journal.seq
         )
         AND NOT coalesce(
-            (SELECT live FROM stays WHERE stays.queue = journal.queue AND stays.ticket = journal.ticket), false
+            (
+                SELECT live FROM submissions
+                WHERE submissions.queue = journal.queue AND submissions.submission_id = journal.submission_id
+            ),
+            false
         )
         AND (
             kind NOT IN ('QueueCreated', 'QueueChanged')
@@ -80,5 +88,5 @@ WHERE at < :before AND (
 ORDER BY at LIMIT :take;
 
 -- name: delete_entries
--- These entries.
+-- Deletes entries.
 DELETE FROM journal WHERE seq = ANY (:seq::bigint[]);

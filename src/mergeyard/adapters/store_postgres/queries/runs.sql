@@ -1,6 +1,6 @@
 -- name: live_runs
--- What the queue has not let go of, in the order of planning.
-SELECT body FROM runs WHERE queue = :queue AND live ORDER BY place;
+-- The runs that are part of the queue's state, in the order in which they were planned.
+SELECT body FROM runs WHERE queue = :queue AND live ORDER BY row_id;
 
 -- name: run
 -- One run, live or not.
@@ -12,44 +12,47 @@ SELECT EXISTS (SELECT 1 FROM runs WHERE queue = :queue AND id = :id)
     OR EXISTS (SELECT 1 FROM deleted_runs WHERE queue = :queue AND id = :id);
 
 -- name: queue_of_run
--- The live queue that a run belongs to.
-SELECT queues.id, host, owner, name, branch, queues.version FROM runs JOIN queues ON queues.id = runs.queue
+-- The live queue of a run.
+SELECT queues.id, host, owner, name, target_branch, queues.version FROM runs JOIN queues ON queues.id = runs.queue
 WHERE runs.id = :id AND deleted_at IS NULL
 LIMIT 1;
 
 -- name: decided_runs
--- Runs that were started and decided in this time, the latest first, from a place among those of the last moment on.
-SELECT decided_at, place, body FROM runs
+-- Runs that were started, and decided in a period, latest first.
+-- The next page starts at the time and `row_id` of the last run of this one.
+SELECT decided_at, row_id, body FROM runs
 WHERE queue = :queue AND started_at IS NOT NULL
-    AND decided_at >= :since AND (decided_at, place) < (:until::bigint, :before::bigint)
-ORDER BY decided_at DESC, place DESC
+    AND decided_at >= :since AND (decided_at, row_id) < (:until::bigint, :before::bigint)
+ORDER BY decided_at DESC, row_id DESC
 LIMIT :take;
 
 -- name: count_results
--- How many pull requests were tested by runs that were started and decided in this time, each counted once per run.
-SELECT coalesce(sum(tested), 0)::bigint FROM runs
+-- How many pull requests were tested by runs decided in a period, each counted once per run.
+SELECT coalesce(sum(tested_count), 0)::bigint FROM runs
 WHERE queue = :queue AND started_at IS NOT NULL AND decided_at >= :since AND decided_at < :until;
 
 -- name: results
--- The runs of one page of results, the latest first, with the number of results before each of them.
+-- The runs of one page of results, latest first, each with the number of results before it.
 SELECT earlier, body
 FROM (
     SELECT
-        place, tested, decided_at,
-        sum(tested) OVER (ORDER BY decided_at DESC, place DESC ROWS UNBOUNDED PRECEDING)::bigint - tested AS earlier
+        row_id, tested_count, decided_at,
+        sum(tested_count) OVER (ORDER BY decided_at DESC, row_id DESC ROWS UNBOUNDED PRECEDING)::bigint
+            - tested_count AS earlier
     FROM runs
     WHERE queue = :queue AND started_at IS NOT NULL AND decided_at >= :since AND decided_at < :until
-) AS counted JOIN runs USING (place)
-WHERE counted.tested > 0 AND earlier < :offset::bigint + :take::bigint AND earlier + counted.tested > :offset::bigint
-ORDER BY counted.decided_at DESC, counted.place DESC;
+) AS counted JOIN runs USING (row_id)
+WHERE counted.tested_count > 0
+    AND earlier < :offset::bigint + :take::bigint AND earlier + counted.tested_count > :offset::bigint
+ORDER BY counted.decided_at DESC, counted.row_id DESC;
 
 -- name: expired_runs
--- Runs that left their queue before, the oldest first.
+-- Runs that left their queue before a time, oldest first.
 SELECT queue, id FROM runs WHERE ended_at < :before ORDER BY ended_at LIMIT :take;
 
 -- name: delete_runs
--- These runs and what was reported for the commits that they tested. Those that passed are remembered, and each queue
--- knows up to which version records are gone.
+-- Deletes the records of runs and the statuses of the commits that they tested. Records the ids of passed runs, and
+-- stores in each queue up to which version records were deleted.
 WITH expired AS (
     DELETE FROM runs USING unnest(:queue::text[], :id::text[]) AS expired (queue, id)
     WHERE runs.queue = expired.queue AND runs.id = expired.id AND NOT live

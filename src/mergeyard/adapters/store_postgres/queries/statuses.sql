@@ -1,5 +1,5 @@
--- name: keep_status
--- The latest report for a context counts, whatever its clock says.
+-- name: save_status
+-- Stores the latest report for a context: the last one received counts, whatever time it carries.
 INSERT INTO statuses (host, owner, name, sha, context, state, at, url, description, suite, unclaimed_by)
 VALUES (
     :host, :owner, :name, :sha, :context, :state, :at, :url, :description, :suite,
@@ -13,9 +13,9 @@ ON CONFLICT (host, owner, name, sha, context) DO UPDATE SET
     suite = excluded.suite,
     unclaimed_by = excluded.unclaimed_by;
 
--- name: drop_oldest_unclaimed
--- All statuses of a token for commits that no run tests, but those reported last. Rows that another transaction is
--- deleting are passed over.
+-- name: delete_oldest_unclaimed_statuses
+-- Deletes a token's statuses of commits that no run tests, except those reported last. Skips rows that another
+-- transaction is deleting.
 WITH oldest AS (
     SELECT host, owner, name, sha, context FROM statuses
     WHERE unclaimed_by = :token ORDER BY at DESC OFFSET :kept
@@ -26,7 +26,7 @@ WHERE statuses.host = oldest.host AND statuses.owner = oldest.owner AND statuses
     AND statuses.sha = oldest.sha AND statuses.context = oldest.context;
 
 -- name: delete_statuses
--- These, unless they were reported again. Those whose commit a run tests by now are kept as long as that run.
+-- Deletes statuses, unless they were reported again. A status whose commit a run now tests is kept as long as the run.
 WITH expired AS (
     SELECT * FROM unnest(:host::text[], :owner::text[], :name::text[], :sha::text[], :context::text[])
         AS expired (host, owner, name, sha, context)
@@ -50,7 +50,7 @@ WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha
 ORDER BY context;
 
 -- name: expired_statuses
--- Statuses reported before, the oldest first, for commits that no run is known to test.
+-- Statuses reported before a time for commits that no run is known to test, oldest first.
 SELECT host, owner, name, sha, context FROM statuses
 WHERE unclaimed_by IS NOT NULL AND at < :before
 ORDER BY at LIMIT :take;

@@ -1,11 +1,11 @@
--- name: make_list_of_migrations
--- Which forms this database went through; the highest number is its present form.
+-- name: create_migrations_table
+-- The migrations applied to this database; the highest number is the schema version.
 CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
 
--- name: newest_migration
--- The number of the present form, 0 when there is none yet.
+-- name: schema_version
+-- The number of the last applied migration, 0 if there is none.
 SELECT coalesce(max(number), 0) FROM migrations;
 
--- name: note_migration
--- A migration was applied.
+-- name: record_migration
+-- Records that a migration was applied.
 INSERT INTO migrations (number, name) VALUES (:number, :name);

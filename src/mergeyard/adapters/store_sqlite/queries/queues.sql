@@ -1,49 +1,35 @@
 -- name: create_queue
--- Does nothing when the branch has a queue already.
-INSERT INTO queues (id, host, owner, name, branch, created_at)
-VALUES (:id, :host, :owner, :name, :branch, :at)
-ON CONFLICT (host, owner, name, branch) WHERE deleted_at IS NULL DO NOTHING;
+-- Changes no row when the branch already has a live queue.
+INSERT INTO queues (id, host, owner, name, target_branch, created_at)
+VALUES (:id, :host, :owner, :name, :target_branch, :at)
+ON CONFLICT (host, owner, name, target_branch) WHERE deleted_at IS NULL DO NOTHING;
 
 -- name: delete_queue
--- It is found no more, but what it did remains; changes a row only when nobody took a turn meanwhile.
+-- Marks a queue as deleted; its records stay. Changes no row when a decision was saved since this version.
 UPDATE queues SET deleted_at = :at WHERE id = :id AND version = :version AND deleted_at IS NULL;
 
--- name: drop_facts
--- All facts of a queue.
-DELETE FROM facts WHERE queue = :id;
+-- name: delete_parts_of_queue
+-- Deletes all parts of a queue.
+DELETE FROM queue_parts WHERE queue = :id;
 
--- name: drop_targets
--- All uploaded targets of a queue.
-DELETE FROM targets WHERE queue = :id;
+-- name: delete_impacted_targets_of_queue
+-- Deletes all uploaded impacted targets of a queue.
+DELETE FROM impacted_targets WHERE queue = :id;
 
--- name: take_turn
--- Changes a row only when nobody else took this turn.
-UPDATE queues SET version = :version
-WHERE id = :queue AND version = :version - 1 AND deleted_at IS NULL;
-
--- name: keep_fact
--- New, or in place of what was there.
-INSERT INTO facts (queue, shelf, key, body) VALUES (:queue, :shelf, :key, :body)
-ON CONFLICT DO UPDATE SET body = excluded.body;
-
--- name: drop_fact
--- It is there no more.
-DELETE FROM facts WHERE queue = :queue AND shelf = :shelf AND key = :key;
-
--- name: queues_ever
--- All queues that a repository ever had.
+-- name: all_queue_ids
+-- The ids of all queues of a repository, deleted ones included.
 SELECT id FROM queues WHERE host = :host AND owner = :owner AND name = :name ORDER BY id;
 
 -- name: queues
--- All live queues; there are about as many as branches that people merge to.
-SELECT id, host, owner, name, branch, version FROM queues
+-- All live queues; there are about as many as target branches.
+SELECT id, host, owner, name, target_branch, version FROM queues
 WHERE deleted_at IS NULL
-ORDER BY host, owner, name, branch;
+ORDER BY host, owner, name, target_branch;
 
 -- name: version
 -- The version of a live queue.
 SELECT version FROM queues WHERE id = :queue AND deleted_at IS NULL;
 
--- name: facts
--- All facts of a queue.
-SELECT shelf, key, body FROM facts WHERE queue = :queue ORDER BY shelf, key;
+-- name: queue_parts
+-- All parts of a queue.
+SELECT kind, key, body FROM queue_parts WHERE queue = :queue ORDER BY kind, key;

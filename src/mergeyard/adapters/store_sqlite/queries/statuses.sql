@@ -1,5 +1,5 @@
--- name: keep_status
--- The latest report for a context counts, whatever its clock says.
+-- name: save_status
+-- Stores the latest report for a context: the last one received counts, whatever time it carries.
 INSERT INTO statuses (host, owner, name, sha, context, state, at, url, description, suite, unclaimed_by)
 VALUES (
     :host, :owner, :name, :sha, :context, :state, :at, :url, :description, :suite,
@@ -13,21 +13,21 @@ ON CONFLICT DO UPDATE SET
     suite = excluded.suite,
     unclaimed_by = excluded.unclaimed_by;
 
--- name: drop_oldest_unclaimed
--- All statuses of a token for commits that no run tests, but those reported last.
+-- name: delete_oldest_unclaimed_statuses
+-- Deletes a token's statuses of commits that no run tests, except those reported last.
 DELETE FROM statuses WHERE (host, owner, name, sha, context) IN (
     SELECT host, owner, name, sha, context FROM statuses
     WHERE unclaimed_by = :token ORDER BY at DESC LIMIT -1 OFFSET :kept
 );
 
 -- name: claim_status
--- A run tests its commit by now.
+-- Marks a status whose commit a run now tests, so that it is kept as long as the run.
 UPDATE statuses SET unclaimed_by = NULL
 WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha AND context = :context
     AND EXISTS (SELECT 1 FROM runs WHERE tip = :sha);
 
 -- name: delete_status
--- One status, unless a run tests its commit or it was reported again.
+-- Deletes one status, unless a run tests its commit or it was reported again.
 DELETE FROM statuses
 WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha AND context = :context
     AND unclaimed_by IS NOT NULL AND at < :before;
@@ -39,7 +39,7 @@ WHERE host = :host AND owner = :owner AND name = :name AND sha = :sha
 ORDER BY context;
 
 -- name: expired_statuses
--- Statuses reported before, the oldest first, for commits that no run is known to test.
+-- Statuses reported before a time for commits that no run is known to test, oldest first.
 SELECT host, owner, name, sha, context FROM statuses
 WHERE unclaimed_by IS NOT NULL AND at < :before
 ORDER BY at LIMIT :take;

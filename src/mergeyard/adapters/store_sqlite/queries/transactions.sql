@@ -1,35 +1,35 @@
 -- name: begin_writing
--- Takes the right to write at once, so that waiting for another process happens here and nowhere later.
+-- Takes the write lock at once, so that only this statement waits for another process.
 BEGIN IMMEDIATE;
 
 -- name: begin_reading
--- All reads up to the end see the same moment.
+-- All reads up to the end of the transaction see one snapshot.
 BEGIN;
 
 -- name: commit
--- Makes a whole group of jobs durable, or ends a reading.
+-- Makes a group of jobs durable, or ends a read transaction.
 COMMIT;
 
 -- name: rollback
--- Nothing of the group was written.
+-- Discards the whole group.
 ROLLBACK;
 
 -- name: begin_job
--- What one caller wants written, inside the group.
+-- Starts the savepoint of one caller's job inside the group.
 SAVEPOINT job;
 
 -- name: undo_job
--- Takes back what one caller wrote, and nothing of the others.
+-- Discards one caller's job and nothing of the others.
 ROLLBACK TO job;
 
 -- name: end_job
--- The job is part of the group now, or undone.
+-- Ends the savepoint of a job, performed or discarded.
 RELEASE job;
 
 -- name: quick_check
--- The first thing that is wrong with how the file is put together, or `ok`.
+-- The first structural error of the file, or `ok`.
 PRAGMA quick_check(1);
 
--- name: beat
--- Writes something that means nothing, to see whether writing works.
-UPDATE pulse SET beat = beat + 1;
+-- name: probe_write
+-- Changes one row, to verify that the database accepts writes.
+UPDATE write_probe SET counter = counter + 1;

@@ -1,0 +1,249 @@
+"""Authentication on GitHub: API clients per repository, app installations and their tokens, required permissions."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import jwt
+from msgspec import Struct
+
+from mergeyard.adapters.forges import http
+from mergeyard.adapters.forges.github import wire
+from mergeyard.adapters.forges.github.wire import canonical_repo, repo_api_path
+from mergeyard.adapters.forges.http import HeadersProvider as Headers
+from mergeyard.adapters.forges.rate_limits import RateLimits
+from mergeyard.domain.ids import Repo
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import Finding, HostUnavailable
+from mergeyard.ports.git import Remote
+
+CLOCK_SKEW_S = 60
+"""`iat` is set this far into the past, in case our clock is ahead of GitHub's."""
+JWT_LIFETIME_S = 540
+"""GitHub rejects lifetimes of more than ten minutes."""
+
+
+def sign_app_jwt(app: http.App, now: Instant) -> str:
+    seconds = now // SECOND
+    claims = {"iat": seconds - CLOCK_SKEW_S, "exp": seconds + JWT_LIFETIME_S - CLOCK_SKEW_S, "iss": app.id}
+    try:
+        return jwt.encode(claims, app.private_key, algorithm="RS256")
+    except (ValueError, TypeError, jwt.PyJWTError) as error:
+        raise HostUnavailable(
+            f"the private key of app {app.id} is no RSA key in PEM form: use the file that GitHub provided when the "
+            "key was generated"
+        ) from error
+
+
+class RequiredPermission(Struct, frozen=True):
+    permission: str
+    level: str
+    purpose: str
+
+    @property
+    def title(self) -> str:
+        """As on GitHub's pages: `Commit statuses: Read and write`."""
+        name = {"statuses": "Commit statuses"}.get(self.permission, self.permission.replace("_", " ").capitalize())
+        return f"{name}: {'Read and write' if self.level == 'write' else 'Read-only'}"
+
+
+REQUIRED_PERMISSIONS = (
+    RequiredPermission("metadata", "read", "to find the repository"),
+    RequiredPermission("contents", "write", "to push test branches and to merge tested commits"),
+    RequiredPermission("workflows", "write", "to push pull requests that change files in .github/workflows"),
+    RequiredPermission("pull_requests", "write", "to read, merge and comment on pull requests"),
+    RequiredPermission("issues", "write", "to comment on pull requests and to remove their labels"),
+    RequiredPermission("statuses", "write", "to read commit statuses and to set the queue's own"),
+    RequiredPermission("checks", "read", "to read check runs, such as those of GitHub Actions"),
+    RequiredPermission(
+        "administration", "read", "to read from classic branch protection who must approve, and who can bypass that"
+    ),
+)
+LEVELS = ("read", "write", "admin")
+EVENTS = ("pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push")
+
+
+def check_permissions(granted: Mapping[str, str], where: str) -> list[Finding]:
+    """`where` names the page on which an administrator grants them."""
+    return [_check_permission(need, granted.get(need.permission), where) for need in REQUIRED_PERMISSIONS]
+
+
+def select_requestable_permissions(granted: Mapping[str, str]) -> dict[str, str]:
+    """The permissions to request for a token: those we need, reduced to what is granted. GitHub refuses to issue a
+    token with more than the installation has."""
+    levels = {need.permission: (need.level, granted.get(need.permission, "")) for need in REQUIRED_PERMISSIONS}
+    return {name: min(pair, key=LEVELS.index) for name, pair in levels.items() if pair[1] in LEVELS}
+
+
+def check_events(subscribed: Collection[str], where: str) -> Finding:
+    missing = [event for event in EVENTS if event not in subscribed and "*" not in subscribed]
+    if not missing:
+        return Finding(True, "the webhook sends all events that the queue uses")
+    message = f"the webhook does not send {join_with_and(missing)}: subscribe to these events {where}"
+    return Finding(False, f"{message}; until then the queue finds these changes only by polling, which takes longer")
+
+
+def join_with_and(items: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(items[:-1]), items[-1]]))
+
+
+def _check_permission(need: RequiredPermission, level: str | None, where: str) -> Finding:
+    if level in ("admin", "write", need.level):
+        return Finding(True, f"{need.title} is granted")
+    return Finding(False, f"{need.title} is missing, which is needed {need.purpose}: grant it {where}")
+
+
+RENEW_BEFORE_MS = 5 * MINUTE
+REFUSED_STATUSES = (403, 404, 422)
+"""The installation is gone or suspended, or it lost the repository or a permission."""
+
+
+class AppNotInstalled(HostUnavailable):
+    """The app has no access to this repository, or there is no such repository."""
+
+
+class Token(Struct, frozen=True):
+    text: str
+    expires_at: Instant
+
+
+class Installations:
+    def __init__(self, app: http.ForgeClient, clock: Clock) -> None:
+        """`app` is a client that authenticates as the app itself."""
+        self._app = app
+        self._clock = clock
+        self._installations: dict[Repo, wire.Installation] = {}
+        self._tokens: dict[Repo, Token] = {}
+        self._renewing = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
+
+    async def get_installation_id(self, repo: Repo) -> int:
+        return (await self._find_installation(repo)).id
+
+    async def get_token(self, repo: Repo) -> str:
+        async with self._renewing[repo]:
+            token = self._tokens.get(repo)
+            if token is None or self._clock.now() >= token.expires_at - RENEW_BEFORE_MS:
+                token = self._tokens[repo] = await self._renew_token(repo)
+            return token.text
+
+    def forget(self, repo: Repo) -> None:
+        """After a 401 or a refusal: a new installation of the app has another id."""
+        self._tokens.pop(repo, None)
+        self._installations.pop(repo, None)
+
+    async def _find_installation(self, repo: Repo) -> wire.Installation:
+        if repo not in self._installations:
+            installation = await self._app.get_urgent(f"{repo_api_path(repo)}/installation", wire.Installation)
+            if installation is None:
+                raise AppNotInstalled(
+                    f"the app is not installed in {repo}: install it there, or add the repository to it"
+                )
+            self._installations[repo] = installation
+        return self._installations[repo]
+
+    async def _renew_token(self, repo: Repo) -> Token:
+        if self._tokens.pop(repo, None) is not None:
+            self._installations.pop(repo, None)  # its permissions may have changed since the last token
+        installation = await self._find_installation(repo)
+        body = {"repositories": [repo.name], "permissions": select_requestable_permissions(installation.permissions)}
+        reply = await self._app.send("POST", f"/app/installations/{installation.id}/access_tokens", body)
+        if reply.status in REFUSED_STATUSES:
+            self.forget(repo)
+            raise HostUnavailable(
+                f"the app's installation {installation.id} gives no token for {repo}: "
+                f"{http.extract_error_detail(reply.body)}"
+            )
+        created = reply.raise_for_status().decode(wire.InstallationToken)
+        return Token(created.token, http.to_instant(created.expires_at))
+
+
+GITHUB_HEADERS = {"accept": "application/vnd.github+json", "x-github-api-version": "2022-11-28"}
+GIT_USER = "x-access-token"
+
+
+class Identity(Struct, frozen=True):
+    """The account that we act as."""
+
+    login: str
+    app_id: int | None = None
+    """None for the account of a token."""
+
+
+class GithubClients:
+    """GitHub counts the rate limit per installation for an app, and per account for a token."""
+
+    def __init__(self, access: http.ForgeConfig, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+        self._clients: dict[int, http.ForgeClient] = {}
+        self.own_client = self._create_client(self._own_headers)
+        """Authenticates as the app itself, or with the configured token."""
+        self.installations = Installations(self.own_client, clock) if access.app else None
+        self._identity: Identity | None = None
+
+    async def for_repo(self, repo: Repo) -> http.ForgeClient:
+        if self.installations is None:
+            return self.own_client
+        installation = await self.installations.get_installation_id(canonical_repo(repo))
+        if installation not in self._clients:
+            self._clients[installation] = self._create_client(self._own_headers)
+        return self._limit_to_repository(self._clients[installation], self.installations, canonical_repo(repo))
+
+    async def read_login(self) -> str:
+        """The login of our comments."""
+        return (await self.read_identity()).login
+
+    async def read_identity(self) -> Identity:
+        if self._identity is None and self.installations is not None:
+            app = await self.own_client.get_urgent("/app", wire.AppDetails)
+            self._identity = app and Identity(f"{app.slug}[bot]", app.id)
+        elif self._identity is None:
+            user = await self.own_client.get_urgent("/user", wire.User)
+            self._identity = user and Identity(user.login)
+        if self._identity is None:
+            raise HostUnavailable(f"{self._access.name} does not report the account of our credentials")
+        return self._identity
+
+    async def build_remote(self, repo: Repo) -> Remote:
+        url = self._access.web_url + repo_api_path(repo).removeprefix("/repos") + ".git"
+        return http.build_git_remote(url, GIT_USER, await self._git_password(repo))
+
+    async def close(self) -> None:
+        for client in (self.own_client, *self._clients.values()):
+            await client.close()
+
+    def _create_client(self, headers: Headers) -> http.ForgeClient:
+        return http.ForgeClient(self._access.api_url, headers, RateLimits(self._access.name, self._clock))
+
+    async def _own_headers(self) -> Mapping[str, str]:
+        return GITHUB_HEADERS | bearer_header(self._own_credential())
+
+    def _limit_to_repository(
+        self, client: http.ForgeClient, installations: Installations, repo: Repo
+    ) -> http.ForgeClient:
+        async def build_headers() -> Mapping[str, str]:
+            return GITHUB_HEADERS | bearer_header(await installations.get_token(repo))
+
+        def on_unauthorized() -> None:
+            installations.forget(repo)
+
+        return client.with_credentials(build_headers, on_unauthorized)
+
+    async def _git_password(self, repo: Repo) -> str:
+        if self.installations is None:
+            return self._own_credential()
+        return await self.installations.get_token(canonical_repo(repo))
+
+    def _own_credential(self) -> str:
+        match self._access:
+            case http.ForgeConfig(app=http.App() as app):
+                return sign_app_jwt(app, self._clock.now())
+            case http.ForgeConfig(token=str(token)):
+                return token
+            case _:
+                raise HostUnavailable(f"{self._access.name} has neither a token nor an app: configure one of them")
+
+
+def bearer_header(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}

@@ -1,0 +1,274 @@
+"""Reads and fetches the refs of the remote, and pushes to it by compare-and-swap.
+
+Fetched objects are never removed, even if no ref contains them any longer: mirrors are never garbage-collected (see
+`mirrors`). Refs that are no longer needed are pruned, because every fetch and push reads all refs.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BytesIO
+
+from msgspec import Struct
+
+from mergeyard.adapters.git_cli.process import NETWORK_TIMEOUT_S, GitResult, Repository
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import GitError, Pushed, PushOutcome, PushRefused, RefUpdate, Remote, Stale
+
+MIRROR_REFS = "refs/origin/"
+SHA_PATTERN = re.compile(r"[0-9a-f]{40}")
+REF_COMPONENT = r"/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+(?<!\.lock)"
+REF_PATTERN = re.compile(rf"refs(?:{REF_COMPONENT})+(?<!\.)")
+FORBIDDEN_IN_REFS = ("..", "@{")
+
+
+def validate_sha(sha: Sha) -> Sha:
+    if not SHA_PATTERN.fullmatch(sha):
+        raise GitError(f"{sha!r} is not the name of an object")
+    return sha
+
+
+def validate_ref(ref: str) -> str:
+    if not REF_PATTERN.fullmatch(ref) or any(part in ref for part in FORBIDDEN_IN_REFS):
+        raise GitError(f"{ref!r} is not the full name of a ref")
+    return ref
+
+
+def validate_pattern(pattern: str) -> str:
+    validate_ref(pattern.replace("*", "-", 1))
+    return pattern
+
+
+def matches_pattern(pattern: str, ref: str) -> bool:
+    """As in git refspecs: `*` matches any text, including slashes."""
+    head, star, tail = pattern.partition("*")
+    if not star:
+        return ref == pattern
+    return ref.startswith(head) and ref.endswith(tail) and len(ref) >= len(head) + len(tail)
+
+
+def to_mirror_ref(ref: str) -> str:
+    return f"{MIRROR_REFS}{ref.count('/')}/{ref.removeprefix('refs/')}"
+
+
+def to_mirror_glob(pattern: str) -> str:
+    """Matches all mirror refs of the pattern, and others: filter the result with `matches_pattern`."""
+    head, star, _ = pattern.partition("*")
+    if not star:
+        return to_mirror_ref(pattern)
+    folder = head.rpartition("/")[0].removeprefix("refs")
+    return f"{MIRROR_REFS}*{folder}/**"
+
+
+def from_mirror_ref(mirror_ref: str) -> str:
+    return "refs/" + mirror_ref.removeprefix(MIRROR_REFS).partition("/")[2]
+
+
+def parse_refs(out: bytes) -> Iterator[tuple[Sha, str]]:
+    """Parses lines that start with an object name and end with a ref. Split as bytes, because a ref can contain
+    characters that Python treats as line ends. Refs that are not UTF-8 are left out: we cannot name them."""
+    for line in BytesIO(out):  # lazily: there can be many
+        sha, *_, ref = line.split()
+        with suppress(UnicodeDecodeError):
+            yield Sha(sha.decode()), ref.decode()
+
+
+def to_display_path(path: bytes) -> str:
+    """A path for messages: bytes that are not UTF-8 are shown as escapes."""
+    return path.decode(errors="backslashreplace")
+
+
+HEAD = "HEAD"
+PEELED_SUFFIX = "^{}"
+"""`ls-remote` lists the commit of an annotated tag under this name, in addition to the tag."""
+HTTP_SCHEMES = ("http://", "https://")
+"""Over these, git accepts any web page as an empty repository."""
+FETCH = (
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-recurse-submodules",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-show-forced-updates",
+    "--stdin",
+    "--end-of-options",
+)
+MAX_REFS_BYTES = 256 * 1024 * 1024
+"""Larger than the default limit: the number of refs does not depend on a single pull request."""
+FOR_EACH_REF = ("for-each-ref", "--format=%(objectname) %(objecttype) %(refname)")
+"""With the type, for which git has to read the object: otherwise a ref whose object was lost is never fetched again."""
+
+
+async def read_remote_refs(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
+    """`ls-remote` also returns refs whose names only end like a pattern; these are left out."""
+    if not patterns:
+        return {}
+    wanted = [validate_pattern(pattern) for pattern in patterns]
+    arguments = ("ls-remote", "--quiet", "--end-of-options", remote.url, HEAD, *wanted)
+    out = await repository.run_checked(*arguments, environment=remote.environment, max_bytes=MAX_REFS_BYTES)
+    listed = [(sha, ref) for sha, ref in parse_refs(out) if not ref.endswith(PEELED_SUFFIX)]
+    if remote.url.startswith(HTTP_SCHEMES) and HEAD not in {ref for _, ref in listed}:
+        raise GitError(f"{remote.url} has no HEAD: it is empty, or it is not a git repository")
+    return select_matching(listed, wanted)
+
+
+async def fetch(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
+    """Reads the remote refs first, because a fetch that names an absent ref fails completely. If refs disappeared
+    between the two, it tries once more without them."""
+    present = await read_remote_refs(repository, remote, patterns)
+    try:
+        await fetch_changed_refs(repository, remote, patterns, present)
+    except GitError:
+        before, present = present, await read_remote_refs(repository, remote, patterns)
+        if present.keys() >= before.keys():
+            raise
+        await fetch_changed_refs(repository, remote, patterns, present)
+    return {ref: sha for ref, sha in (await read_mirror_refs(repository, patterns)).items() if ref in present}
+
+
+async def fetch_changed_refs(
+    repository: Repository, remote: Remote, patterns: Collection[str], present: Mapping[str, Sha]
+) -> None:
+    have = await read_mirror_refs(repository, patterns)
+    refspecs = [f"+{ref}:{to_mirror_ref(ref)}\n" for ref, sha in present.items() if have.get(ref) != sha]
+    if refspecs:
+        await _run_fetch(repository, remote, "".join(refspecs))
+
+
+async def fetch_commit(repository: Repository, remote: Remote, commit: Sha) -> None:
+    """Newer servers return any object they have, and large hosts keep unreferenced ones for weeks."""
+    await _run_fetch(repository, remote, f"{validate_sha(commit)}\n")
+
+
+async def prune_refs(repository: Repository, pattern: str, keep: Callable[[str], bool]) -> None:
+    present = await _list_mirror_refs(repository, [validate_pattern(pattern)])
+    obsolete = [ref for _, ref in present if matches_pattern(pattern, ref) and not keep(ref)]
+    if obsolete:
+        deletions = "".join(f"delete {to_mirror_ref(ref)}\n" for ref in obsolete)
+        await repository.run_checked("update-ref", "--stdin", stdin=deletions.encode())
+
+
+async def _run_fetch(repository: Repository, remote: Remote, refspecs: str) -> None:
+    await repository.run_checked(
+        *FETCH,
+        remote.url,
+        stdin=refspecs.encode(),
+        environment=remote.environment,
+        timeout_s=NETWORK_TIMEOUT_S,
+    )
+
+
+async def find_contained_heads(repository: Repository, tip: Sha, patterns: Collection[str]) -> frozenset[Sha]:
+    return frozenset((await read_mirror_refs(repository, patterns, f"--merged={validate_sha(tip)}")).values())
+
+
+async def read_mirror_refs(repository: Repository, patterns: Collection[str], *options: str) -> dict[str, Sha]:
+    wanted = [validate_pattern(pattern) for pattern in patterns]
+    if not wanted:
+        return {}
+    return select_matching(await _list_mirror_refs(repository, wanted, *options), wanted)
+
+
+async def _list_mirror_refs(
+    repository: Repository, patterns: Collection[str], *options: str
+) -> Iterator[tuple[Sha, str]]:
+    arguments = (*FOR_EACH_REF, *options, "--end-of-options", *map(to_mirror_glob, patterns))
+    out = await repository.run_checked(*arguments, max_bytes=MAX_REFS_BYTES)
+    return ((sha, from_mirror_ref(ref)) for sha, ref in parse_refs(out))
+
+
+def select_matching(refs: Iterable[tuple[Sha, str]], patterns: Collection[str]) -> dict[str, Sha]:
+    names = {pattern for pattern in patterns if "*" not in pattern}
+    globs = [pattern for pattern in patterns if "*" in pattern]
+    return {ref: sha for sha, ref in refs if ref in names or any(matches_pattern(pattern, ref) for pattern in globs)}
+
+
+PUSH = ("push", "--atomic", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
+
+MOVED_FLAGS = frozenset(" +*-t")
+REJECTED_FLAG = "!"
+
+ATOMIC_FAILURE = re.compile(r"atomic push fail")
+"""Reported for refs that did not move because another ref of the push did not."""
+UNKNOWN_RESULT = re.compile(r"\[remote failure\]")
+STALE_REF = re.compile(r"but expected|reference already exists|reference is missing|unable to resolve reference")
+PERMANENT_FAILURE = re.compile(r"exists; cannot create")
+TRANSIENT_FAILURE = re.compile(
+    r"unpacker error|failed to (?:update|lock|write)|unable to (?:create '|write)|atomic transaction failed"
+    r"|no space|internal (?:server |api )?error|temporar|time[d ]*out|try again|unavailable"
+    r"|fatal error in commit_refs|internal api|api is not accessible|unreachable|read-only|\b50[0-9]\b",
+    re.IGNORECASE,
+)
+
+
+class RefResult(Struct, frozen=True):
+    """git's result for one ref: in porcelain, `<flag> <from>:<to> <summary>`, separated by tabs."""
+
+    flag: str
+    summary: str
+
+
+async def push(repository: Repository, remote: Remote, updates: Sequence[RefUpdate]) -> PushOutcome:
+    if not updates:
+        return Pushed()
+    result = await repository.run(
+        *PUSH,
+        *map(to_lease_option, updates),
+        "--end-of-options",
+        remote.url,
+        *map(to_refspec, updates),
+        environment=remote.environment,
+        timeout_s=NETWORK_TIMEOUT_S,
+    )
+    ref_results = list(parse_push_output(result.stdout))
+    if result.exit_code == 0 and [ref.flag in MOVED_FLAGS for ref in ref_results] == [True] * len(updates):
+        return Pushed()
+    present = await read_remote_refs(repository, remote, [update.ref for update in updates])
+    if all(present.get(update.ref) == update.new for update in updates):
+        return Pushed()
+    if has_moved_nothing(ref_results) and any(present.get(update.ref) != update.old for update in updates):
+        return Stale()
+    outcome = classify_failure(result, ref_results) if has_moved_nothing(ref_results) else None
+    if outcome is None:
+        raise await repository.to_error(result, [update.new for update in updates if update.new])
+    return outcome
+
+
+def to_lease_option(update: RefUpdate) -> str:
+    return f"--force-with-lease={validate_ref(update.ref)}:{validate_sha(update.old) if update.old else ''}"
+
+
+def to_refspec(update: RefUpdate) -> str:
+    return f"{validate_sha(update.new) if update.new else ''}:{update.ref}"
+
+
+def parse_push_output(out: bytes) -> Iterator[RefResult]:
+    for line in out.decode(errors="replace").split("\n"):
+        flag, tab, rest = line.partition("\t")
+        if tab:
+            yield RefResult(flag, rest.partition("\t")[2])
+
+
+def has_moved_nothing(ref_results: Sequence[RefResult]) -> bool:
+    """Whether git knows for certain that no ref moved."""
+    return bool(ref_results) and not any(
+        ref.flag in MOVED_FLAGS or UNKNOWN_RESULT.search(ref.summary) for ref in ref_results
+    )
+
+
+def classify_failure(result: GitResult, ref_results: Sequence[RefResult]) -> Stale | PushRefused | None:
+    """Why nothing moved although every ref is at its old value (again); None for a transient failure."""
+    rejected = [ref.summary for ref in ref_results if ref.flag == REJECTED_FLAG]
+    reasons = " ".join(summary for summary in rejected if not ATOMIC_FAILURE.search(summary))
+    detail = extract_remote_messages(result.stderr) or reasons
+    if "[remote rejected]" not in reasons or STALE_REF.search(detail):
+        return Stale()
+    if TRANSIENT_FAILURE.search(f"{reasons} {detail}") and not PERMANENT_FAILURE.search(detail):
+        return None
+    return PushRefused(detail)
+
+
+def extract_remote_messages(stderr: str) -> str:
+    lines = (line.removeprefix("remote:").strip() for line in stderr.splitlines() if line.startswith("remote:"))
+    return "\n".join(filter(None, lines))

@@ -1,0 +1,68 @@
+-- name: live_submissions
+-- The submissions in the queue, in the order in which they were submitted.
+SELECT body FROM submissions WHERE queue = :queue AND live ORDER BY submission_id;
+
+-- name: submission
+-- One submission.
+SELECT body FROM submissions WHERE queue = :queue AND submission_id = :submission_id;
+
+-- name: last_submission
+-- The newest submission of a pull request.
+SELECT body FROM submissions WHERE queue = :queue AND number = :number ORDER BY submission_id DESC LIMIT 1;
+
+-- name: last_submission_of_branch
+-- The live submission of a head branch, else the newest.
+SELECT body FROM submissions WHERE queue = :queue AND head_branch = :head_branch
+ORDER BY live DESC, submission_id DESC LIMIT 1;
+
+-- name: submissions
+-- The newest submissions before an id.
+SELECT body FROM submissions
+WHERE queue = :queue AND submission_id < :before
+ORDER BY submission_id DESC LIMIT :take;
+
+-- name: submissions_in_state
+-- The newest submissions before an id that are in this state.
+SELECT body FROM submissions
+WHERE queue = :queue AND state = :state AND submission_id < :before
+ORDER BY submission_id DESC LIMIT :take;
+
+-- name: submissions_by_time
+-- The newest submissions before an id that were submitted in a period, selected before any body is read.
+SELECT body FROM submissions
+WHERE queue = :queue AND submission_id IN (
+    SELECT submission_id FROM submissions
+    WHERE queue = :queue AND submitted_at >= :since AND submitted_at < :until
+        AND submission_id < :before AND (:state::text IS NULL OR state = :state::text)
+    ORDER BY submission_id DESC LIMIT :take
+)
+ORDER BY submission_id DESC;
+
+-- name: concluded_submissions
+-- The submissions that ended last, latest first; found by their last entry, because some were submitted long before.
+SELECT body
+FROM (
+    SELECT seq, submission_id FROM journal
+    WHERE queue = :queue AND kind = 'PullRequestChanged' AND to_state IN ('merged', 'failed', 'cancelled')
+    ORDER BY seq DESC LIMIT :take
+) AS ends JOIN submissions ON submissions.queue = :queue AND submissions.submission_id = ends.submission_id
+ORDER BY ends.seq DESC;
+
+-- name: submissions_of
+-- The last submissions of one pull request, latest first.
+SELECT body FROM submissions WHERE queue = :queue AND number = :number ORDER BY submission_id DESC LIMIT :take;
+
+-- name: expired_submissions
+-- Submissions that left their queue before a time, oldest first.
+SELECT queue, submission_id FROM submissions WHERE ended_at < :before ORDER BY ended_at LIMIT :take;
+
+-- name: delete_submissions
+-- Deletes the records of submissions, and stores in each queue up to which version records were deleted.
+WITH expired AS (
+    DELETE FROM submissions USING unnest(:queue::text[], :submission_id::bigint[]) AS expired (queue, submission_id)
+    WHERE submissions.queue = expired.queue AND submissions.submission_id = expired.submission_id AND NOT live
+    RETURNING submissions.queue, submissions.version
+)
+UPDATE queues SET deleted_up_to = greatest(deleted_up_to, newest.version)
+FROM (SELECT queue, max(version) AS version FROM expired GROUP BY queue) AS newest
+WHERE queues.id = newest.queue;

@@ -1,0 +1,52 @@
+-- name: save_impacted_targets
+-- Inserts or replaces the impacted targets of a head commit.
+INSERT INTO impacted_targets (queue, number, head, body, at, token)
+VALUES (:queue, :number, :head, :body, :at, :token)
+ON CONFLICT (queue, number, head) DO UPDATE SET body = excluded.body, at = excluded.at, token = excluded.token;
+
+-- name: delete_targets_of_older_heads
+-- Keeps, of a pull request, only this head and the heads uploaded last.
+DELETE FROM impacted_targets WHERE queue = :queue AND number = :number AND head <> :head AND head NOT IN (
+    SELECT head FROM impacted_targets WHERE queue = :queue AND number = :number AND head <> :head
+    ORDER BY at DESC LIMIT :others
+);
+
+-- name: delete_impacted_targets
+-- Deletes the impacted targets of one head, unless they were uploaded again.
+DELETE FROM impacted_targets WHERE queue = :queue AND number = :number AND head = :head AND at < :before;
+
+-- name: impacted_targets_size
+-- How many bytes of impacted targets are stored that a token uploaded.
+SELECT coalesce(sum(length(body)), 0) FROM impacted_targets WHERE token = :token;
+
+-- name: expired_impacted_targets
+-- Impacted targets uploaded before a time, of pull requests that are not in the queue.
+-- One upload per queue never expires, so that `has_any_impacted_targets` stays true.
+SELECT queue, number, head FROM impacted_targets
+WHERE at < :before
+    AND NOT EXISTS (
+        SELECT 1 FROM submissions
+        WHERE submissions.queue = impacted_targets.queue AND submissions.number = impacted_targets.number
+            AND submissions.live
+    )
+    AND EXISTS (
+        SELECT 1 FROM impacted_targets AS other
+        WHERE other.queue = impacted_targets.queue
+            AND (other.number, other.head) > (impacted_targets.number, impacted_targets.head)
+    )
+ORDER BY at LIMIT :take;
+
+-- name: impacted_targets
+-- The impacted targets of a head.
+SELECT body FROM impacted_targets WHERE queue = :queue AND number = :number AND head = :head;
+
+-- name: has_impacted_targets
+-- Whether impacted targets were uploaded for a head.
+SELECT EXISTS (SELECT 1 FROM impacted_targets WHERE queue = :queue AND number = :number AND head = :head);
+
+-- name: has_any_impacted_targets
+-- Whether impacted targets were uploaded for any live queue of a repository.
+SELECT EXISTS (
+    SELECT 1 FROM queues CROSS JOIN impacted_targets ON impacted_targets.queue = queues.id
+    WHERE queues.host = :host AND queues.owner = :owner AND queues.name = :name AND queues.deleted_at IS NULL
+);

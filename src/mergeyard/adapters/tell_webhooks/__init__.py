@@ -1,1 +1,0 @@
-"""Sends webhooks over HTTP, to addresses that the world may reach and to no others."""

@@ -1,0 +1,377 @@
+"""The request bodies of the endpoints: the name, type and meaning of every member."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
+
+from mergeyard.api import fields
+from mergeyard.api.fields import CoerceWith
+from mergeyard.domain import ids
+from mergeyard.domain.config import LOWEST_PRIORITY, MAX_LABEL_LENGTH, PRIORITIES, SETTING_DESCRIPTIONS, Config
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.states import PullRequestState
+from mergeyard.domain.timestamps import Instant
+from mergeyard.service.impacted_targets import EncodedTargets
+
+SCHEMA_OVERRIDE_KEY = "x-schema-override"
+"""Key of the schema that `openapi` uses instead of the derived one, where JSON form and Python type differ."""
+BRANCH_PATTERN = (
+    r"^(?!-)(?!mergeyard(?:/|$))(?!HEAD$)(?!\.)(?!/)(?!.*(?:\.\.|//|/\.|@\{|\.lock(?:/|$)))"
+    r"[^\u0000-\u0020\u007f~^:?*\[\\]+(?<![./])$"
+)
+
+
+def describe(text: str) -> Meta:
+    return Meta(description=text)
+
+
+def describe_with_schema(text: str, schema: dict[str, Any]) -> Meta:
+    return Meta(description=text, extra_json_schema={SCHEMA_OVERRIDE_KEY: schema})
+
+
+PrNumber = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=2**31 - 1,
+        description="The pull request's number, as an integer or a string of digits.",
+        extra_json_schema={
+            SCHEMA_OVERRIDE_KEY: {
+                "anyOf": [
+                    {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+                    {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
+                ]
+            }
+        },
+    ),
+    CoerceWith(fields.coerce_number),
+]
+Cursor = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=10**18 - 1,
+        description="The `next` or a `cursor` of a response for the same queue: only later events are returned. "
+        "Any other value starts with the oldest stored event.",
+        extra_json_schema={
+            SCHEMA_OVERRIDE_KEY: {
+                "anyOf": [
+                    {"type": "string", "pattern": "^[0-9]{1,18}$"},
+                    {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
+                ]
+            }
+        },
+    ),
+    CoerceWith(fields.coerce_number),
+]
+Priority = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=LOWEST_PRIORITY,
+        description="0 is highest and needs the scope `priority`. `urgent` is 0, `high` 10, `medium` 100, `low` 200.",
+        extra_json_schema={
+            SCHEMA_OVERRIDE_KEY: {
+                "anyOf": [
+                    {"type": "integer", "minimum": 0, "maximum": LOWEST_PRIORITY},
+                    {"type": "string", "enum": list(PRIORITIES)},
+                ]
+            }
+        },
+    ),
+    CoerceWith(fields.coerce_priority),
+]
+WEB_URL_PATTERN = "^([hH][tT][tT][pP][sS]?://|$)"
+"""Pages and clients link to it, so no other scheme is accepted; empty means no link."""
+Sha = Annotated[
+    ids.Sha,
+    describe_with_schema("Full SHA of a commit.", {"type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$"}),
+    CoerceWith(fields.coerce_sha),
+]
+Time = Annotated[
+    Instant,
+    describe_with_schema("ISO 8601 with a UTC offset or Z.", {"type": "string", "format": "date-time"}),
+    CoerceWith(fields.coerce_time),
+]
+TargetBranch = Annotated[
+    str,
+    describe_with_schema(
+        "The branch that the merge queue targets.", {"type": "string", "maxLength": 255, "pattern": BRANCH_PATTERN}
+    ),
+    CoerceWith(fields.coerce_target_branch),
+]
+ImpactedTargets = Annotated[
+    EncodedTargets,
+    describe_with_schema(
+        "Names of build or test targets, or `ALL`. An empty list means that the pull request impacts nothing.",
+        {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 1024}},
+                {"type": "string", "enum": ["ALL", "IMPACTS_ALL"]},
+            ]
+        },
+    ),
+    CoerceWith(fields.coerce_impacted_targets),
+]
+_PART = {"type": "string", "minLength": 1, "maxLength": 100, "pattern": r"^(?!-)(?!\.{1,2}$)[A-Za-z0-9._-]+$"}
+_GROUP = r"(?![-.])(?![^/]*\.git(/|$))[A-Za-z0-9._-]{1,100}"
+_OWNER = {
+    "type": "string",
+    "minLength": 1,
+    "pattern": rf"^(?:(?!-)(?!\.{{1,2}}$)[A-Za-z0-9._-]{{1,100}}|{_GROUP}(/{_GROUP}){{1,20}})$",
+}
+
+
+class RepoReference(Struct, frozen=True):
+    """Names a repository."""
+
+    host: Annotated[str, describe("Host name of the Git host."), CoerceWith(fields.coerce_host)]
+    owner: Annotated[
+        str,
+        describe_with_schema("Owner or organization, or nested groups: `acme/tools`.", _OWNER),
+        CoerceWith(fields.coerce_owner),
+    ]
+    name: Annotated[
+        str, describe_with_schema("Name of the repository.", _PART), CoerceWith(fields.coerce_repository_name)
+    ]
+
+    @classmethod
+    def from_repo(cls, repo: Repo) -> "RepoReference":
+        return cls(repo.host, repo.owner, repo.name)
+
+    @property
+    def repo(self) -> Repo:
+        return Repo(self.host, self.owner, self.name)
+
+
+SETTING_NAMES = tuple(field.name for field in structs.fields(Config))
+REQUIRED_STATUSES_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}, {"type": "null"}]
+}
+
+
+def _annotate(name: str, field_type: Any) -> Any:
+    if name == "required_statuses":
+        return Annotated[
+            field_type,
+            describe_with_schema(SETTING_DESCRIPTIONS[name], REQUIRED_STATUSES_SCHEMA),
+            CoerceWith(fields.coerce_required_statuses),
+        ]
+    if name == "enqueueing_label":
+        field_type = Annotated[field_type, Meta(min_length=1, max_length=MAX_LABEL_LENGTH)]
+    return Annotated[field_type, describe(SETTING_DESCRIPTIONS[name])]
+
+
+SETTING_FIELDS: list[tuple[str, Any]] = [
+    (field.name, _annotate(field.name, field.type)) for field in structs.fields(Config)
+]
+"""Name and type of every setting, for the response of a queue."""
+
+OPTIONAL_SETTING_FIELDS: list[tuple[str, Any, Any]] = [
+    (name, field_type | UnsetType, UNSET) for name, field_type in SETTING_FIELDS
+]
+"""The same with the default UNSET, for requests that name any of them."""
+
+
+Take = Annotated[int, Meta(ge=1, le=100, description="How many at most.")]
+NonEmpty = Annotated[str, Meta(min_length=1)]
+
+
+class Request(Struct, frozen=True, kw_only=True, rename="camel"):
+    pass
+
+
+class QueueRequest(Request, frozen=True, kw_only=True):
+    """Names a queue by its repository and target branch."""
+
+    repo: RepoReference
+    target_branch: TargetBranch
+
+    @property
+    def key(self) -> QueueKey:
+        return QueueKey(self.repo.repo, self.target_branch)
+
+
+class GetQueue(QueueRequest, frozen=True, kw_only=True):
+    pass
+
+
+class DeleteQueue(QueueRequest, frozen=True, kw_only=True):
+    pass
+
+
+class PullRequestReference(Struct, frozen=True):
+    number: PrNumber
+
+
+class PullRequestAtSha(Struct, frozen=True, kw_only=True):
+    number: PrNumber
+    sha: Sha | UnsetType = UNSET
+
+
+class ReviewedPullRequest(Struct, frozen=True, kw_only=True):
+    number: PrNumber
+    sha: (
+        Annotated[Sha, describe("Full SHA of the reviewed head commit; required for pull requests from forks.")]
+        | UnsetType
+    ) = UNSET
+
+
+class PullRequestByNumberOrBranch(Struct, frozen=True, kw_only=True):
+    number: PrNumber | UnsetType = UNSET
+    branch: Annotated[NonEmpty, describe("Its head branch; ignored when `number` is given.")] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.number is UNSET and self.branch is UNSET:
+            raise ValueError("Object missing required field `number`")
+
+
+class CancelPullRequest(QueueRequest, frozen=True, kw_only=True):
+    pr: PullRequestReference
+
+
+class RestartTestsOnPullRequest(QueueRequest, frozen=True, kw_only=True):
+    pr: PullRequestReference
+
+
+class SubmitPullRequest(QueueRequest, frozen=True, kw_only=True):
+    """If the pull request is already queued, only the given members change."""
+
+    pr: ReviewedPullRequest
+    priority: Priority | UnsetType = UNSET
+    no_batch: Annotated[bool, describe("Test it alone, even if the queue uses batches.")] | UnsetType = UNSET
+    force: Annotated[bool, describe("Do not wait until it is mergeable; needs the scope `priority`.")] | UnsetType = (
+        UNSET
+    )
+
+
+class GetSubmittedPullRequest(QueueRequest, frozen=True, kw_only=True):
+    pr: Annotated[
+        PullRequestByNumberOrBranch,
+        Meta(extra_json_schema={"anyOf": [{"required": ["number"]}, {"required": ["branch"]}]}),
+    ]
+    include_timeline: Annotated[bool, describe("Include the `timeline`.")] = False
+
+
+class SetImpactedTargets(QueueRequest, frozen=True, kw_only=True):
+    pr: PullRequestAtSha
+    impacted_targets: ImpactedTargets
+
+
+class GetMergeQueueTestingDetails(QueueRequest, frozen=True, kw_only=True):
+    test_run_id: Annotated[str, describe("Id of the test run; the suffix `-bisection` of its branch is ignored.")]
+
+
+class ListPullRequests(QueueRequest, frozen=True, kw_only=True):
+    state: PullRequestState | UnsetType = UNSET
+    since: Time | UnsetType = UNSET
+    until: Time | UnsetType = UNSET
+    cursor: Annotated[NonEmpty, describe("The `nextCursor` of the previous page.")] | UnsetType = UNSET
+    take: Take = 50
+
+
+class GetSubmittedPullRequests(QueueRequest, frozen=True, kw_only=True):
+    prs: Annotated[list[PullRequestReference], Meta(max_length=50)]
+
+
+class ListMergeQueueTestingResults(QueueRequest, frozen=True, kw_only=True):
+    since: Time
+    until: Time | UnsetType = UNSET
+    offset: Annotated[int, Meta(ge=0, le=2**31 - 1, description="How many to skip.")] = 0
+    take: Take = 50
+
+
+class ListQueues(Request, frozen=True, kw_only=True):
+    pass
+
+
+class ListEvents(QueueRequest, frozen=True, kw_only=True):
+    after: Cursor = 0
+    take: Take = 50
+    wait_seconds: Annotated[
+        int, Meta(ge=0, le=30, description="How long to wait for the first event if there is none.")
+    ] = 0
+
+
+class ReportedState(StrEnum):
+    """What a client can report; `skipped` and `neutral` come only from Git hosts."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERROR = "error"
+
+
+class ReportCommitStatus(Request, frozen=True, kw_only=True):
+    repo: RepoReference
+    sha: Sha
+    context: Annotated[str, Meta(min_length=1, max_length=255, description="Name of the check.")]
+    state: ReportedState
+    url: (
+        Annotated[
+            str,
+            Meta(max_length=4096, pattern=WEB_URL_PATTERN, description="Link to details: an http or https address."),
+        ]
+        | UnsetType
+    ) = UNSET
+    description: Annotated[str, Meta(max_length=4096, description="Short summary of the result.")] | UnsetType = UNSET
+
+
+class QueueSettingsRequest(QueueRequest, frozen=True, kw_only=True):
+    """A request with queue settings."""
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        """The settings that the request names, by their names in `Config`."""
+        named = {name: getattr(self, name) for name in SETTING_NAMES}
+        return {name: value for name, value in named.items() if value is not UNSET}
+
+
+class UpdateQueueBase(QueueSettingsRequest, frozen=True, kw_only=True):
+    state: Annotated[Literal["RUNNING", "PAUSED", "DRAINING"], describe("New state of the queue.")] | UnsetType = UNSET
+    delete_required_statuses: Annotated[
+        bool, describe("Remove the override: the repository's own required checks apply again.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.delete_required_statuses and super().given_settings.get("required_statuses") is not None:
+            raise ValueError("`requiredStatuses` and `deleteRequiredStatuses` exclude each other")
+
+    @property
+    def given_settings(self) -> dict[str, Any]:
+        removed = {"required_statuses": None} if self.delete_required_statuses else {}
+        return super().given_settings | removed
+
+
+CreateQueue = defstruct(
+    "CreateQueue",
+    OPTIONAL_SETTING_FIELDS,
+    bases=(QueueSettingsRequest,),
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+)
+UpdateQueue = defstruct(
+    "UpdateQueue",
+    OPTIONAL_SETTING_FIELDS,
+    bases=(UpdateQueueBase,),
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+)
+
+
+class GetMergeQueueMetrics(Request, frozen=True, kw_only=True):
+    repo: Annotated[str, describe("Only this repository, as `owner/name`; needs `repoHost`.")] | UnsetType = UNSET
+    repo_host: Annotated[str, describe("The Git host of `repo`.")] | UnsetType = UNSET
+
+    @property
+    def repo_filter(self) -> Repo | None:
+        """The repository that the metrics are restricted to."""
+        if self.repo is UNSET or self.repo_host is UNSET:
+            return None
+        owner, _, name = self.repo.rpartition("/")
+        return Repo(self.repo_host.lower(), owner, name)

@@ -1,0 +1,154 @@
+"""The what-if endpoint, which replays a queue's history with other settings: its structs and its handler."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, UnsetType, defstruct
+
+from mergeyard.api import request_schemas
+from mergeyard.api.endpoint import Call, QueueResolver
+from mergeyard.api.fields import format_time
+from mergeyard.api.presenting import encode
+from mergeyard.api.request_schemas import QueueRequest, describe
+from mergeyard.api.response_schemas import ResponseBody, Timestamp
+from mergeyard.domain.timestamps import DAY, MINUTE, SECOND, later
+from mergeyard.service.service import Service
+from mergeyard.service.whatif import Replay
+from mergeyard.simulation.history import REPLAYABLE_SETTINGS
+from mergeyard.simulation.report import AssumptionKind, Confidence, PeriodMetrics
+
+DEFAULT_PERIOD_MS = 14 * DAY
+
+
+class ReplayQueueBase(QueueRequest, frozen=True, kw_only=True):
+    since: (
+        Annotated[request_schemas.Time, describe("Start of the replayed history; default: 14 days ago.")] | UnsetType
+    ) = UNSET
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the request names, by their names in `Config`."""
+        named = {name: getattr(self, name) for name in REPLAYABLE_SETTINGS}
+        return {name: value for name, value in named.items() if value is not UNSET}
+
+
+ReplayQueue = defstruct(
+    "ReplayQueue",
+    [setting for setting in request_schemas.OPTIONAL_SETTING_FIELDS if setting[0] in REPLAYABLE_SETTINGS],
+    bases=(ReplayQueueBase,),
+    module=__name__,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+)
+
+
+class ReplayMetrics(ResponseBody, frozen=True, kw_only=True):
+    merged: int
+    failed: int
+    left: Annotated[int, describe("Cancelled, closed, or failed for another reason than its tests.")]
+    p50_seconds: Annotated[float | None, describe("Median time from admission to merge, of the merged pull requests.")]
+    p95_seconds: Annotated[float | None, describe("The 95th percentile of the same.")]
+    runs: int
+    runs_per_merge: float | None
+    ci_minutes: Annotated[float, describe("Sum of the durations of all test runs.")]
+
+
+class ReplayChange(ResponseBody, frozen=True, kw_only=True):
+    setting: str
+    now: Annotated[bool | int | str, describe("The current value.")]
+    proposed: Annotated[bool | int | str, describe("The value in the replay.")]
+
+
+class ReplayAssumption(ResponseBody, frozen=True, kw_only=True):
+    about: Annotated[AssumptionKind, describe("The unknown that is assumed.")]
+    count: int
+    of: int
+    message: Annotated[str, describe("The unknown and the assumption made for it, as a sentence.")]
+
+
+class QueueReplay(ResponseBody, frozen=True, kw_only=True):
+    since: Annotated[Timestamp, describe("Pull requests admitted since then are counted.")]
+    until: Timestamp
+    pull_requests: Annotated[int, describe("How many pull requests are counted.")]
+    limited_to: Annotated[
+        int | None, describe("Set when only this many, the latest, were counted because there were more.")
+    ]
+    changes: tuple[ReplayChange, ...]
+    actual: ReplayMetrics
+    baseline: Annotated[
+        ReplayMetrics | None, describe("Replay with the settings as they were; null when the replay did not finish.")
+    ]
+    proposed: Annotated[
+        ReplayMetrics | None,
+        describe("Median of several replays with random values for the unknowns; null when the replay did not finish."),
+    ]
+    proposed_min: Annotated[ReplayMetrics | None, describe("Minimum of these replays, per number.")]
+    proposed_max: Annotated[ReplayMetrics | None, describe("Maximum of these replays, per number.")]
+    confidence: Annotated[Confidence, describe("How reliable the result is.")]
+    reasons: Annotated[tuple[str, ...], describe("What limits the reliability, most important first.")]
+    assumptions: tuple[ReplayAssumption, ...]
+
+
+class WhatIfEndpoints:
+    def __init__(self, service: Service) -> None:
+        self._replays = service.replays
+        self._clock = service.clock
+        self._resolver = QueueResolver(service.repositories)
+
+    async def replay(self, call: Call) -> bytes:
+        request: ReplayQueueBase = call.request
+        since = later(self._clock.now(), -DEFAULT_PERIOD_MS) if isinstance(request.since, UnsetType) else request.since
+        return encode(
+            _present_replay(await self._replays.replay(self._resolver.resolve_queue(call), since, request.settings))
+        )
+
+
+def _present_replay(replay: Replay) -> QueueReplay:
+    answer, draws = replay.answer, replay.answer.proposed
+    return QueueReplay(
+        since=format_time(replay.since),
+        until=format_time(replay.until),
+        pull_requests=replay.pull_request_count,
+        limited_to=replay.limit,
+        changes=tuple(_present_change(replay, name) for name in replay.changed_settings),
+        actual=_present_figures(answer.actual),
+        baseline=None if answer.baseline is None else _present_figures(answer.baseline),
+        proposed=None if draws is None else _present_figures(draws.median),
+        proposed_min=None if draws is None else _present_figures(draws.minimum),
+        proposed_max=None if draws is None else _present_figures(draws.maximum),
+        confidence=answer.confidence,
+        reasons=answer.reasons,
+        assumptions=tuple(
+            ReplayAssumption(about=guess.about, count=guess.count, of=guess.of, message=guess.message)
+            for guess in answer.assumptions
+        ),
+    )
+
+
+def _present_change(replay: Replay, name: str) -> ReplayChange:
+    return ReplayChange(
+        setting=_to_camel_case(name), now=getattr(replay.current_config, name), proposed=replay.changed_settings[name]
+    )
+
+
+def _to_camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _present_figures(figures: PeriodMetrics) -> ReplayMetrics:
+    return ReplayMetrics(
+        merged=figures.merged,
+        failed=figures.failed,
+        left=figures.removed,
+        p50_seconds=_to_seconds(figures.median_ms),
+        p95_seconds=_to_seconds(figures.p95_ms),
+        runs=figures.runs,
+        runs_per_merge=None if figures.runs_per_merge is None else round(figures.runs_per_merge, 3),
+        ci_minutes=round(figures.ci_ms / MINUTE, 1),
+    )
+
+
+def _to_seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / SECOND

@@ -1,0 +1,365 @@
+"""The two clients, blocking and asynchronous, over exchanges that perform no I/O themselves."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from functools import wraps
+from time import monotonic
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, assert_never, overload
+from uuid import uuid4
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+from mergeyard.client import requests
+from mergeyard.client import transport as http
+from mergeyard.client.models import Event, Events, SubmittedPullRequest
+from mergeyard.client.requests import (
+    create_webhook,
+    delete_webhook,
+    list_deliveries,
+    list_webhooks,
+    resend_event,
+    test_webhook,
+    update_webhook,
+)
+
+ResponseT = TypeVar("ResponseT")
+Page = TypeVar("Page")
+Item = TypeVar("Item")
+
+MIN_POLL_S = 0.5
+MAX_POLL_S = 5.0
+LONG_POLL_S = 25
+
+
+class Pagination(Struct, Generic[Page, Item], frozen=True):
+    """Pages of a list: the first request, the items of a page, and the request of the next page, if any."""
+
+    first_request: http.Request[Page]
+    get_items: Callable[[Page], Sequence[Item]]
+    next_request: Callable[[Page], http.Request[Page] | None]
+
+
+def send_with_retries(
+    patience: http.RetryPolicy, request: http.Request[ResponseT], now: Callable[[], float] = monotonic
+) -> http.Exchange[ResponseT]:
+    """Sends the request, and again while a retry can succeed.
+
+    A write carries one idempotency key in all attempts, so the server executes it once.
+    A proxy may end a slow request with an error while the server works on it. Such time, up to
+    `request.extra_time_s`, does not count against the total timeout.
+    """
+    sending, deadline, attempt, allowance = (
+        build_http_request(request, patience),
+        now() + patience.total_timeout_s,
+        0,
+        request.extra_time_s,
+    )
+    while True:
+        sent_at = now()
+        reply = yield sending
+        assert reply is not None
+        outcome = http.interpret_reply(request.response, reply)
+        if not isinstance(outcome, http.Failure):
+            return outcome
+        if isinstance(reply, http.Reply):
+            elapsed = min(now() - sent_at, allowance)
+            deadline, allowance = deadline + elapsed, allowance - elapsed
+        pause = http.compute_pause_s(attempt, outcome.retry_after)
+        if not outcome.is_retryable or now() + pause > deadline:
+            raise outcome.error
+        yield http.Pause(pause)
+        attempt += 1
+
+
+def wait_until_concluded(
+    patience: http.RetryPolicy, queue: http.QueueName, number: int
+) -> http.Exchange[SubmittedPullRequest]:
+    """Polls until the pull request is merged, failed or cancelled, and returns it."""
+    pause = MIN_POLL_S
+    while True:
+        pull_request = yield from send_with_retries(patience, requests.get_pull_request(queue, number))
+        if pull_request.is_concluded:
+            return pull_request
+        yield http.Pause(pause)
+        pause = min(MAX_POLL_S, 2 * pause)
+
+
+def follow_events(queue: http.QueueName, *, after: str | None = None) -> Pagination[Events, Event]:
+    """The events after this cursor, and then new events as they happen, without an end."""
+
+    def next_page(cursor: str | None) -> http.Request[Events]:
+        return requests.list_events(queue, after=cursor, take=100, wait_seconds=LONG_POLL_S)
+
+    return Pagination(next_page(after), lambda page: page.events, lambda page: next_page(page.next))
+
+
+def build_http_request(request: http.Request[Any], patience: http.RetryPolicy) -> http.SendRequest:
+    is_get = request.response is str
+    key = {"idempotency-key": uuid4().hex} if request.writes else {}
+    return http.SendRequest(
+        method="GET" if is_get else "POST",
+        path=f"/v1/{request.endpoint}",
+        query=request.members if is_get else {},
+        content=None if is_get else msgspec.json.encode(request.members),
+        headers=key if is_get else {"content-type": "application/json", **key},
+        timeout_s=patience.response_timeout_s + request.extra_time_s,
+    )
+
+
+P = ParamSpec("P")
+
+
+class BlockingRunner(ABC):
+    retry_policy: http.RetryPolicy
+
+    @abstractmethod
+    def run_exchange(self, exchange: http.Exchange[ResponseT]) -> ResponseT:
+        """Performs the steps of the exchange, and returns its response."""
+
+    @abstractmethod
+    def iterate_pages(self, pages: Pagination[Page, Item]) -> Iterator[Item]: ...
+
+
+class AsyncRunner(ABC):
+    retry_policy: http.RetryPolicy
+
+    @abstractmethod
+    async def run_exchange(self, exchange: http.Exchange[ResponseT]) -> ResponseT: ...
+
+    @abstractmethod
+    def iterate_pages(self, pages: Pagination[Page, Item]) -> AsyncIterator[Item]: ...
+
+
+class ExchangeMethod(Generic[P, ResponseT]):
+    """A client method that performs an exchange, as a descriptor."""
+
+    def __init__(self, begin: Callable[Concatenate[http.RetryPolicy, P], http.Exchange[ResponseT]]) -> None:
+        self._begin = begin
+
+    @overload
+    def __get__(self, client: BlockingRunner, kind: object) -> Callable[P, ResponseT]: ...
+    @overload
+    def __get__(self, client: AsyncRunner, kind: object) -> Callable[P, Awaitable[ResponseT]]: ...
+    def __get__(self, client: BlockingRunner | AsyncRunner, kind: object) -> Callable[P, Any]:
+        @wraps(self._begin)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.run_exchange(self._begin(client.retry_policy, *args, **kwargs))
+
+        return call
+
+
+class PaginatedMethod(Generic[P, Item]):
+    """A client method that iterates over the items of all pages, as a descriptor."""
+
+    def __init__(self, paginate: Callable[P, Pagination[Any, Item]]) -> None:
+        self._paginate = paginate
+
+    @overload
+    def __get__(self, client: BlockingRunner, kind: object) -> Callable[P, Iterator[Item]]: ...
+    @overload
+    def __get__(self, client: AsyncRunner, kind: object) -> Callable[P, AsyncIterator[Item]]: ...
+    def __get__(self, client: BlockingRunner | AsyncRunner, kind: object) -> Callable[P, Any]:
+        @wraps(self._paginate)
+        def iterate(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return client.iterate_pages(self._paginate(*args, **kwargs))
+
+        return iterate
+
+
+def request_method(request: Callable[P, http.Request[ResponseT]]) -> ExchangeMethod[P, ResponseT]:
+    """A client method that sends one request and returns its response."""
+
+    @wraps(request)
+    def begin(patience: http.RetryPolicy, /, *args: P.args, **kwargs: P.kwargs) -> http.Exchange[ResponseT]:
+        return send_with_retries(patience, request(*args, **kwargs))
+
+    return ExchangeMethod(begin)
+
+
+class Calls:
+    submit = request_method(requests.submit)
+    cancel = request_method(requests.cancel)
+    restart = request_method(requests.restart)
+    get_pull_request = request_method(requests.get_pull_request)
+    find_pull_request = request_method(requests.find_pull_request)
+    get_pull_requests = request_method(requests.get_pull_requests)
+    list_pull_requests = request_method(requests.list_pull_requests)
+    set_impacted_targets = request_method(requests.set_impacted_targets)
+    wait = ExchangeMethod(wait_until_concluded)
+
+    get_run = request_method(requests.get_run)
+    list_results = request_method(requests.list_results)
+    report_status = request_method(requests.report_status)
+
+    create_queue = request_method(requests.create_queue)
+    get_queue = request_method(requests.get_queue)
+    list_queues = request_method(requests.list_queues)
+    update_queue = request_method(requests.update_queue)
+    delete_queue = request_method(requests.delete_queue)
+    get_metrics = request_method(requests.get_metrics)
+    verify_landings = request_method(requests.verify_landings)
+    replay_queue = request_method(requests.replay_queue)
+
+    list_events = request_method(requests.list_events)
+    events = PaginatedMethod(follow_events)
+
+    create_webhook = request_method(create_webhook)
+    list_webhooks = request_method(list_webhooks)
+    update_webhook = request_method(update_webhook)
+    delete_webhook = request_method(delete_webhook)
+    test_webhook = request_method(test_webhook)
+    list_deliveries = request_method(list_deliveries)
+    resend_event = request_method(resend_event)
+
+
+CONNECT_TIMEOUT_S = 10.0
+
+
+def build_http_options(url: str, token: str) -> dict[str, Any]:
+    """Redirects are not followed: the token must not be sent to another server."""
+    if not is_http_url(url):
+        raise ValueError(f"{url!r} is not a URL: write it as https://queue.example.com.")
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("The token contains invalid characters: copy it again.")
+    return {"base_url": url, "headers": {"x-api-token": token, "user-agent": "mergeyard-client"}}
+
+
+def is_http_url(url: str) -> bool:
+    try:
+        return httpx.URL(url).scheme in ("http", "https") and bool(httpx.URL(url).host)
+    except httpx.InvalidURL:
+        return False
+
+
+def to_httpx_arguments(sending: http.SendRequest) -> dict[str, Any]:
+    return {
+        "method": sending.method,
+        "url": sending.path,
+        "params": dict(sending.query),
+        "content": sending.content,
+        "headers": dict(sending.headers),
+        "timeout": httpx.Timeout(sending.timeout_s, connect=min(sending.timeout_s, CONNECT_TIMEOUT_S)),
+    }
+
+
+def to_reply(response: httpx.Response) -> http.Reply:
+    retry_after = response.headers.get("retry-after")
+    return http.Reply(status=response.status_code, body=response.content, retry_after=retry_after)
+
+
+def to_no_reply(error: httpx.RequestError) -> http.NoReply:
+    if isinstance(error, httpx.ReadTimeout):
+        return http.NoReply(
+            "The server did not respond in time. The request may still be in progress: check before you repeat it."
+        )
+    cause = str(error) or type(error).__name__
+    return http.NoReply(f"The server does not respond ({cause}): check the address, and whether the server is running.")
+
+
+class AsyncClient(Calls, AsyncRunner):
+    """`async with AsyncClient("https://queue.example.com", token) as client: await client.submit(queue, 12)`."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        retry_policy: http.RetryPolicy | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.retry_policy = retry_policy or http.RetryPolicy()
+        self._http = httpx.AsyncClient(**build_http_options(url, token), transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def run_exchange(self, exchange: http.Exchange[ResponseT]) -> ResponseT:
+        result = None
+        while True:
+            try:
+                step = exchange.send(result)
+            except StopIteration as end:
+                return end.value
+            match step:
+                case http.SendRequest():
+                    result = await self._send(step)
+                case http.Pause():
+                    result = await asyncio.sleep(step.seconds)
+                case _:
+                    assert_never(step)
+
+    async def iterate_pages(self, pages: Pagination[Page, Item]) -> AsyncIterator[Item]:
+        request = pages.first_request
+        while request is not None:
+            page = await self.run_exchange(send_with_retries(self.retry_policy, request))
+            for item in pages.get_items(page):
+                yield item
+            request = pages.next_request(page)
+
+    async def _send(self, sending: http.SendRequest) -> http.Reply | http.NoReply:
+        try:
+            return to_reply(await self._http.request(**to_httpx_arguments(sending)))
+        except httpx.RequestError as error:
+            return to_no_reply(error)
+
+
+class Client(Calls, BlockingRunner):
+    """`with Client("https://queue.example.com", token) as client: client.submit(queue, 12)`."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        retry_policy: http.RetryPolicy | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.retry_policy = retry_policy or http.RetryPolicy()
+        self._http = httpx.Client(**build_http_options(url, token), transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def run_exchange(self, exchange: http.Exchange[ResponseT]) -> ResponseT:
+        result = None
+        while True:
+            try:
+                step = exchange.send(result)
+            except StopIteration as end:
+                return end.value
+            match step:
+                case http.SendRequest():
+                    result = self._send(step)
+                case http.Pause():
+                    result = time.sleep(step.seconds)
+                case _:
+                    assert_never(step)
+
+    def iterate_pages(self, pages: Pagination[Page, Item]) -> Iterator[Item]:
+        request = pages.first_request
+        while request is not None:
+            page = self.run_exchange(send_with_retries(self.retry_policy, request))
+            yield from pages.get_items(page)
+            request = pages.next_request(page)
+
+    def _send(self, sending: http.SendRequest) -> http.Reply | http.NoReply:
+        try:
+            return to_reply(self._http.request(**to_httpx_arguments(sending)))
+        except httpx.RequestError as error:
+            return to_no_reply(error)

@@ -1,0 +1,171 @@
+"""A pull request as last read from the host, and one submission of it to the queue."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from mergeyard.domain.config import URGENT
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason
+from mergeyard.domain.timestamps import Instant
+
+
+class ImpactedTargets(Struct, frozen=True):
+    names: frozenset[str] = frozenset()
+    everything: bool = False
+
+    def overlaps(self, other: "ImpactedTargets") -> bool:
+        """ALL overlaps with everything, also with a pull request that impacts nothing."""
+        return self.everything or other.everything or not self.names.isdisjoint(other.names)
+
+
+ALL_TARGETS = ImpactedTargets(everything=True)
+NO_TARGETS = ImpactedTargets()
+
+
+def impacted_targets_from_names(*names: str) -> ImpactedTargets:
+    return ImpactedTargets(frozenset(names))
+
+
+def union_impacted_targets(many: Iterable[ImpactedTargets]) -> ImpactedTargets:
+    parts = tuple(many)
+    if any(part.everything for part in parts):
+        return ALL_TARGETS
+    return ImpactedTargets(frozenset[str]().union(*(part.names for part in parts)))
+
+
+class PullRequest(Struct, frozen=True, kw_only=True):
+    number: PullRequestNumber
+    head: Sha
+    base_branch: str
+    head_branch: str = ""
+    title: str = ""
+    author: str = ""
+    is_open: bool = True
+    draft: bool = False
+    fork: bool = False
+    mergeability: Mergeability = Mergeability.UNKNOWN
+    merged_into: str | None = None
+    guarded_paths: tuple[str, ...] | None = None
+    """For a pull request from a fork, some of the guarded paths it changes; None: git has not been asked yet."""
+    is_in_target_branch: bool = False
+    """The target branch already contains its head."""
+    contained_heads: Mapping[PullRequestNumber, Sha] = field(default_factory=dict[PullRequestNumber, Sha])
+    """Other pull requests of this queue whose heads this one contains, with those heads."""
+
+
+class Hold(Struct, frozen=True):
+    """Why an admitted pull request stays out of every stack for now."""
+
+    reason: Reason
+    blockers: tuple[SubmissionId, ...] = ()
+    """The pull requests ahead that it conflicts with."""
+    tip: Sha | None = None
+    """The hold ends when the target branch is no longer at this commit."""
+
+
+class DirectMergeCheck(Struct, frozen=True):
+    """The result of checking whether a head can merge directly onto a given tip, without a run."""
+
+    tip: Sha
+    contains_tip: bool
+    has_changes: bool
+    contains_removed_commit: bool
+    passed_statuses: frozenset[str]
+    commit: Sha
+    tree: Sha
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    id: SubmissionId
+    pull_request: PullRequest
+    priority: int
+    submitted_at: Instant
+    state_changed_at: Instant
+    priority_is_default: bool = True
+    no_batch: bool = False
+    forced: bool = False
+    head_pinned: bool = False
+    """The submitter named the head: a push cancels the submission."""
+    by_maintainer: bool = False
+    """A maintainer submitted this head, so it is allowed to change guarded paths."""
+    impacted_targets: ImpactedTargets | None = None
+    not_ready_at_running_ms: int = 0
+    """The queue's running time in milliseconds when the pull request last became not ready."""
+    admitted_at: Instant | None = None
+    was_in_run: bool = False
+    keep_together: tuple[SubmissionId, ...] = ()
+    """The submissions it is batched with next, in this order and without others."""
+    hold: Hold | None = None
+    direct_merge_check: DirectMergeCheck | None = None
+    recorded_at_revision: int = 0
+    """The revision in which the pull request as read from the host was last recorded."""
+    state: PullRequestState = PullRequestState.NOT_READY
+    reason: Reason = Reason.SUBMITTED
+    stacked_on: tuple[PullRequestNumber, ...] = ()
+    """The pull requests it was stacked on when it failed. The reason names them."""
+    detail: str = ""
+    """Text from the host or the tester about the last state change."""
+    run: RunId | None = None
+    verified_by: RunId | None = None
+    merged_sha: Sha | None = None
+    rebased: bool = False
+    """Its tested contents were put onto a tip that had moved."""
+
+    @property
+    def number(self) -> PullRequestNumber:
+        return self.pull_request.number
+
+    @property
+    def is_urgent(self) -> bool:
+        return self.priority == URGENT
+
+
+class RequiredSource(StrEnum):
+    SERVICE_CONFIG = "service_config"
+    BRANCH_PROTECTION = "repo_provider_branch_protection"
+    MERGE_INSTANCE = "merge_instance"
+
+
+class RequiredStatuses(Struct, frozen=True):
+    """The statuses that the repository requires, read at the tip of the target branch."""
+
+    statuses: tuple[str, ...] = ()
+    source: RequiredSource = RequiredSource.SERVICE_CONFIG
+    config_error: str | None = None
+    """Why the repository's configuration is invalid."""
+
+
+class StatusState(StrEnum):
+    PENDING = "pending"
+    SUCCESS = "success"
+    SKIPPED = "skipped"
+    NEUTRAL = "neutral"
+    FAILURE = "failure"
+    ERROR = "error"
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    context: str
+    state: StatusState
+    at: Instant
+    url: str = ""
+    """Empty: the reporter gave no URL, and our own page is linked."""
+    description: str = ""
+    suite: str = ""
+    """The check suite that it belongs to; empty for a plain commit status."""
+
+    @property
+    def check_state(self) -> CheckState:
+        return CHECK_STATE_BY_STATUS_STATE[self.state]
+
+
+CHECK_STATE_BY_STATUS_STATE = {
+    StatusState.PENDING: CheckState.PENDING,
+    StatusState.SUCCESS: CheckState.PASSED,
+    StatusState.SKIPPED: CheckState.NEUTRAL,
+    StatusState.NEUTRAL: CheckState.NEUTRAL,
+    StatusState.FAILURE: CheckState.FAILED,
+    StatusState.ERROR: CheckState.FAILED,
+}

@@ -1,0 +1,163 @@
+"""Admits submissions that are ready, demotes those that are not, and holds those that cannot be tested now."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from mergeyard.domain.config import Mode
+from mergeyard.domain.ids import SubmissionId
+from mergeyard.domain.pull_requests import Hold, Submission
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine import entries, lanes, run_validity
+from mergeyard.engine.entries import on_member_left, running_time_ms
+
+
+def not_ready_reason(queue: Queue, submission: Submission) -> Reason | None:
+    """What the pull request itself lacks. While the host has not reported its mergeability, it waits
+    and does not fail."""
+    pull_request = submission.pull_request
+    if pull_request.base_branch != queue.target_branch.name:
+        return Reason.BASE_BRANCH_MISMATCH
+    if pull_request.draft:
+        return Reason.DRAFT
+    if needs_maintainer(submission):
+        return Reason.WAITING_FOR_MAINTAINER
+    if pull_request.fork and pull_request.guarded_paths is None and not submission.by_maintainer:
+        return Reason.MERGEABILITY_UNKNOWN
+    if queue.config.mode is Mode.PARALLEL and submission.impacted_targets is None:
+        return Reason.MISSING_IMPACTED_TARGETS
+    if submission.forced or pull_request.mergeability is Mergeability.MERGEABLE:
+        return None
+    if pull_request.mergeability is Mergeability.NOT_MERGEABLE:
+        return Reason.NOT_MERGEABLE
+    return Reason.MERGEABILITY_UNKNOWN
+
+
+def needs_maintainer(submission: Submission) -> bool:
+    return submission.pull_request.fork and bool(submission.pull_request.guarded_paths) and not submission.by_maintainer
+
+
+def admit_if_ready(queue: Queue, submission_id: SubmissionId, now: Instant) -> Queue:
+    submission = queue.submissions[submission_id]
+    if submission.state is not PullRequestState.NOT_READY or queue.state is not QueueState.RUNNING:
+        return queue
+    if not_ready_reason(queue, submission) is not None:
+        return queue
+    queue = entries.set_state(
+        entries.remove_entry(queue, submission_id), submission_id, PullRequestState.PENDING, Reason.READY, now
+    )
+    queue = entries.update_submission(queue, replace(queue.submissions[submission_id], admitted_at=now))
+    return entries.move_to_waiting(queue, submission_id)
+
+
+def update_admitting_mode(queue: Queue, now: Instant) -> Queue:
+    """Admits submissions that became ready while admission was closed, and those that another mode requires less of."""
+    admitting_mode = queue.config.mode if queue.state is QueueState.RUNNING else None
+    if admitting_mode == queue.admitting_mode:
+        return queue
+    queue = replace(queue, admitting_mode=admitting_mode)
+    for _, submission_id in queue.not_ready if admitting_mode is not None else ():
+        queue = admit_if_ready(queue, submission_id, now)
+    return queue
+
+
+def demote_to_not_ready(queue: Queue, submission_id: SubmissionId, reason: Reason, now: Instant) -> Queue:
+    queue = on_member_left(entries.remove_entry(queue, submission_id), submission_id, merged=False, now=now)
+    queue = entries.set_state(queue, submission_id, PullRequestState.NOT_READY, reason, now)
+    return entries.move_to_not_ready(queue, submission_id, running_time_ms(queue, now))
+
+
+PREREQUISITE_HOLD = Hold(Reason.WAITING_FOR_PRS_AHEAD)
+
+
+def hold_until_prerequisite_queued(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> Queue:
+    """A submission that contains the commits of another one waits until that one is active or in the same batch."""
+    for index, submission_id in enumerate(submission_ids):
+        if not _missing_prerequisites(queue, lanes.contained_submission_ids(queue, (submission_id,))).issubset(
+            submission_ids[:index]
+        ):
+            queue = entries.move_to_held(entries.remove_entry(queue, submission_id), submission_id, PREREQUISITE_HOLD)
+    return queue
+
+
+def hold_batches_without_prerequisite(queue: Queue, now: Instant) -> Queue:
+    """A batch whose members contain the commits of a submission that is no longer active is held until that one is
+    active again."""
+    for batch in run_validity.unlocked_batches(queue):
+        if batch.prerequisites and _missing_prerequisites(queue, batch.prerequisites):
+            return _hold_active(queue, batch.submission_ids, PREREQUISITE_HOLD, Reason.PREREQUISITE_REMOVED, now)
+    return queue
+
+
+def hold_for_conflict(
+    queue: Queue, submission_ids: tuple[SubmissionId, ...], blockers: tuple[SubmissionId, ...], now: Instant
+) -> Queue:
+    hold = Hold(Reason.CONFLICTS_WITH_PR_AHEAD, blockers=blockers)
+    return _hold_active(queue, submission_ids, hold, Reason.TARGET_BRANCH_MOVED, now)
+
+
+def _hold_active(
+    queue: Queue, submission_ids: tuple[SubmissionId, ...], hold: Hold, reason: Reason, now: Instant
+) -> Queue:
+    for submission_id in submission_ids:
+        queue = entries.requeue(entries.remove_entry(queue, submission_id), submission_id, reason, now)
+        queue = entries.move_to_held(queue, submission_id, hold)
+    return queue
+
+
+def release_holds(queue: Queue, _: Instant) -> Queue:
+    for submission_id in queue.held:
+        hold = queue.submissions[submission_id].hold
+        if hold is not None and not _is_still_held(queue, submission_id, hold):
+            queue = entries.move_to_waiting(entries.remove_entry(queue, submission_id), submission_id)
+    return queue
+
+
+def awaited_submission_ids(queue: Queue, submission_id: SubmissionId, hold: Hold) -> frozenset[SubmissionId]:
+    """The submissions that a held one waits for now."""
+    if hold.reason is Reason.CONFLICTS_WITH_PR_AHEAD:
+        return frozenset(queue.active.submission_ids).intersection(hold.blockers)
+    if hold.reason is Reason.WAITING_FOR_PRS_AHEAD:
+        return _missing_prerequisites(queue, lanes.contained_submission_ids(queue, (submission_id,)))
+    return frozenset()
+
+
+def _is_still_held(queue: Queue, submission_id: SubmissionId, hold: Hold) -> bool:
+    return (
+        bool(awaited_submission_ids(queue, submission_id, hold))
+        if hold.tip is None
+        else queue.target_branch.tip == hold.tip
+    )
+
+
+def _missing_prerequisites(queue: Queue, submission_ids: Iterable[SubmissionId]) -> frozenset[SubmissionId]:
+    """Those that can still become active. One that waits for a fix of the base is excluded: this submission may be the
+    fix."""
+    live = [queue.submissions[submission_id] for submission_id in submission_ids if submission_id in queue.submissions]
+    can_become_active = (each.id for each in live if each.hold is None or each.hold.reason is not Reason.BASE_BROKEN)
+    return frozenset(can_become_active).difference(queue.active.submission_ids)
+
+
+def reset_base_results(before: Queue, queue: Queue) -> Queue:
+    """Passed bases stay valid if fewer statuses are required. Broken ones do not: the failed status may not be required
+    now."""
+    required_before, required_now = (set(run_validity.required_statuses(each).statuses) for each in (before, queue))
+    if required_before == required_now:
+        return queue
+    target_branch = replace(queue.target_branch, broken_bases=frozenset())
+    return _release_base_holds(
+        replace(
+            queue,
+            target_branch=target_branch if required_now <= required_before else replace(target_branch, passed_bases={}),
+        )
+    )
+
+
+def _release_base_holds(queue: Queue) -> Queue:
+    for submission_id in queue.held:
+        hold = queue.submissions[submission_id].hold
+        if hold is not None and hold.reason is Reason.BASE_BROKEN:
+            queue = entries.move_to_waiting(entries.remove_entry(queue, submission_id), submission_id)
+    return queue

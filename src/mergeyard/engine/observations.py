@@ -1,0 +1,178 @@
+"""Records observations: pull requests, the target branch, checks. An outdated observation is requested again."""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
+from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, Submission
+from mergeyard.domain.queue import LandedCommit, Queue
+from mergeyard.domain.runs import Run, RunKind
+from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason, RunStatus
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine import admission, blame, entries, merging, run_lifecycle, run_validity, timeouts
+from mergeyard.engine.entries import conclude_submission
+
+
+def request_pull_request_refresh(queue: Queue, number: PullRequestNumber) -> Queue:
+    submission = queue.submission_of(number)
+    if submission is None or queue.refresh_requested.get(submission.id) == queue.counters.revision:
+        return queue
+    return replace(queue, refresh_requested=queue.refresh_requested.put(submission.id, queue.counters.revision))
+
+
+def request_refresh_of_unknown_mergeability(queue: Queue) -> Queue:
+    """Before a restart a read was due that may not have happened."""
+    for _, submission_id in queue.not_ready:
+        pull_request = queue.submissions[submission_id].pull_request
+        if pull_request.mergeability is Mergeability.CHECKING:
+            queue = request_pull_request_refresh(queue, pull_request.number)
+    return queue
+
+
+def request_target_branch_refresh(queue: Queue) -> Queue:
+    return (
+        queue
+        if queue.target_branch.refresh_requested
+        else replace(queue, target_branch=replace(queue.target_branch, refresh_requested=True))
+    )
+
+
+def record_pull_request(queue: Queue, event: PullRequestObserved, now: Instant) -> Queue:
+    submission = queue.submission_of(event.pull_request.number)
+    if submission is None:
+        return queue
+    if event.observed_at_revision < submission.recorded_at_revision:
+        return request_pull_request_refresh(queue, event.pull_request.number)
+    return apply_pull_request(queue, event.pull_request, event.observed_at_revision, now, event.impacted_targets)
+
+
+def apply_pull_request(
+    queue: Queue,
+    pull_request: PullRequest,
+    observed_at: int,
+    now: Instant,
+    impacted_targets: ImpactedTargets | None = None,
+) -> Queue:
+    submission = queue.submission_of(pull_request.number)
+    if submission is None:
+        return queue
+    if run_validity.is_locked_by_landing(queue, submission.id):
+        return request_pull_request_refresh(queue, pull_request.number)
+    conclusion = _conclusion_of(queue, submission, pull_request)
+    if conclusion is not None:
+        state, reason = conclusion
+        queue = conclude_submission(queue, submission.id, state, reason, now)
+        return request_target_branch_refresh(queue) if state is PullRequestState.MERGED else queue
+    requested_at = queue.refresh_requested.get(submission.id)
+    if requested_at is not None and requested_at <= observed_at:
+        queue = replace(queue, refresh_requested=queue.refresh_requested.drop(submission.id))
+    submission = _merge_observation(queue, submission, pull_request, impacted_targets)
+    queue = entries.update_submission(queue, submission)
+    # The target branch can guard other paths than when the pull request was admitted.
+    if submission.state is not PullRequestState.NOT_READY and admission.needs_maintainer(submission):
+        return admission.demote_to_not_ready(queue, submission.id, Reason.WAITING_FOR_MAINTAINER, now)
+    return admission.admit_if_ready(queue, submission.id, now)
+
+
+def record_target_branch(queue: Queue, event: TargetBranchObserved) -> Queue:
+    landing = queue.landing
+    if event.observed_at_revision < queue.target_branch.recorded_at_revision or (
+        landing is not None and landing.is_intended
+    ):
+        return request_target_branch_refresh(queue)
+    target_branch = replace(
+        queue.target_branch,
+        required_statuses=event.required_statuses,
+        removed_commits=(queue.target_branch.removed_commits | event.removed_commits) - event.restored_commits,
+    )
+    if event.tip != target_branch.tip:
+        history = () if event.tip is None else (LandedCommit(event.tip, None),)
+        target_branch = replace(
+            target_branch, tip=event.tip, deleted_tip=None if event.tip else target_branch.last_tip, history=history
+        )
+    if target_branch != queue.target_branch:
+        target_branch = replace(target_branch, recorded_at_revision=queue.counters.revision)
+    if not queue.target_branch.refresh_requested and target_branch == queue.target_branch:
+        return queue
+    if event.removed_commits:
+        queue = merging.discard_direct_merge_check(_invalidate_batch_runs(queue))
+    return admission.reset_base_results(
+        queue, replace(queue, target_branch=replace(target_branch, refresh_requested=False))
+    )
+
+
+def _invalidate_batch_runs(queue: Queue) -> Queue:
+    """Commits were removed from the target branch: a run built before can contain them, even if its
+    base is restored."""
+    for run in queue.runs.values():
+        if run.kind is RunKind.BATCH:
+            queue = run_lifecycle.put_run(queue, replace(run, invalidated=Reason.TARGET_BRANCH_MOVED))
+    return queue
+
+
+def record_checks(queue: Queue, event: ChecksObserved, now: Instant) -> Queue:
+    """A decided run never changes, and checks count only for the run whose tip they were reported on."""
+    run = queue.runs.get(event.run)
+    if run is None or run.status is not RunStatus.IN_PROGRESS or event.observed_at_revision < run.recorded_at_revision:
+        return queue
+    if dict(event.checks) != run.checks:
+        run = replace(run, checks=dict(event.checks), recorded_at_revision=queue.counters.revision)
+        queue = run_lifecycle.put_run(queue, run)
+    states = [event.checks.get(name, CheckState.PENDING) for name in run.required_statuses]
+    if CheckState.FAILED in states:
+        return _fail_run(queue, run, now)
+    if states and CheckState.PENDING not in states:
+        return run_lifecycle.finish_run(queue, run, RunStatus.SUCCEEDED, now)
+    if run.overdue_at_revision is None or event.pushed or event.observed_at_revision < run.overdue_at_revision:
+        return queue
+    if timeouts.is_overdue(run, now):
+        return _fail_run(queue, replace(run, timed_out=True), now)
+    return run_lifecycle.put_run(queue, replace(run, overdue_at_revision=None))
+
+
+def _fail_run(queue: Queue, run: Run, now: Instant) -> Queue:
+    queue = run_lifecycle.finish_run(queue, run, RunStatus.FAILED, now)
+    if run.kind is RunKind.BASE and not queue.is_paused and run_validity.has_failed_finally(queue, queue.runs[run.id]):
+        return blame.record_broken_base(queue, run.base)
+    return queue
+
+
+def _conclusion_of(
+    queue: Queue, submission: Submission, pull_request: PullRequest
+) -> tuple[PullRequestState, Reason] | None:
+    if pull_request.is_in_target_branch or pull_request.merged_into == queue.target_branch.name:
+        return PullRequestState.MERGED, Reason.MERGED_MANUALLY
+    if not pull_request.is_open:
+        return PullRequestState.CANCELLED, Reason.PR_CLOSED
+    admitted = submission.state is not PullRequestState.NOT_READY
+    if pull_request.head != submission.pull_request.head and (admitted or pull_request.fork or submission.head_pinned):
+        return PullRequestState.CANCELLED, Reason.PR_PUSHED
+    if admitted and pull_request.base_branch != queue.target_branch.name:
+        return PullRequestState.CANCELLED, Reason.PR_BASE_CHANGED
+    if admitted and pull_request.draft:
+        return PullRequestState.CANCELLED, Reason.PR_CONVERTED_TO_DRAFT
+    return None
+
+
+def _merge_observation(
+    queue: Queue, submission: Submission, pull_request: PullRequest, impacted_targets: ImpactedTargets | None
+) -> Submission:
+    if pull_request.head != submission.pull_request.head:
+        submission = replace(submission, impacted_targets=None, direct_merge_check=None, by_maintainer=False)
+    recorded_at = (
+        submission.recorded_at_revision if pull_request == submission.pull_request else queue.counters.revision
+    )
+    return replace(
+        submission,
+        pull_request=pull_request,
+        impacted_targets=impacted_targets or submission.impacted_targets,
+        recorded_at_revision=recorded_at,
+    )
+
+
+def expire_overdue(queue: Queue, now: Instant) -> Queue:
+    queue = timeouts.mark_overdue_runs(queue, now)
+    while (due_at := timeouts.next_not_ready_timeout(queue, now)) is not None and due_at <= now:
+        _, submission_id = queue.not_ready.chunks[0].keys[0]
+        queue = conclude_submission(queue, submission_id, PullRequestState.CANCELLED, Reason.NOT_READY_TIMEOUT, now)
+    return queue

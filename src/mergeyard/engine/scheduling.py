@@ -1,0 +1,165 @@
+"""Gives free slots to what should be tested next."""
+
+from itertools import islice
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from mergeyard.domain.config import Speculation
+from mergeyard.domain.ids import Sha, SubmissionId
+from mergeyard.domain.queue import Batch, Queue
+from mergeyard.domain.runs import RunKind
+from mergeyard.domain.states import PullRequestState, Reason
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine import admission, batching, blame, entries, lanes, run_lifecycle, run_validity, speculation
+from mergeyard.engine.entries import conclude_submission
+from mergeyard.engine.run_lifecycle import Stack
+
+
+def start_runs(queue: Queue, now: Instant) -> Queue:
+    """First base runs that others wait for, then active batches from the front, then waiting submissions."""
+    tip = queue.target_branch.tip
+    if tip is None or not run_lifecycle.free_slots(queue):
+        return queue
+    missing = run_validity.untestable_reason(queue)
+    if missing is not None:
+        return _fail_unconfigured(queue, missing, now)
+    queue = _recompute_lanes(_start_base_runs(queue))
+    match queue.config.speculation:
+        case Speculation.CHAIN:
+            return _start_waiting(_start_active_batches(queue, tip), tip, now)
+        case Speculation.BEST_FIRST:
+            return _start_likeliest(_activate_waiting(_repeat_active_batches(queue), now), tip)
+        case _:
+            assert_never(queue.config.speculation)
+
+
+def start_clearing_runs(queue: Queue, now: Instant) -> Queue:
+    """A run behind a failed batch can clear it, so such runs start before the failure is resolved."""
+    can_clear = queue.config.can_optimistically_merge and queue.config.pending_failure_depth
+    return start_runs(queue, now) if can_clear else queue
+
+
+def _fail_unconfigured(queue: Queue, reason: Reason, now: Instant) -> Queue:
+    idle = [
+        submission_id
+        for batch in queue.active.batches
+        if _needs_test(queue, batch)
+        for submission_id in batch.submission_ids
+    ]
+    waiting = [submission_id for bucket in queue.waiting.values() for submission_id in bucket]
+    detail = run_validity.required_statuses(queue).config_error or ""
+    for submission_id in (*idle, *waiting):
+        if run_validity.is_locked_by_landing(queue, submission_id):
+            continue
+        if (
+            queue.submissions[submission_id].state is not PullRequestState.PENDING
+        ):  # it was to be repeated, or waits for its base
+            queue = entries.requeue(queue, submission_id, Reason.REQUIRED_STATUSES_CHANGED, now)
+        queue = conclude_submission(queue, submission_id, PullRequestState.FAILED, reason, now, detail=detail)
+    return queue
+
+
+def _needs_test(queue: Queue, batch: Batch) -> bool:
+    return not run_validity.active_runs(queue, batch.runs) and not run_validity.has_passed_or_is_cleared(queue, batch)
+
+
+def _start_base_runs(queue: Queue) -> Queue:
+    for base, blamed in blame.untested_bases(queue).items():
+        if run_lifecycle.free_slots(queue) and blame.needs_base_run(queue, blamed):
+            queue = _start_base_run(queue, base)
+    return queue
+
+
+def _start_base_run(queue: Queue, base: Sha) -> Queue:
+    run = blame.base_runs(queue).get(base)
+    if run is None or not run_validity.must_be_repeated(queue, run):
+        return run_lifecycle.start_run(queue, RunKind.BASE, Stack(base, ()), 0)[0]
+    return run_lifecycle.repeat_run(queue, run)[0]
+
+
+def _recompute_lanes(queue: Queue) -> Queue:
+    """For batches without a run, before any of them starts: their impacted targets may have changed since."""
+    for batch in run_validity.unlocked_batches(queue):
+        if not batch.runs and batch.impacted_targets != lanes.union_of_impacted_targets(queue, batch.submission_ids):
+            queue = entries.recompute_lane(queue, batch)
+    return queue
+
+
+def _start_active_batches(queue: Queue, tip: Sha) -> Queue:
+    for batch in run_validity.unlocked_batches(queue):
+        if batch.runs:
+            queue = _repeat_runs(queue, batch)
+        elif not run_lifecycle.free_slots(queue):
+            return queue
+        else:
+            queue = _start_run(queue, batch, tip)
+    return queue
+
+
+def _repeat_active_batches(queue: Queue) -> Queue:
+    for batch in run_validity.unlocked_batches(queue):
+        queue = _repeat_runs(queue, batch)
+    return queue
+
+
+def _repeat_runs(queue: Queue, batch: Batch) -> Queue:
+    to_repeat = [run for run in queue.runs_of(batch) if run_validity.must_be_repeated(queue, run)]
+    if not to_repeat or run_validity.has_passed_or_is_cleared(queue, batch):
+        return queue
+    for run in to_repeat[: run_lifecycle.free_slots(queue)]:
+        queue, new_run_id = run_lifecycle.repeat_run(queue, run)
+        runs = tuple(new_run_id if other == run.id else other for other in batch.runs)
+        batch = replace(batch, runs=runs)
+    return entries.replace_batch(queue, batch)
+
+
+def _start_waiting(queue: Queue, tip: Sha, now: Instant) -> Queue:
+    while run_lifecycle.free_slots(queue) and queue.direct_merge_candidate is None:
+        ready = batching.form_batches(queue, now).ready
+        if not ready:
+            return queue
+        for submission_ids in ready[: run_lifecycle.free_slots(queue)]:
+            queue, batch = _activate_batch(queue, submission_ids)
+            queue = queue if batch is None else _start_run(queue, batch, tip)
+    return queue
+
+
+def _activate_waiting(queue: Queue, now: Instant) -> Queue:
+    """Becoming active costs nothing, but an active batch is no longer reordered. No batch joins a deferred lane; other
+    lanes go on."""
+    while (free := _free_batch_slots(queue)) > 0 and queue.direct_merge_candidate is None:
+        ready = batching.form_batches(queue, now, speculation.deferred_batches(queue)).ready
+        if not ready:
+            return queue
+        for submission_ids in ready[:free]:
+            queue, _ = _activate_batch(queue, submission_ids)
+    return queue
+
+
+def _free_batch_slots(queue: Queue) -> int:
+    idle = sum(not batch.runs for batch in queue.active.batches)
+    return run_lifecycle.free_slots(queue) - idle + len(speculation.deferred_batches(queue))
+
+
+def _start_likeliest(queue: Queue, tip: Sha) -> Queue:
+    for candidate in islice(speculation.candidates(queue), run_lifecycle.free_slots(queue)):
+        queue = _start_run(queue, queue.active.by_id[candidate.batch.id], tip, candidate.excluded_submission_ids)
+    return queue
+
+
+def _activate_batch(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> tuple[Queue, Batch | None]:
+    held = admission.hold_until_prerequisite_queued(queue, submission_ids)
+    if held is not queue:
+        return held, None
+    for submission_id in submission_ids:
+        queue = entries.remove_entry(queue, submission_id)
+        queue = entries.update_submission(queue, replace(queue.submissions[submission_id], keep_together=()))
+    queue, batch = entries.create_batch(queue, submission_ids)
+    return entries.append_batch(queue, batch), batch
+
+
+def _start_run(queue: Queue, batch: Batch, tip: Sha, excluded: frozenset[SubmissionId] = frozenset()) -> Queue:
+    stack = run_lifecycle.plan_stack(queue, batch, tip, excluded)
+    queue, run = run_lifecycle.start_run(queue, RunKind.BATCH, stack, len(batch.submission_ids), batch.id)
+    return entries.replace_batch(queue, replace(batch, runs=(*batch.runs, run)))

@@ -1,0 +1,92 @@
+"""The queue's running clock, the deadlines of runs, and when to decide again."""
+
+from msgspec.structs import replace
+
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import QueueState, RunStatus
+from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, earliest, later
+from mergeyard.engine import batching, run_lifecycle
+from mergeyard.engine.entries import running_time_ms
+
+RESUME_GRACE_MS = 10 * MINUTE
+"""The time left, after downtime, to a run whose deadline passed meanwhile: enough for a CI to repeat a lost status
+report."""
+
+
+def update_running_clock(queue: Queue, now: Instant) -> Queue:
+    """The clock runs only while the queue is RUNNING."""
+    is_running = queue.state is QueueState.RUNNING
+    if is_running == (queue.running_since is not None):
+        return queue
+    if is_running:
+        return replace(queue, running_since=now)
+    return replace(queue, running_ms=running_time_ms(queue, now), running_since=None)
+
+
+def run_deadline(run: Run) -> Instant | None:
+    if run.status is not RunStatus.IN_PROGRESS or run.started_at is None:
+        return None
+    return later(run.started_at, run.timeout_ms + run.outage_ms)
+
+
+def is_overdue(run: Run, now: Instant) -> bool:
+    deadline_at = run_deadline(run)
+    return deadline_at is not None and deadline_at <= now
+
+
+def mark_overdue_runs(queue: Queue, now: Instant) -> Queue:
+    """A passed deadline only requests a fresh read of the checks. While the host is unreachable no deadline passes."""
+    if queue.host_unreachable_since is not None:
+        return queue
+    for run in queue.runs.values():
+        if is_overdue(run, now) and run.overdue_at_revision is None:
+            queue = run_lifecycle.put_run(queue, replace(run, overdue_at_revision=queue.counters.revision))
+    return queue
+
+
+def credit_host_outage(queue: Queue, now: Instant) -> Queue:
+    """The host responds again: extends the deadline of every run in progress by the outage."""
+    unreachable_since = queue.host_unreachable_since
+    if unreachable_since is None:
+        return queue
+    for run in queue.runs.values():
+        if run.status is RunStatus.IN_PROGRESS and run.started_at is not None:
+            outage = now - max(unreachable_since, run.started_at)
+            queue = run_lifecycle.put_run(queue, replace(run, outage_ms=run.outage_ms + outage))
+    return replace(queue, host_unreachable_since=None)
+
+
+def extend_deadlines_after_downtime(queue: Queue, now: Instant) -> Queue:
+    """Extends every running deadline to at least `min(timeout, RESUME_GRACE_MS)` from now: status reports may have been
+    lost while no process worked on this queue."""
+    for run in queue.runs.values():
+        deadline_at = run_deadline(run)
+        shortfall = 0 if deadline_at is None else later(now, min(run.timeout_ms, RESUME_GRACE_MS)) - deadline_at
+        if shortfall > 0:
+            queue = run_lifecycle.put_run(
+                queue, replace(run, outage_ms=run.outage_ms + shortfall, overdue_at_revision=None)
+            )
+    return queue
+
+
+def wake_at(queue: Queue, now: Instant) -> Instant | None:
+    next_ready_at = batching.form_batches(queue, now).next_ready_at if run_lifecycle.free_slots(queue) else None
+    return earliest(next_ready_at, next_not_ready_timeout(queue, now), _next_deadline(queue))
+
+
+def next_not_ready_timeout(queue: Queue, now: Instant) -> Instant | None:
+    """When the first submission reaches the not-ready timeout."""
+    first = queue.not_ready.first()
+    if first is None or queue.running_since is None or not queue.config.not_ready_timeout_hours:
+        return None
+    became_not_ready_at, _ = first
+    waited_ms = running_time_ms(queue, now) - became_not_ready_at
+    return later(now, queue.config.not_ready_timeout_hours * HOUR - waited_ms)
+
+
+def _next_deadline(queue: Queue) -> Instant | None:
+    if queue.host_unreachable_since is not None:
+        return None
+    pending = (run for run in queue.runs.values() if run.overdue_at_revision is None)
+    return earliest(*(run_deadline(run) for run in pending))

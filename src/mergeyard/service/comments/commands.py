@@ -1,0 +1,372 @@
+"""Commands in comments: parsing, permission, execution, and the stored state of each thread."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from enum import StrEnum
+from typing import assert_never
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mergeyard.domain import config
+from mergeyard.domain.config import URGENT
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo, Sha, SubmissionId
+from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.timestamps import MINUTE, Instant
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import Comment, Forge, HostRefused
+from mergeyard.ports.store import DuplicateRequest, Store
+from mergeyard.ports.writes import SaveThreadState
+from mergeyard.service.comments import texts
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.idempotency import Idempotency, IdempotentRequest
+from mergeyard.service.leases import Leases
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.submission_queries import SubmissionQueries
+from mergeyard.service.submissions import HeadNotConfirmed, PullRequestCommand, Submissions, SubmitOptions
+from mergeyard.service.views import SubmissionView
+
+MAX_DENIED_USERS_ANSWERED = 50
+"""Per pull request: many users without write access must not use up our API rate limit."""
+
+
+class LabelRequest(Struct, frozen=True):
+    """A label that requests a submission. Each time the label is set, it has a new key."""
+
+    label: str
+    key: str
+
+
+class ThreadState(Struct, kw_only=True, omit_defaults=True):
+    comment_id: str | None = None
+    """The id of our comment with the state."""
+    comment_text: str = ""
+    """Its text."""
+    status_text: str = ""
+    """The last published status: commit, state and description."""
+    handled_until: Instant = Instant(0)
+    """The time of the last comment that was handled."""
+    handled_ids: tuple[str, ...] = ()
+    """The ids of the handled comments with that same time."""
+    label: str = ""
+    """The queue's label, if the pull request had it at the last read."""
+    label_request: LabelRequest | None = None
+    """Set until the outcome of the submission is known."""
+    submitted_by_label: SubmissionId | None = None
+    denied_users: tuple[str, ...] = ()
+    """Users without write access who already got their one reply here."""
+    fingerprint: str = ""
+    """A fingerprint of the pull request, as the Git host listed it at the last read."""
+
+    def list_unhandled(self, comments: Sequence[Comment]) -> list[Comment]:
+        unhandled = [
+            comment for comment in comments if comment.at >= self.handled_until and comment.id not in self.handled_ids
+        ]
+        return sorted(unhandled, key=lambda comment: (comment.at, len(comment.id), comment.id))
+
+    def mark_handled(self, comment: Comment) -> None:
+        same_moment = self.handled_ids if comment.at == self.handled_until else ()
+        self.handled_until, self.handled_ids = comment.at, (*same_moment, comment.id)
+
+    def claim_reply(self, user: str) -> bool:
+        """True the first time for each user; records that the user got a reply."""
+        if user in self.denied_users or len(self.denied_users) >= MAX_DENIED_USERS_ANSWERED:
+            return False
+        self.denied_users = (*self.denied_users, user)
+        return True
+
+    def copy_handled_from(self, other: "ThreadState") -> None:
+        """Copies what is handled from the state for another queue, after the base of the pull request changed: those
+        commands were not meant for this queue."""
+        self.handled_until, self.handled_ids = other.handled_until, other.handled_ids
+        self.label, self.denied_users, self.fingerprint = other.label, other.denied_users, ""
+
+
+class LockedThread:
+    """A thread state while its lock is held."""
+
+    def __init__(
+        self, store: Store, leases: Leases, queue_actor: QueueActor, number: PullRequestNumber, body: bytes | None
+    ) -> None:
+        self.state = ThreadState() if body is None else _decode(body)
+        self._store = store
+        self._leases = leases
+        self._queue_actor = queue_actor
+        self._number = number
+        self._stored_body = body
+
+    async def save(self) -> None:
+        """Stores the state now, so that a crash after this does not repeat what was done."""
+        body = msgspec.json.encode(self.state)
+        if body != self._stored_body:
+            write = SaveThreadState(self._queue_actor.id, self._number, body)
+            await self._store.commit(*self._leases.lease_assertion(self._queue_actor.key.repo), write)
+            self._stored_body = body
+
+
+class ThreadStates:
+    def __init__(self, registry: QueueRegistry, leases: Leases) -> None:
+        self._registry = registry
+        self._leases = leases
+        self._locks = WeakValueDictionary[tuple[QueueId, PullRequestNumber], asyncio.Lock]()
+
+    @asynccontextmanager
+    async def lock(self, queue_actor: QueueActor, number: PullRequestNumber) -> AsyncGenerator[LockedThread]:
+        """Locks and loads the state of a pull request. Saves changes at the end, also after an error."""
+        lock = self._locks.setdefault((queue_actor.id, number), asyncio.Lock())
+        async with lock:
+            stored_thread = LockedThread(
+                self._registry.store, self._leases, queue_actor, number, await self._read_body(queue_actor, number)
+            )
+            for other in await self._read_other_queues(queue_actor, number):
+                if other.handled_until > stored_thread.state.handled_until:
+                    stored_thread.state.copy_handled_from(other)
+            try:
+                yield stored_thread
+            finally:
+                await stored_thread.save()
+
+    async def is_up_to_date(self, repo: Repo, number: PullRequestNumber, trace: str) -> bool:
+        """Whether the comments were read since the Git host listed the pull request with this fingerprint."""
+        bodies = [await self._read_body(queue_actor, number) for queue_actor in self._registry.cached_by_repo(repo)]
+        return any(_decode(body).fingerprint == trace for body in bodies if body is not None)
+
+    async def _read_other_queues(self, queue_actor: QueueActor, number: PullRequestNumber) -> list[ThreadState]:
+        others = [
+            other for other in await self._registry.load_by_repo(queue_actor.key.repo) if other is not queue_actor
+        ]
+        bodies = [await self._read_body(other, number) for other in others]
+        return [_decode(body) for body in bodies if body is not None]
+
+    async def _read_body(self, queue_actor: QueueActor, number: PullRequestNumber) -> bytes | None:
+        return await self._registry.store.thread_state(queue_actor.id, number)
+
+
+def _decode(body: bytes) -> ThreadState:
+    return msgspec.json.decode(body, type=ThreadState)
+
+
+COMMAND_PREFIXES = ("/merge", "!merge")
+FULL_SHA = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+"""Abbreviated SHAs are refused: a commit with the same prefix is easy to create."""
+
+
+class Verb(StrEnum):
+    SUBMIT = "submit"
+    CANCEL = "cancel"
+    RESTART = "restart"
+    STATUS = "status"
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    verb: Verb
+    head: Sha | None = None
+    """The head that the user reviewed."""
+    priority: int | None = None
+    no_batch: bool | None = None
+    forced: bool | None = None
+
+
+class UnknownArgument(Struct, frozen=True):
+    """The command has an argument that does not exist."""
+
+    argument: str
+
+
+OTHER_VERBS = (Verb.CANCEL, Verb.RESTART, Verb.STATUS)
+
+OptionParser = Callable[[Command, Iterator[str]], Command | UnknownArgument]
+
+
+def parse_command(text: str) -> Command | UnknownArgument | None:
+    """Parses the first line. None if it is not a command."""
+    parts = text.strip().partition("\n")[0].split()
+    if not parts or parts[0] not in COMMAND_PREFIXES:
+        return None
+    if parts[1:] and parts[1] in OTHER_VERBS:
+        return Command(verb=Verb(parts[1])) if len(parts) == 2 else UnknownArgument(parts[2])
+    return _parse_submit(parts[1:])
+
+
+def _parse_submit(parts: Sequence[str]) -> Command | UnknownArgument:
+    command, remaining = Command(verb=Verb.SUBMIT), iter(parts)
+    for argument in remaining:
+        if FULL_SHA.fullmatch(argument):
+            command = replace(command, head=Sha(argument))
+            continue
+        name, equals, value = argument.partition("=")
+        option = SUBMIT_OPTIONS.get(name)
+        if option is None:
+            return UnknownArgument(argument)
+        parsed = option(command, iter([value]) if equals else remaining)
+        if isinstance(parsed, UnknownArgument):
+            return parsed
+        command = parsed
+    return command
+
+
+def _parse_priority(command: Command, remaining: Iterator[str]) -> Command | UnknownArgument:
+    argument = next(remaining, "")
+    priority = config.parse_priority(argument)
+    return UnknownArgument(argument or "--priority") if priority is None else replace(command, priority=priority)
+
+
+SUBMIT_OPTIONS: dict[str, OptionParser] = {
+    "--priority": _parse_priority,
+    "--no-batch": lambda command, _: replace(command, no_batch=True),
+    "--force": lambda command, _: replace(command, forced=True),
+}
+
+
+DENIED_USER_TTL_MS = 5 * MINUTE
+MAX_DENIED_USERS = 1000
+
+
+class CommandOutcome(Struct, frozen=True):
+    succeeded: bool
+    message: str
+    shown_in_comment: bool = False
+    """The state comment shows the result, so no reply is needed."""
+    reply_once: bool = False
+    """Reply only once per user on a pull request."""
+
+
+class CommandRequest(Struct, frozen=True, kw_only=True):
+    """One command: for which pull request, by which user, and the id of the comment or label change that it comes
+    from."""
+
+    queue_actor: QueueActor
+    pull_request: PullRequest
+    user: str
+    key: str
+
+    @property
+    def idempotent_request(self) -> IdempotentRequest:
+        """The idempotency key, so that one comment is executed once. Cut at the front: the distinguishing part is at
+        the end."""
+        return IdempotentRequest(
+            token_id="forge",
+            key=f"{self.queue_actor.key.repo}#{self.pull_request.number}:{self.key}"[-255:],
+            digest=b"",
+        )
+
+    def to_command(self) -> PullRequestCommand:
+        actor = f"{self.user}@{self.queue_actor.key.repo.host}"
+        return PullRequestCommand(
+            key=self.queue_actor.key,
+            number=self.pull_request.number,
+            actor=actor,
+            render=_encode_submission_id,
+            idempotent_request=self.idempotent_request,
+        )
+
+
+class CommandExecutor:
+    def __init__(
+        self, submissions: Submissions, submission_queries: SubmissionQueries, idempotency: Idempotency, clock: Clock
+    ) -> None:
+        self._submissions = submissions
+        self._submission_queries = submission_queries
+        self._idempotency = idempotency
+        self._clock = clock
+        self._denied_users: dict[tuple[QueueKey, str], Instant] = {}
+        """Users without write access, and until when the Git host is not asked about them again."""
+
+    async def execute(self, forge: Forge, request: CommandRequest, comment: Comment) -> CommandOutcome | None:
+        """None if the comment is not a command."""
+        command = parse_command(comment.text)
+        if command is None:
+            return None
+        try:
+            key = request.queue_actor.key
+            if not await self._can_write(forge, key, comment.author):
+                return CommandOutcome(False, texts.WRITE_ACCESS_REQUIRED, reply_once=True)
+            by_maintainer = _needs_maintainer(command, request.pull_request) and await forge.can_maintain(
+                key.repo, comment.author
+            )
+            if _bypasses_rules(command) and not by_maintainer:
+                return CommandOutcome(False, texts.MAINTAINER_REQUIRED)
+        except HostRefused:
+            return CommandOutcome(False, texts.PERMISSIONS_UNREADABLE, reply_once=True)
+        if isinstance(command, UnknownArgument):
+            return CommandOutcome(False, texts.render_unknown_argument(command.argument))
+        try:
+            view = await self._run_command(request, command, by_maintainer=by_maintainer)
+        except HeadNotConfirmed as refused:
+            return CommandOutcome(
+                False, texts.render_head_required(refused.head, has_mismatch=refused.code is Code.SHA_MISMATCH)
+            )
+        except RequestRefused as refused:
+            return CommandOutcome(False, texts.render_refusal(refused.detail))
+        return CommandOutcome(True, texts.render_state(view), shown_in_comment=command.verb is not Verb.STATUS)
+
+    async def _can_write(self, forge: Forge, key: QueueKey, user: str) -> bool:
+        """Caches missing write access, so that repeated commands of such a user cost no API calls."""
+        now = self._clock.now()
+        for denied, until in list(self._denied_users.items()):
+            if until <= now:
+                del self._denied_users[denied]
+        if not user or (key, user) in self._denied_users:
+            return False
+        if await forge.can_write(key.repo, user, key.branch):
+            return True
+        if len(self._denied_users) < MAX_DENIED_USERS:
+            self._denied_users[key, user] = Instant(now + DENIED_USER_TTL_MS)
+        return False
+
+    async def _run_command(self, request: CommandRequest, command: Command, *, by_maintainer: bool) -> SubmissionView:
+        pr_command = request.to_command()
+        with suppress(DuplicateRequest):  # executed before a crash; the result was not recorded
+            match command.verb:
+                case Verb.SUBMIT:
+                    options = SubmitOptions(
+                        head=command.head,
+                        priority=command.priority,
+                        no_batch=command.no_batch,
+                        forced=command.forced,
+                        by_maintainer=by_maintainer,
+                    )
+                    await self._submissions.submit(pr_command, options)
+                case Verb.CANCEL:
+                    await self._submissions.cancel(pr_command)
+                case Verb.RESTART:
+                    await self._submissions.restart(pr_command)
+                case Verb.STATUS:
+                    pass
+                case _:
+                    assert_never(command.verb)
+        return await self._submission_queries.view_by_number(pr_command.key, pr_command.number)
+
+    async def submit(self, request: CommandRequest) -> SubmissionId | None:
+        with suppress(DuplicateRequest):
+            return SubmissionId(int(await self._submissions.submit(request.to_command(), SubmitOptions())))
+        return await self.find_submission(request)
+
+    async def find_submission(self, request: CommandRequest) -> SubmissionId | None:
+        """The submission that this request created, also if the response was lost."""
+        response = await self._idempotency.find_response(request.idempotent_request)
+        return None if response is None else SubmissionId(int(response))
+
+    async def cancel(self, request: CommandRequest) -> None:
+        await self._submissions.cancel(request.to_command())
+
+
+def _encode_submission_id(view: SubmissionView) -> bytes:
+    return str(view.submission.id).encode()
+
+
+def _needs_maintainer(command: Command | UnknownArgument, pull_request: PullRequest) -> bool:
+    """Whether the command needs a maintainer, or has more effect with one: only then can a fork change guarded
+    paths."""
+    return _bypasses_rules(command) or (
+        isinstance(command, Command) and command.verb is Verb.SUBMIT and pull_request.fork
+    )
+
+
+def _bypasses_rules(command: Command | UnknownArgument) -> bool:
+    return isinstance(command, Command) and (bool(command.forced) or command.priority == URGENT)

@@ -1,0 +1,369 @@
+"""Handles comments and labels on pull requests, and publishes the status comment."""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+import structlog
+
+from mergeyard.domain import ids
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo
+from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.pull_requests import PullRequest, Status
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import TERMINAL_STATES, CheckState
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
+from mergeyard.ports.forge import Comment, Forge, HostRefused, HostUnavailable, Thread
+from mergeyard.ports.git import GitError
+from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
+from mergeyard.service import persistence
+from mergeyard.service.background import Background
+from mergeyard.service.comments import commands, texts
+from mergeyard.service.comments.texts import CommentContent
+from mergeyard.service.errors import RequestRefused
+from mergeyard.service.idempotency import Idempotency
+from mergeyard.service.leases import Leases
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.replica_bus import PullRequestNoticeReceived, ReplicaBus
+from mergeyard.service.repositories import Repositories
+from mergeyard.service.submission_queries import SubmissionQueries
+from mergeyard.service.submissions import Submissions
+from mergeyard.service.views import SubmissionView, view_submission
+
+log = structlog.get_logger()
+
+MAX_ATTEMPTS = 1500
+"""About one day, with the delays in between."""
+FIRST_RETRY_MS = 2 * SECOND
+MAX_CONCURRENT_PULL_REQUESTS = 4
+
+PullRequestKey = tuple[Repo, PullRequestNumber]
+
+
+class CommentListener:
+    def __init__(
+        self,
+        registry: QueueRegistry,
+        repositories: Repositories,
+        submissions: Submissions,
+        submission_queries: SubmissionQueries,
+        idempotency: Idempotency,
+        thread_states: commands.ThreadStates,
+        leases: Leases,
+        replica_bus: ReplicaBus,
+        background: Background,
+    ) -> None:
+        self._registry = registry
+        self._repositories = repositories
+        self._thread_states = thread_states
+        self._executor = commands.CommandExecutor(submissions, submission_queries, idempotency, registry.clock)
+        self._label_handler = LabelHandler(self._executor)
+        self._leases = leases
+        self._replica_bus = replica_bus
+        self._background = background
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_PULL_REQUESTS)
+        self._pending: dict[PullRequestKey, str] = {}
+        """Pull requests to process, with their fingerprint if known."""
+        self._running = set[PullRequestKey]()
+
+    def schedule(self, repo: Repo, number: PullRequestNumber, fingerprint: str = "") -> None:
+        """Schedules processing on the replica that holds the lease of the repository."""
+        key = (repo, number)
+        if not self._leases.has_lease(repo):
+            self._replica_bus.publish(PullRequestNoticeReceived(repo, number))
+            return
+        self._pending[key] = fingerprint
+        if key not in self._running:
+            self._running.add(key)
+            self._background.start(self._process_until_idle(key))
+
+    async def _process_until_idle(self, key: PullRequestKey) -> None:
+        try:
+            while key in self._pending:
+                await self._process_with_retries(key, self._pending.pop(key))
+        finally:
+            self._running.discard(key)
+
+    async def _process_with_retries(self, key: PullRequestKey, fingerprint: str) -> None:
+        """A webhook may arrive only once, so temporary errors are retried."""
+        delay_ms = FIRST_RETRY_MS
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                async with self._slots:
+                    return await self._process(*key, fingerprint)
+            except LeaseLost:
+                return None
+            except (HostUnavailable, GitError, StoreUnavailable, RequestRefused) as error:
+                log.warning("pull_request_comments_unavailable", repo=str(key[0]), number=key[1], error=str(error))
+            await self._registry.clock.sleep(delay_ms)
+            delay_ms = min(2 * delay_ms, MINUTE)
+        return None
+
+    async def _process(self, repo: Repo, number: PullRequestNumber, fingerprint: str) -> None:
+        if fingerprint and await self._thread_states.is_up_to_date(repo, number, fingerprint):
+            return
+        host = self._repositories.get_host(repo.host)
+        pull_request = None if host.forge is None else await host.read_pull_request(repo, number)
+        if host.forge is None or pull_request is None or pull_request.head_branch.startswith(ids.TEST_BRANCH_PREFIX):
+            return
+        queue_actor = await self._registry.find(QueueKey(repo, pull_request.base_branch))
+        if queue_actor is None:
+            return
+        async with self._thread_states.lock(queue_actor, number) as stored_thread:
+            if not fingerprint or stored_thread.state.fingerprint != fingerprint:
+                await self._handle_new_activity(queue_actor, host.forge, pull_request, stored_thread)
+                stored_thread.state.fingerprint = fingerprint
+
+    async def _handle_new_activity(
+        self, queue_actor: QueueActor, forge: Forge, pull_request: PullRequest, stored_thread: commands.LockedThread
+    ) -> None:
+        thread_state = stored_thread.state
+        thread_state.handled_until = thread_state.handled_until or await self._read_creation_time(queue_actor)
+        thread = await forge.thread(queue_actor.key.repo, pull_request.number, thread_state.handled_until)
+        for comment in thread_state.list_unhandled(thread.comments):
+            await self._handle_comment(queue_actor, forge, pull_request, comment, stored_thread)
+        if queue_actor.queue.config.label_commands_enabled:
+            await self._label_handler.handle(queue_actor, forge, pull_request, thread, stored_thread)
+
+    async def _handle_comment(
+        self,
+        queue_actor: QueueActor,
+        forge: Forge,
+        pull_request: PullRequest,
+        comment: Comment,
+        stored_thread: commands.LockedThread,
+    ) -> None:
+        """Stores that a command is executed before replying: if the reply fails, the command must not be executed
+        again."""
+        outcome = None
+        if queue_actor.queue.config.commands_enabled and not comment.text.startswith(texts.COMMENT_MARKER_PREFIX):
+            request = commands.CommandRequest(
+                queue_actor=queue_actor, pull_request=pull_request, user=comment.author, key=comment.id
+            )
+            outcome = await self._executor.execute(forge, request, comment)
+        stored_thread.state.mark_handled(comment)
+        if outcome is not None and (not outcome.reply_once or stored_thread.state.claim_reply(comment.author)):
+            await stored_thread.save()
+            await self._reply(queue_actor, forge, pull_request, comment, outcome)
+
+    async def _reply(
+        self,
+        queue_actor: QueueActor,
+        forge: Forge,
+        pull_request: PullRequest,
+        comment: Comment,
+        outcome: commands.CommandOutcome,
+    ) -> None:
+        repo, number = queue_actor.key.repo, pull_request.number
+        try:
+            await forge.react(repo, number, comment.id, success=outcome.succeeded)
+            if not (outcome.shown_in_comment and queue_actor.queue.config.comments_enabled):
+                await forge.put_comment(
+                    repo, number, texts.render_reply(comment.id, comment.author, outcome.message), None
+                )
+        except HostUnavailable as error:
+            log.warning("command_reply_failed", repo=str(repo), number=number, error=str(error))
+
+    async def _read_creation_time(self, queue_actor: QueueActor) -> Instant:
+        """Comments from before the queue was created are not commands for it."""
+        (first, *_) = await self._registry.store.entries(queue_actor.id, 0, 1)
+        return persistence.decode_record(first.body).at
+
+
+class CommentPublisher:
+    name = "comments"
+
+    def __init__(
+        self, registry: QueueRegistry, repositories: Repositories, thread_states: commands.ThreadStates, public_url: str
+    ) -> None:
+        self._registry = registry
+        self._store: Store = registry.store
+        self._repositories = repositories
+        self._thread_states = thread_states
+        self._public_url = public_url
+
+    async def consume(self, key: QueueKey, queue: QueueId, entries: Sequence[StoredEntry]) -> None:
+        """Publishes the current state, not the entries: of several changes only the last matters."""
+        queue_actor, forge = await self._registry.find(key), self._repositories.get_host(key.repo.host).forge
+        if queue_actor is None or queue_actor.id != queue or forge is None:
+            return
+        records = (persistence.decode_record(entry.body) for entry in entries)
+        for number in dict.fromkeys(record.number for record in records if isinstance(record, PullRequestChanged)):
+            await self._publish(queue_actor, forge, number)
+
+    async def _publish(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
+        submission = queue_actor.queue.submission_of(number) or await persistence.read_last_submission(
+            self._store, queue_actor.id, number
+        )
+        if submission is None:
+            return
+        pr_view, config = (
+            view_submission(queue_actor.queue, submission, self._registry.clock.now()),
+            queue_actor.queue.config,
+        )
+        async with self._thread_states.lock(queue_actor, number) as stored_thread:
+            thread_state = stored_thread.state
+            if config.comments_enabled:
+                with _log_refusal(queue_actor, number):
+                    await self._update_comment(queue_actor, forge, pr_view, thread_state)
+            if config.status_check_enabled:
+                with _log_refusal(queue_actor, number):
+                    await self._update_status(queue_actor, forge, pr_view, thread_state)
+            if submission.state in TERMINAL_STATES and thread_state.label:
+                with _log_refusal(queue_actor, number):
+                    await forge.remove_label(queue_actor.key.repo, number, thread_state.label)
+
+    async def _update_comment(
+        self, queue_actor: QueueActor, forge: Forge, pr_view: SubmissionView, thread_state: commands.ThreadState
+    ) -> None:
+        run = await self._find_run(queue_actor, pr_view)
+        content = CommentContent(
+            view=pr_view,
+            batch=() if run is None else tuple(member.number for member in run.tested_members),
+            failed_checks=() if run is None else await self._read_failed_checks(queue_actor, run),
+            page_url=self._page_url(queue_actor, pr_view),
+        )
+        text = texts.render_comment(content)
+        if text != thread_state.comment_text:
+            repo, number = queue_actor.key.repo, pr_view.submission.number
+            thread_state.comment_id = await forge.put_comment(repo, number, text, thread_state.comment_id)
+            thread_state.comment_text = text
+
+    async def _update_status(
+        self, queue_actor: QueueActor, forge: Forge, pr_view: SubmissionView, thread_state: commands.ThreadState
+    ) -> None:
+        status, head = (
+            texts.build_status(pr_view, self._page_url(queue_actor, pr_view)),
+            pr_view.submission.pull_request.head,
+        )
+        status_text = f"{head} {status.state} {status.description}"
+        if status_text != thread_state.status_text:
+            await forge.set_status(queue_actor.key.repo, head, status)
+            thread_state.status_text = status_text
+
+    def _page_url(self, queue_actor: QueueActor, pr_view: SubmissionView) -> str:
+        return (
+            f"{self._public_url}/pulls/{queue_actor.key.repo}/{pr_view.submission.number}" if self._public_url else ""
+        )
+
+    async def _read_failed_checks(self, queue_actor: QueueActor, run: Run) -> tuple[Status, ...]:
+        """The required checks that failed."""
+        if not run.chain:
+            return ()
+        statuses = await self._store.statuses(queue_actor.key.repo, run.tip)
+        return tuple(
+            status
+            for status in statuses
+            if status.check_state is CheckState.FAILED and status.context in run.required_statuses
+        )
+
+    async def _find_run(self, queue_actor: QueueActor, pr_view: SubmissionView) -> Run | None:
+        if pr_view.run_id is None:
+            return None
+        return queue_actor.queue.runs.get(pr_view.run_id) or await persistence.read_run(
+            self._store, queue_actor.id, pr_view.run_id
+        )
+
+
+@contextmanager
+def _log_refusal(queue_actor: QueueActor, number: PullRequestNumber) -> Generator[None]:
+    """Logs a permanent refusal of the Git host and continues with the rest; temporary errors are raised, and the
+    consumer loop retries."""
+    try:
+        yield
+    except HostRefused as refused:
+        log.warning("pull_request_state_not_published", queue=str(queue_actor.key), number=number, error=str(refused))
+
+
+LABEL_ACTOR = "label"
+"""The actor in the journal."""
+
+
+class LabelHandler:
+    def __init__(self, executor: commands.CommandExecutor) -> None:
+        self._executor = executor
+
+    async def handle(
+        self,
+        queue_actor: QueueActor,
+        forge: Forge,
+        pull_request: PullRequest,
+        thread: Thread,
+        stored_thread: commands.LockedThread,
+    ) -> None:
+        """The new label state is recorded only after the action, so a failed action is tried again at the next read."""
+        thread_state, label = stored_thread.state, queue_actor.queue.config.enqueueing_label
+        await self._recover_submission(queue_actor, pull_request, thread_state)
+        had_label, has_label = thread_state.label == label, label in thread.labels
+        if has_label and not had_label and pull_request.is_open:
+            await self._submit(queue_actor, forge, pull_request, stored_thread)
+        elif had_label and not has_label:
+            await self._cancel(queue_actor, pull_request, thread_state)
+        thread_state.label, thread_state.label_request = label if has_label else "", None
+
+    async def _recover_submission(
+        self, queue_actor: QueueActor, pull_request: PullRequest, thread_state: commands.ThreadState
+    ) -> None:
+        """The previous attempt may have submitted and then failed, so that even the queue actor does not know the
+        submission yet."""
+        label_request = thread_state.label_request
+        if label_request is None:
+            return
+        submission_id = await self._executor.find_submission(
+            _build_request(queue_actor, pull_request, label_request.key)
+        )
+        if submission_id is not None:
+            await queue_actor.catch_up(queue_actor.version + 1)
+            thread_state.label, thread_state.submitted_by_label = label_request.label, submission_id
+
+    async def _submit(
+        self, queue_actor: QueueActor, forge: Forge, pull_request: PullRequest, stored_thread: commands.LockedThread
+    ) -> None:
+        """A pull request that is already queued was submitted in another way, and the label does not take it over. A
+        label does not name the reviewed head, so it cannot submit a fork."""
+        if queue_actor.queue.submission_of(pull_request.number) is not None:
+            return
+        if pull_request.fork:
+            await _reply_with_refusal(
+                queue_actor, forge, pull_request, texts.render_fork_label_refusal(pull_request.head)
+            )
+            return
+        thread_state, label = stored_thread.state, queue_actor.queue.config.enqueueing_label
+        label_request = thread_state.label_request = thread_state.label_request or commands.LabelRequest(
+            label, _new_request_key()
+        )
+        await stored_thread.save()
+        try:
+            thread_state.submitted_by_label = await self._executor.submit(
+                _build_request(queue_actor, pull_request, label_request.key)
+            )
+        except RequestRefused as refused:
+            await _reply_with_refusal(queue_actor, forge, pull_request, refused.detail)
+
+    async def _cancel(
+        self, queue_actor: QueueActor, pull_request: PullRequest, thread_state: commands.ThreadState
+    ) -> None:
+        submission = queue_actor.queue.submission_of(pull_request.number)
+        if submission is None or submission.id != thread_state.submitted_by_label:
+            return
+        try:
+            await self._executor.cancel(_build_request(queue_actor, pull_request, _new_request_key()))
+        except RequestRefused:
+            return  # already removed, or being merged: the state comment shows it
+
+
+async def _reply_with_refusal(queue_actor: QueueActor, forge: Forge, pull_request: PullRequest, detail: str) -> None:
+    text = texts.render_reply(f"label on {pull_request.head}", pull_request.author, texts.render_refusal(detail))
+    with suppress(HostUnavailable):
+        await forge.put_comment(queue_actor.key.repo, pull_request.number, text, None)
+
+
+def _build_request(queue_actor: QueueActor, pull_request: PullRequest, key: str) -> commands.CommandRequest:
+    return commands.CommandRequest(queue_actor=queue_actor, pull_request=pull_request, user=LABEL_ACTOR, key=key)
+
+
+def _new_request_key() -> str:
+    """A new key each time the label is set: each is a new request."""
+    return f"{LABEL_ACTOR} {uuid4()}"

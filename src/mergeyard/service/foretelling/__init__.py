@@ -1,1 +1,0 @@
-"""Foretells when pull requests merge, for answers and pages, and counts how often that was right."""

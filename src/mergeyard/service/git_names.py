@@ -1,0 +1,188 @@
+"""Names and messages on the Git host: valid names, test branches, commit messages and trailers."""
+
+import re
+from functools import lru_cache
+
+from mergeyard.domain import ids
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
+from mergeyard.domain.runs import Run, RunKind
+
+MAX_BRANCH_BYTES = 255
+MAX_OWNER_GROUPS = 21
+"""A top-level group, and the 20 levels of subgroups that GitLab allows."""
+REPOSITORY_NAME = re.compile(r"(?!-)[A-Za-z0-9._-]{1,100}")
+FORBIDDEN_IN_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+
+
+def is_repository_name(name: str) -> bool:
+    """Whether it can be a repository's name, or an owner without groups."""
+    return REPOSITORY_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def is_owner(name: str) -> bool:
+    """A user, an organization, or nested groups (`group/subgroup`)."""
+    groups = name.split("/")
+    if len(groups) == 1:
+        return is_repository_name(name)
+    return len(groups) <= MAX_OWNER_GROUPS and all(_is_group(group) for group in groups)
+
+
+def is_branch(name: str) -> bool:
+    """Whether `git check-ref-format --branch` accepts the name."""
+    if not name or name == "HEAD" or name.startswith("-") or name.endswith(("/", ".")):
+        return False
+    if FORBIDDEN_IN_BRANCH.search(name):
+        return False
+    return all(part and not part.startswith(".") and not part.endswith(".lock") for part in name.split("/"))
+
+
+@lru_cache(maxsize=1024)
+def is_target_branch(name: str) -> bool:
+    """Excludes the prefix of the test branches, and the branch with exactly that name: Git cannot have `mergeyard` and
+    `mergeyard/…` at the same time."""
+    return (
+        is_branch(name) and len(name.encode()) <= MAX_BRANCH_BYTES and not f"{name}/".startswith(ids.TEST_BRANCH_PREFIX)
+    )
+
+
+def _is_group(name: str) -> bool:
+    """One of several nested groups: not a hidden folder, and not the folder of a bare repository."""
+    return is_repository_name(name) and not name.startswith(".") and not name.endswith(".git")
+
+
+BISECTION_SUFFIX = "-bisection"
+_TEST_BRANCH_REF = re.compile(rf"refs/heads/{ids.TEST_BRANCH_PREFIX}.+/([0-9a-f-]{{36}})(?:{BISECTION_SUFFIX})?")
+
+
+def branch_ref(branch: str) -> str:
+    return f"refs/heads/{branch}"
+
+
+TEST_BRANCH_REF_PATTERN = branch_ref(f"{ids.TEST_BRANCH_PREFIX}*")
+
+
+def name_test_branch(run: Run) -> str:
+    """`mergeyard/pr-<first tested pull request>/<run id>`. A base run tests no pull request and names none."""
+    if run.kind is RunKind.BASE:
+        return f"{ids.TEST_BRANCH_PREFIX}base/{run.id}"
+    suffix = BISECTION_SUFFIX if run.kind is RunKind.BISECTION else ""
+    return f"{ids.TEST_BRANCH_PREFIX}pr-{run.tested_members[0].number}/{run.id}{suffix}"
+
+
+def run_id_from_ref(ref: str) -> RunId | None:
+    """None if the ref is not a test branch."""
+    found = _TEST_BRANCH_REF.fullmatch(ref)
+    return None if found is None else RunId(found[1])
+
+
+RUN_TRAILER = "Mergeyard-Run"
+PULL_REQUEST_TRAILER = "Mergeyard-Pull-Request"
+HEAD_TRAILER = "Mergeyard-Head"
+MAX_TITLE_CHARS = 200
+MAX_TITLE_INPUT_CHARS = 1_000
+"""Longer titles and paths are cut before any regular expression runs on them."""
+MAX_LINE_CHARS = 2_000
+MAX_MESSAGE_CHARS = 64 * 1024
+"""Of the original message of a rebased commit; a longer one is cut and ends with an ellipsis."""
+SYNTHETIC_PARENT_MESSAGE = "Synthetic parent for a merge; never pushed"
+
+# These expressions run on untrusted text on the event loop, so each must take linear time.
+_BRACKETED = re.compile(r"\[([^\[\]()]*)\]")
+_SEPARATORS = re.compile(r"[\W_]+")
+_SKIP_WORDS = re.compile(r"(?<=\*{3})no_ci(?=\*{3})|skip-checks(?=\s*:)|(?<=--)(?:skip-ci|ci-skip)", re.IGNORECASE)
+_WITHOUT_JOINS = str.maketrans({"_": " ", "-": " "})
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_PULL_REQUEST_LINE = re.compile(rf"^{PULL_REQUEST_TRAILER}: ([1-9][0-9]{{0,9}})$", re.MULTILINE)
+_HEAD_LINE = re.compile(rf"^{HEAD_TRAILER}: ([0-9a-f]{{40}})$", re.MULTILINE)
+_RUN_LINE = re.compile(rf"^{RUN_TRAILER}: ([0-9a-f-]{{36}})$", re.MULTILINE)
+
+
+def sanitize_line(text: str) -> str:
+    """One line without control characters and without commands to skip CI."""
+    return _neutralize(" ".join(_CONTROL.sub(" ", text[:MAX_TITLE_INPUT_CHARS]).split()))
+
+
+def merge_message(number: PullRequestNumber, title: str, run: RunId) -> str:
+    return _add_trailers(f"Merge pull request #{number}: {_subject(title)}", number, run)
+
+
+def squash_message(number: PullRequestNumber, title: str, run: RunId, head: Sha) -> str:
+    return _add_head_trailer(_add_trailers(f"{_subject(title)} (#{number})", number, run), head)
+
+
+def rebase_message(number: PullRequestNumber, message: str, run: RunId, head: Sha) -> str:
+    lines = (_CONTROL.sub(" ", _cut(line, MAX_LINE_CHARS)).rstrip() for line in _limit_length(message).splitlines())
+    kept = [
+        line
+        for line in lines
+        if not line.startswith(tuple(f"{name}:" for name in (RUN_TRAILER, PULL_REQUEST_TRAILER, HEAD_TRAILER)))
+    ]
+    text = _neutralize("\n".join(kept).strip())
+    return _add_head_trailer(_add_trailers(text or "(no message)", number, run), head)
+
+
+def direct_message(number: PullRequestNumber, title: str) -> str:
+    return f"Merge pull request #{number}: {_subject(title)}\n\n{PULL_REQUEST_TRAILER}: {number}\n"
+
+
+def base_run_message(run: RunId) -> str:
+    return f"Test the target branch itself\n\n{RUN_TRAILER}: {run}\n"
+
+
+def parse_pull_request_trailer(message: str) -> PullRequestNumber | None:
+    """The last trailer counts: Mergeyard appends its trailers after the text of the pull request."""
+    found = _PULL_REQUEST_LINE.findall(message)
+    return PullRequestNumber(int(found[-1])) if found else None
+
+
+def parse_head_trailer(message: str) -> Sha | None:
+    """The head that was squashed or rebased into this commit, which does not contain it."""
+    found = _HEAD_LINE.findall(message)
+    return Sha(found[-1]) if found else None
+
+
+def parse_run_trailer(message: str) -> RunId | None:
+    """The run that built this commit. The last trailer counts."""
+    found = _RUN_LINE.findall(message)
+    return RunId(found[-1]) if found else None
+
+
+def has_trailers_of(message: str, number: PullRequestNumber, run: RunId | None) -> bool:
+    """Whether the message has the trailers of this pull request in this run."""
+    return run is not None and _add_trailers("", number, run).strip() in message
+
+
+def _neutralize(text: str) -> str:
+    """Breaks every command to skip CI of known CI systems, so that the result contains none either.
+
+    `[skip ci]`, `[ci_skip]`, `[skip azurepipelines]` and `[no ci]` lose their brackets; `***NO_CI***`, `skip-checks:`
+    and `--skip-ci` lose the characters that join their words.
+    """
+    text = _BRACKETED.sub(lambda found: f"({found[1]})" if _is_skip_command(found[1]) else found[0], text)
+    return _SKIP_WORDS.sub(lambda found: found[0].translate(_WITHOUT_JOINS), text)
+
+
+def _is_skip_command(bracketed: str) -> bool:
+    """Folds case, because GitLab's expression also takes the long s and the Kelvin sign for s and k."""
+    letters = _SEPARATORS.sub("", bracketed.casefold())
+    return letters.startswith("skip") or letters.endswith("skip") or letters == "noci"
+
+
+def _limit_length(message: str) -> str:
+    return _cut(message[: 2 * MAX_MESSAGE_CHARS].strip(), MAX_MESSAGE_CHARS)
+
+
+def _cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
+
+
+def _subject(title: str) -> str:
+    return sanitize_line(title)[:MAX_TITLE_CHARS] or "(no title)"
+
+
+def _add_head_trailer(message: str, head: Sha) -> str:
+    return f"{message}{HEAD_TRAILER}: {head}\n"
+
+
+def _add_trailers(message: str, number: PullRequestNumber, run: RunId) -> str:
+    return f"{message}\n\n{PULL_REQUEST_TRAILER}: {number}\n{RUN_TRAILER}: {run}\n"

@@ -1,1 +1,0 @@
-"""What queues did in a time, counted: for everybody who asks how they do."""

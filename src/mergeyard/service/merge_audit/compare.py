@@ -1,0 +1,363 @@
+"""Compares recorded merges with the target branch and reports mismatches. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mergeyard.domain.events import Mismatch, MismatchKind
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
+from mergeyard.domain.states import Reason, RunStatus
+from mergeyard.domain.timestamps import Instant
+from mergeyard.service.merge_audit import records
+
+
+class Verdict(StrEnum):
+    AS_TESTED = "as_tested"
+    DIFFERS = "differs"
+    REMOVED = "removed"
+    """Removed from the target branch by a push, as the queue observed."""
+    NOT_COMPARABLE = "not_comparable"
+    """This replica no longer has the tested commits."""
+
+
+class AuditedMerge(Struct, frozen=True, kw_only=True):
+    """One audited merge."""
+
+    number: PullRequestNumber
+    commit: Sha | None
+    run: RunId | None
+    landed_at: Instant
+    form: records.LandingForm
+    verdict: Verdict
+
+
+class AuditReport(Struct, frozen=True, kw_only=True):
+    tip: Sha | None = None
+    """The tip of the target branch; None if it does not exist or there is nothing to compare."""
+    landings: tuple[AuditedMerge, ...] = ()
+    """Oldest first."""
+    mismatches: tuple[Mismatch, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Observations that are not mismatches."""
+
+    def keep_confirmed_by(self, earlier: "AuditReport") -> "AuditReport":
+        """Keeps only mismatches that both reports have: the branch may have been pushed to during one of the reads."""
+        earlier_names = {mismatch.key for mismatch in earlier.mismatches}
+        return replace(
+            self, mismatches=tuple(mismatch for mismatch in self.mismatches if mismatch.key in earlier_names)
+        )
+
+    def verdict_of(self, landing: AuditedMerge) -> Verdict:
+        mismatched = {(mismatch.number, mismatch.commit) for mismatch in self.mismatches}
+        return Verdict.DIFFERS if (landing.number, landing.commit) in mismatched else landing.verdict
+
+
+MISMATCH_MESSAGES: dict[MismatchKind, str] = {
+    MismatchKind.MISSING: "{merge} was merged, but is missing from the target branch, and no observed push removed "
+    "it. Find out which push did, and restore the commit unless that was intended.",
+    MismatchKind.NOWHERE: "{merge} is recorded as merged, but without a commit. Look for it on the target branch.",
+    MismatchKind.OTHER_TREE: "{merge} has other contents than the tested commit {tested}. Compare the two.",
+    MismatchKind.OTHER_PARENT: "{merge} was tested on {parent}, but merged on another commit. Test the target branch.",
+    MismatchKind.OTHER_HEAD: "{merge} was merged with head {head}, but tested with another one. Compare the two.",
+    MismatchKind.UNTESTED: "{merge} was merged without a test run that passed. Test the target branch.",
+    MismatchKind.NOT_PASSED: "{merge} was merged, but {checks} had not passed on {tip}. Run the check there.",
+    MismatchKind.LANDED_TWICE: "{merge} is on the target branch twice, also as {copy}. Remove one, unless intended.",
+    MismatchKind.ALTERED: "{merge} was replaced by {copy}, which has other contents than were tested. Compare the two.",
+    MismatchKind.UNRECORDED: "{copy} has the trailers of a merge of {merge}, but no merge is recorded. Find out "
+    "which push added it.",
+    MismatchKind.OUT_OF_ORDER: "{merge} is on the target branch before a merge that is older. Find out which push "
+    "rewrote the branch.",
+}
+
+
+def build_mismatch(
+    kind: MismatchKind, landing: records.RecordedMerge, *, missing_checks: tuple[str, ...] = ()
+) -> Mismatch:
+    """A mismatch of a recorded merge."""
+    number, commit, tested = landing.submission.number, landing.commit, landing.tested_step
+    check = landing.submission.direct_merge_check
+    message = MISMATCH_MESSAGES[kind].format(
+        merge=_describe(number, commit),
+        tested=abbreviate_sha(tested.commit if tested is not None else None if check is None else check.commit),
+        parent=abbreviate_sha(landing.tested_on),
+        head=abbreviate_sha(landing.submission.pull_request.head),
+        checks=" and ".join(missing_checks) or "a required check",
+        tip=abbreviate_sha(landing.run.tip if landing.run is not None and landing.run.chain else None),
+    )
+    return Mismatch(kind=kind, commit=commit, number=number, message=message)
+
+
+def build_copy_mismatch(
+    kind: MismatchKind, number: PullRequestNumber, copy: Sha, original: Sha | None = None
+) -> Mismatch:
+    """A mismatch of a commit that is not a recorded merge."""
+    message = MISMATCH_MESSAGES[kind].format(merge=_describe(number, original), copy=abbreviate_sha(copy))
+    return Mismatch(kind=kind, commit=copy, number=number, message=message)
+
+
+def abbreviate_sha(commit: Sha | None) -> str:
+    return "nothing" if commit is None else commit[:12]
+
+
+def _describe(number: PullRequestNumber, commit: Sha | None) -> str:
+    return f"#{number}" if commit is None else f"#{number} ({abbreviate_sha(commit)})"
+
+
+def find_mismatches(
+    landing: records.RecordedMerge,
+    snapshot: records.TargetBranchSnapshot,
+    history: records.BranchHistory,
+    own_commits: Collection[Sha],
+) -> Iterator[Mismatch]:
+    """`own_commits`: the commits of all recorded merges."""
+    yield from _check_tested(landing)
+    if landing.submission.reason is not Reason.TREE_MISMATCH and history.contains(landing.commit):
+        yield from _check_form(landing, snapshot, history, own_commits)
+
+
+def _check_tested(landing: records.RecordedMerge) -> Iterator[Mismatch]:
+    if landing.form is records.LandingForm.DIRECT:
+        yield from _check_direct_merge(landing)
+        return
+    run = landing.run
+    if run is None or run.status is not RunStatus.SUCCEEDED or landing.tested_step is None:
+        yield build_mismatch(MismatchKind.UNTESTED, landing)
+        return
+    if landing.missing_checks or not run.required_statuses:
+        yield build_mismatch(MismatchKind.NOT_PASSED, landing, missing_checks=landing.missing_checks)
+    if landing.tested_head != landing.submission.pull_request.head:
+        yield build_mismatch(MismatchKind.OTHER_HEAD, landing)
+
+
+def _check_direct_merge(landing: records.RecordedMerge) -> Iterator[Mismatch]:
+    check = landing.submission.direct_merge_check
+    if check is None or not check.contains_tip:
+        yield build_mismatch(MismatchKind.UNTESTED, landing)
+    elif not check.passed_statuses:
+        yield build_mismatch(MismatchKind.NOT_PASSED, landing)
+
+
+def _check_form(
+    landing: records.RecordedMerge,
+    snapshot: records.TargetBranchSnapshot,
+    history: records.BranchHistory,
+    own_commits: Collection[Sha],
+) -> Iterator[Mismatch]:
+    match landing.form:
+        case records.LandingForm.AS_TESTED:
+            yield from _check_tree(landing, history)
+            yield from _check_parent(landing, history)
+        case records.LandingForm.PROVIDER_MERGE:
+            yield from _check_tree(landing, history)
+        case records.LandingForm.REBASED:
+            yield from _check_rebased(landing, snapshot, history, own_commits)
+        case records.LandingForm.DIRECT:
+            yield from _check_tree(landing, history)
+            yield from _check_direct_parent(landing, snapshot, history)
+        case _:
+            assert_never(landing.form)
+
+
+def _check_tree(landing: records.RecordedMerge, history: records.BranchHistory) -> Iterator[Mismatch]:
+    tested, check = landing.tested_step, landing.submission.direct_merge_check
+    expected = tested.tree if tested is not None else None if check is None else check.tree
+    if landing.commit is not None and expected not in (None, history[landing.commit].tree):
+        yield build_mismatch(MismatchKind.OTHER_TREE, landing)
+
+
+def _check_parent(landing: records.RecordedMerge, history: records.BranchHistory) -> Iterator[Mismatch]:
+    parent = history.find_parent(landing)
+    if parent is not None and landing.tested_step is not None and parent != landing.tested_step.parent:
+        yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
+
+
+def _check_rebased(
+    landing: records.RecordedMerge,
+    snapshot: records.TargetBranchSnapshot,
+    history: records.BranchHistory,
+    own_commits: Collection[Sha],
+) -> Iterator[Mismatch]:
+    """The target branch may have moved since the test, but only by merges of this queue."""
+    if not snapshot.rebased_as_tested.get(landing.submission.id, True):
+        yield build_mismatch(MismatchKind.OTHER_TREE, landing)
+    parent = history.find_parent(landing)
+    between = () if parent is None or landing.run is None else history.list_between(landing.run.base, parent)
+    if any(commit.sha not in own_commits for commit in between):
+        yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
+
+
+def _check_direct_parent(
+    landing: records.RecordedMerge, snapshot: records.TargetBranchSnapshot, history: records.BranchHistory
+) -> Iterator[Mismatch]:
+    """A merge by the Git host's own call creates another commit; then only the contents are compared."""
+    check, commit = landing.submission.direct_merge_check, landing.commit
+    if check is None or commit is None or commit != check.commit:
+        return
+    is_fast_forward = commit == landing.submission.pull_request.head
+    is_on_checked_tip = (
+        landing.submission.id in snapshot.on_checked_tip
+        if is_fast_forward
+        else history.find_parent(landing) == check.tip
+    )
+    if not is_on_checked_tip:
+        yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
+
+
+MAX_MISMATCHES = 200
+"""The maximum in one report."""
+
+
+class AuditContext(Struct, frozen=True, kw_only=True):
+    """What the queue knows about its target branch."""
+
+    removed_commits: frozenset[Sha] = frozenset()
+    """Commits that were removed from the target branch, as the queue observed."""
+    landing_pull_requests: frozenset[PullRequestNumber] = frozenset()
+    """Pull requests of a landing in progress, whose result is not recorded yet."""
+    known_commits: frozenset[Sha] = frozenset()
+    """Recorded commits that are not among these merges: older ones, or those of another queue."""
+
+
+def compare_merges(
+    landings: Sequence[records.RecordedMerge], snapshot: records.TargetBranchSnapshot, context: AuditContext
+) -> AuditReport:
+    if snapshot.tip is None:
+        return AuditReport(notes=("The target branch does not exist, so there is nothing to compare.",))
+    history = snapshot.history
+    own_commits = collect_merge_commits(landings, history, context.known_commits)
+    mismatches = [
+        *(found for landing in landings for found in find_mismatches(landing, snapshot, history, own_commits)),
+        *_find_missing(landings, history, context),
+        *_find_out_of_order(landings, history),
+        *_find_duplicates(landings, history),
+        *_find_unrecorded(landings, history, find_unrecorded_claims(history, own_commits), context),
+    ]
+    return AuditReport(
+        tip=snapshot.tip,
+        landings=tuple(_build_verified(landing, snapshot, history) for landing in landings),
+        mismatches=tuple(mismatches[:MAX_MISMATCHES]),
+        notes=tuple(_build_notes(landings, history, context)),
+    )
+
+
+def collect_merge_commits(
+    landings: Iterable[records.RecordedMerge], history: records.BranchHistory, known: Iterable[Sha] = ()
+) -> frozenset[Sha]:
+    """All commits of these merges, and of other recorded merges."""
+    recorded = [commit for commit in known if history.contains(commit)]
+    made = [history.list_merge_commits(commit) for commit in recorded]
+    made += [history.list_added_commits(landing) for landing in landings]
+    return frozenset(commit.sha for commits in made for commit in commits)
+
+
+def find_unrecorded_claims(
+    history: records.BranchHistory, own_commits: Collection[Sha]
+) -> dict[Sha, records.MergeClaim]:
+    """Commits with our trailers that no record knows; of consecutive ones with the same claim, the last."""
+    claims = [
+        None if commit.sha in own_commits else records.read_claim(commit) for commit in history.first_parent_commits
+    ]
+    next_claims = [*claims[1:], None]
+    found = zip(history.first_parent_commits, claims, next_claims, strict=False)
+    return {commit.sha: claim for commit, claim, next_claim in found if claim is not None and claim != next_claim}
+
+
+def _find_missing(
+    landings: Sequence[records.RecordedMerge], history: records.BranchHistory, context: AuditContext
+) -> Iterator[Mismatch]:
+    for landing in landings:
+        if landing.commit is None:
+            yield build_mismatch(MismatchKind.NOWHERE, landing)
+        elif not history.contains(landing.commit) and landing.commit not in context.removed_commits:
+            yield build_mismatch(MismatchKind.MISSING, landing)
+
+
+def _find_out_of_order(landings: Sequence[records.RecordedMerge], history: records.BranchHistory) -> Iterator[Mismatch]:
+    on_branch = [landing for landing in landings if landing.commit in history.positions]
+    for before, after in pairwise(on_branch):
+        if history.positions[_require_commit(after)] < history.positions[_require_commit(before)]:
+            yield build_mismatch(MismatchKind.OUT_OF_ORDER, after)
+
+
+def _find_duplicates(landings: Sequence[records.RecordedMerge], history: records.BranchHistory) -> Iterator[Mismatch]:
+    """The same head merged twice. A pull request that was reopened with new commits can be merged again."""
+    first = dict[tuple[PullRequestNumber, Sha], Sha]()
+    for landing in landings:
+        if history.contains(landing.commit):
+            pull_request = landing.submission.pull_request
+            original = first.setdefault((pull_request.number, pull_request.head), _require_commit(landing))
+            if original != landing.commit:
+                yield build_copy_mismatch(
+                    MismatchKind.LANDED_TWICE, pull_request.number, _require_commit(landing), original
+                )
+
+
+def _find_unrecorded(
+    landings: Iterable[records.RecordedMerge],
+    history: records.BranchHistory,
+    claims: Mapping[Sha, records.MergeClaim],
+    context: AuditContext,
+) -> Iterator[Mismatch]:
+    by_number = {landing.submission.number: landing for landing in landings if landing.commit is not None}
+    for copy, claim in claims.items():
+        landing = by_number.get(claim.number)
+        if claim.number in context.landing_pull_requests:
+            continue
+        if landing is None:
+            yield build_copy_mismatch(MismatchKind.UNRECORDED, claim.number, copy)
+        elif history.contains(landing.commit):
+            yield build_copy_mismatch(MismatchKind.LANDED_TWICE, claim.number, copy, landing.commit)
+        elif not _has_tested_tree(landing, history, copy):
+            yield build_copy_mismatch(MismatchKind.ALTERED, claim.number, copy, landing.commit)
+
+
+def _has_tested_tree(landing: records.RecordedMerge, history: records.BranchHistory, copy: Sha) -> bool:
+    """Whether only the history was rewritten and the contents are the same, for example to sign commits."""
+    return landing.tested_step is not None and history[copy].tree == landing.tested_step.tree
+
+
+def _build_notes(
+    landings: Sequence[records.RecordedMerge], history: records.BranchHistory, context: AuditContext
+) -> Iterator[str]:
+    for landing in landings:
+        name = f"#{landing.submission.number} ({abbreviate_sha(landing.commit)})"
+        if not history.contains(landing.commit) and landing.commit in context.removed_commits:
+            yield f"{name} was removed from the target branch by a push."
+        elif landing.submission.reason is Reason.TREE_MISMATCH:
+            yield f"{name} differs from what was tested; this was found when it was merged."
+
+
+def _build_verified(
+    landing: records.RecordedMerge, snapshot: records.TargetBranchSnapshot, history: records.BranchHistory
+) -> AuditedMerge:
+    return AuditedMerge(
+        number=landing.submission.number,
+        commit=landing.commit,
+        run=landing.submission.verified_by,
+        landed_at=landing.submission.state_changed_at,
+        form=landing.form,
+        verdict=_derive_verdict(landing, snapshot, history),
+    )
+
+
+def _derive_verdict(
+    landing: records.RecordedMerge, snapshot: records.TargetBranchSnapshot, history: records.BranchHistory
+) -> Verdict:
+    """The verdict without mismatches; `Report.verdict` adds those."""
+    if not history.contains(landing.commit):
+        return Verdict.REMOVED
+    if landing.submission.reason is Reason.TREE_MISMATCH:
+        return Verdict.DIFFERS
+    is_comparable = (
+        landing.form is not records.LandingForm.REBASED or landing.submission.id in snapshot.rebased_as_tested
+    )
+    return Verdict.AS_TESTED if is_comparable else Verdict.NOT_COMPARABLE
+
+
+def _require_commit(landing: records.RecordedMerge) -> Sha:
+    assert landing.commit is not None
+    return landing.commit

@@ -1,0 +1,141 @@
+"""Everything that the page of a pull request shows: its submissions, timeline, test runs and overlapping targets."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Struct
+
+from mergeyard.domain.config import Mode
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
+from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.pull_requests import ImpactedTargets, Submission
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine import views
+from mergeyard.service import persistence
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.repositories import Repositories
+from mergeyard.service.runs import Runs, RunWithStatuses
+from mergeyard.service.submission_queries import SubmissionLists, SubmissionQueries
+from mergeyard.service.views import SubmissionView, view_submission
+
+MAX_SUBMISSIONS = 20
+MAX_RUNS = 20
+MAX_OVERLAPS = 50
+MAX_COMPARED = 2000
+"""Pull requests of the queue whose targets are compared: the comparison runs on the event loop."""
+
+
+class Overlap(Struct, frozen=True):
+    """Another pull request in the queue that shares impacted targets."""
+
+    number: PullRequestNumber
+    title: str
+    state: PullRequestState
+    shared_targets: ImpactedTargets
+
+
+class PullRequestDetails(Struct, frozen=True, kw_only=True):
+    key: QueueKey
+    queue: Queue
+    view: SubmissionView
+    submissions: tuple[Submission, ...]
+    """The last `MAX_SUBMISSIONS`, newest first."""
+    host_page_url: str | None
+    """The URL of the pull request at the Git host."""
+    timeline: tuple[PullRequestChanged, ...]
+    runs: tuple[RunWithStatuses, ...]
+    """The last `MAX_RUNS` that the submission was in, newest first."""
+    older_runs: int
+    """How many runs before those are left out."""
+    overlaps: tuple[Overlap, ...]
+
+
+class PullRequestDetailsReader:
+    def __init__(
+        self,
+        registry: QueueRegistry,
+        repositories: Repositories,
+        submissions: SubmissionQueries,
+        listing: SubmissionLists,
+        runs: Runs,
+    ) -> None:
+        self._registry = registry
+        self._repositories = repositories
+        self._submissions = submissions
+        self._listing = listing
+        self._runs = runs
+
+    async def list_queue_keys(self, repo: Repo) -> list[QueueKey]:
+        return sorted(
+            (queue_actor.key for queue_actor in await self._registry.load_by_repo(repo)), key=lambda key: key.branch
+        )
+
+    async def find_queue_key(self, repo: Repo, number: PullRequestNumber) -> QueueKey | None:
+        """The queue that the pull request is in, or else the one of its last submission."""
+        latest: tuple[Instant, QueueKey] | None = None
+        for queue_actor in await self._registry.load_by_repo(repo):
+            if queue_actor.queue.submission_of(number) is not None:
+                return queue_actor.key
+            submission = await persistence.read_last_submission(self._registry.store, queue_actor.id, number)
+            if submission is not None and (latest is None or submission.submitted_at > latest[0]):
+                latest = (submission.submitted_at, queue_actor.key)
+        return None if latest is None else latest[1]
+
+    async def read(
+        self, key: QueueKey, number: PullRequestNumber, submission_id: SubmissionId | None = None
+    ) -> PullRequestDetails:
+        """The details of this submission; of the latest one if the id is None or unknown."""
+        queue_actor, now = await self._registry.get(key), self._registry.clock.now()
+        bodies = await self._registry.store.submissions_of(queue_actor.id, number, MAX_SUBMISSIONS)
+        stored = map(persistence.decode_submission, bodies)
+        submissions = [queue_actor.queue.submissions.get(submission.id) or submission for submission in stored]
+        if not submissions:
+            detail = f"Pull request {number} was never submitted to the queue for {key}: submit it first."
+            raise RequestRefused(Code.PR_NOT_SUBMITTED, detail)
+        chosen = next((submission for submission in submissions if submission.id == submission_id), submissions[0])
+        submission = await self._submissions.load_impacted_targets(queue_actor, chosen)
+        pull_request_view = view_submission(queue_actor.queue, submission, now, queue_actor.forecast)
+        timeline = await self._listing.read_timeline(key, submission.id)
+        runs = _list_runs(pull_request_view, timeline)
+        return PullRequestDetails(
+            key=key,
+            queue=queue_actor.queue,
+            view=pull_request_view,
+            submissions=tuple(submissions),
+            host_page_url=self._repositories.get_host(key.repo.host).pull_request_url(key.repo, number),
+            timeline=tuple(timeline),
+            runs=await self._runs.list_with_statuses(key, runs[:MAX_RUNS]),
+            older_runs=max(0, len(runs) - MAX_RUNS),
+            overlaps=tuple(islice(_find_overlaps(queue_actor.queue, submission, now), MAX_OVERLAPS)),
+        )
+
+
+def _list_runs(pull_request_view: SubmissionView, timeline: Sequence[PullRequestChanged]) -> list[RunId]:
+    """The run that the view shows, then the others, newest first."""
+    named: Iterable[RunId | None] = (pull_request_view.run_id, *(entry.run for entry in timeline))
+    return list(dict.fromkeys(run for run in named if run is not None))
+
+
+def _find_overlaps(queue: Queue, submission: Submission, now: Instant) -> Iterator[Overlap]:
+    """None in single mode: all pull requests are tested in one stack there, whatever they impact."""
+    targets = submission.impacted_targets
+    if targets is None or submission.state in TERMINAL_STATES or queue.config.mode is Mode.SINGLE:
+        return
+    for other in islice(views.enqueued_submissions(queue, now), MAX_COMPARED):
+        if (
+            other.id != submission.id
+            and other.impacted_targets is not None
+            and targets.overlaps(other.impacted_targets)
+        ):
+            yield Overlap(
+                other.number, other.pull_request.title, other.state, _intersect(targets, other.impacted_targets)
+            )
+
+
+def _intersect(one: ImpactedTargets, other: ImpactedTargets) -> ImpactedTargets:
+    if one.everything or other.everything:
+        return ImpactedTargets(everything=True)
+    return ImpactedTargets(one.names & other.names)

@@ -1,0 +1,355 @@
+"""Reads pull requests: what the Git host reports, completed with what only git knows (which heads contain which).
+
+What git finds out about two commits never changes, so each pair of head and tip is examined once.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
+from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.states import Mergeability
+from mergeyard.ports.forge import Host
+from mergeyard.ports.git import Conflict, Mirror, MissingObject
+from mergeyard.service import git_names
+from mergeyard.service.git_names import branch_ref
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.repo_config import parse_guarded_paths, read_config_file
+from mergeyard.service.repositories import RepositoryContext
+
+
+class ContainedHeads(Struct, frozen=True):
+    """The pull request heads that a target branch contained when it was at `tip`."""
+
+    tip: Sha
+    heads: frozenset[Sha]
+
+
+class HeadIndex:
+    """Filled by `refresh`. Between refreshes, heads that were read from the Git host are added as unverified: it is not
+    known yet which target branches contain them."""
+
+    def __init__(self) -> None:
+        self.refresh_lock = asyncio.Lock()
+        """One refresh at a time."""
+        self.is_refreshed = False
+        """At least one refresh is complete."""
+        self.contained_heads: dict[str, ContainedHeads] = {}
+        """By the ref of the target branch."""
+        self._heads: dict[PullRequestNumber, Sha] = {}
+        self._numbers: dict[Sha, tuple[PullRequestNumber, ...]] = {}
+        """The inverse of `_heads`: several pull requests can have the same head."""
+        self._unverified = set[PullRequestNumber]()
+
+    @property
+    def numbers(self) -> Collection[PullRequestNumber]:
+        return self._heads.keys()
+
+    def find_numbers(self, head: Sha) -> Collection[PullRequestNumber]:
+        return self._numbers.get(head, ())
+
+    def select_heads(self, commits: Iterable[Sha]) -> frozenset[Sha]:
+        """Those of the commits that are heads of pull requests."""
+        return frozenset(commit for commit in commits if commit in self._numbers)
+
+    def find_unverified(self, heads: Mapping[PullRequestNumber, Sha]) -> list[PullRequestNumber]:
+        """The pull requests whose head is new, or not compared with the target branches yet."""
+        return [number for number, head in heads.items() if not self._is_verified(number, head)]
+
+    def is_contained(self, target_ref: str, tip: Sha, number: PullRequestNumber, head: Sha) -> bool | None:
+        """Whether the target branch contains the head; None if this was not determined for this tip and head."""
+        held = self.contained_heads.get(target_ref)
+        if held is None or held.tip != tip or not self._is_verified(number, head):
+            return None
+        return head in held.heads
+
+    def note_unverified(self, number: PullRequestNumber, head: Sha) -> None:
+        if self._heads.get(number) != head:
+            self._set_head(number, head)
+            self._unverified.add(number)
+
+    def record_refresh(self, found: Mapping[PullRequestNumber, Sha], held: Mapping[str, ContainedHeads]) -> None:
+        """Records the result of a refresh: every found head was compared with the target branches."""
+        for number, head in found.items():
+            self._set_head(number, head)
+        self._unverified -= found.keys()
+        self.contained_heads.update(held)
+        self.is_refreshed = True
+
+    def forget_except(self, *retained: Collection[PullRequestNumber]) -> None:
+        """Unverified pull requests stay too: they may be newer than the lists in `retained`."""
+        for number in (self._heads.keys() - self._unverified).difference(*retained):
+            self._remove(number)
+
+    def _is_verified(self, number: PullRequestNumber, head: Sha) -> bool:
+        return self._heads.get(number) == head and number not in self._unverified
+
+    def _set_head(self, number: PullRequestNumber, head: Sha) -> None:
+        if number in self._heads:
+            self._remove(number)
+        self._heads[number] = head
+        self._numbers[head] = (*self._numbers.get(head, ()), number)
+
+    def _remove(self, number: PullRequestNumber) -> None:
+        head = self._heads.pop(number)
+        others = tuple(other for other in self._numbers.pop(head) if other != number)
+        if others:
+            self._numbers[head] = others
+
+
+MAX_NEW_COMMITS = 1000
+MAX_NEW_HEADS = 1000
+"""With more new commits or heads than this, all heads are fetched or compared again in one command."""
+
+
+async def refresh_heads(
+    context: RepositoryContext, index: HeadIndex, target_refs: Collection[str], heads: Mapping[PullRequestNumber, Sha]
+) -> None:
+    """`heads` are those that the Git host reports. A forge reports only open pull requests, so the pull requests of
+    waiting submissions are kept too."""
+    submitted = {submission.number for submission in context.queue_actor.queue.submissions.values()}
+    refs = await context.mirror.fetch([*_refs_to_fetch(context, index, heads, submitted), *target_refs])
+    found = {
+        number: head for ref, head in refs.items() if (number := context.host.pull_request_number_of(ref)) is not None
+    }
+    contained = {
+        target_ref: await _find_contained(context, index, target_ref, refs[target_ref], found)
+        for target_ref in target_refs
+        if target_ref in refs
+    }
+    index.record_refresh(found, contained)
+    index.forget_except(heads, submitted, found)
+
+
+def _refs_to_fetch(
+    context: RepositoryContext,
+    index: HeadIndex,
+    heads: Mapping[PullRequestNumber, Sha],
+    submitted: Collection[PullRequestNumber],
+) -> Collection[str]:
+    new = index.find_unverified(heads) if index.is_refreshed else {*heads, *submitted}
+    if context.host.forge is None and (not index.is_refreshed or len(new) > MAX_NEW_HEADS):
+        return [context.host.head_ref_pattern]
+    return [context.host.head_ref(number) for number in new]
+
+
+async def _find_contained(
+    context: RepositoryContext, index: HeadIndex, target_ref: str, tip: Sha, found: Mapping[PullRequestNumber, Sha]
+) -> ContainedHeads:
+    before = index.contained_heads.get(target_ref)
+    added = None if before is None else await _list_added_commits(context, before.tip, tip)
+    if before is None or added is None or len(found) > MAX_NEW_HEADS:
+        return ContainedHeads(tip, await context.mirror.contained_heads(tip, [context.host.head_ref_pattern]))
+    new = await context.mirror.contained_heads(tip, [context.host.head_ref(number) for number in found])
+    return ContainedHeads(tip, before.heads | new | index.select_heads(added))
+
+
+async def _list_added_commits(context: RepositoryContext, before: Sha, tip: Sha) -> Collection[Sha] | None:
+    """None when the target branch was rewritten, or moved by too many commits."""
+    if before == tip:
+        return ()
+    if not await context.mirror.contains(tip, before):
+        return None
+    commits = await context.mirror.commit_shas(tip, without=[before], limit=MAX_NEW_COMMITS)
+    return commits if len(commits) < MAX_NEW_COMMITS else None
+
+
+async def find_squashed_heads(mirror: Mirror, onto: Sha, commits: Sequence[Sha]) -> list[Sha]:
+    """Those of a pull request's commits (its head last) that `onto` contains as a squash or rebase."""
+    if len(commits) < 2:
+        return []
+    # Only the first parents: a commit that was merged from a pull request can have any trailer in its message.
+    landed = await mirror.last_first_parents(onto, limit=MAX_SEARCHED_COMMITS)
+    squashed = {git_names.parse_head_trailer(commit.message) for commit in landed}
+    return [commit for commit in commits if commit in squashed]
+
+
+async def merge_base_with_squashed_heads(mirror: Mirror, onto: Sha, commits: Sequence[Sha]) -> Sha:
+    """A commit with the tree of `onto` and the squashed heads as further parents, so that a merge onto it applies only
+    the commits after those heads. It is never pushed."""
+    squashed = await find_squashed_heads(mirror, onto, commits)
+    if not squashed:
+        return onto
+    return await mirror.commit(await mirror.tree(onto), (onto, *squashed), git_names.SYNTHETIC_PARENT_MESSAGE)
+
+
+MAX_SEARCHED_COMMITS = 500
+"""Commits of the target branch that are searched for trailers, newest first."""
+
+
+MAX_COMMITS = 250
+"""Of a pull request: in a longer one only the newest are searched for the heads of other pull requests."""
+MAX_GUARDED_SHOWN = 10
+MAX_PATH_LENGTH = 200
+"""Characters of a guarded path that are kept for messages."""
+MAX_MERGE_BASES = 10
+"""A crafted history can have many: with more of them the head is also compared with the tip itself."""
+
+
+class MergeFacts(Struct, frozen=True):
+    """What git finds out about a head and a tip."""
+
+    contained: bool
+    mergeability: Mergeability
+    commits: tuple[Sha, ...]
+    """Those that the head adds to the tip."""
+    tree: Sha | None
+    """Of the head merged into the tip; None when they conflict."""
+
+
+class TipCache(Struct):
+    """Everything that git found out about one tip; a new tip starts with an empty cache."""
+
+    tip: Sha
+    facts: dict[Sha, MergeFacts] = {}
+    guards: tuple[str, ...] | None = None
+    """The globs of guarded paths in the configuration file at the tip."""
+    guarded: dict[Sha, tuple[str, ...]] = {}
+    """Some of the guarded paths that a head changes. Only known for heads of forks, so not part of `MergeFacts`: a pull
+    request of the same repository can have the same head."""
+    contained: dict[Sha, bool] = {}
+
+
+class PullRequestReader:
+    def __init__(self) -> None:
+        self._caches = WeakKeyDictionary[QueueActor, TipCache]()
+        self._head_indexes = defaultdict[Repo, HeadIndex](HeadIndex)
+
+    async def read_from_host(
+        self, context: RepositoryContext, number: PullRequestNumber
+    ) -> tuple[PullRequest | None, bool]:
+        """The pull request as the Git host reports it, without trying a merge, and whether that is complete."""
+        pull_request = await context.host.read_pull_request(context.repo, number)
+        tip = context.queue_actor.queue.target_branch.tip
+        if pull_request is None or tip is None:
+            return pull_request, True
+        head = pull_request.head
+        self._head_indexes[context.repo].note_unverified(number, head)
+        cache = self._cache_for(context.queue_actor, tip)
+        facts = cache.facts.get(head)
+        if facts is not None and (not pull_request.fork or head in cache.guarded):
+            return self._complete(context, pull_request, facts, cache), True
+        contained = await self._is_contained(context, tip, pull_request)
+        return replace(pull_request, is_in_target_branch=contained, mergeability=Mergeability.CHECKING), False
+
+    async def read_with_merge_check(self, context: RepositoryContext, number: PullRequestNumber) -> PullRequest | None:
+        """The pull request with everything that a decision needs."""
+        pull_request = await context.host.read_pull_request(context.repo, number)
+        tip = context.queue_actor.queue.target_branch.tip
+        if pull_request is None or tip is None:
+            return pull_request
+        if not self._head_indexes[context.repo].is_refreshed:
+            await self.refresh_head_index(context, {context.target_ref})
+        cache, head = self._cache_for(context.queue_actor, tip), pull_request.head
+        if head not in cache.facts or (pull_request.fork and head not in cache.guarded):
+            if not await context.has_commit(tip):
+                await context.fetch_target_tip()
+            await context.fetch_head_if_missing(number, head)
+            cache.facts[head] = facts = await self._examine(context, tip, head)
+            if pull_request.fork:
+                cache.guarded[head] = await self._find_guarded_paths(context, cache, head, facts)
+        return self._complete(context, pull_request, cache.facts[head], cache)
+
+    async def refresh_head_index(
+        self,
+        context: RepositoryContext,
+        target_refs: Collection[str],
+        heads: Mapping[PullRequestNumber, Sha] | None = None,
+    ) -> None:
+        """Updates the index of heads, and which of them the target branches contain. Without `heads`, which the Git
+        host reports, this happens only the first time."""
+        index = self._head_indexes[context.repo]
+        async with index.refresh_lock:
+            if heads is not None or not index.is_refreshed:
+                await refresh_heads(context, index, target_refs, heads or {})
+
+    async def prune_unknown_heads(self, repo: Repo, host: Host, mirror: Mirror) -> None:
+        """Drops from the mirror the heads of pull requests that the index no longer has."""
+        index = self._head_indexes[repo]
+        async with index.refresh_lock:
+            if index.is_refreshed:
+                await mirror.prune_refs(
+                    host.head_ref_pattern, keep=lambda ref: host.pull_request_number_of(ref) in index.numbers
+                )
+
+    def is_known_contained(self, queue_actor: QueueActor, number: PullRequestNumber, head: Sha) -> bool:
+        """Whether the target branch contains the head, as far as that is known without asking git."""
+        index, tip = self._head_indexes[queue_actor.key.repo], queue_actor.queue.target_branch.tip
+        return tip is not None and index.is_contained(branch_ref(queue_actor.key.branch), tip, number, head) is True
+
+    def _cache_for(self, queue_actor: QueueActor, tip: Sha) -> TipCache:
+        cache = self._caches.get(queue_actor)
+        if cache is None or cache.tip != tip:
+            cache = self._caches[queue_actor] = TipCache(tip)
+        return cache
+
+    async def _examine(self, context: RepositoryContext, tip: Sha, head: Sha) -> MergeFacts:
+        commits = await context.mirror.commit_shas(head, without=[tip], limit=MAX_COMMITS)
+        merged = await context.mirror.merge(await self._merge_base(context, tip, commits), head)
+        if isinstance(merged, Conflict):
+            return MergeFacts(not commits, Mergeability.NOT_MERGEABLE, commits, None)
+        return MergeFacts(not commits, Mergeability.MERGEABLE, commits, merged)
+
+    async def _find_guarded_paths(
+        self, context: RepositoryContext, cache: TipCache, head: Sha, facts: MergeFacts
+    ) -> tuple[str, ...]:
+        """Compares the head with every merge base, and the merged tree with the tip: a merge follows renames, so it can
+        change a guarded file that the head has under another name."""
+        mirror, tip = context.mirror, cache.tip
+        if cache.guards is None:
+            cache.guards = parse_guarded_paths(await read_config_file(mirror, tip))
+        all_bases = await mirror.merge_bases(tip, head)
+        bases = all_bases[:MAX_MERGE_BASES]
+        if not all_bases or len(all_bases) > MAX_MERGE_BASES:
+            bases = (*bases, tip)
+        changes = [(base, head) for base in bases] + ([(tip, facts.tree)] if facts.tree else [])
+        found = dict[str, None]()
+        for before, after in changes:
+            found |= dict.fromkeys(await mirror.changed_paths_matching(before, after, cache.guards))
+        return tuple(path[:MAX_PATH_LENGTH] for path in islice(found, MAX_GUARDED_SHOWN))
+
+    async def _merge_base(self, context: RepositoryContext, tip: Sha, commits: tuple[Sha, ...]) -> Sha:
+        """Merge commits contain the heads that they merged; squashed and rebased commits do not."""
+        if context.queue_actor.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
+            return tip
+        return await merge_base_with_squashed_heads(context.mirror, tip, commits)
+
+    async def _is_contained(self, context: RepositoryContext, tip: Sha, pull_request: PullRequest) -> bool:
+        """False while the mirror lacks the commits: a submission does not wait for a fetch."""
+        number, head = pull_request.number, pull_request.head
+        known = self._head_indexes[context.repo].is_contained(context.target_ref, tip, number, head)
+        if known is not None:
+            return known
+        contained = self._cache_for(context.queue_actor, tip).contained
+        try:
+            if head not in contained:
+                contained[head] = await context.mirror.contains(tip, head)
+        except MissingObject:
+            return False
+        return contained[head]
+
+    def _complete(
+        self, context: RepositoryContext, pull_request: PullRequest, facts: MergeFacts, cache: TipCache
+    ) -> PullRequest:
+        """A Git host that reports mergeability overrides git."""
+        index = self._head_indexes[context.repo]
+        contains = {number: commit for commit in facts.commits for number in index.find_numbers(commit)}
+        contains.pop(pull_request.number, None)
+        mergeability = pull_request.mergeability if context.host.reports_mergeability else Mergeability.UNKNOWN
+        if mergeability is Mergeability.UNKNOWN:
+            mergeability = facts.mergeability
+        guarded = cache.guarded.get(pull_request.head) if pull_request.fork else None
+        return replace(
+            pull_request,
+            is_in_target_branch=facts.contained,
+            mergeability=mergeability,
+            contained_heads=contains,
+            guarded_paths=guarded,
+        )

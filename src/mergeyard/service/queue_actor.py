@@ -1,0 +1,382 @@
+"""Queue actor: the only object in this process that changes its queue.
+
+Requests and events wait in an inbox. One decision takes all of them, and the queue, its journal and the stored
+responses are committed in one transaction. Requests that arrive during the commit share the next decision. Neither a
+client nor a listener sees a decision before it is stored, so a response that was sent survives a crash.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from types import TracebackType
+from typing import NoReturn, Self
+
+import structlog
+from msgspec import Struct
+
+from mergeyard.domain.events import Event, ProcessingResumed
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey
+from mergeyard.domain.queue import Decision, Queue
+from mergeyard.domain.states import Refusal
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine.decide import decide
+from mergeyard.ports.external import EMPTY_FORECAST, Clock
+from mergeyard.ports.store import Store, StoreUnavailable, VersionConflict
+from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
+from mergeyard.service import audit_log, persistence
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.idempotency import IdempotentRequest, to_response_writes
+from mergeyard.service.impacted_targets import EncodedTargets
+from mergeyard.service.metrics import DECISION_EVENTS, DECISION_SECONDS, VERSION_CONFLICTS
+
+Render = Callable[[Decision], bytes]
+ComputeEvents = Callable[[Queue], Sequence[Event]]
+"""Computes the events from the queue as it is right before the decision, or raises to refuse the request."""
+
+
+class PendingCommand(Struct, eq=False):
+    events: Sequence[Event] | ComputeEvents
+    outcome: asyncio.Future[bytes]
+    writes: tuple[Write, ...] = ()
+    render: Render = lambda _: b""
+    idempotent_request: IdempotentRequest | None = None
+    lease_assertion: tuple[Write, ...] = ()
+    """Committed before the other writes: fails the commit if this replica no longer holds the lease."""
+    encoded_targets: EncodedTargets | None = None
+    """The uploaded targets in stored form, so that a long list is not encoded a second time."""
+
+
+def create_outcome() -> asyncio.Future[bytes]:
+    return asyncio.get_running_loop().create_future()
+
+
+def batchable_prefix(inbox: Sequence[PendingCommand]) -> int:
+    """How many of the first commands one decision can take. A command with computed events is decided alone: events of
+    another command in the same decision would change the queue that it read."""
+    computed = next((at for at, command in enumerate(inbox) if callable(command.events)), len(inbox))
+    return max(1, computed)
+
+
+def split_refused(
+    commands: Sequence[PendingCommand], events_by_command: Sequence[Sequence[Event]], decision: Decision
+) -> tuple[list[PendingCommand], list[tuple[PendingCommand, Refusal]]]:
+    """The accepted commands, and the refused ones with the first refusal of each. `decision.refusals` is keyed by the
+    position of an event in the concatenated events of all commands."""
+    accepted, refused, start = list[PendingCommand](), list[tuple[PendingCommand, Refusal]](), 0
+    for command, events in zip(commands, events_by_command, strict=True):
+        refusals = [decision.refusals[at] for at in range(start, start + len(events)) if at in decision.refusals]
+        start += len(events)
+        if refusals:
+            refused.append((command, refusals[0]))
+        else:
+            accepted.append(command)
+    return accepted, refused
+
+
+def collect_writes(accepted: Sequence[PendingCommand], responses: Sequence[bytes], now: Instant) -> Iterator[Write]:
+    """The writes of the commands themselves; those of the decision are committed with them."""
+    for command, response in zip(accepted, responses, strict=True):
+        yield from command.writes
+        yield from to_response_writes(command.idempotent_request, response, now)
+
+
+def fail_command(command: PendingCommand, error: Exception) -> None:
+    if not command.outcome.done():
+        command.outcome.set_exception(error)
+
+
+def complete_command(command: PendingCommand, response: bytes) -> None:
+    if not command.outcome.done():
+        command.outcome.set_result(response)
+
+
+class InFlightSubmission:
+    def __init__(
+        self, number: PullRequestNumber, in_flight: dict[PullRequestNumber, set["InFlightSubmission"]]
+    ) -> None:
+        self.is_dirty = False
+        """A notice about the pull request arrived in the meantime."""
+        self._number = number
+        self._in_flight = in_flight
+
+    def __enter__(self) -> Self:
+        self._in_flight.setdefault(self._number, set()).add(self)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        same_number = self._in_flight[self._number]
+        same_number.remove(self)
+        if not same_number:
+            del self._in_flight[self._number]
+
+
+class InFlightSubmissions:
+    def __init__(self) -> None:
+        self._in_flight: dict[PullRequestNumber, set[InFlightSubmission]] = {}
+
+    def track(self, number: PullRequestNumber) -> InFlightSubmission:
+        """Enter it before the pull request is read, leave it when the submission is stored."""
+        return InFlightSubmission(number, self._in_flight)
+
+    def mark_dirty(self, number: PullRequestNumber) -> None:
+        for submission in self._in_flight.get(number, ()):
+            submission.is_dirty = True
+
+
+log = structlog.get_logger()
+
+Listener = Callable[["QueueActor", Queue | None], None]
+"""Called after every committed decision with the previous queue; None: the listener has not seen this queue yet."""
+
+
+class EventRefused(Exception):
+    """The engine refused an event of the request; nothing of the request was stored."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
+
+
+class QueueActor:
+    def __init__(self, key: QueueKey, queue: Queue, version: int, store: Store, clock: Clock) -> None:
+        self.key = key
+        self.queue = queue
+        self.version = version
+        self.decided_version = 0
+        """The version on which the engine last decided here. A version that another replica stored since then may need
+        a decision."""
+        self.wake_at: Instant | None = None
+        """When the engine must be asked again even if no event arrives."""
+        self.forecast = EMPTY_FORECAST
+        """Expected merge times; empty without a forecaster."""
+        self.listeners: list[Listener] = []
+        self.in_flight_submissions = InFlightSubmissions()
+        self._store = store
+        self._clock = clock
+        self._inbox: list[PendingCommand] = []
+        self._processing: asyncio.Task[None] | None = None
+        self._commit_lock = asyncio.Lock()
+        self._waiters: dict[asyncio.Future[None], Callable[[Queue], bool]] = {}
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
+    def id(self) -> QueueId:
+        return self.queue.id
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether a request or an open page waits for a change of this queue."""
+        return bool(self._waiters)
+
+    def has_other_runs_than(self, before: Queue | None) -> bool:
+        return before is None or before.runs is not self.queue.runs
+
+    def note_dirty(self, number: PullRequestNumber) -> bool:
+        """Returns whether the queue holds the pull request. If a submission of it is in flight, marks that submission
+        dirty, so that the pull request is read again once the queue holds it."""
+        if self.queue.submission_of(number) is not None:
+            return True
+        self.in_flight_submissions.mark_dirty(number)
+        return False
+
+    async def submit(
+        self,
+        *events: Event,
+        writes: tuple[Write, ...] = (),
+        render: Render = lambda _: b"",
+        idempotent_request: IdempotentRequest | None = None,
+        encoded_targets: EncodedTargets | None = None,
+    ) -> bytes:
+        """Returns the rendered response once the decision is stored."""
+        return await self._enqueue(
+            PendingCommand(
+                events, create_outcome(), writes, render, idempotent_request, encoded_targets=encoded_targets
+            )
+        )
+
+    async def submit_with_lease(self, *events: Event, lease_assertion: tuple[Write, ...]) -> None:
+        """Stores the decision only if this replica still holds the lease when the store commits."""
+        await self._enqueue(PendingCommand(events, create_outcome(), lease_assertion=lease_assertion))
+
+    async def submit_computed(
+        self, compute_events: ComputeEvents, render: Render, idempotent_request: IdempotentRequest | None
+    ) -> bytes:
+        """For events that depend on the current queue. They are computed in a decision of their own, so no other
+        request changes the queue in between."""
+        return await self._enqueue(
+            PendingCommand(compute_events, create_outcome(), render=render, idempotent_request=idempotent_request)
+        )
+
+    async def wait_until(self, settled: Callable[[Queue], bool]) -> None:
+        """Waits for the first stored queue for which `settled` is true, or until the actor closes."""
+        if not settled(self.queue):
+            reached = asyncio.get_running_loop().create_future()
+            self._waiters[reached] = settled
+            try:
+                await reached
+            finally:
+                del self._waiters[reached]
+
+    async def resume(self) -> None:
+        """Begins to process the queue after a restart or takeover, and announces it to all listeners."""
+        await self.submit(ProcessingResumed())
+        self._notify_listeners(None)
+
+    async def catch_up(self, version: int) -> None:
+        """Loads what other replicas stored, at least up to `version`, and announces it like a decision of its own."""
+        before = self.queue
+        async with self._commit_lock:
+            if self.version < version:
+                await self._reload()
+        if self.queue is not before:
+            self._publish(before)
+
+    async def delete_if_empty(self, at: Instant, *writes: Write) -> None:
+        """Deletes the queue if it is empty. No decision follows this one."""
+        while True:
+            await self.wait_idle()
+            self._require_empty()
+            self._closed = True
+            try:
+                return await self._store.commit(DeleteQueue(self.id, self.version, at), *writes)
+            except VersionConflict:
+                self._closed = False
+                await self.catch_up(self.version + 1)
+            except BaseException:
+                self._closed = False
+                raise
+
+    async def wait_idle(self) -> None:
+        """Waits until no decision is in progress."""
+        while self._processing is not None:
+            await asyncio.shield(self._processing)
+
+    def close(self) -> None:
+        """Refuses further events and releases all waiters."""
+        self._closed = True
+        for reached in self._waiters:
+            if not reached.done():
+                reached.set_result(None)
+
+    async def _enqueue(self, command: PendingCommand) -> bytes:
+        if self._closed:
+            self._raise_not_found()
+        self._inbox.append(command)
+        if self._processing is None:
+            self._processing = asyncio.create_task(self._process_inbox())
+        return await command.outcome
+
+    def _require_empty(self) -> None:
+        if self._closed:
+            self._raise_not_found()
+        if count := len(self.queue.submissions):
+            message = f"The queue for {self.key} holds {count} pull request{'s' if count > 1 else ''}"
+            raise RequestRefused(Code.QUEUE_NOT_EMPTY, f"{message}: cancel them or let them merge first.")
+
+    def _raise_not_found(self) -> NoReturn:
+        raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {self.key}.")
+
+    async def _process_inbox(self) -> None:
+        while self._inbox:
+            count = batchable_prefix(self._inbox)
+            commands, self._inbox = self._inbox[:count], self._inbox[count:]
+            await self._process(commands)
+        self._processing = None
+
+    async def _process(self, commands: list[PendingCommand]) -> None:
+        """An error means that nothing was stored: each command is retried alone, so that only the one that causes the
+        error fails. While the store is unavailable all fail at once, so that none waits for the retries of others."""
+        before = self.queue
+        try:
+            async with self._commit_lock:
+                await self._decide_and_save(commands)
+        except Exception as error:
+            if self.queue is not before:
+                self._publish(before)
+            fails_all = len(commands) == 1 or isinstance(error, StoreUnavailable)
+            for command in commands:
+                fail_command(command, error) if fails_all else await self._process([command])
+        else:
+            self._publish(before)
+
+    async def _decide_and_save(self, commands: list[PendingCommand]) -> None:
+        """After a version conflict nothing is stored yet: decides again on the queue that another replica stored."""
+        while True:
+            try:
+                return await self._try_to_save(commands)
+            except VersionConflict:
+                VERSION_CONFLICTS.inc()
+                await self._reload()
+
+    async def _try_to_save(self, commands: list[PendingCommand]) -> None:
+        before, now, started = self.queue, self._clock.now(), perf_counter()
+        events = [command.events(before) if callable(command.events) else command.events for command in commands]
+        decision = decide(before, [event for of_command in events for event in of_command], now)
+        accepted, refused = split_refused(commands, events, decision)
+        responses = [command.render(decision) for command in accepted]
+        writes = [*collect_writes(accepted, responses, now), *self._encode_decision(before, decision, accepted, now)]
+        if writes:
+            # A dict drops duplicates: commands of one decision mostly assert the same lease.
+            assertions = {assertion: None for command in accepted for assertion in command.lease_assertion}
+            await self._store.commit(*assertions, *writes)
+        if decision.queue is not before:
+            self.version += 1
+            self.queue = decision.queue
+        self.decided_version, self.wake_at = self.version, decision.wake_at
+        for command, refusal in refused:
+            fail_command(command, EventRefused(refusal))
+        for command, response in zip(accepted, responses, strict=True):
+            complete_command(command, response)
+        DECISION_EVENTS.inc(sum(map(len, events)))
+        DECISION_SECONDS.observe(perf_counter() - started)
+
+    def _encode_decision(
+        self, before: Queue, decision: Decision, accepted: Sequence[PendingCommand], now: Instant
+    ) -> list[Write]:
+        if decision.queue is before:
+            return []
+        version = self.version + 1
+        encoded_targets = [command.encoded_targets for command in accepted if command.encoded_targets is not None]
+        saved = persistence.encode_changes(
+            before,
+            decision.queue,
+            version,
+            decision.concluded_submissions,
+            decision.finished_runs,
+            now,
+            encoded_targets,
+        )
+        journal = audit_log.build_decision_rows(before, decision)
+        return [saved, AppendEntries(journal)] if journal else [saved]
+
+    def _publish(self, before: Queue) -> None:
+        self._release_waiters()
+        self._notify_listeners(before)
+
+    def _release_waiters(self) -> None:
+        for reached, settled in self._waiters.items():
+            if not reached.done() and settled(self.queue):
+                reached.set_result(None)
+
+    def _notify_listeners(self, before: Queue | None) -> None:
+        for listener in self.listeners:
+            try:
+                listener(self, before)
+            except Exception as error:
+                log.error("queue_listener_failed", queue=str(self.key), error=str(error), exc_info=error)
+
+    async def _reload(self) -> None:
+        changes = await self._store.changes(self.id, self.version)
+        if changes is not None:
+            self.queue, self.version = persistence.apply_changes(self.queue, changes), changes.version
+            return
+        try:
+            loaded = await self._store.load(self.id)
+        except LookupError:
+            self.close()
+            self._raise_not_found()
+        self.queue, self.version = persistence.decode_queue_and_refresh_all(loaded), loaded.version

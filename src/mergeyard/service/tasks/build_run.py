@@ -1,0 +1,216 @@
+"""Builds test branches: creates the commits of a run's members one by one and pushes the result.
+
+A build can run twice (after a crash, or on two replicas), and commits created twice have different SHAs. So if the test
+branch already exists on the Git host with the same contents, its commits are used instead of the new ones.
+"""
+
+from msgspec.structs import replace
+
+from mergeyard.domain import events
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.runs import Member, Run, Step
+from mergeyard.domain.tasks import BuildRun
+from mergeyard.ports.git import Conflict, GitError, MissingObject, OutputTooLargeError, PushRefused, RefUpdate, Stale
+from mergeyard.service import git_names
+from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
+from mergeyard.service.repositories import RepositoryContext
+from mergeyard.service.tasks import commit_builder
+from mergeyard.service.tasks.test_branches import open_draft
+
+TARGET_REFUSALS = (
+    events.BuildRefusal.CONFLICTS_WITH_TARGET,
+    events.BuildRefusal.NOTHING_TO_MERGE,
+    events.BuildRefusal.ALREADY_CONTAINED,
+)
+
+
+async def build_run(context: RepositoryContext, task: BuildRun) -> tuple[events.Event, ...]:
+    run = context.queue_actor.queue.runs.get(task.run)
+    if run is None:
+        return ()
+    try:
+        steps = await _build_chain(context, task)
+    except MissingObject:
+        await _fetch_inputs(context, task)
+        try:
+            steps = await _build_chain(context, task)
+        except MissingObject as error:
+            return (
+                _request_member_refresh(task, error)
+                if await context.has_commit(task.onto)
+                else (events.BaseCommitMissing(run=task.run),)
+            )
+    if isinstance(steps, events.RunBuildRefused):
+        is_outdated = steps.refusal in TARGET_REFUSALS and await _has_target_moved(context)
+        return (events.TargetBranchDirty(),) if is_outdated else (steps,)
+    pushed = await _push_chain(context, task, run, steps)
+    if isinstance(pushed, events.RunBuilt):
+        await open_draft(context, run)
+    return (pushed,)
+
+
+async def _has_target_moved(context: RepositoryContext) -> bool:
+    """Whether the target branch moved since the queue last read it; a refusal against an old tip is not final."""
+    tip = await context.fetch_target_tip()
+    return tip != context.queue_actor.queue.target_branch.tip
+
+
+async def _build_chain(context: RepositoryContext, task: BuildRun) -> tuple[Step, ...] | events.RunBuildRefused:
+    if not task.members:
+        return (await _build_base_step(context, task),)
+    builder = commit_builder.MergeCommitBuilder(context.mirror, task.merge_method, task.run, task.base)
+    steps, onto = list[Step](), task.onto
+    for member in task.members:
+        try:
+            step = await _build_step(context, task, builder, member, onto)
+        except OutputTooLargeError:
+            step = replace(
+                _refuse(task, member, events.BuildRefusal.TOO_LARGE), detail=commit_builder.OUTPUT_TOO_LARGE_MESSAGE
+            )
+        if isinstance(step, events.RunBuildRefused):
+            return step
+        steps.append(step)
+        onto = step.commit
+    return tuple(steps)
+
+
+async def _build_step(
+    context: RepositoryContext, task: BuildRun, builder: commit_builder.MergeCommitBuilder, member: Member, onto: Sha
+) -> Step | events.RunBuildRefused:
+    if await commit_builder.contains_removed_commit(context, member.head, task.forbidden_commits):
+        return _refuse(task, member, events.BuildRefusal.CONTAINS_REMOVED_COMMIT)
+    problems = await commit_builder.find_tree_problems(context, member.head, task.base)
+    if problems:
+        return replace(_refuse(task, member, events.BuildRefusal.INVALID_TREE), detail=problems)
+    step = await builder.build_step(member, context.title_of(member), onto)
+    if isinstance(step, commit_builder.PullRequestTooLarge):
+        return replace(_refuse(task, member, events.BuildRefusal.TOO_LARGE), detail=step.message)
+    refusal = await _find_refusal(context, task, member, onto, step)
+    if isinstance(step, Conflict) or refusal is not None:
+        return refusal or _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_STACK)
+    problem = await commit_builder.find_config_error(context, onto, step.commit)
+    if problem:
+        return replace(_refuse(task, member, events.BuildRefusal.BREAKS_CONFIG), detail=problem)
+    return step
+
+
+async def _build_base_step(context: RepositoryContext, task: BuildRun) -> Step:
+    """Creates an empty commit on the base: the base commit itself can carry statuses of earlier CI runs."""
+    tree = await context.mirror.tree(task.onto)
+    commit = await context.mirror.commit(tree, (task.onto,), git_names.base_run_message(task.run))
+    return Step(commit, task.onto, tree)
+
+
+async def _find_refusal(
+    context: RepositoryContext, task: BuildRun, member: Member, onto: Sha, step: Step | Conflict
+) -> events.RunBuildRefused | None:
+    """Explains a step that conflicts or changes nothing. Only such steps are compared with the base, because that costs
+    a merge."""
+    if isinstance(step, Conflict):
+        return await _explain_conflict(context, task, member, step)
+    if step.tree != await context.mirror.tree(onto):
+        return None
+    if await context.mirror.contains(task.base, member.head):
+        return _refuse(task, member, events.BuildRefusal.ALREADY_CONTAINED)
+    if await context.mirror.merge(task.base, member.head) == await context.mirror.tree(task.base):
+        return _refuse(task, member, events.BuildRefusal.NOTHING_TO_MERGE)
+    return None
+
+
+async def _explain_conflict(
+    context: RepositoryContext, task: BuildRun, member: Member, conflict: Conflict
+) -> events.RunBuildRefused:
+    alone = await commit_builder.MergeCommitBuilder(context.mirror, task.merge_method, task.run, task.base).build_step(
+        member, "", task.base
+    )
+    if isinstance(alone, Conflict):
+        return replace(
+            _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_TARGET), detail=_describe_conflict(alone)
+        )
+    stack = (*task.built_members, *task.members)
+    ahead = stack[: stack.index(member)]
+    blockers = [
+        other.submission_id
+        for other in ahead
+        if isinstance(await context.mirror.merge(other.head, member.head), Conflict)
+    ]
+    refused = _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_STACK)
+    return replace(refused, blockers=tuple(blockers), detail=_describe_conflict(conflict))
+
+
+async def _push_chain(
+    context: RepositoryContext, task: BuildRun, run: Run, steps: tuple[Step, ...]
+) -> events.RunBuilt | events.RunBuildRefused:
+    ref = branch_ref(name_test_branch(run))
+    outcome = await context.mirror.push(RefUpdate(ref, None, steps[-1].commit))
+    if isinstance(outcome, PushRefused):
+        culprit = await _find_culprit(context, task, ref, steps)
+        if culprit is None:
+            raise GitError(f"The Git host refuses test branch {ref}: {outcome.detail}")
+        return replace(_refuse(task, culprit, events.BuildRefusal.REFUSED), detail=outcome.detail)
+    if isinstance(outcome, Stale):
+        return events.RunBuilt(run=task.run, steps=await _read_existing_steps(context, task, ref, steps))
+    return events.RunBuilt(run=task.run, steps=steps)
+
+
+async def _find_culprit(context: RepositoryContext, task: BuildRun, ref: str, steps: tuple[Step, ...]) -> Member | None:
+    """Finds the first member whose commit the Git host refuses, by pushing the chain step by step. None if the host
+    refuses even the commit that the chain is stacked on."""
+    if isinstance(await context.mirror.push(RefUpdate(ref, None, task.onto)), PushRefused):
+        return None
+    pushed, culprit = task.onto, None
+    for member, step in zip(task.members, steps, strict=False):
+        if isinstance(await context.mirror.push(RefUpdate(ref, pushed, step.commit)), PushRefused):
+            culprit = member
+            break
+        pushed = step.commit
+    await context.mirror.push(RefUpdate(ref, pushed, None))
+    return culprit
+
+
+async def _read_existing_steps(
+    context: RepositoryContext, task: BuildRun, ref: str, expected: tuple[Step, ...]
+) -> tuple[Step, ...]:
+    """Returns the steps of the branch that exists on the Git host if they have the same trees and merged heads as
+    `expected`. Otherwise someone else pushed to our branch: deletes it, and the task is tried again."""
+    existing = (await context.mirror.fetch([ref])).get(ref)
+    if existing is None:
+        raise GitError(f"{ref} existed when it was pushed, but not when it was fetched.")
+    steps = await _read_steps_up_to(context, task, existing)
+    if steps is None or await _read_contents(context, steps) != await _read_contents(context, expected):
+        await context.mirror.push(RefUpdate(ref, existing, None))
+        raise GitError(f"{ref} had unexpected contents and was deleted.")
+    return steps
+
+
+async def _read_steps_up_to(context: RepositoryContext, task: BuildRun, tip: Sha) -> tuple[Step, ...] | None:
+    if task.members:
+        return await commit_builder.read_steps(context.mirror, task.onto, tip, task.members)
+    base_commit = await context.mirror.read_commit(tip)
+    return (Step(tip, task.onto, base_commit.tree),) if base_commit.parents == (task.onto,) else None
+
+
+async def _read_contents(context: RepositoryContext, steps: tuple[Step, ...]) -> list[tuple[Sha, tuple[Sha, ...]]]:
+    """The tree and the merged parents of every commit."""
+    segments = [await context.mirror.first_parents(step.commit, down_to=step.parent) or () for step in steps]
+    return [(commit.tree, commit.parents[1:]) for segment in segments for commit in segment]
+
+
+async def _fetch_inputs(context: RepositoryContext, task: BuildRun) -> None:
+    heads = (context.host.head_ref(member.number) for member in (*task.built_members, *task.members))
+    await context.mirror.fetch([context.target_ref, TEST_BRANCH_REF_PATTERN, *heads])
+
+
+def _request_member_refresh(task: BuildRun, error: MissingObject) -> tuple[events.Event, ...]:
+    """The Git host no longer has a head, so it was replaced: requests a new read of each member."""
+    if not task.members:
+        raise error
+    return tuple(events.PullRequestDirty(number=member.number) for member in task.members)
+
+
+def _refuse(task: BuildRun, member: Member, refusal: events.BuildRefusal) -> events.RunBuildRefused:
+    return events.RunBuildRefused(run=task.run, submission_id=member.submission_id, refusal=refusal)
+
+
+def _describe_conflict(conflict: Conflict) -> str:
+    return f"Conflicts in {', '.join(git_names.sanitize_line(path) for path in conflict.paths[:10])}"

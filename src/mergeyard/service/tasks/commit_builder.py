@@ -1,0 +1,250 @@
+"""Creates the commits of one pull request on top of another commit, by the queue's merge method."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from typing import assert_never
+
+from msgspec import Struct
+
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import RunId, Sha, SubmissionId
+from mergeyard.domain.queue import LandedCommit
+from mergeyard.domain.runs import Member, Step
+from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject, OutputTooLargeError
+from mergeyard.ports.store import Store
+from mergeyard.service import git_names, persistence
+from mergeyard.service.pull_request_reader import find_squashed_heads, merge_base_with_squashed_heads
+from mergeyard.service.repo_config import CONFIG_FILE, InvalidConfig, parse_config, read_config_file
+from mergeyard.service.repositories import RepositoryContext
+
+MAX_REBASE_COMMITS = 100
+"""Per pull request, the same limit as GitHub's. Each commit costs a few git processes, in every run."""
+
+
+OUTPUT_TOO_LARGE_MESSAGE = (
+    "Its commits and commit messages are larger than the service reads for one pull request. Split or squash it."
+)
+
+
+class PullRequestTooLarge(Struct, frozen=True):
+    """The pull request exceeds a limit; the message names the limit and what to do."""
+
+    message: str
+
+
+class MergeCommitBuilder:
+    def __init__(self, mirror: Mirror, method: MergeMethod, run: RunId, base: Sha) -> None:
+        self._mirror = mirror
+        self._method = method
+        self._run = run
+        self._base = base
+
+    async def build_step(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+        try:
+            return await self._build_by_method(member, title, onto)
+        except OutputTooLargeError:
+            return PullRequestTooLarge(OUTPUT_TOO_LARGE_MESSAGE)
+
+    async def _build_by_method(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+        match self._method:
+            case MergeMethod.MERGE_COMMIT:
+                return await self._merge(member, title, onto)
+            case MergeMethod.SQUASH:
+                return await self._squash(member, title, onto)
+            case MergeMethod.REBASE:
+                return await self._rebase(member, title, onto)
+            case _:
+                assert_never(self._method)
+
+    async def _merge(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+        tree = await self._mirror.merge(onto, member.head)
+        if isinstance(tree, Conflict):
+            return tree
+        message = git_names.merge_message(member.number, title, self._run)
+        commit = await self._mirror.commit(tree, (onto, member.head), message)
+        return Step(commit, onto, tree)
+
+    async def _squash(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+        tree = await self._mirror.merge(
+            await merge_base_with_squashed_heads(self._mirror, onto, await self._list_commits(member)), member.head
+        )
+        if isinstance(tree, Conflict):
+            return tree
+        message = git_names.squash_message(member.number, title, self._run, member.head)
+        author = (await self._mirror.read_commit(member.head)).author
+        commit = await self._mirror.commit(tree, (onto,), message, author)
+        return Step(commit, onto, tree)
+
+    async def _list_commits(self, member: Member) -> tuple[Sha, ...]:
+        """The commits of the pull request, its head last."""
+        return await self._mirror.commit_shas(member.head, without=[self._base]) or (member.head,)
+
+    async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+        """Rebases the commits one by one, without merge commits and without those whose change the base already has. If
+        a merge commit contains a change of its own (a resolved conflict), everything becomes one commit instead."""
+        parent = await find_squashed_heads(self._mirror, onto, await self._list_commits(member))
+        without, limit = [self._base, *parent], MAX_REBASE_COMMITS + 1
+        commits = await self._mirror.commits(member.head, without=without, limit=limit, full_messages=True)
+        if len(commits) > MAX_REBASE_COMMITS:
+            return PullRequestTooLarge(
+                f"It has more than {MAX_REBASE_COMMITS} commits, the limit for rebasing. Squash some of them."
+            )
+        plain = [commit for commit in commits if len(commit.parents) == 1]
+        step = await self._rebase_commits(member, title, onto, plain)
+        if len(plain) == len(commits):
+            return step
+        squashed_step = await self._squash(member, title, onto)
+        if isinstance(squashed_step, Conflict) or (isinstance(step, Step) and step.tree == squashed_step.tree):
+            return step
+        return squashed_step
+
+    async def _rebase_commits(
+        self, member: Member, title: str, onto: Sha, commits: Iterable[Commit]
+    ) -> Step | Conflict:
+        tip, tree = onto, await self._mirror.tree(onto)
+        for commit in commits:
+            tree_after = await self._mirror.cherry_pick(tip, commit.sha)
+            if isinstance(tree_after, Conflict):
+                return tree_after
+            if tree_after == tree:
+                continue
+            message = git_names.rebase_message(member.number, commit.message, self._run, member.head)
+            tip, tree = await self._mirror.commit(tree_after, (tip,), message, commit.author), tree_after
+        if tip == onto:
+            message = git_names.squash_message(member.number, title, self._run, member.head)
+            tip = await self._mirror.commit(tree, (onto,), message)
+        return Step(tip, onto, tree)
+
+
+async def read_steps(mirror: Mirror, onto: Sha, tip: Sha, members: tuple[Member, ...]) -> tuple[Step, ...] | None:
+    """The step of every member in an existing chain; None if this is not the chain of these members."""
+    commits = await mirror.first_parents(tip, down_to=onto)
+    if commits is None:
+        return None
+    last = {git_names.parse_pull_request_trailer(commit.message): commit for commit in commits}
+    if tuple(last) != tuple(member.number for member in members):
+        return None
+    steps, parent = list[Step](), onto
+    for commit in last.values():
+        steps.append(Step(commit.sha, parent, commit.tree))
+        parent = commit.sha
+    return tuple(steps)
+
+
+async def create_direct_merge_commit(
+    context: RepositoryContext, submission_id: SubmissionId, head: Sha, tip: Sha
+) -> Sha:
+    """Creates the commit of a direct merge; for `rebase` that is the head itself, because it already contains the tip.
+    The commit has the dates of the head, so every replica creates the same SHA."""
+    method = context.queue_actor.queue.config.merge_method
+    if method is MergeMethod.REBASE:
+        return head
+    submission, head_commit = (
+        context.queue_actor.queue.submissions.get(submission_id),
+        await context.mirror.read_commit(head),
+    )
+    message = "" if submission is None else git_names.direct_message(submission.number, submission.pull_request.title)
+    if method is MergeMethod.MERGE_COMMIT:
+        return await context.mirror.commit(
+            head_commit.tree, (tip, head), message, committer_date=head_commit.committer_date
+        )
+    return await context.mirror.commit(
+        head_commit.tree, (tip,), message, head_commit.author, head_commit.committer_date
+    )
+
+
+async def find_tree_problems(context: RepositoryContext, head: Sha, base: Sha) -> str:
+    """Problems of the head's tree that the base does not have: those of the base are not the pull request's fault."""
+    found = await context.mirror.tree_problems(head, without=base)
+    if not found:
+        return ""
+    known = await context.mirror.tree_problems(await context.mirror.tree(base), without=None)
+    return "; ".join(git_names.sanitize_line(problem) for problem in found if problem not in known)
+
+
+async def find_config_error(context: RepositoryContext, before: Sha, after: Sha) -> str:
+    """The error in `.mergeyard.toml` if `after` changes that file. Merged, it would stop the queue for every pull
+    request."""
+    if await context.mirror.has_same_file(before, after, CONFIG_FILE):
+        return ""
+    config = parse_config(await read_config_file(context.mirror, after))
+    return config.message if isinstance(config, InvalidConfig) else ""
+
+
+async def contains_removed_commit(context: RepositoryContext, head: Sha, forbidden: frozenset[Sha]) -> bool:
+    """Ignores commits that the target branch contains again."""
+    if not forbidden:
+        return False
+    tip = await context.fetch_target_tip()
+    commits = await context.mirror.commit_shas(head, without=[] if tip is None else [tip])
+    return not forbidden.isdisjoint(commits)
+
+
+async def find_removed_commits(
+    context: RepositoryContext, store: Store, known_tip: Sha | None, tip: Sha
+) -> frozenset[Sha]:
+    if known_tip is None or known_tip == tip:
+        return frozenset()
+    try:
+        return await list_added_commits(context, store, known_tip, tip)
+    except MissingObject:
+        return await _find_removed_from_unknown_tip(context, store, known_tip, tip)
+    except OutputTooLargeError:
+        return frozenset([commit async for commit in _find_removed_landings(context, store, tip)])
+
+
+async def list_added_commits(context: RepositoryContext, store: Store, tip: Sha, before: Sha) -> frozenset[Sha]:
+    """The commits in `tip` but not in `before`. For a squashed or rebased pull request also its own commits, which
+    would bring the same change again. A forge's rebase does not record the head, so recorded landings are searched
+    too."""
+    commits = await context.mirror.commits(tip, without=[before])
+    shas = frozenset(commit.sha for commit in commits)
+    found = set(shas)
+    for head in {head for commit in commits if (head := git_names.parse_head_trailer(commit.message))}:
+        with suppress(MissingObject, OutputTooLargeError):
+            found |= await _list_new_commits(context, head, before)
+    for landed in context.queue_actor.queue.target_branch.history:
+        if landed.commit in shas:
+            found |= await _list_commits_of_landing(context, store, landed, before)
+    return frozenset(found)
+
+
+async def _find_removed_from_unknown_tip(
+    context: RepositoryContext, store: Store, known_tip: Sha, tip: Sha
+) -> frozenset[Sha]:
+    """For a replica that took over and never had the old tip. If the Git host no longer has it either, only our own
+    landings can be checked."""
+    try:
+        await context.mirror.fetch_commit(known_tip)
+        return await list_added_commits(context, store, known_tip, tip)
+    except MissingObject:
+        return frozenset([commit async for commit in _find_removed_landings(context, store, tip)])
+
+
+async def _find_removed_landings(context: RepositoryContext, store: Store, tip: Sha) -> AsyncIterator[Sha]:
+    for landed in context.queue_actor.queue.target_branch.history:
+        if not await context.mirror.contains(tip, landed.commit):
+            yield landed.commit
+            for commit in await _list_commits_of_landing(context, store, landed, tip):
+                yield commit
+
+
+async def _list_commits_of_landing(
+    context: RepositoryContext, store: Store, landed: LandedCommit, tip: Sha
+) -> frozenset[Sha]:
+    submission = (
+        None
+        if landed.submission_id is None
+        else await persistence.read_submission(store, context.queue_actor.id, landed.submission_id)
+    )
+    if submission is None:
+        return frozenset()
+    await context.fetch_head_if_missing(submission.number, submission.pull_request.head)
+    try:
+        return await _list_new_commits(context, submission.pull_request.head, tip)
+    except (MissingObject, OutputTooLargeError):
+        return frozenset()
+
+
+async def _list_new_commits(context: RepositoryContext, commit: Sha, tip: Sha) -> frozenset[Sha]:
+    return frozenset(await context.mirror.commit_shas(commit, without=[tip]))

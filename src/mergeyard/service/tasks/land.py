@@ -1,0 +1,266 @@
+"""Lands a tested chain: pushes the target branch by compare-and-swap, or finds out that this is already done.
+
+The run's test branch is the permission to land: one atomic push moves the target branch and deletes the test branch,
+each only from its expected value. So a push that arrives late or twice has no effect.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import assert_never
+
+import structlog
+from msgspec.structs import replace
+
+from mergeyard.domain import events
+from mergeyard.domain.ids import Sha
+from mergeyard.domain.runs import Run, Step
+from mergeyard.domain.tasks import Land, RebaseLanding
+from mergeyard.ports import git
+from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
+from mergeyard.service.repo_config import read_config_file
+from mergeyard.service.repositories import RepositoryContext, mark_merged
+from mergeyard.service.tasks.commit_builder import create_direct_merge_commit
+from mergeyard.service.tasks.test_branches import close_draft
+
+
+async def rebase_landing(context: RepositoryContext, task: RebaseLanding) -> tuple[events.Event, ...]:
+    try:
+        steps = await _rebase_or_fetch(context, task)
+    except git.OutputTooLargeError:  # too many changed paths to compare: refuse, so that the engine tests again
+        steps = None
+    if steps is None:
+        return (events.LandingRebaseRefused(landing=task.landing),)
+    return (events.LandingRebased(landing=task.landing, steps=steps),)
+
+
+async def _rebase_or_fetch(context: RepositoryContext, task: RebaseLanding) -> tuple[Step, ...] | None:
+    try:
+        return await rebase_steps(context, task.tested_steps, task.onto)
+    except git.MissingObject:
+        return await _fetch_and_rebase(context, task)
+
+
+async def _fetch_and_rebase(context: RepositoryContext, task: RebaseLanding) -> tuple[Step, ...] | None:
+    """Another replica may have built the commits. If the test branch is gone as well, the landing is refused and tested
+    again."""
+    await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, context.target_ref])
+    try:
+        return await rebase_steps(context, task.tested_steps, task.onto)
+    except git.MissingObject:
+        return None
+
+
+async def rebase_steps(context: RepositoryContext, tested: Iterable[Step], onto: Sha) -> tuple[Step, ...] | None:
+    steps = list[Step]()
+    for step_to_rebase in tested:
+        step = await _rebase_step(context, step_to_rebase, onto)
+        if step is None:
+            return None
+        steps.append(step)
+        onto = step.commit
+    return tuple(steps)
+
+
+async def _rebase_step(context: RepositoryContext, tested: Step, onto: Sha) -> Step | None:
+    """Rebases one step commit by commit: with merge method `rebase` a step can have several."""
+    changed = await context.mirror.changed_paths(tested.parent, tested.commit)
+    if not changed.isdisjoint(await context.mirror.changed_paths(tested.parent, onto)):
+        return None
+    commits = await context.mirror.first_parents(tested.commit, down_to=tested.parent)
+    if not commits:
+        return None
+    tip, tree = onto, await context.mirror.tree(onto)
+    for commit in commits:
+        paths = await context.mirror.changed_paths(commit.parents[0], commit.sha)
+        new_tree = await context.mirror.replace_paths(tip, commit.sha, paths)
+        if isinstance(new_tree, git.Conflict):
+            return None
+        tree = new_tree
+        arguments = (tree, _parents(commit, tip), commit.message, commit.author, commit.committer_date)
+        tip = await context.mirror.commit(*arguments)
+    return Step(tip, onto, tree)
+
+
+def _parents(commit: git.Commit, onto: Sha) -> tuple[Sha, ...]:
+    return (onto, *commit.parents[1:])
+
+
+Steps = tuple[Step, ...]
+
+
+async def recover_commits(context: RepositoryContext, task: Land) -> Land:
+    """Returns the task with commits that exist. Two runs can create different commits with the same parent and tree;
+    the one that this run's test branch points to cannot be lost. A rebased landing can be rebased again."""
+    if task.test_branch_tip is None or await ensure_available(context, task, task.steps[-1].commit):
+        return task
+    steps = await _use_test_branch_tip(context, task.test_branch_tip, task.steps) or await _recreate(context, task)
+    return task if steps is None or not _have_same_trees(steps, task.steps) else replace(task, steps=steps)
+
+
+async def _use_test_branch_tip(context: RepositoryContext, tested_tip: Sha, steps: Steps) -> Steps | None:
+    if not await context.has_commit(tested_tip):
+        return None
+    branch_tip = await context.mirror.read_commit(tested_tip)
+    last_step = replace(steps[-1], commit=branch_tip.sha, tree=branch_tip.tree)
+    return (*steps[:-1], last_step) if branch_tip.parents[:1] == (last_step.parent,) else None
+
+
+def _have_same_trees(steps: Steps, others: Steps) -> bool:
+    return [step.tree for step in steps] == [step.tree for step in others]
+
+
+async def ensure_available(context: RepositoryContext, task: Land, commit: Sha) -> bool:
+    if await context.has_commit(commit):
+        return True
+    heads = [context.host.head_ref(member.number) for member in task.members]
+    await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, *heads])
+    if await context.has_commit(commit):
+        return True
+    await _recreate(context, task)
+    return await context.has_commit(commit)
+
+
+async def _recreate(context: RepositoryContext, task: Land) -> Steps | None:
+    """Creates the commits of a rebased or direct landing again. Returns the steps of a rebased landing only."""
+    landing = context.queue_actor.queue.landing
+    if landing is None or landing.number != task.landing:
+        return None
+    with suppress(git.MissingObject):
+        if landing.rebased:
+            return await rebase_steps(context, landing.tested_steps, task.expected_tip)
+        if landing.run is None:
+            (member,) = task.members
+            await create_direct_merge_commit(context, member.submission_id, member.head, task.expected_tip)
+    return None
+
+
+log = structlog.get_logger()
+
+
+MAX_PUSH_ATTEMPTS = 3
+
+
+async def land(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
+    run = _find_run(context, task)
+    if run is None and task.run is not None:
+        return ()  # another replica has finished the landing
+    branch = None if run is None else branch_ref(name_test_branch(run))
+    for _ in range(MAX_PUSH_ATTEMPTS):
+        outcome = await _attempt(context, task, branch)
+        if outcome is not None:
+            return outcome
+    raise git.GitError("The target branch has the expected commit, but the push fails. Check the Git host.")
+
+
+async def _attempt(context: RepositoryContext, task: Land, branch: str | None) -> tuple[events.Event, ...] | None:
+    """Reads the refs first and pushes only if nothing has landed. Our push deletes the test branch, so while that
+    branch exists, wherever it points, nothing has landed. None: the refs changed during the push, read them again."""
+    tip, permission = await _fetch_refs(context, branch)
+    landed = await _find_landed(context, tip, task)
+    if landed is not None:
+        return await _finish_landing(context, landed)
+    if branch is not None and permission is None:
+        return await _resolve_missing_branch(context, task)
+    if branch is not None and permission != task.test_branch_tip:
+        return (events.LandingMissed(landing=task.landing, test_branch_moved=tip == task.expected_tip),)
+    if tip != task.expected_tip:
+        return await _withdraw_permission(context, task, branch)
+    task = await recover_commits(context, task)
+    new = task.steps[-1].commit
+    if not await ensure_available(context, task, new):
+        return _refuse_lost_commit(task, branch)
+    if not await context.mirror.contains(new, task.expected_tip):
+        return await _withdraw_permission(context, task, branch)
+    outcome = await context.mirror.push(*_build_ref_updates(context, task, branch, new))
+    match outcome:
+        case git.Pushed():  # final, even if the target branch is rewritten right after the push
+            return (*await _finish_landing(context, task), events.TargetBranchDirty())
+        case git.PushRefused():
+            return (events.LandingRefused(landing=task.landing, detail=outcome.detail),)
+        case git.Stale():
+            return None
+        case _:
+            assert_never(outcome)
+
+
+def _find_run(context: RepositoryContext, task: Land) -> Run | None:
+    """None for a direct merge, which has no run."""
+    return None if task.run is None else context.queue_actor.queue.runs.get(task.run)
+
+
+async def _fetch_refs(context: RepositoryContext, branch: str | None) -> tuple[Sha | None, Sha | None]:
+    refs_to_fetch = [context.target_ref] if branch is None else [context.target_ref, branch]
+    refs = await context.mirror.fetch(refs_to_fetch)
+    return refs.get(context.target_ref), None if branch is None else refs.get(branch)
+
+
+async def _find_landed(context: RepositoryContext, tip: Sha | None, task: Land) -> Land | None:
+    """Returns the task with the commits that landed, or None. Those are the decided ones or, if this replica lost them,
+    the recovered ones."""
+    if tip is None:
+        return None
+    if await context.mirror.contains(tip, task.steps[-1].commit):
+        return task
+    recovered = await recover_commits(context, task)
+    return (
+        recovered if recovered is not task and await context.mirror.contains(tip, recovered.steps[-1].commit) else None
+    )
+
+
+def _build_ref_updates(context: RepositoryContext, task: Land, branch: str | None, new: Sha) -> list[git.RefUpdate]:
+    updates = [git.RefUpdate(context.target_ref, task.expected_tip, new)]
+    if branch is not None:
+        updates.append(git.RefUpdate(branch, task.test_branch_tip, None))
+    return updates
+
+
+async def _resolve_missing_branch(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
+    """The test branch is gone, so no push of ours can succeed any more: what the target branch has now is final."""
+    tip, _ = await _fetch_refs(context, None)
+    landed = await _find_landed(context, tip, task)
+    return (
+        (events.LandingOutcomeUnknown(landing=task.landing),)
+        if landed is None
+        else await _finish_landing(context, landed)
+    )
+
+
+def _refuse_lost_commit(task: Land, branch: str | None) -> tuple[events.Event, ...]:
+    """A direct merge whose commit cannot be created again is refused; the engine then tests the pull request in a
+    run."""
+    if branch is not None:
+        raise git.GitError("The tested commits exist neither here nor on the Git host.")
+    message = "Its merge commit was lost with the replica that created it."
+    return (events.LandingRefused(landing=task.landing, submission_id=task.members[0].submission_id, detail=message),)
+
+
+async def _withdraw_permission(context: RepositoryContext, task: Land, branch: str | None) -> tuple[events.Event, ...]:
+    """Withdraws the permission, then reads the target branch once more, because a push of ours may still be in flight.
+
+    The test branch is moved, not deleted: after a crash, a moved branch means that this task gave up and nothing
+    landed.
+    """
+    tip, _ = await _fetch_refs(context, None)
+    if branch is not None:
+        await context.mirror.push(git.RefUpdate(branch, task.test_branch_tip, tip))
+        tip, permission = await _fetch_refs(context, branch)
+        if permission == task.test_branch_tip:
+            raise git.GitError("The test branch cannot be moved.")
+    landed = await _find_landed(context, tip, task)
+    return (events.LandingMissed(landing=task.landing),) if landed is None else await _finish_landing(context, landed)
+
+
+async def _finish_landing(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
+    await mark_merged(context, task.members, task.steps)
+    run = _find_run(context, task)
+    if run is not None:
+        await close_draft(context, run)
+    steps = [replace(step, tree=await context.mirror.tree(step.commit)) for step in task.steps]
+    succeeded = events.LandingSucceeded(landing=task.landing, steps=tuple(steps))
+    return (succeeded, events.TargetBranchDirty()) if await _changes_repo_config(context, task) else (succeeded,)
+
+
+async def _changes_repo_config(context: RepositoryContext, task: Land) -> bool:
+    """Whether `.mergeyard.toml` changed, which can change the required checks."""
+    before, after = task.expected_tip, task.steps[-1].commit
+    return await read_config_file(context.mirror, before) != await read_config_file(context.mirror, after)

@@ -1,0 +1,139 @@
+"""Deletes test branches, and opens and closes draft pull requests for them."""
+
+import asyncio
+from collections.abc import Collection
+
+import structlog
+
+from mergeyard.domain.events import BranchDeleted, Event
+from mergeyard.domain.ids import Repo, RunId
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.runs import Run
+from mergeyard.domain.tasks import DeleteBranch
+from mergeyard.engine.tasks import pending_tasks
+from mergeyard.ports.forge import DraftPullRequest, Host, HostRefused, HostUnavailable
+from mergeyard.ports.git import GitError, Mirror, PushRefused, RefUpdate
+from mergeyard.ports.store import StoreUnavailable
+from mergeyard.service.comments import texts
+from mergeyard.service.errors import RequestRefused
+from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch, run_id_from_ref
+from mergeyard.service.leases import Leases
+from mergeyard.service.pull_request_reader import PullRequestReader
+from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.repositories import Repositories, RepositoryContext
+
+log = structlog.get_logger()
+
+
+async def open_draft(context: RepositoryContext, run: Run) -> None:
+    """Does nothing if the draft is already open."""
+    forge, target_branch = context.host.forge, context.queue_actor.key.branch
+    if forge is None or not context.queue_actor.queue.config.create_prs_for_testing_branches:
+        return
+    numbers = [member.number for member in run.tested_members]
+    title, text = texts.render_draft_title(numbers, target_branch), texts.render_draft_text(numbers)
+    try:
+        await forge.open_draft(
+            context.repo,
+            DraftPullRequest(branch=name_test_branch(run), base_branch=target_branch, title=title, text=text),
+        )
+    except HostRefused as refused:
+        log.warning("draft_not_opened", repo=str(context.repo), branch=name_test_branch(run), error=str(refused))
+
+
+async def close_draft(context: RepositoryContext, run: Run) -> None:
+    if context.queue_actor.queue.config.create_prs_for_testing_branches:
+        await close_draft_of_branch(context.host, context.repo, name_test_branch(run))
+
+
+async def close_draft_of_branch(host: Host, repo: Repo, branch: str) -> None:
+    """Failing to close a draft is logged and has no other effect: the run is over."""
+    if host.forge is None:
+        return
+    try:
+        await host.forge.close_draft(repo, branch)
+    except HostUnavailable as error:
+        log.warning("draft_not_closed", repo=str(repo), branch=branch, error=str(error))
+
+
+async def delete_test_branch(context: RepositoryContext, task: DeleteBranch) -> tuple[Event, ...]:
+    run = context.queue_actor.queue.runs.get(task.run)
+    if run is not None:
+        await _delete_ref(context.mirror, branch_ref(name_test_branch(run)))
+        await close_draft(context, run)
+    return (BranchDeleted(run=task.run),)
+
+
+async def _delete_ref(mirror: Mirror, ref: str) -> None:
+    current = (await mirror.remote_refs(ref)).get(ref)
+    if current is None:
+        return
+    outcome = await mirror.push(RefUpdate(ref, current, None))
+    if isinstance(outcome, PushRefused):
+        raise GitError(f"The Git host refuses to delete {ref}: {outcome.detail}")
+
+
+async def delete_branch_of_discarded_run(context: RepositoryContext, run: RunId) -> None:
+    """Deletes the branch of a run that was discarded while the branch was being pushed: the task that deletes the
+    branch can have run before the push."""
+    queue = context.queue_actor.queue
+    if run in queue.runs and DeleteBranch(run=run) not in pending_tasks(queue):
+        return
+    for ref, owner in (await list_test_branches(context.mirror)).items():
+        if owner == run:
+            await _delete_ref(context.mirror, ref)
+
+
+async def list_test_branches(mirror: Mirror) -> dict[str, RunId]:
+    """Every test branch on the Git host, with the id of its run."""
+    runs_by_ref = {ref: run_id_from_ref(ref) for ref in await mirror.remote_refs(TEST_BRANCH_REF_PATTERN)}
+    return {ref: run for ref, run in runs_by_ref.items() if run is not None}
+
+
+async def delete_stray_branches(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> list[str]:
+    """Deletes the branches of unknown runs and returns their names."""
+    strays = [ref for ref, run in branches.items() if run not in known]
+    for ref in strays:
+        await _delete_ref(mirror, ref)
+    return [ref.removeprefix(branch_ref("")) for ref in strays]
+
+
+CLEANUP_INTERVAL_MS = 5 * 60_000
+
+
+class BranchCleanup:
+    def __init__(
+        self, registry: QueueRegistry, repositories: Repositories, reader: PullRequestReader, leases: Leases
+    ) -> None:
+        self._registry = registry
+        self._repositories = repositories
+        self._reader = reader
+        self._leases = leases
+        self._repos = set[Repo]()
+        """Also repositories whose last queue was deleted: its test branches can exist a little longer."""
+
+    def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
+        self._repos.add(queue_actor.key.repo)
+
+    def on_lease_lost(self, queue_actor: QueueActor) -> None:
+        """Keeps the repository: a deleted queue is cleaned up later, and without the lease it is skipped."""
+
+    async def clean_up_all(self) -> None:
+        self._repos |= {*self._leases.repos, *(actor.key.repo for actor in self._registry)}
+        await asyncio.gather(*(self.clean_up(repo) for repo in self._repos if self._leases.has_lease(repo)))
+
+    async def clean_up(self, repo: Repo) -> None:
+        """Reads the branches before the runs: a run is stored before its branch is pushed, so no branch of a new run
+        can look unknown."""
+        try:
+            mirror = await self._repositories.open_mirror(repo)
+            branches = await list_test_branches(mirror)
+            known = {run for actor in await self._registry.load_by_repo(repo) for run in actor.queue.runs}
+            host = self._repositories.get_host(repo.host)
+            for branch in await delete_stray_branches(mirror, known, branches):
+                await close_draft_of_branch(host, repo, branch)
+            await mirror.prune_refs(TEST_BRANCH_REF_PATTERN, keep=branches.__contains__)
+            await self._reader.prune_unknown_heads(repo, host, mirror)
+        except (GitError, HostUnavailable, RequestRefused, StoreUnavailable) as error:
+            log.warning("branch_cleanup_failed", repo=str(repo), error=str(error))

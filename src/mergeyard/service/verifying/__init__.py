@@ -1,1 +1,0 @@
-"""Compares what landed with what was recorded, long after the landing, and tells when they differ."""

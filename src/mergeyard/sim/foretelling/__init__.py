@@ -1,1 +1,0 @@
-"""Foretells when those in a queue will merge: the production engine goes on from where it stands, many times over."""

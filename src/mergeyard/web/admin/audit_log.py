@@ -1,0 +1,322 @@
+"""The audit log page: who changed what and when, with filters and an export."""
+
+import csv
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from io import StringIO
+from typing import assert_never
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from mergeyard.domain.access import Scope
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo
+from mergeyard.domain.journal import AdminAction, PullRequestChanged, QueueChanged, QueueCreated, QueueDeleted, SignedIn
+from mergeyard.domain.timestamps import DAY, Instant
+from mergeyard.ports.store import AuditQuery
+from mergeyard.service.audit_log import EXPORT_CHUNK_ENTRIES, AuditLogEntry, AuditLogReader, decode_actor_name
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.repositories import Repositories
+from mergeyard.service.views import render_reason
+from mergeyard.web.admin.fields import parse_topic
+from mergeyard.web.formats import PULL_REQUEST_STATE_LABELS, QUEUE_STATE_LABELS, format_iso_time, format_queue_name
+from mergeyard.web.rendering import PageContext
+from mergeyard.web.user_sessions import CurrentUser
+
+ENTRY_LABELS = {
+    "PullRequestChanged": "Pull request changed",
+    "QueueCreated": "Queue created",
+    "QueueChanged": "Queue changed",
+    "QueueDeleted": "Queue deleted",
+    "TokenCreated": "Token created",
+    "TokenRevoked": "Token revoked",
+    "WebhookCreated": "Webhook created",
+    "WebhookChanged": "Webhook changed",
+    "WebhookDeleted": "Webhook deleted",
+    "WebhookTested": "Webhook tested",
+    "EventResent": "Event sent again",
+    "SignedIn": "Signed in",
+    "SsoSessionsEnded": "All single sign-on sessions ended",
+}
+
+
+class AuditLine(Struct, frozen=True, kw_only=True):
+    seq: int
+    at: Instant
+    actor: str
+    token: str | None
+    kind: str
+    key: QueueKey | None
+    number: PullRequestNumber | None = None
+    subject: str = ""
+    """The token or webhook that was changed."""
+    change: str = ""
+    details: str = ""
+
+
+class AuditRow(Struct, frozen=True, kw_only=True, rename={"source": "from"}):
+    """The fields are the columns of the export, described in docs/audit.md."""
+
+    seq: int
+    time: str
+    actor: str
+    token: str | None
+    kind: str
+    repository: str | None = None
+    branch: str | None = None
+    pull_request: int | None = None
+    source: str | None = None
+    to: str | None = None
+    reason: str | None = None
+    subject_id: str | None = None
+    subject: str | None = None
+    details: str = ""
+
+
+def to_audit_line(audited: AuditLogEntry) -> AuditLine:
+    record = audited.entry
+    number, subject, change, details = None, "", "", ""
+    match record:
+        case PullRequestChanged():
+            number = record.number
+            change = _format_transition(
+                PULL_REQUEST_STATE_LABELS.get(record.source or ""),
+                PULL_REQUEST_STATE_LABELS[record.to],
+            )
+            details = render_reason(record.reason, record.detail, stacked_on=record.stacked_on)
+        case QueueChanged():
+            before, after = QUEUE_STATE_LABELS[record.source], QUEUE_STATE_LABELS[record.to]
+            change = "settings" if record.source is record.to else _format_transition(before, after)
+            details = render_reason(record.reason, record.detail)
+        case QueueCreated() | QueueDeleted() | SignedIn():
+            pass
+        case AdminAction():
+            subject, details = record.name, record.detail
+        case _:
+            assert_never(record)
+    return AuditLine(
+        seq=audited.seq,
+        at=record.at,
+        actor=decode_actor_name(record.actor),
+        token=audited.token_id,
+        kind=ENTRY_LABELS[type(record).__name__],
+        key=audited.key,
+        number=number,
+        subject=subject,
+        change=change,
+        details=details,
+    )
+
+
+def to_audit_row(audited: AuditLogEntry) -> AuditRow:
+    record, key = audited.entry, audited.key
+    entry = record if isinstance(record, PullRequestChanged | QueueChanged) else None
+    action = record if isinstance(record, AdminAction) else None
+    return AuditRow(
+        seq=audited.seq,
+        time=format_iso_time(record.at),
+        actor=decode_actor_name(record.actor),
+        token=audited.token_id,
+        kind=type(record).__name__,
+        repository=None if key is None else str(key.repo),
+        branch=None if key is None else key.branch,
+        pull_request=record.number if isinstance(record, PullRequestChanged) else None,
+        source=None if entry is None else entry.source,
+        to=None if entry is None else entry.to,
+        reason=None if entry is None else entry.reason,
+        subject_id=None if action is None else action.id,
+        subject=None if action is None else action.name,
+        details=action.detail if action is not None else "" if entry is None else entry.detail,
+    )
+
+
+def _format_transition(before: str | None, after: str) -> str:
+    return after if before is None else f"{before} → {after}"
+
+
+MAX_INT64 = 2**63 - 1
+
+
+class AuditFilter(Struct, frozen=True):
+    """The fields are the query parameters of the page."""
+
+    queue: str = ""
+    number: str = ""
+    actor: str = ""
+    kind: str = ""
+    since: str = ""
+    until: str = ""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> "AuditFilter":
+        return cls(*(query.get(name, "").strip() for name in cls.__struct_fields__))
+
+    def to_audit_query(self, sites: Repositories, take: int, before: str = "") -> AuditQuery:
+        topic = parse_topic(self.queue) if self.queue else None
+        return AuditQuery(
+            take=take,
+            before=_parse_positive(before, "Follow the links from page to page") if before else None,
+            repos=None if topic is None else (_canonicalize_repo(topic.repo, sites),),
+            branch=None if topic is None else topic.branch,
+            number=PullRequestNumber(_parse_positive(self.number, "Write the number of a pull request, such as 12"))
+            if self.number
+            else None,
+            actor=self.actor or None,
+            kind=_parse_kind(self.kind) if self.kind else None,
+            since=_parse_day(self.since) if self.since else None,
+            until=Instant(_parse_day(self.until) + DAY) if self.until else None,
+        )
+
+    def to_query_string(self, **more: str) -> str:
+        """The query string of the filter, without the question mark."""
+        parameters = {name: getattr(self, name) for name in self.__struct_fields__} | more
+        return urlencode({name: value for name, value in parameters.items() if value})
+
+    def __bool__(self) -> bool:
+        return self != AuditFilter()
+
+
+def _canonicalize_repo(repo: Repo, sites: Repositories) -> Repo:
+    """A host that is no longer configured is kept as typed: the journal still has its entries."""
+    return sites.canonical_repo(repo) if repo.host in sites.hosts else repo
+
+
+def _parse_positive(text: str, advice: str) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+    if not 0 < number <= MAX_INT64:
+        raise RequestRefused(Code.INVALID_REQUEST, f"“{text[:100]}” is not a valid number. {advice}.")
+    return number
+
+
+def _parse_kind(text: str) -> str:
+    if text not in ENTRY_LABELS:
+        raise RequestRefused(Code.INVALID_REQUEST, "This kind of entry does not exist. Choose one from the list.")
+    return text
+
+
+def _parse_day(text: str) -> Instant:
+    """Midnight UTC of the day."""
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise RequestRefused(Code.INVALID_REQUEST, f"“{text[:100]}” is not a date. Write it as 2026-11-15.") from None
+    return Instant(int(day.timestamp()) * 1000)
+
+
+AUDIT_URL = "/administration/audit"
+ENTRIES_PER_PAGE = 50
+
+
+class AuditLogPage:
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._auditing = AuditLogReader(context.service.store)
+
+    def routes(self) -> Sequence[Route]:
+        return (Route(AUDIT_URL, self.show, methods=["GET"]),)
+
+    async def show(self, request: Request) -> Response:
+        user = await self._context.authenticate(request, Scope.ADMIN)
+        filter_, before = AuditFilter.from_query(request.query_params), request.query_params.get("before", "")
+        try:
+            query = filter_.to_audit_query(self._context.service.repositories, ENTRIES_PER_PAGE, before)
+        except RequestRefused as refused:
+            return await self._render(request, user, filter_, ((), None), refused.detail)
+        return await self._render(request, user, filter_, await self._auditing.read_page(user.token, query))
+
+    async def _render(
+        self,
+        request: Request,
+        user: CurrentUser,
+        filter_: AuditFilter,
+        found: tuple[Sequence[AuditLogEntry], int | None],
+        error: str = "",
+    ) -> Response:
+        entries, next_before = found
+        queue_actors = await self._context.service.registry.list_visible(user.token)
+        return self._context.render_form(
+            request,
+            "admin/audit.html",
+            user,
+            error,
+            filter=filter_,
+            lines=[to_audit_line(entry) for entry in entries],
+            older_url=None
+            if next_before is None
+            else f"{AUDIT_URL}?{filter_.to_query_string(before=str(next_before))}",
+            newest_url=f"{AUDIT_URL}?{filter_.to_query_string()}" if "before" in request.query_params else None,
+            error=error,
+            kinds=ENTRY_LABELS,
+            queues=sorted(format_queue_name(queue_actor.key) for queue_actor in queue_actors),
+        )
+
+
+FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
+"""Spreadsheets evaluate a cell that starts with one of these characters (CSV injection)."""
+encode_json_lines = msgspec.json.Encoder().encode_lines
+
+
+class AuditExport:
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._auditing = AuditLogReader(context.service.store)
+
+    def routes(self) -> Sequence[Route]:
+        return (
+            Route(f"{AUDIT_URL}.csv", self.export_csv, methods=["GET"]),
+            Route(f"{AUDIT_URL}.jsonl", self.export_json_lines, methods=["GET"]),
+        )
+
+    async def export_csv(self, request: Request) -> Response:
+        return await self._export(request, "csv", "text/csv; charset=utf-8", encode_csv_rows, encode_csv_header())
+
+    async def export_json_lines(self, request: Request) -> Response:
+        return await self._export(request, "jsonl", "application/jsonl", encode_json_lines, b"")
+
+    async def _export(
+        self,
+        request: Request,
+        extension: str,
+        media_type: str,
+        encode: Callable[[Iterable[AuditRow]], bytes],
+        header: bytes,
+    ) -> Response:
+        user = await self._context.authenticate(request, Scope.ADMIN)
+        query = AuditFilter.from_query(request.query_params).to_audit_query(
+            self._context.service.repositories, EXPORT_CHUNK_ENTRIES
+        )
+        day = format_iso_time(self._context.service.clock.now())[:10]
+        disposition = f'attachment; filename="mergeyard-audit-{day}.{extension}"'
+        contents = _encode_chunks(self._auditing.iterate_chunks(user.token, query), encode, header)
+        return StreamingResponse(contents, media_type=media_type, headers={"content-disposition": disposition})
+
+
+async def _encode_chunks(
+    chunks: AsyncIterator[list[AuditLogEntry]], encode: Callable[[Iterable[AuditRow]], bytes], header: bytes
+) -> AsyncIterator[bytes]:
+    yield header
+    async for chunk in chunks:
+        yield encode([to_audit_row(entry) for entry in chunk])
+
+
+def encode_csv_header() -> bytes:
+    return _encode_csv([AuditRow.__struct_encode_fields__])
+
+
+def encode_csv_rows(rows: Iterable[AuditRow]) -> bytes:
+    return _encode_csv([escape_formula(value) for value in msgspec.structs.astuple(row)] for row in rows)
+
+
+def escape_formula(value: object) -> object:
+    """Prefixes text that a spreadsheet would evaluate as a formula with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in FORMULA_STARTS else value
+
+
+def _encode_csv(lines: Iterable[Iterable[object]]) -> bytes:
+    buffer = StringIO()
+    csv.writer(buffer).writerows(lines)
+    return buffer.getvalue().encode()

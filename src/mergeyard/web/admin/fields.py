@@ -1,0 +1,121 @@
+"""Parses what an administrator typed: repositories, branches, and the fields of a webhook."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import Repo
+from mergeyard.domain.webhooks import EventType, Topic, Webhook, WebhookKind
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.repositories import Repositories
+from mergeyard.service.webhooks.webhooks import WebhookChanges
+from mergeyard.web.user_sessions import CurrentUser, Form
+
+MAX_TOPICS = 100
+
+
+def parse_topics(text: str, user: CurrentUser, sites: Repositories) -> tuple[Topic, ...]:
+    """Each `host/owner/name`, or one of its branches: `host/owner/name:main`."""
+    return tuple(dict.fromkeys(_resolve_topic(line, user, sites) for line in _split_lines(text)))
+
+
+def parse_repos(text: str, user: CurrentUser, sites: Repositories) -> tuple[Repo, ...]:
+    topics = parse_topics(text, user, sites)
+    for topic in topics:
+        if topic.branch is not None:
+            raise RequestRefused(
+                Code.INVALID_REQUEST, f"Name repositories, not branches: remove :{topic.branch[:100]}."
+            )
+    return tuple(topic.repo for topic in topics)
+
+
+def parse_topic(text: str) -> Topic:
+    """Parses without normalizing. The host can have a port, so only a colon after the first slash starts the branch."""
+    host, _, path = text.partition("/")
+    path, _, branch = path.partition(":")
+    repo = Repo.parse(f"{host}/{path}")
+    if repo is None:
+        raise RequestRefused(Code.INVALID_REQUEST, f"“{text[:100]}” is not a repository: write host/owner/name.")
+    return Topic(repo, branch or None)
+
+
+def format_topic(topic: Topic) -> str:
+    return str(topic.repo) + (f":{topic.branch}" if topic.branch else "")
+
+
+def _resolve_topic(line: str, user: CurrentUser, sites: Repositories) -> Topic:
+    topic = parse_topic(line)
+    repo = sites.canonical_repo(topic.repo, user.token)
+    if not user.token.can_access(repo):
+        raise RequestRefused(Code.INVALID_REQUEST, f"Your token has no access to {str(repo)[:200]}: remove it.")
+    return Topic(repo, topic.branch)
+
+
+def _split_lines(text: str) -> Iterator[str]:
+    lines = text.split()
+    if len(lines) > MAX_TOPICS:
+        raise RequestRefused(Code.INVALID_REQUEST, f"{len(lines)} lines are too many: name at most {MAX_TOPICS}.")
+    yield from lines
+
+
+MAX_URL_LENGTH = 2048
+MAX_DESCRIPTION_LENGTH = 200
+TOPICS_REQUIRED = "Your token is limited to some repositories: name the repositories to report events of."
+
+
+class WebhookForm(Struct, frozen=True):
+    """Holds the texts as typed, so that the form can be shown again with an error."""
+
+    url: str = ""
+    kind: str = WebhookKind.WEBHOOK
+    events: frozenset[str] = frozenset()
+    topics: str = ""
+    description: str = ""
+
+    @classmethod
+    def from_form(cls, form: Form) -> "WebhookForm":
+        return cls(
+            url=form.get("url"),
+            kind=form.get("kind"),
+            events=frozenset(form.get_all("event")),
+            topics=form.get("topics"),
+            description=form.get("description"),
+        )
+
+    @classmethod
+    def from_webhook(cls, webhook: Webhook) -> "WebhookForm":
+        """Without the URL, which is stored encrypted; an empty URL in the form keeps the stored one."""
+        return cls(
+            kind=webhook.kind,
+            events=frozenset(webhook.events),
+            topics="\n".join(map(format_topic, webhook.topics)),
+            description=webhook.description,
+        )
+
+    def parse_changes(self, user: CurrentUser, sites: Repositories) -> WebhookChanges:
+        """All fields except the URL."""
+        if len(self.description) > MAX_DESCRIPTION_LENGTH:
+            detail = f"The description is longer than {MAX_DESCRIPTION_LENGTH} characters: shorten it."
+            raise RequestRefused(Code.INVALID_REQUEST, detail)
+        return WebhookChanges(
+            events=tuple(event for event in EventType if event in self.events),
+            topics=self._parse_topics(user, sites),
+            description=self.description,
+        )
+
+    def parse_url(self) -> str:
+        if not 0 < len(self.url) <= MAX_URL_LENGTH:
+            detail = f"Give a URL of at most {MAX_URL_LENGTH} characters, such as https://example.org/hooks."
+            raise RequestRefused(Code.INVALID_REQUEST, detail)
+        return self.url
+
+    def parse_kind(self) -> WebhookKind:
+        if self.kind not in tuple(WebhookKind):
+            raise RequestRefused(Code.INVALID_REQUEST, "Choose what receives the events: a program or Slack.")
+        return WebhookKind(self.kind)
+
+    def _parse_topics(self, user: CurrentUser, sites: Repositories) -> tuple[Topic, ...]:
+        topics = parse_topics(self.topics, user, sites)
+        if user.token.repos and not topics:
+            raise RequestRefused(Code.INVALID_REQUEST, TOPICS_REQUIRED)
+        return topics

@@ -1,1 +1,0 @@
-"""Pages for administrators: tokens, webhooks, hosts and the audit log."""

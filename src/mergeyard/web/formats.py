@@ -1,0 +1,197 @@
+"""Formats values for pages: labels of states, durations, times, counts, lists of impacted targets, and URLs."""
+
+from datetime import UTC, datetime
+from heapq import nsmallest
+from urllib.parse import quote
+
+from msgspec import Struct
+from starlette.types import Scope as ASGIScope
+
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
+from mergeyard.domain.pull_requests import ImpactedTargets
+from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant
+from mergeyard.service.errors import Code, RequestRefused
+
+PULL_REQUEST_STATE_LABELS = {
+    "not_ready": "Not ready",
+    "pending": "Queued",
+    "testing": "Testing",
+    "tests_passed": "Passed",
+    "pending_failure": "Failing, cause not confirmed",
+    "merged": "Merged",
+    "failed": "Failed",
+    "cancelled": "Removed",
+}
+
+
+QUEUE_STATE_LABELS = {
+    "RUNNING": "Running",
+    "PAUSED": "Paused",
+    "DRAINING": "Draining",
+    "SWITCHING_MODES": "Switching modes",
+}
+
+
+RUN_STATE_LABELS = {
+    "preparing": "Preparing",
+    "in_progress": "Testing",
+    "succeeded": "Passed",
+    "failed": "Failed",
+    "cancelled": "Stopped",
+}
+
+
+CHECK_STATE_LABELS = {
+    "success": "passed",
+    "skipped": "skipped",
+    "neutral": "neutral",
+    "failure": "failed",
+    "error": "error",
+    "pending": "running",
+    "missing": "not reported yet",
+    "never": "never reported",
+}
+
+
+def format_duration(milliseconds: float | None) -> str:
+    """In the two largest units: 1 d 4 h, 12 min, 40 s."""
+    if milliseconds is None:
+        return "–"
+    rest, parts = int(max(0, milliseconds)), list[str]()
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
+        count, rest = divmod(rest, unit)
+        if count and (name != "s" or not parts):
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def format_time_ago(instant: Instant | None, now: Instant) -> str:
+    if instant is None:
+        return "–"
+    return "just now" if now - instant < 5 * SECOND else f"{format_duration(now - instant)} ago"
+
+
+def format_time_until(instant: Instant | None, now: Instant) -> str:
+    if instant is None:
+        return "not known yet"
+    return "any moment" if instant - now < 5 * SECOND else f"in about {format_duration(instant - now)}"
+
+
+def format_iso_time(instant: Instant | None) -> str:
+    """ISO 8601 in UTC, for `datetime` attributes and exports; page.js shows it in the browser's time zone."""
+    if instant is None:
+        return ""
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def format_timestamp(instant: Instant | None) -> str:
+    """For people, exact to the second: 15 Nov 2026, 14:40:12 UTC."""
+    return "–" if instant is None else f"{datetime.fromtimestamp(instant / 1000, UTC):%-d %b %Y, %H:%M:%S} UTC"
+
+
+def format_time_of_day(instant: Instant | None) -> str:
+    return "–" if instant is None else f"{datetime.fromtimestamp(instant / 1000, UTC):%H:%M} UTC"
+
+
+def shorten_id(sha: str | None) -> str:
+    """The first 8 characters of a commit or run id."""
+    return (sha or "–")[:8]
+
+
+def pluralize(number: int, noun: str, nouns: str = "") -> str:
+    """The number with its noun: 1 check, 2 checks."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+MAX_LISTED_TARGETS = 50
+
+
+class TargetList(Struct, frozen=True):
+    names: tuple[str, ...]
+    more: int
+    everything: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.everything and not self.names
+
+
+def list_targets(targets: ImpactedTargets, limit: int = MAX_LISTED_TARGETS) -> TargetList:
+    if targets.everything:
+        return TargetList((), 0, everything=True)
+    return TargetList(tuple(nsmallest(limit, targets.names)), max(0, len(targets.names) - limit), everything=False)
+
+
+def current_url(scope: ASGIScope) -> str:
+    """The path and query as the client sent them. The decoded path would lose which characters were percent-encoded."""
+    path, query = scope["raw_path"].decode("ascii"), scope["query_string"].decode("ascii")
+    return f"{path}?{query}" if query else path
+
+
+def format_queue_name(key: QueueKey) -> str:
+    return f"{key.repo}:{key.branch}"
+
+
+def queue_url(key: QueueKey, page: str = "queues") -> str:
+    return f"/{page}/{quote(format_queue_name(key), safe='/:')}"
+
+
+def pull_request_url(key: QueueKey, number: PullRequestNumber) -> str:
+    return f"/pulls/{quote(str(key.repo))}/{number}?branch={quote(key.branch, safe='')}"
+
+
+def actions_url(key: QueueKey, number: PullRequestNumber) -> str:
+    """The page that offers the actions for a pull request."""
+    return f"/actions?queue={quote(format_queue_name(key), safe='')}&number={number}"
+
+
+def submission_url(key: QueueKey, number: PullRequestNumber, submission_id: SubmissionId) -> str:
+    """The pull request page for one submission, which need not be the latest."""
+    return f"{pull_request_url(key, number)}&submission={submission_id}"
+
+
+def timeline_url(key: QueueKey, number: PullRequestNumber, submission_id: SubmissionId, first: int) -> str:
+    """The part of a long timeline that ends with entry number `first`, counted from the oldest."""
+    return f"{submission_url(key, number, submission_id)}&first={first}#timeline"
+
+
+def run_url(run: RunId) -> str:
+    return f"/runs/{quote(run)}"
+
+
+def check_output_url(run: RunId, check: str) -> str:
+    return f"{run_url(run)}/output/{quote(check, safe='')}"
+
+
+def safe_external_url(url: str) -> str | None:
+    """A URL from outside (a Git host, a CI system) if it is safe as a link: http or https only, no `javascript:`."""
+    return url if url.lower().startswith(("https://", "http://")) and url.isprintable() else None
+
+
+def parse_repo(text: str) -> Repo:
+    repo = Repo.parse(text)
+    if repo is None:
+        raise page_not_found()
+    return repo
+
+
+def parse_queue_name(text: str) -> QueueKey:
+    repo, _, branch = text.rpartition(":")
+    if not branch:
+        raise page_not_found()
+    return QueueKey(parse_repo(repo), branch)
+
+
+def page_not_found() -> RequestRefused:
+    return RequestRefused(
+        Code.NOT_FOUND, "There is no page at this address. The queues page lists all queues you can see."
+    )
+
+
+def to_local_url(url: str) -> str:
+    """The URL if it is a path on this server, else "/": a link to the sign-in page must not redirect to another site.
+
+    Browsers read `//host` and `/\\host` as another host.
+    """
+    is_local = url.startswith("/") and not url.startswith(("//", "/\\"))
+    return url if is_local and url.isprintable() else "/"

@@ -1,1 +1,0 @@
-"""The health page: how queues did, in charts and numbers."""

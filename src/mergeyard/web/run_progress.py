@@ -1,0 +1,222 @@
+"""What pages show of a run: its checks, purpose, duration and progress."""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from msgspec import Struct
+
+from mergeyard.domain.ids import PullRequestNumber, RunId
+from mergeyard.domain.pull_requests import Status, StatusState
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.runs import Member, Run, RunKind
+from mergeyard.domain.states import ACTIVE_RUN_STATUSES, REASON_MESSAGES, CheckState, RunStatus
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine import estimates
+from mergeyard.ports.forge import ChecksFrom
+from mergeyard.service.runs import RunWithStatuses
+from mergeyard.web.formats import check_output_url, format_duration, safe_external_url
+
+
+class RunDuration(Struct, frozen=True):
+    elapsed_ms: int
+    usual_ms: int | None
+
+    @property
+    def is_late(self) -> bool:
+        return self.usual_ms is not None and self.elapsed_ms > self.usual_ms
+
+    @property
+    def comparison(self) -> str:
+        """`about as usual`, `3 min longer than usual`; empty as long as the usual duration is unknown."""
+        if self.usual_ms is None:
+            return ""
+        difference = self.elapsed_ms - self.usual_ms
+        if abs(difference) * 10 <= self.usual_ms:
+            return "about as usual"
+        return f"{format_duration(abs(difference))} {'longer' if difference > 0 else 'shorter'} than usual"
+
+    @property
+    def expectation(self) -> str:
+        """For a run in progress: `usually 12 min`, or the comparison once it takes longer."""
+        if self.usual_ms is None:
+            return "no run has passed yet to compare it with"
+        return self.comparison if self.is_late else f"usually {format_duration(self.usual_ms)}"
+
+
+def measure_duration(run: Run, usual: int | None, now: Instant) -> RunDuration:
+    started = run.started_at or now
+    return RunDuration(max(0, (run.decided_at or now) - started), usual)
+
+
+BAR_LENGTH_FACTOR = 1.25
+"""The whole bar stands for this multiple of the usual duration, so that a run of usual length does not fill it."""
+
+
+class RunProgress(Struct, frozen=True, kw_only=True):
+    run_id: RunId
+    status: RunStatus
+    checks: tuple[CheckState, ...]
+    """In the order of the required checks."""
+    started_at: Instant | None
+    elapsed_ms: int | None
+    usual_ms: int | None
+    attempt: int
+    excluded: tuple[PullRequestNumber, ...]
+    """Pull requests ahead that the run leaves out because they are expected to leave the queue."""
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the run has a page; a run that is still being built has none."""
+        return self.status is not RunStatus.PREPARING
+
+    @property
+    def total(self) -> int:
+        return len(self.checks)
+
+    @property
+    def done(self) -> int:
+        return sum(check is not CheckState.PENDING for check in self.checks)
+
+    @property
+    def is_overdue(self) -> bool:
+        if self.elapsed_ms is None or self.usual_ms is None:
+            return False
+        return self.status in ACTIVE_RUN_STATUSES and self.elapsed_ms > self.usual_ms
+
+    @property
+    def elapsed_percent(self) -> int | None:
+        """The filled part of the bar in percent; None as long as the usual duration is unknown."""
+        return None if self.elapsed_ms is None else self._to_percent(self.elapsed_ms)
+
+    @property
+    def usual_percent(self) -> int | None:
+        """The position of the usual duration in the bar, in percent."""
+        return None if self.usual_ms is None else self._to_percent(self.usual_ms)
+
+    def _to_percent(self, milliseconds: int) -> int | None:
+        if not self.usual_ms:
+            return None
+        bar_length = max(self.usual_ms * BAR_LENGTH_FACTOR, self.elapsed_ms or 0)
+        return round(100 * milliseconds / bar_length)
+
+
+def measure_progress(queue: Queue, run: Run, now: Instant) -> RunProgress:
+    return RunProgress(
+        run_id=run.id,
+        status=run.status,
+        checks=tuple(run.checks.get(name, CheckState.PENDING) for name in run.required_statuses),
+        started_at=run.started_at,
+        elapsed_ms=_measure_elapsed(run, now),
+        usual_ms=estimates.median_run_duration_ms(queue),
+        attempt=run.attempt,
+        excluded=tuple(
+            queue.submissions[submission_id].number
+            for submission_id in sorted(run.excluded_submission_ids)
+            if submission_id in queue.submissions
+        ),
+    )
+
+
+def _measure_elapsed(run: Run, now: Instant) -> int | None:
+    return None if run.started_at is None else max(0, (run.decided_at or now) - run.started_at)
+
+
+DONE_STATES = frozenset(StatusState) - {StatusState.PENDING}
+
+
+class CheckView(Struct, frozen=True, kw_only=True):
+    name: str
+    state: str
+    """A key of the check state labels: a `StatusState`, `missing` or `never`."""
+    link: str | None = None
+    description: str = ""
+    at: Instant | None = None
+
+    @property
+    def leads_outside(self) -> bool:
+        return self.link is not None and not self.link.startswith("/")
+
+
+class RunChecks(Struct, frozen=True):
+    required: tuple[CheckView, ...]
+    others: tuple[CheckView, ...]
+
+    @property
+    def done(self) -> int:
+        return sum(check.state in DONE_STATES for check in self.required)
+
+    @property
+    def culprits(self) -> tuple[CheckView, ...]:
+        """The checks because of which the run did not pass: those that failed, else those that never reported."""
+        failed = tuple(check for check in self.required if check.state in ("failure", "error"))
+        return failed or tuple(check for check in self.required if check.state not in DONE_STATES)
+
+
+def build_run_checks(reported: RunWithStatuses, source: ChecksFrom) -> RunChecks:
+    run = reported.run
+    by_name = {status.context: _build_check(run, status, source) for status in reported.statuses}
+    unreported = "missing" if run.is_active else "never"
+    return RunChecks(
+        required=tuple(by_name.get(name) or CheckView(name=name, state=unreported) for name in run.required_statuses),
+        others=tuple(check for name, check in by_name.items() if name not in run.required_statuses),
+    )
+
+
+def _build_check(run: Run, status: Status, source: ChecksFrom) -> CheckView:
+    """A check that Mergeyard runs itself links to the page with its output, any other one to the reported URL."""
+    output_url = check_output_url(run.id, status.context)
+    unfinished = status.check_state is CheckState.PENDING and not run.is_active
+    return CheckView(
+        name=status.context,
+        state="never" if unfinished else status.state,
+        link=output_url if source is ChecksFrom.RUN else safe_external_url(status.url),
+        description=status.description,
+        at=status.at,
+    )
+
+
+MAX_NUMBERS_LISTED = 6
+
+
+def describe_purpose(run: Run, target_branch: str) -> str:
+    match run.kind:
+        case RunKind.BATCH:
+            together = " together, as they would merge" if run.tested_count > 1 else " as it would merge"
+            base = _format_members(run.prs_ahead) or target_branch
+            return f"Tests {_format_members(run.tested_members)}{together}, on top of {base}."
+        case RunKind.BISECTION:
+            base = f", on top of {_format_members(run.prs_ahead)}" if run.prs_ahead else ""
+            return f"Bisects a failed batch to find the culprit: tests {_format_members(run.tested_members)}{base}."
+        case RunKind.BASE:
+            return f"Tests {target_branch} itself, without a pull request, to find out whether it passes on its own."
+        case _:
+            assert_never(run.kind)
+
+
+def list_remarks(run: Run, queue: Queue) -> Iterator[str]:
+    if run.attempt:
+        yield f"This is attempt {run.attempt + 1}: the previous one failed, and the queue retries before it decides."
+    if run.timed_out:
+        yield f"Timed out: not every required check reported within {format_duration(run.timeout_ms)}."
+    if run.restart_requested:
+        yield "A user requested a restart."
+    if run.invalidated is not None:
+        yield f"Its result no longer counts. {REASON_MESSAGES[run.invalidated]}"
+    elif run.status is RunStatus.CANCELLED:
+        yield "The run was stopped because its result would no longer count."
+    left_out = [queue.submissions[each].number for each in run.excluded_submission_ids if each in queue.submissions]
+    if left_out:
+        yield f"Left out because they are expected to leave the queue: {_format_numbers(left_out)}."
+
+
+def _format_members(members: Iterable[Member]) -> str:
+    return _format_numbers([member.number for member in members])
+
+
+def _format_numbers(numbers: list[PullRequestNumber]) -> str:
+    """#1, #2 and #3; after the first few only a count."""
+    names = [f"#{number}" for number in numbers]
+    if len(names) > MAX_NUMBERS_LISTED:
+        names = [*names[:MAX_NUMBERS_LISTED], f"{len(names) - MAX_NUMBERS_LISTED} more"]
+    *others, last = names or [""]
+    return f"{', '.join(others)} and {last}" if others else last

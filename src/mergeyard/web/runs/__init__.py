@@ -1,1 +1,0 @@
-"""The pages of runs, and of what checks wrote in them."""

@@ -1,1 +1,0 @@
-"""The what-if page: a queue's own past under other settings."""

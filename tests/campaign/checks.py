@@ -1,0 +1,215 @@
+"""Compares what landed, commit by commit, with what plain git makes of the same pull requests."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from mergeyard.domain.ids import Sha
+from tests.campaign.evidence import ChainPart, DetailedEvidence
+from tests.campaign.oracle import NotComparable, Oracle, Pick
+from tests.support.evidence import Landing, SubmissionJson
+
+OURS = re.compile(r"^Mergeyard-[A-Za-z-]+:.*$", re.MULTILINE)
+QUOTED = re.compile(r"[\s\[\]()*-]+")
+"""What can differ in a message: white space, and the marks that make a CI skip a commit."""
+
+PieceMessages = tuple[int, list[tuple[str, str]]]
+"""The number of a pull request, and the author and message of each of its commits."""
+
+
+class LandingChecker:
+    def __init__(self, evidence: DetailedEvidence, oracle: Oracle, method: str) -> None:
+        self.not_comparable = 0
+        """How many landings plain git could not reproduce."""
+        self._evidence = evidence
+        self._oracle = oracle
+        self._method = method
+        self._forms = defaultdict[Sha, set[Sha]](set)
+        """The commits that each head became, in every chain so far: after a rewind some of them can remain."""
+
+    def faults(self) -> Iterator[str]:
+        for landing in self._evidence.landings:
+            if landing.run is None:
+                continue
+            try:
+                yield from (f"{landing}: {fault}" for fault in self._landing(landing))
+            except NotComparable:
+                self.not_comparable += 1
+
+    def _landing(self, landing: Landing) -> Iterator[str]:
+        landed = self._evidence.landed_parts(landing)
+        numbers, tested = {piece.number for piece in landed}, list[PieceMessages]()
+        for piece in self._evidence.tested_parts(landing):
+            if piece.number in numbers:
+                yield from (f"#{piece.number}: {fault}" for fault in self._piece(piece))
+                tested.append(self._messages(piece))
+            self._forms[piece.head].update(piece.commits)
+        for piece in landed:
+            self._forms[piece.head].update(piece.commits)
+        if tested != [self._messages(piece) for piece in landed]:
+            yield "its commits have other authors or messages than those that were tested"
+
+    def _piece(self, piece: ChainPart) -> Iterator[str]:
+        match self._method:
+            case "rebase":
+                yield from self._rebased_or_squashed(piece)
+            case "squash":
+                yield from self._squashed(piece)
+            case _:
+                yield from self._merged(piece, (piece.onto, piece.head))
+
+    def _merged(self, piece: ChainPart, parents: tuple[Sha, ...]) -> Iterator[str]:
+        if len(piece.commits) != 1:
+            yield f"it became {len(piece.commits)} commits"
+        if self._evidence.parents(piece.last) != parents:
+            yield "it has unexpected parents"
+        whole = self._whole(piece)
+        if whole is None:
+            yield "git finds a conflict in it"
+        elif whole != self._oracle.tree(piece.last):
+            yield "git merges it differently"
+
+    def _squashed(self, piece: ChainPart) -> Iterator[str]:
+        yield from self._merged(piece, (piece.onto,))
+        made, (head,) = self._commits(piece.onto, piece.last)[-1], self._single(piece.head)
+        if made.identity != with_a_name(head.identity):
+            yield f"its author {head.identity!r} became {made.identity!r}"
+
+    def _rebased_or_squashed(self, piece: ChainPart) -> Iterator[str]:
+        """A rebase leaves merges out: where one of them contains a change of its own, the pull request is squashed."""
+        expected = self._oracle.rebased_commits(piece.onto, piece.head, self._landed_ahead(piece))
+        if self._loses_a_merge(piece, expected):
+            yield from self._squashed(piece)
+        elif expected is None:
+            yield "git finds a conflict in rebasing it"
+        else:
+            yield from self._rebased(piece, expected)
+
+    def _loses_a_merge(self, piece: ChainPart, picks: list[Pick] | None) -> bool:
+        """Also where only that merge resolves a conflict."""
+        if not self._oracle.has_merges(piece.onto, piece.head):
+            return False
+        whole = self._whole(piece)
+        if whole is None or picks is None:
+            return whole is not None
+        return whole != (picks[-1].tree if picks else self._oracle.tree(piece.onto))
+
+    def _rebased(self, piece: ChainPart, expected: list[Pick]) -> Iterator[str]:
+        made = self._commits(piece.onto, piece.last)
+        if any(len(self._evidence.parents(commit)) != 1 for commit in piece.commits):
+            yield "a rebased commit has several parents"
+        if not expected and len(made) == 1 and made[0].tree == self._oracle.tree(piece.onto):
+            return
+        if [pick.tree for pick in made] != [pick.tree for pick in expected]:
+            yield "git rebases it differently"
+        for ours, theirs in zip(made, expected, strict=False):
+            if ours.identity != with_a_name(theirs.identity):
+                yield f"the author {theirs.identity!r} became {ours.identity!r}"
+            if normalize(ours.message) != (normalize(theirs.message) or "nomessage"):
+                yield f"the message {theirs.message!r} became {ours.message!r}"
+
+    def _whole(self, piece: ChainPart) -> Sha | None:
+        """The tree with all its changes. For a pull request stacked on one that landed as other commits, only its own
+        changes."""
+        return self._oracle.merged_tree_with_heads(piece.onto, self._landed_ahead(piece), piece.head)
+
+    def _landed_ahead(self, piece: ChainPart) -> list[Sha]:
+        """Heads that it contains, and that the target branch contains only as other commits. Follows first parents,
+        because other commits can have any trailers."""
+        if self._method == "merge_commit":
+            return []
+        inside = self._evidence.commits_of(piece.head) - {piece.head}
+        there = self._evidence.first_parent_history(piece.onto)
+        return [head for head, forms in self._forms.items() if head in inside and not forms.isdisjoint(there)]
+
+    def _messages(self, piece: ChainPart) -> PieceMessages:
+        """Of several runs with the same changes, the commits of any can land: only the trailers differ."""
+        made = self._commits(piece.onto, piece.last)
+        return piece.number, [(pick.identity.rpartition("\x1f")[0], normalize(pick.message)) for pick in made]
+
+    def _commits(self, old: Sha, new: Sha) -> list[Pick]:
+        return self._oracle.list_commits(old, new)
+
+    def _single(self, commit: Sha) -> list[Pick]:
+        return self._oracle.list_commits(Sha(f"{commit}^"), commit)[-1:]
+
+
+def with_a_name(identity: str) -> str:
+    """Many Git hosts refuse a commit without an author name."""
+    return f"unknown{identity}" if identity.startswith("\x1f") else identity
+
+
+def normalize(message: str) -> str:
+    """The message without trailers and without the characters that can differ."""
+    return QUOTED.sub("", OURS.sub("", message))
+
+
+TipPredicate = Callable[[Sha], bool]
+
+
+class OutcomeChecker:
+    def __init__(self, evidence: DetailedEvidence, oracle: Oracle, method: str, *, tampered: bool) -> None:
+        self._evidence = evidence
+        self._oracle = oracle
+        self._method = method
+        self._tampered = tampered
+        """A landing was interfered with."""
+
+    def faults(self) -> Iterator[str]:
+        for submission in self._evidence.submissions.values():
+            try:
+                justified = self._is_justified(submission)
+            except NotComparable:
+                continue
+            if not justified:
+                name, reason = self._evidence.name(submission["id"]), submission["reason"]["message"]
+                yield f"{name} ended without a cause: {reason}"
+
+    def _is_justified(self, submission: SubmissionJson) -> bool:
+        head = Sha(submission["prSha"])
+        match submission["state"], submission["reason"]["code"]:
+            case "merged", "merged_by_queue" | "merged_directly":
+                return True  # `broken_promises` checks the rest
+            case "merged", "merged_manually":
+                return self._ever(lambda target: self._evidence.contains(target, head))
+            case "failed", "merge_conflict":
+                return self._ever(lambda target: self._conflicts(target, head))
+            case "failed", "nothing_to_merge":
+                return self._ever(lambda target: self._oracle.merged_tree(target, head) == self._oracle.tree(target))
+            case "failed", "contains_removed_commit":
+                return not self._evidence.removed_by_others().isdisjoint(self._evidence.commits_of(head))
+            case "failed", "test_run_failed":
+                return self._evidence.fails_checks(head)
+            case "cancelled", "pr_pushed" | "cancelled_by_user":
+                return True
+            case "cancelled", "landing_unknown":
+                return self._tampered
+            case "not_ready", "not_mergeable" | "no_longer_mergeable":
+                return self._conflicts(self._evidence.tip, head)
+            case "pending", "waiting_for_prs_ahead":
+                return self._waits_for_a_pr_that_is_not_ready(submission)
+            case _:
+                return False
+
+    def _waits_for_a_pr_that_is_not_ready(self, submission: SubmissionJson) -> bool:
+        """It contains the commits of a pull request whose author must repair it first."""
+        ahead = [
+            other
+            for other in self._evidence.submissions.values()
+            if other["prNumber"] in submission["reason"]["waitingFor"]
+        ]
+        return any(other["state"] == "not_ready" for other in ahead)
+
+    def _ever(self, question: TipPredicate) -> bool:
+        """Newest tips first: they are the most likely ones."""
+        return any(question(target) for target in reversed(self._evidence.target_tips()))
+
+    def _conflicts(self, target: Sha, head: Sha) -> bool:
+        """With or without the heads ahead of it that landed as other commits in its history."""
+        ahead = self._evidence.landed_heads_ahead(head, target)
+        return any(self._fails_to_merge(target, heads, head) for heads in ([], ahead))
+
+    def _fails_to_merge(self, target: Sha, ahead: list[Sha], head: Sha) -> bool:
+        if self._oracle.merged_tree_with_heads(target, ahead, head) is None:
+            return True
+        return self._method == "rebase" and self._oracle.rebased_commits(target, head, ahead) is None

@@ -1,1 +1,0 @@
-"""What is sent goes only where it may, and secrets stay secret."""

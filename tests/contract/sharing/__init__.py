@@ -1,1 +1,0 @@
-"""What a store must hold to that several replicas share."""

@@ -1,0 +1,1 @@
+"""Sending of webhooks to allowed addresses only, and encryption of secrets."""

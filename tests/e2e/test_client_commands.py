@@ -1,0 +1,249 @@
+"""Client commands against a real server: effects, output and exit codes."""
+
+import json
+import os
+import pty
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mergeyard.cli import token
+from mergeyard.cli.server import SHUTDOWN_TIMEOUT_S
+from tests.support.environment import ServerEnvironment, new_token, run_command
+from tests.support.terminal import CommandLine, a_running_environment
+
+HOSTILE = "Paint \x1b[31mred [bold]bold[/] \u202eturned"
+SHOWN = "Paint �[31mred [bold]bold[/] �turned"
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerEnvironment]:
+    with a_running_environment(tmp_path_factory.mktemp("cli")) as env:
+        yield env
+
+
+@pytest.fixture(scope="module")
+def concluded(env: ServerEnvironment) -> dict[str, int]:
+    """One pull request for every outcome."""
+    numbers = {
+        "merged": env.open_pr({"a.txt": "1"}, title=HOSTILE),
+        "failed": env.open_pr({"bad": "1"}),
+        "cancelled": env.open_pr({"c.txt": "1"}),
+    }
+    env.submit(numbers["cancelled"])
+    env.cancel(numbers["cancelled"])
+    env.submit(numbers["merged"], numbers["failed"])
+    env.wait_for_end(numbers["merged"], numbers["failed"])
+    return numbers
+
+
+@pytest.fixture
+def terminal(env: ServerEnvironment) -> CommandLine:
+    return CommandLine(env.server.url, new_token(env.server.config))
+
+
+def without(members: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if name not in names}
+
+
+# Pull requests
+
+
+def test_a_pull_request_is_submitted_shown_restarted_and_cancelled(env: ServerEnvironment, terminal: CommandLine):
+    env.ci.enabled = False
+    number = env.open_pr({"d.txt": "1"}, title="Count the sheep")
+    submitted = terminal.run_ok("submit", str(number), "--priority", "HIGH", "--no-batch")
+    assert submitted.startswith(f"#{number} Count the sheep  not_ready\n")
+    assert "priority   high\n" in submitted
+    env.wait_for("testing", number)
+    assert terminal.run_json("restart", str(number))["prNumber"] == number
+    shown = terminal.run_ok("status", "--head", f"topic-{number}", "--timeline")
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  not_ready        Submitted to the queue", shown, re.MULTILINE)
+    assert terminal.run_json("cancel", str(number))["state"] == "cancelled"
+    env.ci.enabled = True
+
+
+def test_json_output_is_the_api_response(env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]):
+    number = concluded["merged"]
+    assert terminal.run_json("status", str(number)) == without(env.submission(number), "timeline")
+    assert terminal.run_json("status", str(number), "--timeline") == env.submission(number)
+    assert terminal.run_json("queue", "show") == env.api.post("getQueue")
+    assert terminal.run_json("queue", "list") == env.api.post("listQueues")
+    assert terminal.run_json("top") == env.api.post("getQueue")
+    run = env.run_of(number)
+    assert terminal.run_json("runs", "show", run["id"]) == run
+    results = terminal.run_json("runs", "list", "--since", "1h")
+    assert {result["prNumber"] for result in results["testingResults"]} >= {number}
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("merged", 0), ("failed", 1), ("cancelled", 2)])
+def test_exit_code_of_a_wait_is_the_outcome(terminal: CommandLine, concluded: dict[str, int], outcome: str, code: int):
+    number = str(concluded[outcome])
+    for asked in (("status", number, "--wait"), ("watch", number)):
+        answer = terminal.run(*asked)
+        assert answer.exit_code == code
+        assert outcome in answer.stdout
+
+
+def test_status_wait_shows_the_timeline_only_on_request(terminal: CommandLine, concluded: dict[str, int]):
+    number = str(concluded["merged"])
+    assert "timeline" not in terminal.run_json("status", number, "--wait")
+    assert "timeline" in terminal.run_json("status", number, "--wait", "--timeline")
+
+
+def test_watch_shows_state_changes_as_they_happen(env: ServerEnvironment, terminal: CommandLine):
+    env.ci.enabled = False
+    number = env.open_pr({"e.txt": "1"})
+    env.submit(number)
+    env.wait_for("testing", number)
+    with terminal.start("watch", str(number), "--json") as watching:
+        assert watching.stdout is not None
+        first = [json.loads(watching.stdout.readline())["to"] for _ in range(3)]
+        assert first == ["not_ready", "pending", "testing"]
+        env.ci.enabled = True
+        env.wait_for("merged", number)
+        rest = [json.loads(line)["to"] for line in watching.stdout]
+        assert (rest, watching.wait()) == (["tests_passed", "merged"], 0)
+
+
+def test_control_characters_from_outside_are_replaced(terminal: CommandLine, concluded: dict[str, int]):
+    number = str(concluded["merged"])
+    for asked in (("status", number), ("top",), ("runs", "show", terminal.run_json("status", number)["testRunId"])):
+        printed = terminal.run_ok(*asked)
+        assert SHOWN in printed
+        assert "\x1b" not in printed
+        assert "\u202e" not in printed
+
+
+def test_spinner_is_not_written_to_the_pipe(terminal: CommandLine, concluded: dict[str, int]):
+    ours, theirs = pty.openpty()
+    with terminal.start("watch", str(concluded["merged"]), "--json", stderr=theirs) as watching:
+        assert watching.stdout is not None
+        printed = watching.stdout.read()
+    os.close(theirs)
+    os.close(ours)
+    assert [json.loads(line)["to"] for line in printed.splitlines()][-1] == "merged"
+
+
+# Queues
+
+
+def test_queue_is_created_paused_changed_and_deleted(env: ServerEnvironment, terminal: CommandLine):
+    env.origin.branch("stable", base="main")
+    there = ("--repo", "git.local/acme/app", "--branch", "stable")
+    made = terminal.run_json(
+        "queue", "create", *there, "--batch", "on", "--mode", "PARALLEL", "--required-statuses", "a"
+    )
+    assert (made["batch"], made["mode"], made["requiredStatuses"]) == (True, "parallel", ["a"])
+    for action, state in (("pause", "PAUSED"), ("drain", "DRAINING"), ("resume", "RUNNING")):
+        assert terminal.run_json("queue", action, *there)["state"] == state
+    dropped = terminal.run_json("queue", "update", *there, "--delete-required-statuses", "--concurrency", "7")
+    assert (dropped["requiredStatuses"], dropped["concurrency"], dropped["batch"]) == (None, 7, True)
+    assert "stable of git.local/acme/app  RUNNING\n" in terminal.run_ok("queue", "show", *there)
+    terminal.environment |= {"MERGEYARD_REPO": "git.local/acme/app", "MERGEYARD_BRANCH": "stable"}
+    assert terminal.run_json("queue", "delete")["deleted"] is True
+    assert "(queue_not_found, request " in terminal.run_failing(3, "queue", "show")
+
+
+def test_queue_must_be_named_only_if_there_are_several(env: ServerEnvironment, terminal: CommandLine):
+    assert terminal.run_json("queue", "show")["branch"] == "main"
+    branch = "next\u202e"
+    env.origin.branch(branch, base="main")
+    terminal.run_ok("queue", "create", "--repo", "git.local/acme/app", "--branch", branch)
+    refusal = terminal.run_failing(64, "queue", "show")
+    assert "--repo git.local/acme/app --branch main\n" in refusal
+    assert "--repo git.local/acme/app --branch next�\n" in refusal
+    assert terminal.run_json("queue", "show", "--branch", branch)["branch"] == branch
+    assert [queue["branch"] for queue in terminal.run_json("queue", "list", "--branch", branch)["queues"]] == [branch]
+    deleted = terminal.run("queue", "delete", "--branch", branch).stderr
+    assert deleted == "Deleted the queue for next� of git.local/acme/app.\n"
+    assert "can read no queue for git.local/acme/other" in terminal.run_failing(
+        64, "queue", "show", "--repo", "git.local/acme/other"
+    )
+
+
+# Events
+
+
+def test_events_are_listed_after_a_cursor_and_followed_while_another_command_waits(
+    env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]
+):
+    events = [json.loads(line) for line in terminal.run_ok("events", "--json").splitlines()]
+    assert events[0]["type"] == "queue.created"
+    assert len(events) > 5
+    last = events[-1]["cursor"]
+    assert terminal.run_ok("events", "--after", last) == ""
+    assert f"#{concluded['cancelled']} " in terminal.run_ok("events", "--after", "0")
+    number = env.open_pr({"f.txt": "1"})
+    with (
+        terminal.start("events", "--follow", "--after", last, "--json") as following,
+        terminal.start("submit", str(number), "--wait", "--json") as submitting,
+    ):
+        assert following.stdout is not None
+        assert submitting.stdout is not None
+        assert json.loads(following.stdout.readline())["pr_number"] == number
+        following.terminate()
+        env.wait_for("merged", number)
+        assert json.loads(submitting.stdout.read())["state"] == "merged"
+        assert submitting.wait() == 0
+
+
+def test_top_prints_the_queue_once_in_a_pipe(terminal: CommandLine, concluded: dict[str, int]):
+    drawn = terminal.run_ok("top")
+    assert drawn.startswith("main of git.local/acme/app   RUNNING   0 under test   0 waiting   0 not ready")
+    assert re.search(rf"^Concluded\n( .*\n)* +#{concluded['failed']} .* failed ", drawn, re.MULTILINE)
+
+
+# Refusals
+
+
+def test_refusal_of_another_head_names_the_option(terminal: CommandLine, concluded: dict[str, int]):
+    refusal = terminal.run_failing(3, "submit", str(concluded["failed"]), "--sha", "1" * 40)
+    assert "submit it with --sha HEAD" in refusal
+
+
+def test_refusal_is_printed_with_its_code_and_request_id(terminal: CommandLine):
+    refusal = terminal.run_failing(3, "status", "999")
+    assert refusal.startswith("Pull request 999 was never submitted")
+    assert re.search(r"\(pr_not_submitted, request \w+\)\n$", refusal)
+
+
+def test_token_is_never_printed_and_can_be_read_from_a_file(terminal: CommandLine, tmp_path: Path):
+    good, file = terminal.environment["MERGEYARD_TOKEN"] or "", tmp_path / "token"
+    terminal.environment["MERGEYARD_TOKEN"] = "my_wrong"
+    refusal = terminal.run_failing(3, "queue", "list")
+    assert "(invalid_token, " in refusal
+    assert "my_wrong" not in refusal
+    file.write_text(f"{good}\n")
+    terminal.run_ok("queue", "list", "--token-file", str(file))
+    assert "pass another file with --token-file" in terminal.run_failing(64, "queue", "list", "--token-file", "/gone")
+
+
+def test_token_without_the_read_scope_must_name_the_queue(env: ServerEnvironment, terminal: CommandLine):
+    scope = ("--scope", "targets", "--repo", "git.local/acme/app")
+    made = run_command(token.app, "create", "--name", "ci", *scope, "--config", str(env.server.config))
+    terminal.environment["MERGEYARD_TOKEN"] = made.strip()
+    assert "(insufficient_scope, " in terminal.run_failing(3, "targets", "set", "--pr", "1", "a")
+
+
+# Server shutdown
+
+
+def test_server_shutdown_ends_event_streams(env: ServerEnvironment, terminal: CommandLine):
+    """Open streams would otherwise delay the shutdown until its timeout."""
+    number = env.open_pr({"g.txt": "1"})
+    last = terminal.run_ok("events", "--json").splitlines()[-1]
+    with terminal.start("events", "--follow", "--after", json.loads(last)["cursor"], "--json") as following:
+        env.submit(number)
+        assert following.stdout is not None
+        assert following.stdout.readline()
+        env.wait_for("merged", number)
+        begun = time.monotonic()
+        env.server.stop()
+        assert time.monotonic() - begun < SHUTDOWN_TIMEOUT_S
+        following.terminate()
+    env.server.start()

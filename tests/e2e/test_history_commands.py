@@ -1,0 +1,83 @@
+"""`mergeyard audit` and `mergeyard whatif` against a real server: output, exit codes, and the state of the queue."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.api_client import ApiRefused
+from tests.support.environment import ServerEnvironment, new_token
+from tests.support.terminal import CommandLine, a_running_environment
+
+
+def test_audit_finds_nothing_until_a_forged_landing_is_pushed(tmp_path: Path):
+    env = ServerEnvironment.start(tmp_path)
+    try:
+        env.create_queue()
+        terminal = CommandLine(env.server.url, new_token(env.server.config))
+        assert terminal.run_ok("audit") == "No landing is recorded yet.\n"
+        number = env.open_pr({"a.txt": "1"})
+        env.submit(number)
+        env.wait_for("merged", number)
+        assert terminal.run_ok("audit").endswith("1 landing compared with the target branch: nothing differs.\n")
+        (landing,) = terminal.run_json("audit", "--last", "5")["landings"]
+        assert (landing["prNumber"], landing["verdict"]) == (number, "as_tested")
+        forged = push_forged_landing(1234, env)
+        assert f"unrecorded: {forged[:12]} has the trailers of a merge of #1234" in audit_with_mismatches(terminal)
+        assert env.api.post("getQueue")["state"] == "PAUSED"
+        assert terminal.run_json("queue", "resume")["state"] == "RUNNING"
+        assert "unrecorded" in audit_with_mismatches(terminal)
+        assert env.api.post("getQueue")["state"] == "RUNNING"
+        (complaint,) = env.server.logged_errors()
+        assert complaint["kind"] == "unrecorded"
+    finally:
+        env.close()
+
+
+def push_forged_landing(number: int, env: ServerEnvironment) -> str:
+    message = f"Merge pull request #{number}: Planted\n\nMergeyard-Pull-Request: {number}\n"
+    return env.origin.commit("main", {"planted": "1"}, message=message)
+
+
+def audit_with_mismatches(terminal: CommandLine) -> str:
+    answer = terminal.run("audit")
+    assert answer.exit_code == 5, answer.output
+    return answer.stdout
+
+
+def merge_two_and_fail_one(env: ServerEnvironment) -> None:
+    good = [env.open_pr({"a.txt": "1"}), env.open_pr({"b.txt": "1"})]
+    env.submit(*good)
+    env.wait_for("merged", *good)
+    bad = env.open_pr({"bad": "1"})
+    env.submit(bad)
+    env.wait_for("failed", bad)
+
+
+def test_history_of_a_queue_is_replayed(tmp_path: Path):
+    with a_running_environment(tmp_path, concurrency=1) as env:
+        terminal = CommandLine(env.server.url, new_token(env.server.config))
+        assert "Nothing merged in this period: choose a longer period" in terminal.run_ok("whatif")
+        merge_two_and_fail_one(env)
+        printed = terminal.run_ok(
+            "whatif", "--since", "1d", "--set", "concurrency=4", "--set", "batch=on", "--price", "1"
+        )
+        assert printed.startswith("3 pull requests since ")
+        assert "\nconcurrency 1 → 4\nbatch off → on\n" in printed
+        assert "\ncost  " in printed
+        assert "The effect of this change is hardly known.\n  Only 2 pull requests merged in this period" in printed
+        answered = terminal.run_json("whatif", "--set", "concurrency=4")
+        assert (answered["actual"]["merged"], answered["actual"]["failed"]) == (2, 1)
+        assert answered["proposed"]["merged"] == 2
+        assert answered["changes"] == [{"setting": "concurrency", "now": 1, "proposed": 4}]
+        assert env.api.post("getQueue")["concurrency"] == 1
+
+
+def test_settings_that_cannot_be_replayed_are_refused(tmp_path: Path):
+    with a_running_environment(tmp_path) as env:
+        terminal = CommandLine(env.server.url, new_token(env.server.config))
+        refusal = terminal.run_failing(64, "whatif", "--set", "mergeMethod=squash").replace("│", "")
+        assert "mergeMethod is not a setting that can be replayed" in " ".join(refusal.split())
+        with pytest.raises(ApiRefused, match="Unknown setting"):
+            env.api.post("replayQueue", mergeMethod="squash")
+        with pytest.raises(ApiRefused, match="concurrency"):
+            env.api.post("replayQueue", concurrency=0)

@@ -1,0 +1,40 @@
+"""`mergeyard top` on a real terminal: it updates, resizes, survives a server outage, and quits on a key."""
+
+import os
+import sys
+from pathlib import Path
+
+from tests.support.environment import ServerEnvironment, new_token
+from tests.support.terminal import a_running_environment, a_screen
+
+OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
+TOP = [sys.executable, "-m", "mergeyard", "top"]
+
+
+def test_top_shows_a_working_queue(tmp_path: Path):
+    with a_running_environment(tmp_path) as env:
+        run_top(env)
+
+
+def run_top(env: ServerEnvironment) -> None:
+    env.ci.enabled = False
+    number = env.open_pr({"a.txt": "1"}, title="Count the sheep")
+    token, url = new_token(env.server.config), env.server.url
+    given = {"MERGEYARD_URL": url, "MERGEYARD_TOKEN": token, "TERM": "xterm-256color", "NO_PROXY": "127.0.0.1"}
+    with a_screen(TOP, os.environ | given) as screen:
+        screen.wait_for_text("The queue is empty.")
+        env.submit(number)
+        screen.wait_for_text("0/2 checks")
+        assert "Count the sheep" in screen.output
+        screen.resize(60, 12)
+        screen.wait_for_text("…")
+        env.ci.enabled = True
+        env.wait_for("merged", number)
+        screen.wait_for_text("Concluded")
+        env.server.stop()
+        screen.wait_for_text("The server does not respond")
+        screen.press("x")
+        screen.press("q")
+        assert screen.wait_for_exit() == 0
+        assert screen.output.count(OTHER_SCREEN) == screen.output.count(OWN_SCREEN) == 1
+        assert screen.settings == screen.initial_settings

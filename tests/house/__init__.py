@@ -1,1 +1,0 @@
-"""The house itself: storeys, locks, the Makefile, and docs that do not lie."""

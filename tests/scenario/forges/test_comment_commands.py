@@ -1,0 +1,455 @@
+"""Commands in comments, and the replies."""
+
+import pytest
+
+from mergeyard.domain.access import Scope
+from mergeyard.service.comments.commands import MAX_DENIED_USERS_ANSWERED
+from tests.scenario.forges.conftest import StartScenario
+from tests.support.asynchronous import asynchronous
+from tests.support.forge_drivers.driver import MAINTAINER, NEGATIVE, POSITIVE, STRANGER
+from tests.support.forge_drivers.github import GithubDriver
+from tests.support.forge_scenario import RARE_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S
+from tests.support.web_client import a_signed_in_client
+
+QUEUE_NAME = "git.local/acme/app:main"
+
+
+@asynchronous
+async def test_cancel_removes_the_pr(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge")
+        await scenario.comment(1, "/merge cancel")
+        assert await scenario.state(1) == "cancelled: cancelled_by_user"
+        assert scenario.reactions(1) == [(POSITIVE,)] * 2
+        assert "🚫 Removed" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_restart_tests_the_pr_again_at_the_same_position(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1, 2)
+        await scenario.comment(1, "/merge")
+        await scenario.comment(2, "/merge")
+        before = scenario.run_of(1).id
+        await scenario.comment(1, "/merge restart")
+        assert scenario.run_of(1).id != before
+        assert scenario.queue_text == "main ← 1… ← 2…"
+        assert scenario.reactions(1) == [(POSITIVE,)] * 2
+
+
+@asynchronous
+async def test_status_command_gets_a_reply_that_mentions_the_user(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge")
+        await scenario.comment(1, "/merge status")
+        (answer,) = scenario.replies(1)
+        assert "@ada 🧪 Testing." in answer
+
+
+@asynchronous
+async def test_refused_command_gets_a_reply_with_the_reason(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge restart")
+        (answer,) = scenario.replies(1)
+        assert "was never submitted" in answer
+        assert scenario.reactions(1) == [(NEGATIVE,)]
+
+
+@asynchronous
+async def test_unknown_command_gets_a_reply_with_the_list_of_commands(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge tomorrow")
+        (answer,) = scenario.replies(1)
+        assert "`tomorrow`" in answer
+        assert "`!merge cancel`" in answer
+        assert scenario.queue_text == "main"
+
+
+@asynchronous
+async def test_command_of_a_user_without_write_permission_is_refused(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(2)
+        run = scenario.run_of(2).id
+        await scenario.comment(1, "/merge", person=STRANGER)
+        await scenario.comment(2, "/merge cancel", person=STRANGER)
+        assert [scenario.reactions(number) for number in (1, 2)] == [[(NEGATIVE,)]] * 2
+        (answer,) = scenario.replies(2)
+        assert f"@{STRANGER} Only users with write access" in answer
+        assert scenario.queue_text == "main ← 2…"
+        assert scenario.run_of(2).id == run
+
+
+@asynchronous
+async def test_user_without_write_permission_gets_one_reply_per_pr_and_costs_few_calls_afterwards(
+    forge_scenario: StartScenario,
+):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge", person=STRANGER)
+        before = scenario.api_call_count()
+        for _ in range(4):
+            await scenario.comment(1, "/merge", person=STRANGER)
+        calls_per_command = (scenario.api_call_count() - before) / 4
+        assert calls_per_command <= 5  # reads of the pull request, its labels and its comments
+        assert len(scenario.replies(1)) == 1
+        assert scenario.reactions(1) == [(NEGATIVE,), (), (), (), ()]
+
+
+@asynchronous
+async def test_new_write_permission_is_recognized_within_minutes(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge", person="newcomer")
+        asked = [call for call in scenario.forge.faults.calls if "newcomer/permission" in call]
+        await scenario.comment(1, "/merge", person="newcomer")
+        assert [call for call in scenario.forge.faults.calls if "newcomer/permission" in call] == asked
+        assert isinstance(scenario.forge, GithubDriver)
+        scenario.forge.acme.roles["newcomer"] = "write"
+        for _ in range(6):
+            await scenario.advance_one_minute()
+        await scenario.comment(1, "/merge", person="newcomer")
+        assert scenario.queue_text == "main ← 1…"
+
+
+@asynchronous
+async def test_only_some_of_many_users_without_write_permission_get_a_reply(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        for number in range(MAX_DENIED_USERS_ANSWERED + 2):
+            scenario.forge.comment(1, f"stranger{number}", "/merge")
+        await scenario.wait_until_idle()
+        assert len(scenario.replies(1)) == MAX_DENIED_USERS_ANSWERED
+
+
+@asynchronous
+async def test_only_a_maintainer_can_submit_as_urgent_or_forced(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge --priority urgent", "/merge --priority 0", "/merge --force")
+        assert scenario.queue_text == "main"
+        assert len(scenario.replies(1)) == 3
+        assert all("Only maintainers" in answer for answer in scenario.replies(1))
+        await scenario.comment(1, "/merge --priority urgent", person=MAINTAINER)
+        assert (await scenario.submission(1)).priority == 0
+
+
+@asynchronous
+async def test_comments_without_a_command_get_no_reply(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(
+            1, "Shall we /merge this?", "> /merge", "LGTM\n/merge", "/merged already", person=STRANGER
+        )
+        assert scenario.queue_text == "main"
+        assert scenario.replies(1) == []
+
+
+@asynchronous
+async def test_commands_are_executed_in_the_order_of_their_comments(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge --priority low", "/merge cancel", "/merge --priority high")
+        assert (await scenario.submission(1)).priority == 10
+        await scenario.advance_one_second()
+        assert scenario.queue_text == "main ← 1…"
+        assert scenario.reactions(1) == [(POSITIVE,)] * 3
+
+
+@asynchronous
+async def test_own_comments_are_not_commands(forge_scenario: StartScenario):
+    """The name of a check can be any text and appears in the service's comment."""
+    async with forge_scenario() as scenario:
+        await scenario.update(required_statuses=("/merge cancel",))
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.fails(1, check="/merge cancel")
+        await scenario.passes(check="/merge cancel")
+        assert "/merge cancel" in scenario.status_comment(1)
+        await scenario.submit(1)
+        assert scenario.queue_text == "main ← 1…"
+
+
+# Forks
+
+
+@asynchronous
+async def test_only_the_submitted_head_of_a_fork_is_tested(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        assert scenario.queue_text == "main ← 1…"
+        scenario.push(1, {"evil": "yes"})
+        await scenario.advance_one_second()
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+        assert scenario.queue_text == "main"
+
+
+@asynchronous
+async def test_push_to_a_fork_removes_the_pr_even_before_it_is_ready(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        scenario.forge.make_draft(1)
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        assert await scenario.state(1) == "not_ready: draft"
+        scenario.push(1, {"evil": "yes"})
+        await scenario.advance_one_second()
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+
+
+@asynchronous
+async def test_fork_is_merged_and_shown_as_merged(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert scenario.forge.is_merged(1)
+        assert "Merged" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_label_does_not_submit_a_fork_because_it_names_no_head(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        await scenario.label(1)
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        assert f"!merge {scenario.forge.head(1)}" in answer
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        assert scenario.queue_text == "main ← 1…"
+
+
+@asynchronous
+async def test_merge_command_without_a_head_on_a_fork_gets_a_reply_with_the_full_command(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        await scenario.comment(1, "/merge")
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        assert f"`!merge {scenario.forge.head(1)}`" in answer
+        assert scenario.reactions(1) == [(NEGATIVE,)]
+
+
+@asynchronous
+async def test_a_head_that_was_pushed_over_after_the_review_is_not_tested(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        reviewed = scenario.forge.head(1)
+        scenario.push(1, {"evil": "yes"})
+        await scenario.wait_until_idle()
+        await scenario.comment(1, f"/merge {reviewed}")
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        assert "not the head" in answer
+        assert f"`!merge {scenario.forge.head(1)}`" in answer
+
+
+@asynchronous
+async def test_an_abbreviated_head_is_not_accepted(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)[:12]}")
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        assert "full SHA" in answer
+
+
+@asynchronous
+async def test_a_head_named_on_a_pull_request_of_the_same_repository_is_pinned(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.make_draft(1)
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        scenario.push(1, {"more": "work"})
+        await scenario.advance_one_second()
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+
+
+@asynchronous
+async def test_api_submission_of_a_fork_must_name_its_head(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        reviewed = scenario.forge.head(1)
+        scenario.push(1, {"evil": "yes"})
+        await scenario.wait_until_idle()
+        unnamed = await scenario.post("submitPullRequest", pr={"number": 1})
+        stale = await scenario.post("submitPullRequest", pr={"number": 1, "sha": reviewed})
+        assert [answer.json()["code"] for answer in (unnamed, stale)] == ["sha_required", "sha_mismatch"]
+        assert unnamed.status_code == 409
+        assert scenario.forge.head(1) in unnamed.json()["detail"]
+        assert scenario.queue_text == "main"
+        named = await scenario.post("submitPullRequest", pr={"number": 1, "sha": scenario.forge.head(1)})
+        assert named.status_code == 200, named.text
+        again = await scenario.post("submitPullRequest", pr={"number": 1}, priority="high")
+        assert again.json()["code"] == "sha_required"
+
+
+# Guarded paths
+
+WORKFLOW = ".github/workflows/ci.yml"
+GUARDS_THE_MAKEFILE = 'version = 1\nrequired_statuses = ["unit"]\nguarded_paths = ["Makefile"]'
+
+
+@asynchronous
+async def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1, {WORKFLOW: "on: push"})
+        head = scenario.forge.head(1)
+        await scenario.comment(1, f"/merge {head}")
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        why = (await scenario.view(1)).reason.message
+        assert WORKFLOW in why
+        assert f"!merge {head}" in why
+        assert "workflows/ci.yml" in scenario.status_comment(1)
+        await scenario.comment(1, f"/merge {head} --priority high")
+        assert scenario.queue_text == "main"
+        await scenario.comment(1, f"/merge {head}", person=MAINTAINER)
+        assert scenario.queue_text == "main ← 1…"
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_pull_request_of_the_same_repository_may_change_ci_files(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1, files={WORKFLOW: "on: push"})
+        await scenario.comment(1, "/merge")
+        assert scenario.queue_text == "main ← 1…"
+
+
+@asynchronous
+async def test_force_does_not_skip_the_wait_for_a_maintainer(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        await scenario.open_fork(1, {".mergeyard.toml": "version = 1"})
+        await scenario.submit(1, head=scenario.forge.head(1), forced=True)
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        assert scenario.queue_text == "main"
+
+
+@asynchronous
+async def test_for_api_and_dashboard_the_admin_scope_makes_a_maintainer(github_scenario: StartScenario):
+    async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as writer:
+        await scenario.open_fork(1, {WORKFLOW: "on: push"})
+        head = scenario.forge.head(1)
+        _, token = await scenario.service.tokens.create("writer", {Scope.SUBMIT, Scope.PRIORITY})
+        by_api = await scenario.post("submitPullRequest", token=token, pr={"number": 1, "sha": head}, force=True)
+        assert by_api.json()["reason"]["code"] == "waiting_for_maintainer"
+        await writer.post("/actions/submit", queue=QUEUE_NAME, number=1, head=head)
+        await scenario.wait_until_idle()
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        page = await writer.get("/pulls/git.local/acme/app/1")
+        assert "Changes guarded paths" in page.text
+        answer = await scenario.post("submitPullRequest", pr={"number": 1, "sha": head})
+        await scenario.wait_until_idle()
+        assert answer.status_code == 200, answer.text
+        assert scenario.queue_text == "main ← 1…"
+
+
+@asynchronous
+async def test_guarded_paths_are_read_from_the_target_branch(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.forge.push_to_main({".mergeyard.toml": GUARDS_THE_MAKEFILE})
+        await scenario.advance_one_second()
+        await scenario.open_fork(1, {WORKFLOW: "on: push"})
+        await scenario.open_fork(2, {"Makefile": "test:"})
+        await scenario.open_fork(3, {".mergeyard.toml": "version = 1\nguarded_paths = []"})
+        for number in (1, 2, 3):
+            await scenario.comment(number, f"/merge {scenario.forge.head(number)}")
+        assert scenario.queue_text == "main ← 1…"
+        for number in (2, 3):
+            assert await scenario.state(number) == "not_ready: waiting_for_maintainer"
+
+
+@asynchronous
+async def test_fork_with_the_head_of_a_local_pr_is_still_checked_as_a_fork(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1, files={WORKFLOW: "on: push"})
+        await scenario.comment(1, "/merge")
+        await scenario.open_fork(2, {"other": "1"})
+        assert isinstance(scenario.forge, GithubDriver)
+        scenario.forge.point_fork_at(2, scenario.forge.head(1))
+        await scenario.wait_until_idle()
+        await scenario.comment(2, f"/merge {scenario.forge.head(2)}")
+        assert await scenario.state(2) == "not_ready: waiting_for_maintainer"
+
+
+@pytest.mark.parametrize("polled", [True, False], ids=["while it is tested", "before it lands"])
+@asynchronous
+async def test_fork_waits_again_when_the_target_branch_guards_its_paths(github_scenario: StartScenario, polled: bool):
+    async with github_scenario(poll_seconds=USUAL_POLL_INTERVAL_S if polled else RARE_POLL_INTERVAL_S) as scenario:
+        await scenario.open_fork(1, {"Makefile": "test:"})
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        await scenario.advance_one_minute()
+        assert scenario.queue_text == "main ← 1…"
+        scenario.forge.push_to_main({".mergeyard.toml": GUARDS_THE_MAKEFILE})
+        await scenario.advance_one_minute()
+        if not polled:
+            await scenario.passes(1)
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        assert not scenario.forge.is_merged(1)
+        assert "Makefile" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_change_moved_into_a_guarded_folder_by_a_rename_on_the_target_branch_is_noticed(
+    github_scenario: StartScenario,
+):
+    """The merge follows the rename, so that the fork changes a workflow without naming one."""
+    content = "".join(f"line {number}\n" for number in range(20))
+    async with github_scenario() as scenario:
+        scenario.forge.push_to_main({"ci.yml": content})
+        await scenario.advance_one_second()
+        await scenario.open_fork(1, {"ci.yml": content + "evil\n"})
+        scenario.forge.push_to_main({"ci.yml": None, WORKFLOW: content})
+        await scenario.advance_one_second()
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
+        assert WORKFLOW in (await scenario.view(1)).reason.message
+
+
+# Forms of the dashboard
+
+
+@asynchronous
+async def test_a_form_without_a_head_shows_the_head_of_a_fork_and_asks_to_confirm_it(github_scenario: StartScenario):
+    async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        await scenario.open_fork(1)
+        asked = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, no_batch="on")
+        head = scenario.forge.head(1)
+        assert asked.status == 409
+        assert head in asked.one(".said").text
+        assert any("/pull/1" in link for link in asked.links())
+        await scenario.wait_until_idle()
+        assert scenario.queue_text == "main"
+        in_place = await visitor.post_htmx("/actions/submit", queue=QUEUE_NAME, number=1)
+        assert in_place.one("[name=head]")["value"] == head
+        fields = {field["name"]: field["value"] for field in asked.all("input[name]")}
+        confirmed = await visitor.post("/actions/submit", **fields)
+        await scenario.wait_until_idle()
+        assert confirmed.status == 303
+        assert scenario.queue_text == "main ← 1…"
+        assert (await scenario.submission(1)).no_batch
+
+
+@asynchronous
+async def test_a_form_that_shows_a_stale_head_is_refused(github_scenario: StartScenario):
+    async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+        act = await visitor.get(f"/actions?queue={QUEUE_NAME}&number=1")
+        page = await visitor.get("/pulls/git.local/acme/app/1")
+        shown = [each.one("[name=head]")["value"] for each in (act, page)]
+        assert shown == [scenario.forge.head(1)] * 2
+        scenario.push(1, {"evil": "yes"})
+        refused = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, head=shown[0])
+        assert refused.status == 409
+        assert "got new commits" in refused.text
+        assert scenario.forge.head(1) in refused.text
+        await scenario.wait_until_idle()
+        assert scenario.queue_text == "main"

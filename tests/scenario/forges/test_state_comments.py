@@ -1,0 +1,132 @@
+"""How the forge shows a pull request's state: one comment, edited in place, and a status on its head."""
+
+from mergeyard.domain.config import Config
+from tests.scenario.forges.conftest import StartScenario
+from tests.support.asynchronous import asynchronous
+from tests.support.forge_drivers.driver import POSITIVE
+from tests.support.forges.faults import LosesResponse, RespondsWith
+
+PULL_REQUEST_PAGE = "http://yard.example/pulls/git.local/acme/app/1"
+
+
+@asynchronous
+async def test_one_comment_is_updated_through_the_whole_submission(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.make_draft(1)
+        await scenario.submit(1)
+        assert "⏳ Not ready" in scenario.status_comment(1)
+        scenario.forge.make_ready(1)
+        await scenario.advance_one_second()
+        assert "🧪 Testing · position 1 in the queue for main" in scenario.status_comment(1)
+        await scenario.passes(1)
+        assert "🎉 Merged" in scenario.status_comment(1)
+        assert "`merged_by_queue`" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_the_failed_check_is_named_with_its_link(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.report_all_runs(1)
+        assert "❌ Failed" in scenario.status_comment(1)
+        assert "- Failed: [unit](https://ci.example/unit)" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_second_submission_updates_the_same_comment(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.report_all_runs(1)
+        await scenario.submit(1)
+        assert "🧪 Testing" in scenario.status_comment(1)
+        assert "https://ci.example/unit" not in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_comment_names_the_prs_that_are_tested_together(forge_scenario: StartScenario):
+    async with forge_scenario(Config(batch=True, batching_min_size=2)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        assert "- Tested together with #2" in scenario.status_comment(1)
+        assert "- Tested together with #1" in scenario.status_comment(2)
+
+
+@asynchronous
+async def test_status_on_the_head_summarizes_the_state(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        assert scenario.commit_status(1).state == "pending"
+        assert scenario.commit_status(1).url == PULL_REQUEST_PAGE
+        assert f"[details]({PULL_REQUEST_PAGE})" in scenario.status_comment(1)
+        await scenario.passes(1)
+        assert scenario.commit_status(1).state == "success"
+        assert scenario.commit_status(1).description.startswith("Merged. ")
+        await scenario.fails(2)
+        assert scenario.commit_status(2).state in ("failure", "failed")
+        assert scenario.commit_status(2).description.startswith("Failed. ")
+
+
+@asynchronous
+async def test_deleted_comment_is_created_again(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        scenario.forge.delete_our_comments(1)
+        await scenario.passes(1)
+        assert "🎉 Merged" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_disabled_comments_and_statuses_are_not_written(forge_scenario: StartScenario):
+    async with forge_scenario(Config(comments_enabled=False, status_check_enabled=False)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        assert scenario.forge.comments(1) == []
+        assert scenario.forge.bot_status(scenario.forge.head(1)) is None
+        assert scenario.forge.is_merged(1)
+
+
+@asynchronous
+async def test_command_gets_a_text_reply_if_comments_are_disabled(forge_scenario: StartScenario):
+    async with forge_scenario(Config(comments_enabled=False)) as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge")
+        assert len(scenario.replies(1)) == 1
+
+
+@asynchronous
+async def test_comment_whose_response_was_lost_is_not_created_twice(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.forge.faults.plan(LosesResponse(), scenario.forge.paths.comments, method="POST")
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.advance_one_minute()
+        assert "Testing" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_reply_whose_response_was_lost_is_not_created_twice(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        scenario.forge.faults.plan(LosesResponse(), scenario.forge.paths.comments, method="POST")
+        await scenario.comment(1, "/merge status")
+        await scenario.advance_one_minute()
+        assert len(scenario.replies(1)) == 1
+        assert scenario.reactions(1) == [(POSITIVE,)]
+
+
+@asynchronous
+async def test_failed_comment_is_retried_while_the_pr_is_tested(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.forge.faults.plan(RespondsWith(503), scenario.forge.paths.comments, times=3)
+        scenario.open(1)
+        await scenario.submit(1)
+        assert scenario.queue_text == "main ← 1…"
+        await scenario.advance_one_minute()
+        assert "Testing" in scenario.status_comment(1)

@@ -1,0 +1,290 @@
+"""The page of a pull request: its state, the reason, what is missing, and its timeline."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mergeyard.domain.access import Scope
+from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.pull_requests import ALL_TARGETS, Status, StatusState, impacted_targets_from_names
+from mergeyard.domain.states import QueueState
+from mergeyard.ports.writes import AppendEntries, EntryRow
+from mergeyard.service.persistence import encode
+from mergeyard.service.submissions import SubmitOptions
+from mergeyard.web.pull_request_page import MAX_TIMELINE_ENTRIES
+from tests.support.asynchronous import asynchronous
+from tests.support.scenario import KEY, MINUTE, REPO, SECOND, Scenario, ScenarioSetup, a_scenario
+from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client
+
+PULL_1 = "/pulls/git.local/acme/app/1"
+STABLE = QueueKey(REPO, "stable")
+RARE_POLLING = ScenarioSetup(poll_interval_ms=60 * MINUTE)
+HOSTILE = "<script>alert(1)</script>\u202e<img src=x onerror=alert(2)>\"'"
+
+
+def state(page: Page) -> str:
+    return page.one("h2#now").text
+
+
+def actions(page: Page) -> list[str]:
+    return [form["action"] for form in page.all("form") if form["action"].startswith("/actions/")]
+
+
+@asynchronous
+async def test_page_of_a_tested_pr_shows_what_it_waits_for_and_its_timeline(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        page = await visitor.get("/pulls/git.local/acme/app/2")
+        assert (page.status, page.title) == (200, "#2 Change 2 · Mergeyard")
+        assert state(page) == "Passed"
+        assert "Waiting for the pull requests ahead." in page.one(".why").text
+        assert "/pulls/git.local/acme/app/1?branch=main" in page.links()
+        assert "2 of 2 in the queue" in page.text
+        assert "by ada" in page.text
+        journey = [(each.text, each["class"]) for each in page.one("ol.journey").all("li")]
+        assert ("Passed", "here") in journey
+        assert [each.one(".state").text for each in page.one("ol.timeline").all("li")] == [
+            "Passed",
+            "Testing",
+            "Queued",
+            "Not ready",
+        ]
+        (run,) = page.one("ol.runs").all("li.card")
+        assert "Tests #2 as it would merge, on top of #1." in run.text
+        assert "passed unit" in run.text
+        assert page.one("#live")["hx-get"] == "/pulls/git.local/acme/app/2?branch=main"
+        assert page.one("#live")["data-live"] == "/live/git.local/acme/app:main"
+
+
+@asynchronous
+async def test_user_named_mergeyard_is_not_shown_as_the_queue(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.service.submissions.cancel(replace(scenario.build_command(1), actor="mergeyard#0123"))
+        timeline = (await visitor.get(PULL_1)).one("ol.timeline").all("li")
+        assert [each.all("bdi")[-1].text for each in timeline] == ["mergeyard", "the queue", "the queue", "ada"]
+
+
+@asynchronous
+async def test_page_of_a_failed_pr_shows_the_failed_checks_first_and_what_to_do(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        tip = scenario.run_of(1).tip
+        said = Status(
+            context="unit",
+            state=StatusState.FAILURE,
+            at=scenario.clock.now(),
+            url="https://ci.example/7",
+            description="3 failed",
+        )
+        await scenario.service.statuses.report(REPO, tip, said)
+        await scenario.wait_until_idle()
+        await scenario.report_all_runs(1)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "Failed"
+        blame = page.one("section.blame")
+        assert "failed unit" in blame.text
+        assert "3 failed" in blame.text
+        (link,) = [each for each in blame.all("a") if each["href"] == "https://ci.example/7"]
+        assert link["rel"] == "noopener noreferrer"
+        assert "submit it again" in blame.text
+        assert actions(page) == ["/actions/submit"]
+
+
+@asynchronous
+async def test_page_of_a_pr_that_is_not_ready_has_a_checklist_with_advice(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        scenario.set_pull_request(1, draft=True)
+        await scenario.submit(1)
+        await scenario.update(state=QueueState.PAUSED)
+        page = await visitor.get(PULL_1)
+        marks = [(each["class"], each.text) for each in page.one("ul.checklist").all("li")]
+        assert ("met", "met: Base branch is main") in marks
+        assert ("missing", "missing: Is a draft Mark it as ready for review.") in marks
+        assert any(text.startswith("missing: The queue is paused") for _, text in marks)
+        assert "the time of its merge is unknown" in page.text
+
+
+@asynchronous
+async def test_merge_estimate_is_shown_after_the_first_passed_run(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=RARE_POLLING) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.advance_time(10 * MINUTE)
+        await scenario.passes(1)
+        await scenario.submit(2)
+        page = await visitor.get("/pulls/git.local/acme/app/2")
+        assert "Merges in about 10 min, usually by " in page.one("p.expected").text
+        assert "usually 10 min" in page.text
+        merged = await visitor.get(PULL_1)
+        assert state(merged) == "Merged"
+        assert f"Merged as {scenario.origin.tip('main')[:8]}" in merged.text
+        assert actions(merged) == []
+
+
+@asynchronous
+async def test_impacted_targets_are_shown_with_the_prs_that_share_them(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2, 3, 4)
+        await scenario.upload_impacted_targets(
+            1, impacted_targets_from_names("app", *(f"t{number:03}" for number in range(60)))
+        )
+        await scenario.upload_impacted_targets(2, impacted_targets_from_names("app"))
+        await scenario.upload_impacted_targets(3, impacted_targets_from_names("docs"))
+        await scenario.upload_impacted_targets(4, ALL_TARGETS)
+        await scenario.submit(1, 2, 3, 4)
+        page = await visitor.get(PULL_1)
+        assert len(page.one("ul.targets").all("li")) == 50
+        assert "… and 11 more" in page.text
+        assert [each.one("a").text for each in page.one("ul.neighbours").all("li")] == ["#2", "#4"]
+        alone = await visitor.get("/pulls/git.local/acme/app/3")
+        assert [each.one("a").text for each in alone.one("ul.neighbours").all("li")] == ["#4"]
+        assert "Impacts ALL" in (await visitor.get("/pulls/git.local/acme/app/4")).text
+
+
+@asynchronous
+async def test_offered_actions_depend_on_state_and_scopes(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        async with a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+            page = await visitor.get(PULL_1)
+            assert actions(page) == ["/actions/restart", "/actions/cancel", "/actions/priority"]
+            urgent = next(button for button in page.all("button[name=priority]") if button["value"] == "urgent")
+            assert "disabled" in urgent.attributes
+            fields = {each["name"]: each["value"] for each in page.all("form[action=/actions/cancel]")[0].all("input")}
+            assert (await visitor.post("/actions/cancel", **fields | {"csrf": "wrong"})).status == 400
+            assert (await scenario.submission(1)).state == "testing"
+            done = await visitor.post("/actions/cancel", **fields)
+            assert (done.status, done.location) == (303, "/pulls/git.local/acme/app/1?branch=main")
+            assert state(await visitor.get(PULL_1)) == "Removed"
+        async with a_signed_in_client(scenario) as onlooker:
+            page = await onlooker.get(PULL_1)
+            assert actions(page) == []
+            assert "Your token is read-only" in page.text
+
+
+@asynchronous
+async def test_every_submission_can_be_read_and_the_latest_is_shown_first(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+        await scenario.submit(1)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "Testing"
+        (latest, first) = [each["href"] for each in page.one("ol.stays").all("a")]
+        assert latest == "/pulls/git.local/acme/app/1?branch=main"
+        old = await visitor.get(first)
+        assert state(old) == "Removed"
+        assert "This is an earlier submission." in old.text
+        assert actions(old) == []
+        assert old.one("#live")["hx-get"] == first
+        assert state(await visitor.get(f"{latest}&submission=999")) == "Testing"
+
+
+@asynchronous
+async def test_queue_is_found_without_the_branch_in_the_address(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.origin.branch("stable", base="main")
+        await scenario.create_queue(key=STABLE)
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.cancel(1)
+        assert "acme/app main" in (await visitor.get(PULL_1)).one("nav.crumbs").text
+        scenario.set_pull_request(1, base="stable")
+        await scenario.advance_time(SECOND)
+        await scenario.service.submissions.submit(scenario.build_command(1, STABLE), SubmitOptions())
+        await scenario.wait_until_idle()
+        assert "acme/app stable" in (await visitor.get(PULL_1)).one("nav.crumbs").text
+        await scenario.service.submissions.cancel(scenario.build_command(1, STABLE))
+        assert "acme/app stable" in (await visitor.get(PULL_1)).one("nav.crumbs").text
+        assert "acme/app main" in (await visitor.get(f"{PULL_1}?branch=main")).one("nav.crumbs").text
+
+
+@asynchronous
+async def test_pr_that_was_never_submitted_can_be_submitted_from_its_page(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        page = await visitor.get(PULL_1)
+        assert (page.status, page.one("h1").text) == (404, "#1 was never submitted")
+        fields = {each["name"]: each["value"] for each in page.one("form[action=/actions/submit]").all("input")}
+        assert (await visitor.post("/actions/submit", **fields)).status == 303
+        assert (await visitor.get(PULL_1)).status == 200
+
+
+@asynchronous
+async def test_pr_that_the_visitor_cannot_see_does_not_exist(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        async with a_signed_in_client(scenario, repos=(Repo("git.local", "acme", "other"),)) as other:
+            hidden = await other.get(PULL_1)
+            unknown = await other.get("/pulls/git.local/acme/nothing/1")
+            assert hidden.status == unknown.status == 404
+            assert "Change 1" not in hidden.html
+            assert (await other.get(f"{PULL_1}?branch=main")).status == 404
+        async with a_signed_in_client(scenario) as visitor:
+            for odd in ("0", "-1", "1.5", "x", "9" * 5000, "2147483648", "%00", "\N{ARABIC-INDIC DIGIT ONE}"):
+                assert (await visitor.get(f"/pulls/git.local/acme/app/{odd}")).status == 404
+            assert (await visitor.get(f"{PULL_1}?branch=nothing")).status == 404
+            partial = await visitor.get(f"{PULL_1}?branch=nothing", **{"hx-request": "true"})
+            assert (partial.status, partial.headers["hx-retarget"]) == (404, "#said")
+            assert (await visitor.get("/pulls/1")).status == 404
+        async with an_anonymous_client(scenario.service) as stranger:
+            assert (await stranger.get(PULL_1)).location == "/sign-in?next=%2Fpulls%2Fgit.local%2Facme%2Fapp%2F1"
+
+
+@asynchronous
+async def test_texts_from_outside_are_escaped(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        scenario.set_pull_request(1, title=HOSTILE, author=HOSTILE, branch=HOSTILE)
+        await scenario.submit(1)
+        await _report_status(scenario, url="javascript:alert(3)", description=HOSTILE)
+        page = await visitor.get(PULL_1)
+        assert page.one("h1").one("bdi").text == HOSTILE
+        assert not page.all("img[onerror]")
+        assert all(script["src"].startswith("/static/") for script in page.all("script"))
+        assert not [link for link in page.links() if link.startswith("javascript")]
+        assert "style=" not in page.html
+
+
+async def _report_status(scenario: Scenario, *, url: str, description: str) -> None:
+    said = Status(context="unit", state=StatusState.PENDING, at=scenario.clock.now(), url=url, description=description)
+    await scenario.service.statuses.report(REPO, scenario.run_of(1).tip, said)
+    await scenario.wait_until_idle()
+
+
+@asynchronous
+async def test_long_timeline_is_paginated(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        submission_id = (await scenario.submission(1)).id
+        (entry, *_) = await scenario.service.submission_lists.read_timeline(KEY, submission_id)
+        again = EntryRow(
+            queue=scenario.queue_actor.id,
+            at=entry.at,
+            kind="PullRequestChanged",
+            actor="x",
+            token=None,
+            submission_id=submission_id,
+            body=encode(entry),
+        )
+        await scenario.store.commit(AppendEntries((again,) * 2 * MAX_TIMELINE_ENTRIES))
+        latest = await visitor.get(PULL_1)
+        assert len(latest.one("ol.timeline").all("li")) == MAX_TIMELINE_ENTRIES
+        (further,) = [link for link in latest.all("a") if link.text == f"{MAX_TIMELINE_ENTRIES + 3} earlier entries"]
+        earlier = await visitor.get(further["href"])
+        assert "See the latest" in earlier.text
+        (further,) = [link for link in earlier.all("a") if link.text == "3 earlier entries"]
+        first = await visitor.get(further["href"])
+        assert len(first.one("ol.timeline").all("li")) == 3
+        assert "earlier entries" not in first.text

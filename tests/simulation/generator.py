@@ -1,0 +1,198 @@
+"""Generates a script from a seed: a queue, the actions of people, and the families of faults that are enabled."""
+
+from collections.abc import Iterator
+from itertools import chain, combinations
+from random import Random
+
+from msgspec.structs import replace
+
+from mergeyard.domain.config import (
+    Config,
+    DirectMergeMode,
+    LandingMethod,
+    MergeMethod,
+    Mode,
+    OptimizationMode,
+    Speculation,
+)
+from mergeyard.domain.states import QueueState
+from tests.simulation import script as s
+from tests.simulation.faults import Family
+
+MAX_PRS = 7
+EVENTFUL_MS = 60_000
+AREAS = ("ui", "api", "docs")
+PAIRS = tuple(combinations(Family, 2))
+PERCENTAGES = {Family.SLOWNESS: (5, 30), Family.LOST_REPLIES: (20, 60), Family.REFUSALS: (30, 100)}
+LASTING_FAMILIES = frozenset(
+    {
+        Family.REFUSALS,
+        Family.LOST_REPLIES,
+        Family.SLOWNESS,
+        Family.STALE_READS,
+        Family.LOST_NOTICES,
+        Family.ODD_CI,
+        Family.STORE,
+    }
+)
+"""Families that affect all calls for a while; the others are single acts."""
+LAGS = (0, 100, 200, 300, 500, 1000)
+MOMENTS = ("", "", "building", "testing", "bisecting", "landing", "landing")
+
+
+def draw(seed: int) -> s.Script:
+    rng = Random(f"script {seed}")
+    families = draw_families(seed, rng)
+    has_forge = Family.LOST_NOTICES in families or rng.random() < 0.3
+    replicas = rng.choice((2, 3)) if Family.FREEZES in families else rng.choice((1, 1, 2))
+    prs = rng.randrange(2, MAX_PRS + 1)
+    config, nature = draw_config(rng, has_forge=has_forge), draw_nature(rng, prs)
+    acts = [*_submissions(rng, prs, config, nature), *_everyday_acts(rng, prs)]
+    for family in sorted(families):
+        acts += _faults(family, rng, prs)
+    return s.Script(
+        seed=seed,
+        config=config,
+        replicas=replicas,
+        has_forge=has_forge,
+        statuses=rng.choice((("unit",), ("unit", "lint"))),
+        families=families,
+        nature=nature,
+        acts=tuple(sorted(acts, key=lambda act: act.at)),
+    )
+
+
+def draw_families(seed: int, rng: Random) -> frozenset[Family]:
+    """None, one, two, or any number of families: every pair regularly occurs alone."""
+    match seed % 4:
+        case 0:
+            return frozenset(rng.sample(tuple(Family), rng.randrange(2)))
+        case 1 | 2:
+            return frozenset(PAIRS[seed // 2 % len(PAIRS)])
+        case _:
+            return frozenset(family for family in Family if rng.random() < 0.5)
+
+
+def draw_config(rng: Random, *, has_forge: bool) -> Config:
+    landing = LandingMethod.PROVIDER_MERGE if rng.random() < 0.25 else LandingMethod.TESTED_COMMIT
+    by_forge = has_forge and landing is LandingMethod.PROVIDER_MERGE
+    methods = (MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH) if by_forge else tuple(MergeMethod)
+    return Config(
+        mode=rng.choice(tuple(Mode)),
+        concurrency=rng.choice((1, 2, 3, 5, 9)),
+        bisection_concurrency=rng.choice((1, 2)),
+        batch=rng.random() < 0.5,
+        batching_min_size=rng.choice((2, 3)),
+        batching_max_wait_time_minutes=rng.choice((0, 1)),
+        can_optimistically_merge=rng.random() < 0.35,
+        pending_failure_depth=rng.choice((0, 1, 2)),
+        optimization_mode=rng.choice(tuple(OptimizationMode)),
+        testing_timeout_minutes=rng.choice((1, 2, 300)),
+        test_retries=rng.choice((0, 0, 1)),
+        merge_method=rng.choice(methods),
+        landing=landing,
+        direct_merge_mode=rng.choice((DirectMergeMode.OFF, DirectMergeMode.ALWAYS)),
+        speculation=rng.choice(tuple(Speculation)),
+    )
+
+
+def draw_nature(rng: Random, prs: int) -> s.Nature:
+    numbers = range(1, prs + 1)
+    broken, failure_chance, overlap_chance = (
+        rng.random() < 0.08,
+        rng.choice((0.05, 0.2, 0.4)),
+        rng.choice((0.05, 0.1, 0.4)),
+    )
+    return s.Nature(
+        bad=tuple(number for number in numbers if rng.random() < failure_chance),
+        bad_pairs=tuple(pair for pair in combinations(numbers, 2) if rng.random() < 0.03),
+        sharing=tuple(number for number in numbers if rng.random() < overlap_chance),
+        stacked_on=tuple((number, rng.randrange(1, number)) for number in numbers[1:] if rng.random() < overlap_chance),
+        base_is_broken=broken,
+        repaired_by=rng.choice(numbers) if broken else 0,
+    )
+
+
+def _submissions(rng: Random, prs: int, config: Config, nature: s.Nature) -> Iterator[s.Act]:
+    entangled = {*chain(*nature.bad_pairs, *nature.stacked_on), nature.repaired_by}
+    for number in range(1, prs + 1):
+        at = rng.randrange(EVENTFUL_MS // 2)
+        if config.mode is Mode.PARALLEL or rng.random() < 0.3:
+            yield s.Upload(at=at, pr=number, targets=None if number in entangled else _targets(rng))
+        yield s.Submit(
+            at=at + rng.randrange(2000),
+            pr=number,
+            priority=rng.choice((None, None, None, 0, 10, 200)),
+            no_batch=rng.choice((None, None, True)),
+            forced=rng.choice((None, None, None, True)),
+        )
+
+
+def _targets(rng: Random) -> tuple[str, ...] | None:
+    """Entangled pull requests never get here: they always impact ALL."""
+    return None if rng.random() < 0.2 else tuple(rng.sample(AREAS, rng.choice((1, 1, 2))))
+
+
+def _everyday_acts(rng: Random, prs: int) -> Iterator[s.Act]:
+    """Actions that happen in any queue now and then."""
+    kinds = (s.Cancel, s.Submit, s.Restart, *(s.ReportOnHead,) * 3, s.Push, s.Close)
+    for _ in range(rng.randrange(6)):
+        yield rng.choice(kinds)(at=rng.randrange(EVENTFUL_MS), pr=rng.randrange(1, prs + 1))
+
+
+def _faults(family: Family, rng: Random, prs: int) -> Iterator[s.Act]:
+    for _ in range(rng.choice((1, 2, 4, 6))):
+        at = rng.randrange(EVENTFUL_MS)
+        if family in LASTING_FAMILIES:
+            percent = rng.choice(PERCENTAGES.get(family, (30, 60, 100)))
+            lasting, during, lag = rng.choice((2000, 10_000, 30_000)), rng.choice(MOMENTS), rng.choice(LAGS)
+            yield s.FaultPeriod(at=at, of=family, for_ms=lasting, percent=percent, during=during, lag=lag)
+        else:
+            act = _fault(family, rng, at, rng.randrange(1, prs + 1))
+            yield replace(act, during=rng.choice(MOMENTS), lag=rng.choice(LAGS))
+
+
+def _fault(family: Family, rng: Random, at: int, pr: int) -> s.Act:
+    replica = rng.randrange(3)
+    match family:
+        case Family.KILLS:
+            down, disk = rng.choice((100, 3000, 30_000)), rng.random() < 0.2
+            return s.Kill(at=at, replica=replica, for_ms=down, loses_its_disk=disk)
+        case Family.FREEZES:
+            return s.Freeze(at=at, replica=replica, for_ms=rng.choice((3000, 12_000, 40_000)))
+        case Family.CLOCKS:
+            by = rng.choice((-86_400_000, -3_600_000, -30_000, 30_000, 3_600_000, 86_400_000))
+            return s.JumpClock(at=at, replica=replica, by_ms=by, for_ms=rng.choice((5000, 60_000)))
+        case Family.FOREIGN_PUSHES:
+            return rng.choice((s.PushToTarget(at=at), *(s.RewindTarget(at=at),) * 2, s.MergeByHand(at=at, pr=pr)))
+        case Family.AUTHORS:
+            kinds = (s.Push, s.Close, s.Reopen, s.Retarget, s.Submit)
+            return rng.choice((*(kind(at=at, pr=pr) for kind in kinds), s.DeleteTestBranch(at=at, which=pr)))
+        case Family.USER_REQUESTS:
+            return _user_request(rng, at, pr)
+        case _:
+            raise AssertionError(f"{family} is not an act")
+
+
+def _user_request(rng: Random, at: int, pr: int) -> s.Act:
+    states = (QueueState.RUNNING, QueueState.PAUSED, QueueState.DRAINING)
+    changes: tuple[tuple[str, object], ...] = (
+        ("mode", rng.choice(tuple(Mode)).value),
+        ("concurrency", rng.choice((1, 2, 5))),
+        ("batch", rng.random() < 0.5),
+        ("canOptimisticallyMerge", rng.random() < 0.5),
+        ("landing", rng.choice(tuple(LandingMethod)).value),
+        ("mergeMethod", rng.choice((MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH)).value),
+        ("testRetries", rng.choice((0, 1, 2))),
+        ("speculation", rng.choice(tuple(Speculation)).value),
+    )
+    setting, value = rng.choice(changes)
+    return rng.choice(
+        (
+            s.Cancel(at=at, pr=pr),
+            s.Submit(at=at, pr=pr, priority=rng.choice((0, 1, 10, 255))),
+            s.Restart(at=at, pr=pr),
+            s.SetState(at=at, state=rng.choice(states)),
+            s.Change(at=at, setting=setting, value=value),
+        )
+    )

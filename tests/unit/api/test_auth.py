@@ -1,0 +1,354 @@
+"""Every request is checked in the promised order, and every refusal has the documented form."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from msgspec import json
+from structlog.testing import capture_logs
+
+from mergeyard.api.examples import EXAMPLES
+from mergeyard.api.responses import ERROR_KINDS
+from mergeyard.api.routes import TABLE
+from mergeyard.domain.access import Scope
+from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.git import GitError
+from mergeyard.ports.store import StoreUnavailable
+from mergeyard.service.errors import Code, RequestRefused
+from tests.support.asynchronous import asynchronous
+from tests.support.fake_api import PR, QUEUE, SECRET, FakeBackend, a_client, send_get, send_post
+
+ALL_NESTED = b'{"a":' * 33 + b"1" + b"}" * 33
+
+
+def problem(response: httpx.Response) -> dict[str, Any]:
+    """Checks the documented form of an error and returns it."""
+    body = response.json()
+    assert set(body) == {"type", "title", "status", "code", "detail", "requestId", "retryable", "errors"}
+    kind = ERROR_KINDS[Code(body["code"])]
+    assert (response.status_code, body["status"], body["title"]) == (kind.status, kind.status, kind.title)
+    assert body["requestId"] == response.headers["x-request-id"]
+    assert body["type"] == "about:blank"
+    assert body["detail"]
+    return body
+
+
+def code(response: httpx.Response) -> str:
+    return problem(response)["code"]
+
+
+def test_every_code_has_its_kind():
+    assert set(ERROR_KINDS) == set(Code)
+
+
+# The table of bad inputs
+
+BAD_BODIES = [
+    (b"", "invalid_json"),
+    (b"{}{}", "invalid_json"),
+    (b'{"a":NaN}', "invalid_json"),
+    (b'{"a":Infinity}', "invalid_json"),
+    (b'{"a":"\xff"}', "invalid_json"),
+    (b"\xef\xbb\xbf{}", "invalid_json"),
+    ("{}".encode("utf-16"), "invalid_json"),
+    (b'{"a":' + b"9" * 4000 + b"}", "invalid_json"),
+    (b'{"a":1,"a":2}', "duplicate_key"),
+    (ALL_NESTED, "json_too_deep"),
+    (b'{"a":[' + b",".join([b"{}"] * 10_000) + b"]}", "json_too_complex"),
+    (b'{"a":"\\ud800"}', "invalid_string"),
+    (b'{"a":"\\u0000"}', "invalid_string"),
+    (b"[]", "invalid_request"),
+    (b"{}", "invalid_request"),
+    (json.encode(QUEUE | {"pr": {"number": None}}), "invalid_request"),
+    (json.encode(QUEUE | {"pr": {"number": 2**31}}), "invalid_request"),
+    (json.encode(PR | {"repo": {"host": "h", "owner": "..", "name": "n"}}), "invalid_repo"),
+    (json.encode(PR | {"targetBranch": "a..b"}), "invalid_branch"),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), BAD_BODIES)
+def test_a_bad_body_is_refused_with_its_code_and_changes_nothing(body: bytes, expected: str):
+    backend = FakeBackend()
+    assert code(send_post("submitPullRequest", body, backend=backend)) == expected
+    assert backend.calls == []
+
+
+def test_a_mistyped_setting_is_never_ignored():
+    response = send_post("updateQueue", QUEUE | {"concurency": 5})
+    assert code(response) == "unknown_field"
+    assert problem(response)["errors"] == [{"pointer": "/concurency", "message": "is not a known setting"}]
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/nothing", "/v1/getQueue/", "/nowhere", "/V1/getQueue", "/v1/%00"])
+def test_an_unknown_address_is_not_found_also_without_a_token(path: str):
+    assert code(send_get(path, headers={"accept": "*/*"})) == "not_found"
+
+
+@asynchronous
+async def test_another_method_is_refused_and_the_right_one_named():
+    async with a_client(FakeBackend()) as client:
+        for method in ("GET", "PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "TRACE"):
+            response = await client.request(method, "/v1/getQueue")
+            assert (response.status_code, response.headers["allow"]) == (405, "POST")
+        response = await client.post("/v1/getMergeQueueMetrics")
+        assert (code(response), response.headers["allow"]) == ("method_not_allowed", "GET")
+
+
+def test_an_address_that_is_too_long_is_refused():
+    assert code(send_get("/v1/getMergeQueueMetrics?repo=" + "a" * 8192)) == "uri_too_long"
+    assert code(send_get("/" + "a" * 8192)) == "uri_too_long"
+
+
+def test_headers_that_are_too_large_are_refused():
+    assert code(send_get("/healthz", headers={"x-much": "a" * 65536})) == "headers_too_large"
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"), [("", "missing_token"), (" ", "missing_token"), ("my_other", "invalid_token")]
+)
+def test_the_token_is_checked_before_anything_else(token: str, expected: str):
+    headers = {"x-api-token": token, "content-type": "text/plain"}
+    response = send_post("submitPullRequest", b"no json", headers=headers)
+    assert code(response) == expected
+    assert "x-api-token" in response.headers["www-authenticate"]
+
+
+@asynchronous
+async def test_without_a_token_the_body_is_not_read():
+    received: list[str] = []
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        received.append("body requested")
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            received.append("answered")
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/submitPullRequest",
+        "query_string": b"",
+        "headers": [(b"content-length", b"1000000")],
+    }
+    await FakeBackend().application()(scope, receive, send)
+    assert sent[0]["status"] == 401
+    assert received[0] == "answered"
+
+
+@asynchronous
+async def test_two_tokens_are_refused():
+    headers = [("x-api-token", SECRET), ("x-api-token", SECRET), ("content-type", "application/json")]
+    async with a_client(FakeBackend()) as client:
+        assert code(await client.post("/v1/getQueue", json=QUEUE, headers=headers)) == "invalid_token"
+
+
+@pytest.mark.parametrize(
+    ("path", "scope"),
+    [
+        ("getQueue", Scope.READ),
+        ("submitPullRequest", Scope.SUBMIT),
+        ("createQueue", Scope.ADMIN),
+        ("reportCommitStatus", Scope.STATUS),
+    ],
+)
+def test_the_scope_is_checked_after_the_schema(path: str, scope: Scope):
+    others = [other for other in Scope if other not in (scope, Scope.ADMIN)]
+    good = {"sha": "0" * 40, "context": "unit", "state": "success", "repo": QUEUE["repo"]}
+    body = {"createQueue": QUEUE, "reportCommitStatus": good}.get(path, PR)
+    assert code(send_post(path, {}, backend=FakeBackend(*others))) == "invalid_request"
+    assert code(send_post(path, body, backend=FakeBackend(*others))) == "insufficient_scope"
+    assert send_post(path, body, backend=FakeBackend(Scope.ADMIN)).status_code == 200
+
+
+# Media types
+
+
+@pytest.mark.parametrize(
+    "media", ["text/plain", "", "application/jsonx", "application/problem+json", "multipart/form-data"]
+)
+def test_only_json_is_accepted(media: str):
+    assert code(send_post("getQueue", b"no json", headers={"content-type": media})) == "unsupported_media_type"
+
+
+@pytest.mark.parametrize("media", ["application/json; charset=utf-8", "Application/JSON", "application/json ;x=y"])
+def test_json_may_have_parameters(media: str):
+    assert send_post("getQueue", QUEUE, headers={"content-type": media}).status_code == 200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity", ""])
+def test_any_encoding_is_refused(encoding: str):
+    assert code(send_post("getQueue", QUEUE, headers={"content-encoding": encoding})) == "unsupported_media_type"
+
+
+# Responses
+
+
+@pytest.mark.parametrize("path", [path for path, row in TABLE.items() if row.get("method") != "GET"])
+def test_every_endpoint_answers_its_example(path: str):
+    backend = FakeBackend()
+    response = send_post(path, EXAMPLES[path].request, backend=backend)
+    assert (response.status_code, response.json()) == (200, {"answer": 1})
+    assert response.headers["content-type"] == "application/json"
+    assert isinstance(backend.calls[0].request, TABLE[path]["request"])
+
+
+def test_an_error_is_a_problem_document_if_the_client_accepts_one():
+    accept = {"accept": "application/problem+json, application/json", "x-api-token": ""}
+    assert send_post("getQueue", headers=accept).headers["content-type"] == "application/problem+json"
+    assert send_post("getQueue", headers={"x-api-token": ""}).headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("given", ["abc-1", "a b", "~" * 128])
+def test_a_clients_own_request_id_is_kept(given: str):
+    assert send_post("getQueue", QUEUE, headers={"x-request-id": given}).headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "a" * 129, "a\tb"])
+def test_another_request_id_is_replaced(given: str):
+    shown = send_post("getQueue", QUEUE, headers={"x-request-id": given}).headers["x-request-id"]
+    assert shown not in (given, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RequestRefused(Code.QUEUE_NOT_FOUND, "There is no such queue."), "queue_not_found"),
+        (StoreUnavailable("disk full"), "storage_unavailable"),
+        (HostUnavailable("down"), "provider_unavailable"),
+        (GitError("down"), "provider_unavailable"),
+        (ZeroDivisionError("secret text"), "internal_error"),
+        (TimeoutError("secret text"), "internal_error"),
+    ],
+)
+def test_an_error_of_the_service_has_the_documented_form(error: Exception, expected: str):
+    with capture_logs():
+        response = send_post("getQueue", QUEUE, backend=FakeBackend(error=error))
+    assert code(response) == expected
+    assert "secret" not in response.text
+    assert ("retry-after" in response.headers) == (response.status_code == 503)
+
+
+def test_an_unexpected_error_is_logged_with_the_request_id_and_without_the_token():
+    with capture_logs() as logs:
+        response = send_post("getQueue", QUEUE, backend=FakeBackend(error=ZeroDivisionError()))
+    assert logs[0]["request_id"] == response.headers["x-request-id"]
+    assert SECRET not in str(logs)
+
+
+def test_a_refusal_can_say_when_to_retry():
+    slow = FakeBackend(error=RequestRefused(Code.RATE_LIMITED, "Wait a while.", retry_after=17))
+    response = send_post("getQueue", QUEUE, backend=slow)
+    assert (code(response), response.headers["retry-after"]) == ("rate_limited", "17")
+
+
+# Idempotency keys
+
+
+def test_the_same_request_with_the_same_key_returns_the_stored_response():
+    backend, key = FakeBackend(), {"idempotency-key": "k 1"}
+    first = send_post(
+        "submitPullRequest", b'{"pr":{"number":1},' + json.encode(QUEUE)[1:], backend=backend, headers=key
+    )
+    again = send_post(
+        "submitPullRequest", json.encode(QUEUE)[:-1] + b', "pr" : {"number":1}}', backend=backend, headers=key
+    )
+    assert first.content == again.content
+    assert "idempotency-replayed" not in first.headers
+    assert again.headers["idempotency-replayed"] == "true"
+    assert len(backend.calls) == 1
+
+
+@pytest.mark.parametrize(("path", "number"), [("submitPullRequest", 2), ("cancelPullRequest", 1)])
+def test_another_request_with_the_same_key_is_refused(path: str, number: int):
+    backend, key = FakeBackend(), {"idempotency-key": "k"}
+    send_post("submitPullRequest", QUEUE | {"pr": {"number": 1}}, backend=backend, headers=key)
+    assert (
+        code(send_post(path, QUEUE | {"pr": {"number": number}}, backend=backend, headers=key))
+        == "idempotency_key_reused"
+    )
+
+
+def test_a_key_is_ignored_for_a_read():
+    backend, key = FakeBackend(), {"idempotency-key": "k"}
+    send_post("getQueue", QUEUE, backend=backend, headers=key)
+    send_post("getQueue", QUEUE, backend=backend, headers=key)
+    assert [call.idempotent_request for call in backend.calls] == [None, None]
+
+
+@pytest.mark.parametrize("key", ["", "a" * 256, "a\tb", "é"])
+def test_a_key_is_printable_and_not_too_long(key: str):
+    async def post() -> httpx.Response:
+        headers = {b"x-api-token": SECRET.encode(), b"idempotency-key": key.encode("latin-1")}
+        async with a_client(FakeBackend()) as client:
+            return await client.post("/v1/submitPullRequest", json=PR, headers=headers)
+
+    assert code(asyncio.run(post())) == "invalid_request"
+
+
+# Metrics by query
+
+
+def test_metrics_are_requested_by_query_and_returned_as_text():
+    backend = FakeBackend()
+    response = send_get("/v1/getMergeQueueMetrics?repo=acme/app&repoHost=Git.Local&other=1", backend=backend)
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert str(backend.calls[0].request.repo_filter) == "git.local/acme/app"
+    send_get("/v1/getMergeQueueMetrics", backend=backend)
+    assert backend.calls[1].request.repo_filter is None
+
+
+def test_metrics_can_be_requested_for_a_repository_in_nested_groups():
+    backend = FakeBackend()
+    send_get("/v1/getMergeQueueMetrics?repo=acme/tools/app&repoHost=gitlab.com", backend=backend)
+    assert str(backend.calls[0].request.repo_filter) == "gitlab.com/acme/tools/app"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "repo=acme/app",
+        "repoHost=h",
+        "repo=acme&repoHost=h",
+        "repo=acme//app&repoHost=h",
+        "repo=acme/../app&repoHost=h",
+        "repo=acme/.x/app&repoHost=h",
+        "repo=/app&repoHost=h",
+        "repo=&repoHost=h",
+        "repo=acme/app&repoHost=",
+        "repo=acme/app&repo=acme/app&repoHost=h",
+        "repo=acme/app&repoHost=h&repoHost=h",
+        "repo=%FF&repoHost=h",
+    ],
+)
+def test_a_query_that_does_not_name_one_repository_is_refused(query: str):
+    assert code(send_get(f"/v1/getMergeQueueMetrics?{query}")) == "invalid_request"
+
+
+# The process's own routes
+
+
+def test_health_and_readiness_need_no_token():
+    backend = FakeBackend()
+    assert send_get("/healthz", headers={"accept": "*/*"}).json() == {"status": "ok"}
+    assert send_get("/readyz", backend=backend, headers={"accept": "*/*"}).status_code == 200
+    backend.readiness_error = StoreUnavailable("gone")
+    with capture_logs():
+        assert code(send_get("/readyz", backend=backend)) == "storage_unavailable"
+    assert send_get("/healthz", backend=backend).status_code == 200
+
+
+def test_the_metrics_of_the_process_need_a_token():
+    assert code(send_get("/metrics", headers={"accept": "*/*"})) == "missing_token"
+    assert code(send_get("/metrics", backend=FakeBackend(Scope.SUBMIT))) == "insufficient_scope"
+    assert send_get("/metrics").text == "up 1\n"

@@ -1,0 +1,48 @@
+"""Usage errors are reported before any request is sent, with their own exit code."""
+
+import re
+
+import pytest
+
+from tests.support.terminal import CommandLine
+
+UNREACHABLE_URL = "http://127.0.0.1:9"
+QUEUE = ("--repo", "git.local/acme/app", "--branch", "main")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("status",), "its number, or its branch with --head"),
+        (("status", "x"), "x"),
+        (("submit", "1", "--priority", "soon"), "soon is not a priority: write urgent"),
+        (("queue", "update", "--concurency", "3"), "--concurrency"),
+        (("queue", "update", "--concurrency", "0"), "from 1 to 1000"),
+        (("queue", "update", "--batch", "maybe"), "neither on nor off"),
+        (("queue", "create"), "--repo host/owner/name --branch main"),
+        (("queue", "show", "--repo", "app"), "write --repo host/owner/name"),
+        (("queue", "show", "--queue", "git.local/acme/app"), "write --queue host/owner/name:branch"),
+        (("queue", "show", "--queue", "app:main"), "write --repo host/owner/name"),
+        (("runs", "--since", "soon"), "write 30m, 12h"),
+        (("statsu", "1"), "status"),
+        (("queue", "show", "--url", "queue.example.com"), "write it as https://queue.example.com"),
+    ],
+    ids=str,
+)
+def test_a_usage_error_is_reported_with_its_own_exit_code(arguments: tuple[str, ...], advice: str):
+    message = re.sub(r"[│\n ]+", " ", CommandLine(UNREACHABLE_URL, "my_token").run_failing(64, *arguments))
+    assert advice in message
+
+
+def test_missing_environment_variables_are_named():
+    terminal = CommandLine(UNREACHABLE_URL, "my_token")
+    terminal.environment["MERGEYARD_TOKEN"] = None
+    assert "set MERGEYARD_TOKEN to a token" in terminal.run_failing(64, "queue", "list")
+    terminal.environment["MERGEYARD_URL"] = None
+    assert "set MERGEYARD_URL to its URL" in terminal.run_failing(64, "queue", "list")
+
+
+def test_an_unsupported_proxy_is_named():
+    terminal = CommandLine(UNREACHABLE_URL, "my_token")
+    terminal.environment["ALL_PROXY"] = "socks5://127.0.0.1:9"
+    assert "unset ALL_PROXY" in terminal.run_failing(64, "status", "5", "--wait", *QUEUE)

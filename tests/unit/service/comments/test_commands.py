@@ -1,0 +1,107 @@
+"""Parsing of commands in comments; each comment is handled once."""
+
+from pathlib import Path
+
+import pytest
+
+from mergeyard.adapters.store_sqlite.store import SqliteStore
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.forge import Comment
+from mergeyard.service.comments.commands import (
+    Command,
+    CommandRequest,
+    ThreadState,
+    UnknownArgument,
+    Verb,
+    parse_command,
+)
+from mergeyard.service.queue_actor import QueueActor
+from tests.support.builders import a_plain_queue, a_pull_request
+from tests.support.clock import ManualClock
+
+
+def a_comment(number: int, at: int) -> Comment:
+    return Comment(id=str(number), author="ada", text="/merge", at=Instant(at))
+
+
+def handle(thread: ThreadState, *comments: Comment) -> list[str]:
+    new = thread.list_unhandled(comments)
+    for comment in new:
+        thread.mark_handled(comment)
+    return [comment.id for comment in new]
+
+
+def test_a_comment_is_handled_once():
+    thread = ThreadState()
+    assert handle(thread, a_comment(1, 10), a_comment(2, 20)) == ["1", "2"]
+    assert handle(thread, a_comment(1, 10), a_comment(2, 20), a_comment(3, 30)) == ["3"]
+
+
+def test_comments_with_the_same_time_are_distinguished_by_id():
+    thread = ThreadState()
+    assert handle(thread, a_comment(9, 10)) == ["9"]
+    assert handle(thread, a_comment(9, 10), a_comment(10, 10)) == ["10"]
+    assert handle(thread, a_comment(9, 10), a_comment(10, 10), a_comment(11, 10)) == ["11"]
+
+
+def test_comments_are_handled_in_the_order_in_which_they_were_written():
+    assert handle(ThreadState(), a_comment(3, 20), a_comment(10, 10), a_comment(9, 10)) == ["9", "10", "3"]
+
+
+def test_comments_before_the_start_of_the_thread_state_are_ignored():
+    assert handle(ThreadState(handled_until=Instant(15)), a_comment(1, 10), a_comment(2, 15)) == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/merge", Command(verb=Verb.SUBMIT)),
+        ("  /merge  \nThank you!", Command(verb=Verb.SUBMIT)),
+        ("/merge --priority high", Command(verb=Verb.SUBMIT, priority=10)),
+        ("/merge --priority=urgent", Command(verb=Verb.SUBMIT, priority=0)),
+        ("/merge --priority 33", Command(verb=Verb.SUBMIT, priority=33)),
+        ("/merge --no-batch --force", Command(verb=Verb.SUBMIT, no_batch=True, forced=True)),
+        ("/merge cancel", Command(verb=Verb.CANCEL)),
+        ("/merge restart", Command(verb=Verb.RESTART)),
+        ("/merge status", Command(verb=Verb.STATUS)),
+    ],
+)
+def test_a_command_is_parsed(text: str, command: Command):
+    assert parse_command(text) == command
+
+
+@pytest.mark.parametrize("text", ["", "please /merge", "/merged", "> /merge", "LGTM\n/merge", "`/merge`", "/ merge"])
+def test_other_comments_are_not_commands(text: str):
+    assert parse_command(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("/merge now", "now"),
+        ("/merge submit", "submit"),
+        ("/merge --priority", "--priority"),
+        ("/merge --priority soon", "soon"),
+        ("/merge --priority 256", "256"),
+        ("/merge --priority ٣", "٣"),
+        ("/merge --prio high", "--prio"),
+        ("/merge cancel --force", "--force"),
+    ],
+)
+def test_an_unknown_argument_is_named(text: str, argument: str):
+    assert parse_command(text) == UnknownArgument(argument)
+
+
+LONG_KEY = QueueKey(Repo("gitlab.local", "/".join(["group"] * 50), "app"), "main")
+
+
+def test_idempotency_keys_differ_however_long_the_repository_name_is(tmp_path: Path):
+    actor = QueueActor(LONG_KEY, a_plain_queue(), 0, SqliteStore(tmp_path / "mergeyard.db"), ManualClock())
+    commands = [
+        CommandRequest(queue_actor=actor, pull_request=a_pull_request(1), user="ada", key=comment_id).to_command()
+        for comment_id in ("101", "102")
+    ]
+    keys = [command.idempotent_request.key for command in commands if command.idempotent_request]
+    assert len(set(keys)) == 2
+    assert all(len(key) <= 255 for key in keys)

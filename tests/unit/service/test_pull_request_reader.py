@@ -1,0 +1,58 @@
+"""The head index knows only what a refresh or a note has recorded."""
+
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.service.pull_request_reader import ContainedHeads, HeadIndex
+
+MAIN = "refs/heads/main"
+TIP, OTHER_TIP = Sha("tip"), Sha("other tip")
+HEAD, OTHER_HEAD = Sha("head"), Sha("other head")
+ONE, TWO = PullRequestNumber(1), PullRequestNumber(2)
+
+
+def an_index(**heads: Sha) -> HeadIndex:
+    """The target branch contains `HEAD`."""
+    index = HeadIndex()
+    found = {PullRequestNumber(number): head for number, head in enumerate(heads.values(), start=1)}
+    index.record_refresh(found, {MAIN: ContainedHeads(TIP, frozenset([HEAD]))})
+    return index
+
+
+def test_a_target_branch_contains_only_the_heads_found_by_the_refresh():
+    index = an_index(one=HEAD, two=OTHER_HEAD)
+    assert index.is_contained(MAIN, TIP, ONE, HEAD) is True
+    assert index.is_contained(MAIN, TIP, TWO, OTHER_HEAD) is False
+
+
+def test_containment_is_unknown_for_other_branches_tips_and_heads():
+    index = an_index(one=HEAD)
+    assert index.is_contained(MAIN, OTHER_TIP, ONE, HEAD) is None
+    assert index.is_contained("refs/heads/other", TIP, ONE, HEAD) is None
+    assert index.is_contained(MAIN, TIP, ONE, OTHER_HEAD) is None
+    assert index.is_contained(MAIN, TIP, TWO, OTHER_HEAD) is None
+
+
+def test_an_unverified_head_is_compared_by_the_next_refresh():
+    index = an_index(one=HEAD)
+    index.note_unverified(TWO, OTHER_HEAD)
+    assert list(index.find_numbers(OTHER_HEAD)) == [TWO]
+    assert index.is_contained(MAIN, TIP, TWO, OTHER_HEAD) is None
+    assert index.find_unverified({ONE: HEAD, TWO: OTHER_HEAD}) == [TWO]
+    index.record_refresh({TWO: OTHER_HEAD}, {})
+    assert index.is_contained(MAIN, TIP, TWO, OTHER_HEAD) is False
+    assert index.find_unverified({ONE: HEAD, TWO: OTHER_HEAD}) == []
+
+
+def test_a_push_replaces_the_head_of_one_pull_request_only():
+    index = an_index(one=HEAD, two=HEAD)
+    index.note_unverified(ONE, OTHER_HEAD)
+    assert list(index.find_numbers(HEAD)) == [TWO]
+    assert list(index.find_numbers(OTHER_HEAD)) == [ONE]
+    assert index.select_heads([HEAD, OTHER_HEAD, TIP]) == {HEAD, OTHER_HEAD}
+
+
+def test_forgetting_keeps_unverified_heads():
+    index = an_index(one=HEAD, two=OTHER_HEAD)
+    index.note_unverified(PullRequestNumber(3), TIP)
+    index.forget_except([TWO])
+    assert index.select_heads([HEAD, OTHER_HEAD, TIP]) == {OTHER_HEAD, TIP}
+    assert index.is_contained(MAIN, TIP, ONE, HEAD) is None

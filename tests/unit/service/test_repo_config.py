@@ -1,0 +1,207 @@
+"""Parsing of `.mergeyard.toml`, and the error messages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mergeyard.ports.git import TooLargeFile
+from mergeyard.service.repo_config import (
+    InvalidConfig,
+    PathTargets,
+    RepositoryConfig,
+    UnmatchedPolicy,
+    default_config,
+    parse_config,
+    parse_guarded_paths,
+)
+
+A_GLOB = 'expected globs of at most 255 characters, from the root, such as "ci/**"'
+
+
+def parsed(text: str) -> RepositoryConfig:
+    result = parse_config(text.encode())
+    assert isinstance(result, RepositoryConfig)
+    return result
+
+
+def error_message(text: str) -> str:
+    result = parse_config(text.encode())
+    assert isinstance(result, InvalidConfig)
+    return result.message
+
+
+# Valid files
+
+
+def test_required_statuses_are_read():
+    text = 'version = 1\nrequired_statuses = ["unit", "lint"]\n[checks]\nunit = "make test"\n'
+    assert parsed(text) == RepositoryConfig(("unit", "lint"), {"unit": "make test"})
+
+
+def test_without_required_statuses_all_checks_are_required():
+    text = 'version = 1\n[checks]\nunit = "make test"\nlint = "make lint"\n'
+    assert parsed(text) == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"})
+
+
+def test_a_status_that_is_named_twice_is_required_once():
+    assert parsed('version = 1\nrequired_statuses = ["b", "a", "b"]').required_statuses == ("b", "a")
+
+
+def test_a_file_with_only_a_version_equals_no_file():
+    assert parsed("version = 1") == default_config() == parse_config(None) == RepositoryConfig((), {})
+
+
+def test_a_command_can_have_several_lines():
+    assert parsed('version = 1\n[checks]\nunit = """\nmake\nmake test\n"""').checks == {"unit": "make\nmake test\n"}
+
+
+def test_targets_are_named_with_the_globs_of_their_paths():
+    text = 'version = 1\n[targets]\napp = ["app/**", "lib/**"]\n"//docs:all" = ["*.md"]\nALL = ["Makefile"]\n'
+    globs = {"app": ("app/**", "lib/**"), "//docs:all": ("*.md",), "ALL": ("Makefile",)}
+    assert parsed(text).path_targets == PathTargets(globs, UnmatchedPolicy.ALL)
+
+
+@pytest.mark.parametrize("policy", UnmatchedPolicy)
+def test_the_unmatched_policy_is_read(policy: UnmatchedPolicy):
+    assert parsed(f'version = 1\n[targets]\nunmatched = "{policy}"').path_targets == PathTargets({}, policy)
+
+
+def test_a_glob_can_contain_brackets_spaces_and_line_breaks():
+    assert parsed(r"""version = 1
+targets.app = ["app/[id]/**", " a", "a\nb"]""").path_targets == PathTargets({"app": ("app/[id]/**", " a", "a\nb")})
+
+
+def test_without_guarded_paths_the_files_of_ci_and_the_file_itself_are_guarded():
+    guarded = parsed("version = 1").guarded_paths
+    assert guarded == parse_guarded_paths(None) == parse_guarded_paths(b"not toml")
+    assert {".mergeyard.toml", ".github/workflows/**", ".gitlab-ci.yml", "Jenkinsfile"} <= set(guarded)
+
+
+def test_guarded_paths_replace_the_default_but_the_file_itself_stays_guarded():
+    assert parsed('version = 1\nguarded_paths = ["ci/**", "ci/**"]').guarded_paths == (".mergeyard.toml", "ci/**")
+    assert parse_guarded_paths(b"version = 1\nguarded_paths = []") == (".mergeyard.toml",)
+
+
+def test_windows_line_ends_are_fine():
+    assert parsed('version = 1\r\nrequired_statuses = ["unit"]\r\n').required_statuses == ("unit",)
+
+
+# Invalid files
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "line 1, version: missing; write version = 1"),
+        ("\nversion = 2", "line 2, version: expected 1, the only version there is"),
+        ("version = true", "line 1, version: expected the number 1"),
+        ('version = "1"', "line 1, version: expected the number 1"),
+        ("version = 1.0", "line 1, version: expected the number 1"),
+        ("version = 1\n\nrequired_statuses = 3", "line 3, required_statuses: expected a list of strings"),
+        ('version = 1\nrequired_statuses = "unit"', "line 2, required_statuses: expected a list of strings"),
+        ("version = 1\nrequired_statuses = [1]", "line 2, required_statuses: expected a list of strings"),
+        ("version = 1\nrequired_statuses = [2026-01-01]", "line 2, required_statuses: expected a list of strings"),
+        ("version = 1\n[required_statuses]\na = 1", "line 2, required_statuses: expected a list of strings"),
+        (
+            "version = 1\nrequired_statuses = []",
+            "line 2, required_statuses: expected at least one status; leave the key out to require all of [checks]",
+        ),
+        (
+            'version = 1\nrequired_statuses = ["unit", " "]',
+            "line 2, required_statuses: expected names of 1 to 255 printable characters",
+        ),
+        (
+            'version = 1\nrequired_statuses = ["a\\nb"]',
+            "line 2, required_statuses: expected names of 1 to 255 printable characters",
+        ),
+        (
+            'version = 1\nchecks = ["make"]',
+            'line 2, checks: expected a table of commands, such as [checks] and unit = "make test" below it',
+        ),
+        ("version = 1\n[checks]\nunit = 3", "line 3, checks.unit: expected a command as a string"),
+        ("version = 1\nchecks.unit = 3", "line 2, checks.unit: expected a command as a string"),
+        ("version = 1\n[checks.unit]\nrun = 'x'", "line 2, checks.unit: expected a command as a string"),
+        ("version = 1\n[checks]\nunit = ' '", "line 3, checks.unit: expected a command that a shell can run"),
+        ('version = 1\n[checks]\nunit = "a\\u0000"', "line 3, checks.unit: expected a command that a shell can run"),
+        (
+            'version = 1\n[checks]\n"a\\u001bb" = "x"',
+            "line 3, checks.'a\\x1bb': expected a name of 1 to 255 printable characters",
+        ),
+        (
+            'version = 1\ntargets = ["app"]',
+            'line 2, targets: expected a table of globs, such as [targets] and app = ["app/**"] below it',
+        ),
+        ("version = 1\n[targets]\napp = 3", "line 3, targets.app: expected a list of at least one glob"),
+        ("version = 1\n[targets]\napp = []", "line 3, targets.app: expected a list of at least one glob"),
+        ("version = 1\n[targets]\napp = 'app/**'", "line 3, targets.app: expected a list of at least one glob"),
+        (
+            "version = 1\n[targets]\n'' = ['a']",
+            "line 3, targets.'': expected a name of 1 to 255 printable characters",
+        ),
+        ("version = 1\n[targets]\nunmatched = 'all'", "line 3, targets.unmatched: expected one of ALL, ignore, path"),
+        ("version = 1\n[targets]\nunmatched = ['a']", "line 3, targets.unmatched: expected one of ALL, ignore, path"),
+        (
+            'version = 1\n"" = 1',
+            "line 2, '': unknown key; known are version, required_statuses, checks, targets, guarded_paths",
+        ),
+        (
+            "version = 1\nguarded_paths = 'ci'",
+            "line 2, guarded_paths: expected a list of globs; [] guards only this file",
+        ),
+        (f"version = 1\nguarded_paths = {['a'] * 101}", "line 2, guarded_paths: expected at most 100 globs"),
+        (f"version = 1\nguarded_paths = ['{'a' * 256}']", f"line 2, guarded_paths: {A_GLOB}"),
+        ("version = 1\nguarded_paths = ['/ci']", f"line 2, guarded_paths: {A_GLOB}"),
+        ("version = 1\nguarded_paths = ['']", f"line 2, guarded_paths: {A_GLOB}"),
+        (
+            'version = 1\nrequired_status = ["unit"]',
+            "line 2, required_status: unknown key (did you mean required_statuses?)",
+        ),
+        ("version = 1\n[check]\nunit = 'make'", "line 2, check: unknown key (did you mean checks?)"),
+    ],
+)
+def test_an_error_names_its_line_and_key(text: str, expected: str):
+    assert error_message(text) == f".mergeyard.toml {expected}"
+
+
+@pytest.mark.parametrize(
+    "glob", ["", " ", "/app/**", "./app", "../app", "!app/**", "{app,lib}/**", r"app\\**", r"a\u0000"]
+)
+def test_a_glob_with_unsupported_syntax_is_an_error(glob: str):
+    expected = 'targets.app: expected globs of paths from the root of the repository, such as "app/**/*.py"'
+    assert error_message(f'version = 1\n[targets]\napp = ["ok", "{glob}"]') == f".mergeyard.toml line 3, {expected}"
+
+
+def test_invalid_toml_is_an_error_with_its_line():
+    assert error_message("version = 1\nx =") == ".mergeyard.toml line 2: not valid TOML: Invalid value"
+    assert parse_config(b"version = 1\n\xff") == InvalidConfig(".mergeyard.toml line 2: not UTF-8; save it as UTF-8")
+
+
+def test_a_byte_order_mark_is_an_error():
+    result = parse_config(b"\xef\xbb\xbfversion = 1")
+    assert result == InvalidConfig(
+        ".mergeyard.toml line 1: starts with a byte order mark; save it as UTF-8 without one"
+    )
+
+
+def test_several_errors_are_reported_together_up_to_a_limit():
+    assert error_message("version = 2\nrequired_statuses = 1").count("; ") == 1
+    many = error_message("".join(f"zebra{number} = 1\n" for number in range(500)))
+    assert many.endswith("; and more")
+    assert len(many) < 500
+
+
+def test_the_file_can_have_at_most_64_kib():
+    text = b"version = 1\n#" + b"x" * (64 * 1024 - 13)
+    assert parse_config(text) == default_config()
+    assert parse_config(text + b"x") == InvalidConfig(".mergeyard.toml: 65537 bytes are too many; 65536 are allowed")
+
+
+@given(st.binary() | st.text().map(lambda text: f"version = 1\n{text}".encode()))
+def test_no_content_raises_an_exception(content: bytes):
+    assert isinstance(parse_config(content), RepositoryConfig | InvalidConfig)
+
+
+def test_a_file_that_was_too_large_to_read_is_an_error():
+    assert parse_config(TooLargeFile(100_000)) == InvalidConfig(
+        ".mergeyard.toml: 100000 bytes are too many; 65536 are allowed"
+    )
