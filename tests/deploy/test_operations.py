@@ -4,8 +4,9 @@ import re
 
 from mergeyard.adapters.store_postgres.connection import POOL_SIZE
 from mergeyard.cli.server import SHUTDOWN_TIMEOUT_S
+from mergeyard.service.leases import HEARTBEAT_INTERVAL_MS, LEASE_TTL_MS, MIRROR_HEAD_START_MS
 from mergeyard.service.poller import POLL_INTERVAL_MS
-from mergeyard.service.replica import HEARTBEAT_INTERVAL_MS, LEASE_TTL_MS, MIRROR_HEAD_START_MS, QUEUE_POLL_INTERVAL_MS
+from mergeyard.service.replica import QUEUE_POLL_INTERVAL_MS
 from tests.deploy.files import OPERATIONS
 
 PAGE = OPERATIONS.read_text()

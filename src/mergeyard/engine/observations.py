@@ -126,7 +126,7 @@ def record_checks(queue: Queue, event: ChecksObserved, now: Instant) -> Queue:
     if run.overdue_at_revision is None or event.pushed or event.observed_at_revision < run.overdue_at_revision:
         return queue
     if timeouts.is_overdue(run, now):
-        return _fail_run(queue, replace(run, timed_out=True), now)
+        return _fail_run(queue, timeouts.mark_timed_out(run), now)
     return run_lifecycle.put_run(queue, replace(run, overdue_at_revision=None))
 
 

@@ -45,6 +45,11 @@ def mark_overdue_runs(queue: Queue, now: Instant) -> Queue:
     return queue
 
 
+def mark_timed_out(run: Run) -> Run:
+    """The run fails by timeout: a read that began after its deadline still found a required check missing."""
+    return replace(run, timed_out=True)
+
+
 def credit_host_outage(queue: Queue, now: Instant) -> Queue:
     """The host responds again: extends the deadline of every run in progress by the outage."""
     unreachable_since = queue.host_unreachable_since

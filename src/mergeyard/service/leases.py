@@ -1,20 +1,31 @@
-"""Leases of this replica: for which repositories it does background work, and the fence that its commits assert.
+"""Leases of this replica: acquiring, renewing, losing and releasing them, and the fence that its commits assert.
 
-A single server needs no leases and works for all repositories. Of several replicas, each works for the repositories
-whose leases it holds. Every commit of background work asserts the lease, so a replica that lost it writes nothing.
+Every worker aims for the same share of the repositories, so that work spreads evenly without a coordinator.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from math import ceil
+from socket import gethostname
 from typing import Protocol
+from uuid import uuid4
+
+import structlog
 
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import Instant, later
 from mergeyard.ports.external import Clock
-from mergeyard.ports.store import Lease, LeaseLost
+from mergeyard.ports.git import Git
+from mergeyard.ports.store import Lease, LeaseLost, LeaseStatus, SharedStore, StoredQueue, StoreUnavailable
 from mergeyard.ports.writes import AssertLease, Write
+from mergeyard.service.background import Background, retry_until_stored
+from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.metrics import LEASES, LEASES_ACQUIRED, LEASES_LOST
 from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
+from mergeyard.service.replica_bus import LeaseReleased, ReplicaBus, encode_hint
 
 
 class QueueListener(Protocol):
@@ -103,3 +114,127 @@ class Leases:
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
         for listener in self.listeners:
             listener.on_lease_lost(queue_actor)
+
+
+log = structlog.get_logger()
+
+LEASE_TTL_MS = 10_000
+"""Time without a heartbeat after which other replicas take over. With the heartbeat interval and the head start, a
+takeover is done within 15 seconds."""
+
+
+HEARTBEAT_INTERVAL_MS = 2000
+
+
+MIRROR_HEAD_START_MS = 500
+"""How much earlier a replica that has a mirror of the repository can take its lease."""
+
+
+class Replica:
+    def __init__(
+        self,
+        shared: SharedStore,
+        registry: QueueRegistry,
+        leases: Leases,
+        bus: ReplicaBus,
+        git: Git,
+        clock: Clock,
+        background: Background,
+    ) -> None:
+        self._shared = shared
+        self._registry = registry
+        self._leases = leases
+        self._bus = bus
+        self._git = git
+        self._clock = clock
+        self._background = background
+        self._name: str | None = None
+        self._heartbeat_lock = asyncio.Lock()
+
+    async def send_heartbeat(self) -> None:
+        """Renews the leases, and takes or releases repositories to reach the share of this replica."""
+        async with self._heartbeat_lock:
+            try:
+                status = await self._renew()
+            except LeaseLost:
+                log.warning("replica_registration_expired", replica=self._name)
+                self._name = None
+                await self._set_leases(())
+                status = await self._renew()
+            await self._set_leases(await self._balance(status))
+
+    async def claim_released_leases(self) -> None:
+        """Takes leases that another replica released: at once with a mirror of the repository, else a little later."""
+        await self.send_heartbeat()
+        await self._clock.sleep(MIRROR_HEAD_START_MS)
+        await self.send_heartbeat()
+
+    def check_ready(self) -> None:
+        if self._name is None or not self._leases.is_valid:
+            message = "This replica cannot renew its leases: see its log for the database's error message."
+            raise RequestRefused(Code.STORAGE_UNAVAILABLE, message)
+
+    async def unregister(self) -> None:
+        """Releases all leases, so that other replicas take over at once."""
+        name, self._name = self._name, None
+        if name is None:
+            return
+        try:
+            await self._shared.unregister_worker(name)
+            await self._shared.notify(encode_hint(LeaseReleased()))
+        except StoreUnavailable as error:
+            # The leases expire after LEASE_TTL_MS.
+            log.warning("leases_not_released", replica=name, error=str(error))
+
+    async def _renew(self) -> LeaseStatus:
+        started = self._clock.now()
+        if self._name is None:
+            name = f"{gethostname()}-{uuid4()}"
+            await self._shared.register_worker(name, LEASE_TTL_MS)
+            self._name = name
+            self._leases.require_leases(name)
+        status = await self._shared.renew_leases(self._name, LEASE_TTL_MS)
+        if self._leases.is_expired:
+            # Listeners were not called while the leases were expired: drop all, so that each counts as new.
+            self._leases.replace_all((), self._registry.cached_by_repo)
+        self._leases.extend_until(later(started, LEASE_TTL_MS))
+        return status
+
+    async def _balance(self, status: LeaseStatus) -> Collection[Lease]:
+        """Takes leases up to the share of this replica, or releases those beyond it, idle repositories first."""
+        assert self._name is not None
+        share = ceil(status.repository_count / status.worker_count)
+        if len(status.leases) == share:
+            return status.leases
+        if len(status.leases) < share:
+            names = await asyncio.to_thread(self._git.mirror_names)
+            mirrored = [repo for repo in map(Repo.parse, names) if repo is not None]
+            acquired = await self._shared.acquire_leases(
+                self._name, share - len(status.leases), mirrored, MIRROR_HEAD_START_MS
+            )
+            return (*status.leases, *acquired)
+        idle_last = sorted(status.leases, key=lambda lease: self._is_idle(lease.repo))
+        retained, surplus = idle_last[:share], idle_last[share:]
+        await self._set_leases(retained)
+        await self._shared.release_leases(self._name, [lease.repo for lease in surplus])
+        self._bus.publish(LeaseReleased())
+        return retained
+
+    def _is_idle(self, repo: Repo) -> bool:
+        return not any(len(actor.queue.submissions) for actor in self._registry.cached_by_repo(repo))
+
+    async def _set_leases(self, leases: Collection[Lease]) -> None:
+        """Reads the queues of new repositories first: if that fails, the leases stay as they are until the next
+        heartbeat."""
+        new = set(self._leases.find_new(leases))
+        queues = await self._shared.leased_queues(self._leases.replica_name) if new else ()
+        self._leases.replace_all(leases, self._registry.cached_by_repo)
+        if new:
+            log.info("leases_acquired", repos=sorted(map(str, new)))
+        for queue in queues:
+            if queue.key.repo in new:
+                self._background.start(retry_until_stored(self._clock, partial(self._resume, queue)))
+
+    async def _resume(self, queue: StoredQueue) -> None:
+        queue_actor = await self._registry.load(queue)
+        await queue_actor.resume()

@@ -8,7 +8,7 @@ from mergeyard.ports.external import BodyParser, CheckRunner, Clock, Forecaster,
 from mergeyard.ports.forge import Host
 from mergeyard.ports.git import Git
 from mergeyard.ports.store import SharedStore, Store
-from mergeyard.service import check_sources, forecasts, poller, replica
+from mergeyard.service import check_sources, forecasts, poller
 from mergeyard.service.analytics import QueueMetricsReader
 from mergeyard.service.audit_log import RefusalLog
 from mergeyard.service.background import Background
@@ -19,7 +19,7 @@ from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.forecasts import Calibration, Forecasts
 from mergeyard.service.forge_events import ForgeEventDispatcher
 from mergeyard.service.idempotency import Idempotency
-from mergeyard.service.leases import Leases
+from mergeyard.service.leases import HEARTBEAT_INTERVAL_MS, Leases, Replica
 from mergeyard.service.merge_audit import auditor
 from mergeyard.service.merge_audit.auditor import AuditScheduler, MergeAuditor
 from mergeyard.service.poller import Poller
@@ -27,7 +27,7 @@ from mergeyard.service.pull_request_details import PullRequestDetailsReader
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queues import Queues
 from mergeyard.service.registry import ChangeWaiter, QueueRegistry
-from mergeyard.service.replica import Replica, ReplicaListener
+from mergeyard.service.replica import ReplicaListener
 from mergeyard.service.replica_bus import ReplicaBus
 from mergeyard.service.repositories import BranchWarnings, Repositories
 from mergeyard.service.retention import DELETE_INTERVAL_MS, KEEP_FOREVER, Retention, RetentionJob
@@ -263,4 +263,4 @@ class Service:
         else:
             await self._replica.send_heartbeat()
             await listener.start(self._replica.claim_released_leases)
-            self.background.run_periodically("heartbeat", self._replica.send_heartbeat, replica.HEARTBEAT_INTERVAL_MS)
+            self.background.run_periodically("heartbeat", self._replica.send_heartbeat, HEARTBEAT_INTERVAL_MS)

@@ -2,7 +2,7 @@
 
 - `app`: routes, security headers, error pages
 - `rendering`, `formats`: templates, `PageContext` (what every page needs), labels and URLs
-- `user_sessions`, `sign_in`, `forms`: who is signed in; CSRF checks and size limits of forms
+- `user_sessions`, `sign_in`: who is signed in; reading forms, with CSRF checks and size limits
 - `queues`, `queue_graph`, `pull_request_page`, `run_page`, `run_progress`, `health_page`, `charts`, `whatif_page`,
   `settings`: pages, and the view structs that their templates read
 - `actions`: buttons (submit, remove, restart, priority, pause) and the page that creates a queue

@@ -91,12 +91,12 @@ async def list_test_branches(mirror: Mirror) -> dict[str, RunId]:
     return {ref: run for ref, run in runs_by_ref.items() if run is not None}
 
 
-async def delete_stray_branches(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> list[str]:
+async def delete_orphaned_branches(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> list[str]:
     """Deletes the branches of unknown runs and returns their names."""
-    strays = [ref for ref, run in branches.items() if run not in known]
-    for ref in strays:
+    orphaned = [ref for ref, run in branches.items() if run not in known]
+    for ref in orphaned:
         await _delete_ref(mirror, ref)
-    return [ref.removeprefix(branch_ref("")) for ref in strays]
+    return [ref.removeprefix(branch_ref("")) for ref in orphaned]
 
 
 CLEANUP_INTERVAL_MS = 5 * 60_000
@@ -131,7 +131,7 @@ class BranchCleanup:
             branches = await list_test_branches(mirror)
             known = {run for actor in await self._registry.load_by_repo(repo) for run in actor.queue.runs}
             host = self._repositories.get_host(repo.host)
-            for branch in await delete_stray_branches(mirror, known, branches):
+            for branch in await delete_orphaned_branches(mirror, known, branches):
                 await close_draft_of_branch(host, repo, branch)
             await mirror.prune_refs(TEST_BRANCH_REF_PATTERN, keep=branches.__contains__)
             await self._reader.prune_unknown_heads(repo, host, mirror)
