@@ -25,10 +25,10 @@ FEW_FILES = 160
 class Target:
     """The real server process, with one queue and a token for it."""
 
-    def __init__(self, premises: ServerEnvironment, token: str) -> None:
-        self.premises = premises
-        self.url = premises.server.url
-        self.pid = premises.server.process.pid
+    def __init__(self, environment: ServerEnvironment, token: str) -> None:
+        self.environment = environment
+        self.url = environment.server.url
+        self.pid = environment.server.process.pid
         self.token = token
         self.client = httpx.Client(base_url=self.url, headers={"x-api-token": token}, timeout=600)
 
@@ -64,14 +64,14 @@ def a_target(server: Server) -> Generator[Target]:
     origin = Origin.create(server.folder / "repos" / "acme" / "app.git")
     origin.commit("main", {"README": "1"})
     server.start()
-    premises = ServerEnvironment(server, origin, HostLog(origin, server.folder / "host"))
-    premises.create_queue()
-    target = Target(premises, new_token(server.config))
+    environment = ServerEnvironment(server, origin, HostLog(origin, server.folder / "host"))
+    environment.create_queue()
+    target = Target(environment, new_token(server.config))
     try:
         yield target
     finally:
         target.client.close()
-        premises.close()
+        environment.close()
     assert server.logged_errors() == []
 
 

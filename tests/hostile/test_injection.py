@@ -58,7 +58,7 @@ def test_redirect_to_a_check_output_stays_on_this_server(target: Target):
 
 
 def test_metrics_are_parsed_correctly_for_any_branch_name(target: Target):
-    origin = target.premises.origin
+    origin = target.environment.origin
     for branch in BRANCHES:
         origin.branch(branch, base="main")
         assert target.post("createQueue", QUEUE | {"targetBranch": branch}).status_code == 200

@@ -52,9 +52,9 @@ def test_more_connections_than_open_files_do_not_stop_the_server(few_files_targe
             clients.enter_context(few_files_target.connect())
         assert few_files_target.post("getQueue", QUEUE).status_code == 200
         assert open_files(few_files_target.pid) < FEW_FILES
-        number = few_files_target.premises.open_pr({"a": "1"})
-        few_files_target.premises.submit(number)
-        few_files_target.premises.wait_for("merged", number)
+        number = few_files_target.environment.open_pr({"a": "1"})
+        few_files_target.environment.submit(number)
+        few_files_target.environment.wait_for("merged", number)
 
 
 @pytest.mark.long

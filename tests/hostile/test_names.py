@@ -111,7 +111,7 @@ def test_queue_with_any_name_is_refused_or_not_found(target: Target, names: list
 
 @some_or_all
 def test_pull_request_can_have_any_title_author_and_branch(target: Target, names: list[str]):
-    origin = target.premises.origin
+    origin = target.environment.origin
     origin.branch("named", base="main", files={"named": "1"})
     origin.set_ref("refs/pull/900/head", origin.tip("named"))
     for name in names:
@@ -132,7 +132,7 @@ def test_repository_outside_of_the_root_is_not_found(target: Target, owner: str,
 
 
 def test_configuration_that_is_a_symlink_is_not_followed(target: Target):
-    origin, premises = target.premises.origin, target.premises
+    origin, environment = target.environment.origin, target.environment
     origin.branch("linked", base="main", files={".mergeyard.toml": Symlink("/etc/passwd")})
     queue = QUEUE | {"targetBranch": "linked"}
     assert target.post("createQueue", queue).status_code == 200
@@ -144,12 +144,12 @@ def test_configuration_that_is_a_symlink_is_not_followed(target: Target):
         response = target.post("getSubmittedPullRequest", queue | {"pr": {"number": number}}).json()
         return response["reason"]["code"] if response["state"] == "failed" else ""
 
-    assert premises.eventually(failure_reason) == "no_required_statuses"
+    assert environment.eventually(failure_reason) == "no_required_statuses"
 
 
 @some_or_all
 def test_command_never_takes_a_name_for_an_option_or_path(target: Target, names: list[str]):
-    origin = target.premises.origin
+    origin = target.environment.origin
     before = origin.refs()
     for name in names:
         response = CliRunner().invoke(

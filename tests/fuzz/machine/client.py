@@ -27,21 +27,21 @@ class Recorded(Struct, frozen=True):
 
 
 class Client:
-    def __init__(self, grounds: FuzzEnvironment) -> None:
-        self.environment = grounds
+    def __init__(self, environment: FuzzEnvironment) -> None:
+        self.environment = environment
         self.repositories: dict[str, FuzzRepository] = {
-            "here": grounds.new_repository(),
-            "there": grounds.new_repository(),
+            "here": environment.new_repository(),
+            "there": environment.new_repository(),
         }
         self.recorded: list[Recorded] = []
         self.request_count = 0
         self._keys = count(1)
         self._tokens = {
-            who: grounds.new_token(
+            who: environment.new_token(
                 *person.scopes, repository=self.repositories[person.repository] if person.repository else None
             )
             if person.valid
-            else grounds.revoked_token()
+            else environment.revoked_token()
             for who, person in USERS.items()
         }
 

@@ -55,9 +55,9 @@ class FuzzRepository(Struct, frozen=True):
 
 
 class FuzzEnvironment:
-    def __init__(self, runner: asyncio.Runner, world: Scenario, desk: ApiHarness) -> None:
+    def __init__(self, runner: asyncio.Runner, world: Scenario, api: ApiHarness) -> None:
         self.world = world
-        self.api = desk
+        self.api = api
         self._runner = runner
         self._numbers = count(1)
         self._template = _template(world.folder / "template.git")

@@ -16,9 +16,9 @@ STYLES = {"merge": "allow_merge_commits", "squash": "allow_squash_merge", "rebas
 
 
 class Actions:
-    def __init__(self, world: World, letters: Webhooks) -> None:
+    def __init__(self, world: World, webhooks: Webhooks) -> None:
         self._world = world
-        self.webhooks = letters
+        self.webhooks = webhooks
 
     def open_pull_request(self, repository: Repository, by: Account, fields: Mapping[str, str]) -> PullRequest:
         owner, _, branch = fields["head"].rpartition(":")
