@@ -17,9 +17,6 @@ from tests.support.environment import QueueEnvironment
 from tests.support.polling import eventually
 from tests.support.postgres import PostgresServer
 
-# pyright: ignore[reportMissingTypeStubs]
-
-
 pytestmark = pytest.mark.long
 
 UNUSED_PORT = 1

@@ -128,9 +128,6 @@ class BrowserSession:
         assert not self.monitor.violations, self.monitor.violations
 
 
-# pyright: ignore[reportMissingTypeStubs]
-
-
 SCREENSHOTS_VARIABLE = "MERGEYARD_SCREENSHOTS"
 """Environment variable: a folder for screenshots of all pages."""
 WCAG = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}

@@ -10,25 +10,15 @@ from mergeyard.domain.queue import PassRateModel, Queue
 from mergeyard.domain.states import PullRequestState, Reason
 
 BIAS, FAILED_BEFORE, MANY_TARGETS = "bias", "failed_before", "many_targets"
-
-
 PRIOR = {BIAS: 2.2, FAILED_BEFORE: -1.0, MANY_TARGETS: -0.3}
 """Nine of ten pass; three of four that failed before; slightly fewer with many impacted targets."""
 
 
 LEARNING_RATE = 0.1
 """A few dozen submissions of the same kind outweigh the prior."""
-
-
 MAX_FEATURES = 500
-
-
 MAX_RECENTLY_FAILED = 200
-
-
 MAX_TARGET_FEATURES = 8
-
-
 TEST_FAILURE_REASONS = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
 
 

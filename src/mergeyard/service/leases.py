@@ -121,11 +121,7 @@ log = structlog.get_logger()
 LEASE_TTL_MS = 10_000
 """Time without a heartbeat after which other replicas take over. With the heartbeat interval and the head start, a
 takeover is done within 15 seconds."""
-
-
 HEARTBEAT_INTERVAL_MS = 2000
-
-
 MIRROR_HEAD_START_MS = 500
 """How much earlier a replica that has a mirror of the repository can take its lease."""
 

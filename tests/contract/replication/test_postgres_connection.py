@@ -30,9 +30,6 @@ from tests.support.asynchronous import asynchronous
 from tests.support.polling import eventually, wait_until
 from tests.support.postgres import PostgresServer, shared_server
 
-# pyright: ignore[reportMissingTypeStubs]
-
-
 PLACE = "The database 'yard' at db.local"
 
 

@@ -24,9 +24,6 @@ from tests.contract.store.builders import a_queue, opened
 from tests.support.asynchronous import asynchronous
 from tests.support.postgres import execute
 
-# pyright: ignore[reportMissingTypeStubs]
-
-
 FIRST = "CREATE TABLE colors (name TEXT NOT NULL); INSERT INTO colors VALUES ('red');"
 SECOND = "ALTER TABLE colors ADD COLUMN code INTEGER; UPDATE colors SET code = 1;"
 BROKEN = "ALTER TABLE colors ADD COLUMN code INTEGER; NONSENSE;"

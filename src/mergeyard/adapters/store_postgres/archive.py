@@ -25,9 +25,6 @@ from mergeyard.domain.ids import QueueId
 from mergeyard.ports.archive import TABLES, ArchiveError, ColumnType, Row, Table
 from mergeyard.ports.store import LoadedQueue, StoredQueue
 
-# pyright: ignore[reportMissingTypeStubs]
-
-
 PREFETCH_ROWS = 16
 """Few, because a body can have many megabytes."""
 

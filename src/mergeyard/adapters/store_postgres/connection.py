@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from mergeyard.ports.store import StoreUnavailable
 
-# pyright: ignore[reportMissingTypeStubs]
-
 Value = None | int | str | bytes | Sequence[Any]
 Row = tuple[Any, ...]
 NotificationCallback = Callable[["Connection", int, str, str], None]
@@ -149,9 +147,6 @@ def _are_hosts(hosts: str) -> bool:
 
 def _are_ports(ports: list[str]) -> bool:
     return all(port.isdecimal() for listed in ports for port in listed.split(","))
-
-
-# pyright: ignore[reportMissingTypeStubs]
 
 
 ERROR_MESSAGES: dict[type[Exception], str] = {

@@ -233,9 +233,6 @@ async def _save_webhook(connection: Connection, webhook: w.WebhookRow) -> None:
         )
 
 
-# pyright: ignore[reportMissingTypeStubs]
-
-
 MAX_ATTEMPTS = 5
 RETRYABLE_ERRORS = (e.TransactionRollbackError, e.InvalidCachedStatementError)
 """A conflict with another transaction, or another replica migrated the schema. Nothing was written."""
