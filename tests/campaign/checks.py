@@ -178,6 +178,8 @@ class OutcomeChecker:
                 return self._ever(lambda target: self._oracle.merged_tree(target, head) == self._oracle.tree(target))
             case "failed", "contains_removed_commit":
                 return not self._evidence.removed_by_others().isdisjoint(self._evidence.commits_of(head))
+            case "failed", "invalid_tree":
+                return self._evidence.has_refused_names(head)
             case "failed", "test_run_failed":
                 return self._evidence.fails_checks(head)
             case "cancelled", "pr_pushed" | "cancelled_by_user":

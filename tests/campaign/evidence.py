@@ -10,7 +10,7 @@ from tests.support.api_client import ApiClient
 from tests.support.ci import Ci
 from tests.support.evidence import GitEvidence, Landing, SubmissionJson
 from tests.support.host_log import HostLog, RefUpdate
-from tests.support.repositories import Origin
+from tests.support.repositories import Origin, to_text
 
 
 class ChainPart(Struct, frozen=True):
@@ -82,6 +82,20 @@ class DetailedEvidence(GitEvidence):
 
     def commits_of(self, head: Sha) -> set[Sha]:
         return {*map(Sha, self._git.run("rev-list", head).decode().split())}
+
+    def has_refused_names(self, head: Sha) -> bool:
+        """One of its commits contains a file that `git fsck` calls an error, such as a file below `.git`."""
+        return any(self._is_refused(*entry) for commit in self.commits_of(head) for entry in self._tree_entries(commit))
+
+    def _tree_entries(self, commit: Sha) -> list[tuple[str, str]]:
+        """The mode and path of every file."""
+        lines = to_text(self._git.run("ls-tree", "-r", "-z", commit)).split("\0")[:-1]
+        return [(line.partition(" ")[0], line.partition("\t")[2]) for line in lines]
+
+    def _is_refused(self, mode: str, path: str) -> bool:
+        names = {name.lower().rstrip(". ") or name for name in path.split("/")}
+        is_symlink = mode == "120000"
+        return bool(names & {".git", "git~1", "..", "."}) or (is_symlink and ".gitmodules" in names)
 
     def fails_checks(self, commit: Sha) -> bool:
         return self._checking_ci.evaluate(commit) == "failure"
