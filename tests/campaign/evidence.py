@@ -88,14 +88,18 @@ class DetailedEvidence(GitEvidence):
         return any(self._is_refused(*entry) for commit in self.commits_of(head) for entry in self._tree_entries(commit))
 
     def _tree_entries(self, commit: Sha) -> list[tuple[str, str]]:
-        """The mode and path of every file."""
-        lines = to_text(self._git.run("ls-tree", "-r", "-z", commit)).split("\0")[:-1]
+        """The mode and path of every file and folder."""
+        lines = to_text(self._git.run("ls-tree", "-r", "-t", "-z", commit)).split("\0")[:-1]
         return [(line.partition(" ")[0], line.partition("\t")[2]) for line in lines]
 
     def _is_refused(self, mode: str, path: str) -> bool:
-        names = {name.lower().rstrip(". ") or name for name in path.split("/")}
-        is_symlink = mode == "120000"
-        return bool(names & {".git", "git~1", "..", "."}) or (is_symlink and ".gitmodules" in names)
+        names = [name.lower().rstrip(". ") or name for name in path.split("/")]
+        is_folder = mode in ("040000", "160000")
+        return (
+            not {".git", "git~1", "..", "."}.isdisjoint(names)
+            or (mode == "120000" and names[-1] == ".gitmodules")
+            or (is_folder and names[-1] in (".gitmodules", ".gitattributes"))
+        )
 
     def fails_checks(self, commit: Sha) -> bool:
         return self._checking_ci.evaluate(commit) == "failure"

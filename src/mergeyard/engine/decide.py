@@ -129,8 +129,6 @@ def _record_landing_event(queue: Queue, current: Landing | None, event: LandingE
 
 
 def prune_target_branch(queue: Queue) -> Queue:
-    if run_validity.has_same_bases(queue):
-        return queue
     target_branch = queue.target_branch
     needed = _needed_bases(queue)
     history = target_branch.history

@@ -293,11 +293,6 @@ def is_tested_state_unchanged(queue: Queue) -> bool:
     return _is_same(queue, TESTED_PARTS)
 
 
-def has_same_bases(queue: Queue) -> bool:
-    """As long as no run was dropped, the needed bases are the same or more."""
-    return not queue.output.finished_runs and _is_same(queue, ("bisections", "target_branch"))
-
-
 def runs_to_check(queue: Queue) -> Iterator[tuple[Batch, Run]]:
     """The runs of active batches whose validity may have changed."""
     for batch in unlocked_batches(queue):
