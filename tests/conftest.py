@@ -10,6 +10,9 @@ import structlog
 from structlog.dev import ConsoleRenderer, plain_traceback
 
 from mergeyard.logging import SERVER_LOGGERS
+from tests.support.temporary_files import use_memory
+
+use_memory()
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
 """It is not installed. httpx would try to import it with every request, which searches all folders every time."""

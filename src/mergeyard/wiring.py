@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import structlog
+from msgspec import json
 from prometheus_client import generate_latest
+from starlette.applications import Starlette
 
 from mergeyard.adapters.clock import SlewingClock, WallClock
 from mergeyard.adapters.encryption import FileSecretBox, UnconfiguredSecretBox
@@ -23,12 +25,12 @@ from mergeyard.adapters.store_postgres.archive import PostgresArchive
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.adapters.store_sqlite.archive import SqliteArchive
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.adapters.subprocesses import ScribeApart, SubprocessForecaster
+from mergeyard.adapters.subprocesses import SubprocessForecaster, replay_in_subprocess
 from mergeyard.adapters.webhooks.sender import HttpSender
-from mergeyard.api import app
-from mergeyard.api.app import Application, build_effect_waits, build_handlers, combine_finders
-from mergeyard.api.auth import ServiceAccessControl
-from mergeyard.api.pages import CheckOutput, ForgeWebhooks
+from mergeyard.api import openapi, pages
+from mergeyard.api.app import build_app, build_effect_waits, build_handlers
+from mergeyard.api.auth import Authenticator
+from mergeyard.api.dispatch import Dispatcher
 from mergeyard.api.routes import build_endpoints
 from mergeyard.domain.access import NO_GRANTS, Grants
 from mergeyard.domain.ids import Repo, Sha
@@ -47,7 +49,7 @@ from mergeyard.service.tokens import Tokens
 from mergeyard.service.webhooks.webhooks import WebhookServices
 from mergeyard.settings import ForgeHost, Provider, Settings
 from mergeyard.settings import PlainHost as PlainHostSettings
-from mergeyard.web import app as web
+from mergeyard.web.app import WebApp
 from mergeyard.web.sign_in import SSO_CALLBACK_PATH
 
 log = structlog.get_logger()
@@ -128,7 +130,7 @@ def make_service(settings: Settings, public_url: str) -> Service:
         shared_store=store if isinstance(store, PostgresStore) else None,
         is_worker=settings.role != "api",
         forecaster=None if settings.role == "worker" else SubprocessForecaster(),
-        body_parser=None if settings.role == "worker" else ScribeApart(),
+        replayer=replay_in_subprocess,
         clock=SlewingClock(),
         wall_clock=WallClock(),
         git=git,
@@ -197,34 +199,23 @@ def make_sso(settings: Settings, service: Service, public_url: str) -> SingleSig
     return SingleSignOn(oidc.label, OpenIdProvider(registration, service.wall_clock), service.sessions)
 
 
-def make_application(settings: Settings, service: Service, public_url: str) -> Application:
-    auth = ServiceAccessControl(service)
-
-    def render_metrics() -> bytes:
-        return generate_latest(REGISTRY)
-
-    own_metrics = (
-        app.public_metrics_route(render_metrics)
-        if settings.open_metrics
-        else app.authenticated_metrics_route(render_metrics, auth)
-    )
-    table = (
+def make_application(settings: Settings, service: Service, public_url: str) -> Starlette:
+    authenticator = Authenticator(service.tokens, service.token_uses, service.refusal_log, service.wall_clock)
+    endpoints = (
         ()
         if settings.role == "worker"
         else build_endpoints(build_handlers(service, public_url), build_effect_waits(service))
     )
-    find = combine_finders(
-        CheckOutput(service, auth).find_route, ForgeWebhooks(service.forge_events, service.refusal_log).find_route
-    )
+    dispatcher = Dispatcher(authenticator, service.idempotency)
+    routes = [
+        *(dispatcher.build_route(endpoint) for endpoint in endpoints),
+        *pages.Probes(service.check_ready, service.clock).routes(),
+        pages.metrics_route(lambda: generate_latest(REGISTRY), None if settings.open_metrics else authenticator),
+        *pages.docs_routes(json.encode(openapi.build_document(endpoints))),
+        *pages.CheckOutput(service, authenticator).routes(),
+        *pages.ForgeWebhooks(service.forge_events, service.refusal_log).routes(),
+    ]
+    if settings.role == "worker":
+        return build_app(routes)
     sso = make_sso(settings, service, public_url)
-    over_tls = public_url.startswith("https:")
-    pages = None if settings.role == "worker" else web.create_web_app(service, sso, over_tls=over_tls)
-    return app.build_application(
-        table,
-        auth,
-        check_ready=service.check_ready,
-        metrics_route=own_metrics,
-        body_parser=service.body_parser,
-        find_route=find,
-        fallback=pages,
-    )
+    return build_app(routes, WebApp(service, sso, over_tls=public_url.startswith("https:")))

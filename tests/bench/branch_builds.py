@@ -135,7 +135,8 @@ class BranchBuilder:
         self._runs += 1
         run = replace(a_run(*(member.number for member in members)), id=RunId(str(UUID(int=self._runs))))
         queue = Queue(id=QueueId("bench"), target_branch=TargetBranch(name="main"), runs={run.id: run})
-        queue_actor = QueueActor(QueueKey(REPO, "main"), queue, 0, SqliteStore(self._path / "none"), WallClock())
+        store = SqliteStore(self._path / "none")
+        queue_actor = QueueActor(QueueKey(REPO, "main"), queue, 0, store, WallClock())
         task = BuildRun(
             run=run.id,
             onto=self._onto,
@@ -145,7 +146,7 @@ class BranchBuilder:
             merge_method=MergeMethod.MERGE_COMMIT,
             forbidden_commits=frozenset(),
         )
-        (built,) = await build_run.build_run(RepositoryContext(queue_actor, self._host, mirror), task)
+        (built,) = await build_run.build_run(RepositoryContext(queue_actor, self._host, mirror), store, task)
         assert isinstance(built, RunBuilt), built
         return built
 

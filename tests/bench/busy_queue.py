@@ -71,7 +71,7 @@ class BusyQueue:
                 tip=tip,
                 history=(LandedCommit(tip, None),),
                 required_statuses=RequiredStatuses(REQUIRED),
-                passed_bases={tip: (frozenset(),)},
+                passed_bases=frozenset({tip}),
             ),
             config=Config(mode=mode, concurrency=CONCURRENCY, testing_timeout_minutes=RUN_TIMEOUT_MINUTES),
             mode=mode,

@@ -154,11 +154,21 @@ COMPARISONS = (
         "start_ms",
         "start_long_journal_over_short",
     ),
+    (
+        "creating the last of many queues: ms",
+        "create_last_queue_ms",
+        "the tenth",
+        "create_tenth_queue_ms",
+        "create_last_over_tenth",
+    ),
 )
 FIGURES = {
     "bytes per waiting pull request (≤ 3,072)": "bytes_per_waiting_pr",
     "  with twenty impacted targets": "bytes_per_waiting_pr_with_20_targets",
     "page of a queue of a thousand, CPU time of the server: ms (≤ 50)": "queue_page_server_ms",
+    "queues in which nothing happens": "idle_queues",
+    "  processor time, git included: per cent (≤ 3)": "idle_cpu_percent",
+    "  memory: MiB (≤ 150)": "idle_mib",
     "fifty stacked runs, 20,000 files: ms": "stack_of_50_ms",
     "  one of them ÷ plain git": "stack_of_50_over_plain_git",
     "  the last ten ÷ the first ten": "stack_last_ten_over_first_ten",

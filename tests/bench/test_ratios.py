@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.config import Mode
-from tests.bench import branch_builds, decisions, memory, placement, requests, startup
+from tests.bench import branch_builds, decisions, idle, memory, placement, requests, startup
 from tests.bench.busy_queue import CONCURRENCY, BusyQueue
 from tests.bench.busy_server import LoadSize
 from tests.bench.limits import (
@@ -53,6 +53,7 @@ def test_every_limited_figure_is_measured(tmp_path: Path):
     numbers |= branch_builds.measure(tmp_path / "branches", (200, 400), repetitions=1)
     numbers |= startup.measure(tmp_path / "starting", entries=100, rounds=1)
     numbers |= memory.measure(10, 20)
+    numbers |= idle.measure(tmp_path / "idle", queues=12, seconds=0.1, periods=1)
     assert all(number > 0 for number in numbers.values())
     assert numbers.keys() >= MIN_RATIOS.keys() | MAX_RATIOS.keys() | MAX_FIGURES.keys() | RECORDED.keys()
     assert service_table(numbers).row_count

@@ -1,7 +1,11 @@
-"""One server and one browser for all tests, and for each test a queue and its visitors."""
+"""One server and one browser for all tests, and for each test a queue and its visitors.
+
+`make test` runs the most important tests, and `make test-long` the others.
+"""
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -10,7 +14,21 @@ from playwright.sync_api import expect
 from tests.support.browser import BROWSER_REQUIRED_VARIABLE, PAGE_TIMEOUT_MS, BrowserSession, Chromium, find_executable
 from tests.support.shared_server import SharedServer, SharedServerQueue
 
+HERE = Path(__file__).parent
+QUICK_TESTS = {
+    "test_queue_page_follows_a_pr_from_submit_to_merged_without_a_reload",
+    "test_submit_change_priority_and_remove_by_keyboard",
+    "test_hostile_pull_request_from_submission_to_failure",
+    "test_page_with_a_new_secret_is_accessible",
+}
 MISSING = "The pages were not tested in a browser: there is no Chromium here. `make setup-browser` installs one."
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents and item.name not in QUICK_TESTS:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="package")

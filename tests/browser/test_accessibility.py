@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visitors
@@ -21,7 +20,6 @@ def assert_accessible(visit: BrowserSession, pages: Mapping[str, str]) -> None:
     assert not flaws, "\n".join(flaws)
 
 
-@pytest.mark.long
 def test_pages_of_a_working_queue_are_accessible(queue: SharedServerQueue, visitor: Visitors):
     queue.update_queue(concurrency=2)
     merged, failed, cancelled = queue.open(title="Lay the rails"), queue.open(title=LONG), queue.open()
@@ -108,7 +106,6 @@ def test_page_of_a_check_output_is_accessible(site: SharedServer, visitor: Visit
     queue.api.close()
 
 
-@pytest.mark.long
 def test_administration_pages_are_accessible(site: SharedServer, queue: SharedServerQueue, visitor: Visitors):
     made = queue.api.post("createWebhook", url="http://127.0.0.1:9/hook", description=LONG)
     site.token("read", "submit", name=LONG[:100], repo="git.local/acme/app")

@@ -31,7 +31,7 @@ def test_missing_scope_is_named(visitor: Visitors):
     visit = visitor("read")
     visit.monitor.allow_console_error("status of 403")
     page = visit.goto("/administration/tokens")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Token lacks the scope")
     expect(page.get_by_text("lacks the scope “admin”")).to_be_visible()
 
 
@@ -42,7 +42,7 @@ def test_other_repositories_are_not_visible(site: SharedServer, queue: SharedSer
     expect(page.get_by_role("heading", name="No queue")).to_be_visible()
     expect(page.get_by_text("acme/app")).to_have_count(0)
     visit.goto(queue.queue_path())
-    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Queue not found")
 
 
 def test_failed_action_is_explained_on_its_page(queue: SharedServerQueue, visitor: Visitors):

@@ -36,11 +36,10 @@ class DetailedEvidence(GitEvidence):
         self._commits_cache = dict[tuple[Sha, Sha], list[tuple[Sha, int, str]]]()
 
     def _read_commits(self, landing: Landing) -> list[tuple[Sha, int, str]]:
-        """Cached: what landed does not change. A direct merge can be an author's own commit, with any trailers."""
+        """Cached: what landed does not change."""
         key = (landing.old, landing.new)
         if key not in self._commits_cache:
-            commits = super()._read_commits(landing)
-            self._commits_cache[key] = commits if landing.run else [(commit, 0, "") for commit, _, _ in commits]
+            self._commits_cache[key] = super()._read_commits(landing)
         return self._commits_cache[key]
 
     def landed_parts(self, landing: Landing) -> list[ChainPart]:

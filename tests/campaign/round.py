@@ -193,7 +193,9 @@ class Round:
             plan=self._plan,
             sizes=tuple(map(len, landed)),
             rebased=sum(each.run is not None and not evidence.landed_as_tested(each) for each in evidence.landings),
-            direct=sum(landing.run is None for landing in evidence.landings),
+            direct=sum(
+                submission["reason"]["code"] == "merged_directly" for submission in evidence.submissions.values()
+            ),
             ends=Counter(
                 f"{submission['state']}: {submission['reason']['code']}" for submission in evidence.submissions.values()
             ),

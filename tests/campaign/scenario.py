@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from mergeyard.api.app import Application
+from starlette.applications import Starlette
+
 from mergeyard.domain.access import Scope
 from mergeyard.service.service import Service
 from mergeyard.settings import Settings
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class CampaignScenario(Scenario):
-    application: Application
+    application: Starlette
     api: ApiClient
     ci: Ci
     evidence: DetailedEvidence

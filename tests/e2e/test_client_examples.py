@@ -29,7 +29,7 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     assert f"landed as {landed}" in printed
     assert " queue.created The queue was created." in printed
     assert "['merged', '" in printed
-    assert "tests_not_running" in printed
+    assert "pr_not_in_queue" in printed
     assert "release of git.local/acme/app PAUSED 5" in printed
 
 

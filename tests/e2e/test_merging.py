@@ -125,6 +125,7 @@ def test_a_head_on_the_tip_with_all_statuses_merges_directly(start_env: StartEnv
     env.submit(number)
     env.wait_for("merged", number)
     assert env.reason(number) == "merged_directly"
+    assert "testing" not in {change["to"] for change in env.submission(number)["timeline"]}
     assert env.origin.files("main") == {"README": "1", "a.txt": "1"}
 
 

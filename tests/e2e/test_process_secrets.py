@@ -4,21 +4,25 @@ Root may read every process, so as root both the server and its reader run witho
 them as two processes of one ordinary user.
 """
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from mergeyard.adapters.host_plain.editor import NewPullRequest, open_pull_request
+from tests.support.api_client import QUEUE
 from tests.support.environment import new_token
+from tests.support.polling import eventually
+from tests.support.repositories import Origin
 from tests.support.server import Process, Server
 
-LARGE_BODY_BYTES = 1_000_000
-"""The server starts another process to parse a body of this size."""
 SECRET = "MERGEYARD_HOST_GITHUB_COM_TOKEN"
 WITHOUT_CAPABILITIES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
 PREFIX = WITHOUT_CAPABILITIES if os.geteuid() == 0 else ()
@@ -59,13 +63,23 @@ def test_another_process_of_the_same_user_cannot_read_the_server(server: Server,
 
 
 def test_processes_that_the_server_starts_do_not_inherit_its_secrets(server: Server):
+    """While a queue is used, the server keeps git processes."""
+    origin = Origin.create(server.folder / "repos" / "acme" / "app.git")
+    origin.commit("main", {"a": "1"})
+    origin.branch("topic", base="main", files={"b": "1"})
+    number = asyncio.run(open_pull_request(origin.path, NewPullRequest(head="topic", base="main")))
     headers = {"x-api-token": new_token(server.config)}
-    httpx.post(f"{server.url}/v1/getQueue", json={"repo": "x" * LARGE_BODY_BYTES}, headers=headers)
-    threads = Path(f"/proc/{server.process.pid}/task").glob("*/children")
-    children = [child for thread in threads for child in thread.read_text().split()]
-    environments = [Path(f"/proc/{child}/environ").read_bytes() for child in children]
-    assert any(b"PATH=" in environment for environment in environments)
+    for endpoint, members in (("createQueue", {}), ("submitPullRequest", {"pr": {"number": number}})):
+        assert httpx.post(f"{server.url}/v1/{endpoint}", json=QUEUE | members, headers=headers).status_code == 200
+    environments = eventually(lambda: [each for each in child_environments(server) if b"PATH=" in each])
     assert not any(b"hunter2" in environment for environment in environments)
+
+
+def child_environments(server: Server) -> Iterator[bytes]:
+    for thread in Path(f"/proc/{server.process.pid}/task").glob("*/children"):
+        for child in thread.read_text().split():
+            with suppress(OSError):  # It has ended.
+                yield Path(f"/proc/{child}/environ").read_bytes()
 
 
 def test_server_still_reads_its_own_process_metrics(server: Server):

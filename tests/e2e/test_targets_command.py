@@ -128,10 +128,10 @@ def test_without_globs_every_change_impacts_all_with_a_notice(checkout: Checkout
     assert "has no [targets]" in said
 
 
-def test_invalid_globs_are_reported_with_their_line(checkout: Checkout):
+def test_invalid_globs_are_reported_with_their_key(checkout: Checkout):
     checkout.origin.commit("main", {".mergeyard.toml": "version = 1\n[targets]\napp = 3\n"})
     checkout.check_out("topic")
-    assert ".mergeyard.toml line 3, targets.app: expected a list" in checkout.refused("from-paths")
+    assert ".mergeyard.toml: targets.app: expected a list" in checkout.refused("from-paths")
 
 
 def test_missing_base_is_reported(checkout: Checkout):

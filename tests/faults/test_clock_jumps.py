@@ -36,7 +36,7 @@ def test_clock_jump_during_a_test_run_fails_no_pull_request(
     site.submit(late)
     site.wait_for("testing", late)
     assert site.state(early) == "testing"
-    assert site.health.is_ready()
+    site.eventually(site.health.is_ready)
     site.ci.enabled = True
     site.wait_for("merged", early, late)
     assert site.server.logged_errors() == []

@@ -39,7 +39,7 @@ def test_no_pull_request_fails_when_git_cannot_start_without_descriptors(make_si
     assert {site.state(early), site.state(late)}.isdisjoint({"failed", "cancelled"})
     resource.prlimit(site.server.process.pid, resource.RLIMIT_NOFILE, before)
     site.wait_for("merged", early, late)
-    assert site.health.is_ready()
+    site.eventually(site.health.is_ready)
     assert site.server.logged_errors() == []
 
 

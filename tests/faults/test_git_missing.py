@@ -116,5 +116,5 @@ def test_server_recovers_when_git_was_missing(make_site: SiteFactory):
     assert {site.state(early), site.state(late)}.isdisjoint({"failed", "cancelled"})
     path.install()
     site.wait_for("merged", early, late)
-    assert site.health.is_ready()
+    site.eventually(site.health.is_ready)
     assert server.logged_errors() == []

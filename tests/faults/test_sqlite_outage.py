@@ -42,7 +42,7 @@ def test_missing_file_is_reported_until_it_is_back(make_site: SiteFactory):
     site.submit(late, key="again")
     site.ci.enabled = True
     site.wait_for("merged", early, late)
-    assert site.health.is_ready()
+    site.eventually(site.health.is_ready)
 
 
 @pytest.mark.long

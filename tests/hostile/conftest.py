@@ -1,10 +1,7 @@
 """One server for all tests: whatever it receives, it stays alive and logs no error."""
 
-import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,9 +14,7 @@ from tests.support.environment import ServerEnvironment, new_token
 from tests.support.forked_server import ForkedServer
 from tests.support.host_log import HostLog
 from tests.support.repositories import Origin
-from tests.support.server import Process, Server
-
-FEW_FILES = 160
+from tests.support.server import Server
 
 
 class Target:
@@ -50,15 +45,6 @@ class Target:
         return self.client.post(f"/v1/{endpoint}", content=content, headers=own)
 
 
-class FewFilesServer(Server):
-    """A server with a low limit of open files."""
-
-    def _spawn(self, *arguments: str) -> Process:
-        command = ["sh", "-c", f'ulimit -n {FEW_FILES}; exec "$@"', "sh", sys.executable, "-m", "mergeyard", *arguments]
-        with (self.folder / "server.log").open("ab") as log:
-            return subprocess.Popen(command, stderr=log, env=self.environment, cwd=self.folder)
-
-
 @contextmanager
 def a_target(server: Server) -> Generator[Target]:
     origin = Origin.create(server.folder / "repos" / "acme" / "app.git")
@@ -78,10 +64,4 @@ def a_target(server: Server) -> Generator[Target]:
 @pytest.fixture(scope="package")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with a_target(ForkedServer(tmp_path_factory.mktemp("hostile"))) as target:
-        yield target
-
-
-@pytest.fixture
-def few_files_target(tmp_path: Path) -> Iterator[Target]:
-    with a_target(FewFilesServer(tmp_path)) as target:
         yield target

@@ -1,6 +1,7 @@
 """A raw connection to a server: the test sends every byte itself and reads whole responses."""
 
 import socket
+from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -57,10 +58,11 @@ class RawConnection:
         return RawResponse(status, headers, self._body(headers))
 
     def receive_all(self) -> list[RawResponse]:
-        """All responses until the server closes the connection."""
+        """All responses until the server closes the connection, or resets it because it did not read all requests."""
         responses = list[RawResponse]()
-        while self._file.peek(1):
-            responses.append(self.receive())
+        with suppress(ConnectionResetError):
+            while self._file.peek(1):
+                responses.append(self.receive())
         return responses
 
     def read_rest(self) -> bytes:

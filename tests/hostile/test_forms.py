@@ -8,16 +8,12 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
-from typing import cast
-
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.service.webhooks.webhooks import OPERATOR
-from mergeyard.web.app import create_web_app
+from mergeyard.web.app import WebApp
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import REPO, Scenario, a_scenario
 from tests.support.web_client import WebClient, a_signed_in_client, an_anonymous_client
@@ -35,11 +31,8 @@ FOREIGN = [
 
 
 def routes(scenario: Scenario, method: str) -> Iterator[str]:
-    inner: object = create_web_app(scenario.service)
-    while not isinstance(inner, Starlette):
-        inner = cast(object, vars(inner)["_app"])
-    for route in inner.routes:
-        if isinstance(route, Route) and method in (route.methods or ()):
+    for route in WebApp(scenario.service).routes:
+        if method in (route.methods or ()):
             yield route.path
 
 

@@ -82,7 +82,8 @@ ECHOED = re.compile(r"<script>alert|49</|pwned</")
 
 @pytest.fixture(scope="module")
 def visitor(target: Target) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=target.url, headers={"x-api-token": target.token}, timeout=20) as visitor:
+    headers = {"x-api-token": target.token, "accept": "text/html"}
+    with httpx.Client(base_url=target.url, headers=headers, timeout=20) as visitor:
         assert visitor.post("/sign-in", data={"token": target.token, "next": "/"}).status_code == 303
         yield visitor
 

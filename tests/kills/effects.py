@@ -47,7 +47,7 @@ PHASE_NAMES = {
 }
 DECISION_PART_NAMES = (*dict.fromkeys(PHASE_NAMES.values()), "landing_over", "submission_ended", "run_ended")
 CREATED, DELETED, WITHDRAWN = "branch_created", "branch_deleted", "branch_withdrawn"
-LANDING, DIRECT_LANDING = "landing", "direct_landing"
+LANDING = "landing"
 
 
 def commit_names(writes: Sequence[Write]) -> list[str]:
@@ -74,8 +74,6 @@ def push_kind(updates: Sequence[RefUpdate]) -> str:
     match updates:
         case [RefUpdate(ref=ref), RefUpdate()] if not is_test_branch(ref):
             return LANDING
-        case [RefUpdate(ref=ref)] if not is_test_branch(ref):
-            return DIRECT_LANDING
         case [RefUpdate(old=None)]:
             return CREATED
         case [RefUpdate(new=None)]:
@@ -103,7 +101,7 @@ UNREACHABLE_COMMITS = {
 """What the servers of this campaign never write, and why."""
 
 COMMITS = (*WRITE_NAMES.values(), *DECISION_PART_NAMES)
-PUSHES = (CREATED, LANDING, DIRECT_LANDING, DELETED, WITHDRAWN)
+PUSHES = (CREATED, LANDING, DELETED, WITHDRAWN)
 RESPONSES = (*(name for name, row in TABLE.items() if row.get("writes")), "read", "refusal", "page")
 EFFECTS = (
     *(f"store.commit:{kind}" for kind in COMMITS if kind not in UNREACHABLE_COMMITS),

@@ -1,8 +1,9 @@
 """The real stores: the server can be killed around each of their writes."""
 
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mergeyard import wiring
 from mergeyard.adapters.git_cli.mirror import CliMirror
@@ -16,10 +17,7 @@ from mergeyard.adapters.store_sqlite import connection as sqlite_connection
 from mergeyard.adapters.store_sqlite.connection import Connection as SqliteConnection
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.adapters.webhooks.sender import HttpSender
-from mergeyard.api.app import Asgi, AsgiScope
 from mergeyard.api.endpoint import PREFIX
-from mergeyard.api.request_body import Receive
-from mergeyard.api.responses import Send
 from mergeyard.api.routes import TABLE
 from mergeyard.domain.ids import PullRequestNumber, Repo, RunId, Sha
 from mergeyard.domain.pull_requests import StatusState
@@ -158,13 +156,13 @@ class KillableSender(HttpSender):
 
 
 class KillableApplication:
-    def __init__(self, application: Asgi) -> None:
+    def __init__(self, application: ASGIApp) -> None:
         self._application = application
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = ""
 
-        async def send_or_kill(message: MutableMapping[str, Any]) -> None:
+        async def send_or_kill(message: Message) -> None:
             nonlocal name
             if message["type"] == "http.response.start":
                 name = response_name(scope["path"], message["status"])
@@ -187,7 +185,7 @@ def response_name(path: str, status: int) -> str:
     return f"response:{name}" if TABLE[name].get("writes") else "response:read"
 
 
-def make_application(settings: Settings, service: Service, public_url: str) -> Asgi:
+def make_application(settings: Settings, service: Service, public_url: str) -> ASGIApp:
     return KillableApplication(original_make_application(settings, service, public_url))
 
 

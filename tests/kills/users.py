@@ -34,7 +34,7 @@ class Users(People):
             self._send_invalid_request: ("response:refusal",),
         }
         if queue.api.post("getQueue")["directMergeMode"] != "off":
-            self._actions[self._prepare_direct_merge] = ("git.push:direct_landing",)
+            self._actions[self._prepare_direct_merge] = ("git.push:landing",)
 
     def add_actions(self, actions: Actions) -> None:
         self._actions |= actions

@@ -72,7 +72,6 @@ class Laws:
             self._pending_tasks_follow_from_stored_state(after)
 
     def _settled_queue_does_not_change(self, queue: Queue) -> None:
-        """Also holds for steps that skip unchanged parts: between decisions every part must be settled."""
         assert decide(queue, (), self.world.now).queue is queue, "deciding again without events changed the queue"
         undone = [step.__qualname__ for step in STEPS if step(queue, self.world.now) is not queue]
         assert not undone, f"these steps still change the queue: {undone}"
@@ -130,7 +129,7 @@ class Laws:
         if bases & self.landed_as_tested or any(map(self._has_contents_that_passed, bases)):
             return True
         return any(
-            self._passed_on_same_base(other, run, submission_id) or self._shares_base_with(other, run, submission_id)
+            self._is_base_run_that_passed(other, run) or self._shares_base_with(other, run, submission_id)
             for other in self.runs.values()
         )
 
@@ -144,10 +143,9 @@ class Laws:
         passed.update(filter(self.world.checks.list_passed, heads))
         return commits[commit].tree in {commits[each].tree for each in passed}
 
-    def _passed_on_same_base(self, other: Run, run: Run, submission_id: SubmissionId) -> bool:
-        same_base = other.base in (run.base, run.tested_on)
-        alone = submission_id not in {member.submission_id for member in other.stack}
-        return other.status is RunStatus.SUCCEEDED and same_base and alone
+    def _is_base_run_that_passed(self, other: Run, run: Run) -> bool:
+        is_base_run = other.kind is RunKind.BASE and other.base in (run.base, run.tested_on)
+        return is_base_run and other.status is RunStatus.SUCCEEDED
 
     def _shares_base_with(self, other: Run, run: Run, submission_id: SubmissionId) -> bool:
         """A bisection has the base of its failed run: a base known to pass, and the pull requests that merged on it."""
@@ -191,9 +189,8 @@ class Laws:
 
     def _nothing_more_is_required(self, queue: Queue) -> None:
         assert queue.landing is not None
-        if queue.landing.run is not None:
-            missing = set(required_statuses(queue).statuses) - set(queue.runs[queue.landing.run].required_statuses)
-            assert not missing, f"a landing was decided without {missing}"
+        missing = set(required_statuses(queue).statuses) - set(queue.runs[queue.landing.run].required_statuses)
+        assert not missing, f"a landing was decided without {missing}"
 
     def _no_timeout_without_a_fresh_read(self, before: Queue, events: Sequence[Event], after: Queue) -> None:
         reads = {event.run: event.observed_at_revision for event in events if isinstance(event, ChecksObserved)}
@@ -254,14 +251,8 @@ class Laws:
         commits = self.world.repository.commits
         after = commits[push.after]
         assert after.parents[0] == push.before or push.task.landing_method is LandingMethod.TESTED_COMMIT
-        if push.task.run is None:
-            head = push.task.members[0].head
-            assert after.tree == commits[head].tree
-            assert self.world.repository.contains(head, push.before)
-            assert self.world.checks.list_passed(head), "merged directly without a status"
-            return
         run = self.runs[push.task.run]
-        results = self.world.checks.read_checks(self.world.host.test_branch_tips[run.id])
+        results = self.world.checks.read_checks(self._checked_commit(run))
         assert run.status is RunStatus.SUCCEEDED, "landed from a run that did not succeed"
         assert all(results.get(name) is CheckState.PASSED for name in run.required_statuses), (
             "landed without its statuses"
@@ -278,9 +269,18 @@ class Laws:
         if push.task.landing_method is LandingMethod.TESTED_COMMIT:
             assert commits[first.commit].parents[0] == push.before, "landed on another commit than its base"
 
+    def _checked_commit(self, run: Run) -> Sha:
+        """The tip of the test branch, or the head with the same tree whose checks the run used."""
+        tip, commits = self.world.host.test_branch_tips[run.id], self.world.repository.commits
+        if not run.used_head_checks:
+            return tip
+        (member,) = run.stack
+        assert commits[member.head].tree == commits[tip].tree, "used the checks of other contents"
+        return member.head
+
     def _every_member_passed_in_its_own_run(self, push: TargetBranchPush) -> None:
         """Without optimistic merging no passed run behind a pull request replaces a passed run of its own."""
-        if push.task.landing in self.optimistic or push.task.run is None:
+        if push.task.landing in self.optimistic:
             return
         for member in push.task.members:
             passed = (
@@ -289,7 +289,7 @@ class Laws:
             assert next(passed, None) is not None, f"{member.number} landed without a passed run of its own"
 
     def _is_rebased(self, push: TargetBranchPush) -> bool:
-        if push.task.run is None or push.task.landing_method is LandingMethod.PROVIDER_MERGE:
+        if push.task.landing_method is LandingMethod.PROVIDER_MERGE:
             return False
         tested = self.world.repository.commits[self.world.host.test_branch_tips[push.task.run]]
         after = self.world.repository.commits[push.after]

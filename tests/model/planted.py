@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
-from mergeyard.domain.ids import BatchId, RunId, Sha, SubmissionId
+from mergeyard.domain.ids import BatchId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import ActiveBatches, Batch, Bisection, LandedCommit, Landing, Queue, TargetBranch
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import Reason, RunStatus
+from mergeyard.domain.states import CheckState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
     admission,
@@ -31,14 +31,14 @@ from mergeyard.engine import (
     preemption,
     priority,
     queue_state,
+    results,
     run_lifecycle,
     run_validity,
     timeouts,
 )
 from mergeyard.engine import bisection as bisection_module
-from mergeyard.engine.blame import BASE_ALONE, BaseHealth, Blame
+from mergeyard.engine.blame import BaseHealth, Blame
 from mergeyard.engine.entries import on_member_left
-from mergeyard.engine.merging import can_merge_directly
 from mergeyard.engine.run_lifecycle import Stack
 
 
@@ -68,6 +68,7 @@ def planted(bug: Planted) -> Generator[None]:
 _invalidation_reason = run_validity.invalidation_reason
 _apply_pull_request = observations.apply_pull_request
 _plan_stack = run_lifecycle.plan_stack
+_finish_run = run_lifecycle.finish_run
 _repeat_run = run_lifecycle.repeat_run
 _record_checks = observations.record_checks
 
@@ -109,12 +110,13 @@ def no_predecessors(_active: ActiveBatches, _batch: Batch) -> tuple[BatchId, ...
     return ()
 
 
-def assume_passing_base(_queue: Queue, _run: Run, _suspects: object) -> BaseHealth:
+def assume_passing_base(_queue: Queue, _run: Run) -> BaseHealth:
     return BaseHealth.PASSING
 
 
-def record_base_without_repair(queue: Queue, run: Run) -> Queue:
-    return blame.record_passed_base(queue, run.base, BASE_ALONE)
+def finish_and_trust_base(queue: Queue, run: Run, status: RunStatus, now: Instant) -> Queue:
+    queue = _finish_run(queue, run, status, now)
+    return blame.record_passed_base(queue, run.base) if status is RunStatus.SUCCEEDED else queue
 
 
 def ignore_foreign_commits(target: TargetBranch, base: Sha) -> tuple[LandedCommit, ...]:
@@ -248,10 +250,6 @@ def forget_excluded(queue: Queue, run: Run) -> tuple[Queue, Any]:
     return run_lifecycle.put_run(queue, replace(queue.runs[again], excluded_submission_ids=frozenset())), again
 
 
-def every_previous_run_is_valid(queue: Queue, _: Batch) -> Mapping[RunId, Run]:
-    return queue.output.previous_queue.runs if queue.output.previous_queue is not None else {}
-
-
 def clear_without_optimistic_merging(queue: Queue, batch: Batch) -> bool:
     return any(run_validity.has_passed(queue, other) for other in run_validity.batches_behind(queue, batch))
 
@@ -264,8 +262,8 @@ def clock_never_stops(queue: Queue, now: Instant) -> Queue:
     return queue if queue.running_since is not None else replace(queue, running_since=now)
 
 
-def merge_directly_without_statuses(queue: Queue, submission: Submission) -> bool:
-    return submission.direct_merge_check is not None and submission.direct_merge_check.tip == queue.target_branch.tip
+def always_satisfied(_: Run, __: Mapping[str, CheckState]) -> bool:
+    return True
 
 
 def join_any_batch(_submission: Submission, group: Any, size: int) -> bool:
@@ -300,7 +298,7 @@ BUGS = (
     Planted("parallel dependencies not transitive", lanes._all_ahead, only_direct_predecessors),
     Planted("lanes never depend on each other", lanes._all_ahead, no_predecessors),
     Planted("the base is always assumed to pass", blame.base_health, assume_passing_base),
-    Planted("a repair proves the base it repaired", blame.record_passed_run, record_base_without_repair),
+    Planted("a repair proves the base it repaired", run_lifecycle.finish_run, finish_and_trust_base),
     Planted("foreign commits ignored", run_validity.landed_since, ignore_foreign_commits),
     Planted(
         "old observation of the target branch accepted",
@@ -332,11 +330,10 @@ BUGS = (
     Planted("excluded pull requests not recorded", run_lifecycle.plan_stack, leave_out_without_record),
     Planted("a speculative run counts before its assumption holds", run_validity.is_valid, every_run_is_valid),
     Planted("a repeated speculative run forgets what it excluded", run_lifecycle.repeat_run, forget_excluded),
-    Planted("a run once valid stays valid forever", run_validity._runs_known_valid, every_previous_run_is_valid),
     Planted("cleared without optimistic merging", run_validity.is_cleared, clear_without_optimistic_merging),
     Planted("what was removed comes back", observations.record_target_branch, forget_removed_commits),
     Planted("the not-ready clock never stops", timeouts.update_running_clock, clock_never_stops),
-    Planted("merged directly without statuses", can_merge_directly, merge_directly_without_statuses),
+    Planted("merged directly without statuses", results._all_satisfied, always_satisfied),
     Planted("noBatch ignored", batching._can_join, join_any_batch),
     Planted("no batch is ever ready", batching._ready_at, never_full),
     Planted(

@@ -61,7 +61,6 @@ REFUSALS = {
     Refusal.PR_ALREADY_MERGED: "The target branch already contains it.",
     Refusal.PR_CLOSED: "The pull request is closed on the Git host.",
     Refusal.MERGE_IN_PROGRESS: "Its merge is being pushed, and only the Git host knows the outcome.",
-    Refusal.TESTS_NOT_RUNNING: "There is nothing to restart: it is neither being tested nor failing.",
     Refusal.MODE_SWITCH_IN_PROGRESS: "The mode is already changing: wait until that is done.",
 }
 

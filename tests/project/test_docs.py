@@ -158,6 +158,10 @@ def describe_values(kind: inspect.Type) -> str:
             raise AssertionError(f"the page cannot describe {kind}")
 
 
+JSON_LISTS = {"allowed_bot_submitters": "a list of names", "batching_rules": "a list of objects"}
+"""Settings that are lists in the API and text in the code."""
+
+
 def format_default(default: Any) -> str:
     return "`" + msgspec.json.encode(default).decode().strip('"') + "`"
 
@@ -166,7 +170,12 @@ def settings_in_code() -> list[tuple[str, str, str]]:
     kind = inspect.type_info(Config)
     assert isinstance(kind, inspect.StructType)
     return [
-        (camel_case(field.name), describe_values(field.type), format_default(field.default)) for field in kind.fields
+        (
+            camel_case(field.name),
+            JSON_LISTS.get(field.name) or describe_values(field.type),
+            format_default(field.default),
+        )
+        for field in kind.fields
     ]
 
 

@@ -4,17 +4,18 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from msgspec import json
 from prometheus_client.parser import text_string_to_metric_families
 from typer.core import TyperGroup
+from typer.main import get_group
 from typer.testing import CliRunner
 
 from mergeyard.api import queues
 from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.api.routes import TABLE
-from mergeyard.cli import Later, MergeyardCommands, app
+from mergeyard.cli import app
 from mergeyard.cli.output import ExitCode
 from mergeyard.client.client import Calls
 from mergeyard.domain.ids import QueueKey, Repo
@@ -35,12 +36,11 @@ INTERRUPTED_EXIT_CODE = 130
 
 def command_lines() -> Iterator[str]:
     """Every command that can be called, with its group."""
-    for place in MergeyardCommands.places:
-        command: Any = Later(*place).loaded()
+    for name, command in get_group(app).commands.items():
         if isinstance(command, TyperGroup):
-            yield from (f"mergeyard {place[0]} {name}" for name in command.commands)
+            yield from (f"mergeyard {name} {subcommand}" for subcommand in command.commands)
         else:
-            yield f"mergeyard {place[0]}"
+            yield f"mergeyard {name}"
 
 
 def examples() -> list[list[str]]:

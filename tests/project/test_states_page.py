@@ -37,7 +37,6 @@ ADMITTED = "pending testing pending_failure tests_passed"
 PROMISED_CHANGES = (
     ("-", "not_ready", "submitted"),
     ("not_ready", "pending", "ready"),
-    ("not_ready pending", "merged", "merged_directly"),
     ("pending", "testing", "test_run_started"),
     ("pending testing pending_failure", "tests_passed", "test_run_passed successor_passed"),
     ("testing", "pending_failure", "test_run_failed test_run_timeout"),
@@ -45,11 +44,11 @@ PROMISED_CHANGES = (
     ("testing pending_failure tests_passed", "pending", "prerequisite_removed target_branch_moved"),
     ("testing pending_failure tests_passed", "pending", "skip_the_line_interrupted batchmate_removed base_broken"),
     ("testing pending_failure tests_passed", "pending", "bisection bisection_passed mode_switched queue_resumed"),
-    ("testing pending_failure", "pending", "tests_restarted"),
+    ("testing pending_failure tests_passed", "pending", "tests_restarted"),
     (ADMITTED, "not_ready", "no_longer_mergeable"),
     ("pending", "failed", "merge_conflict contains_removed_commit nothing_to_merge"),
     ("pending", "failed", "no_required_statuses config_invalid start_refused"),
-    ("tests_passed", "merged", "merged_by_queue tree_mismatch"),
+    ("tests_passed", "merged", "merged_by_queue merged_directly tree_mismatch"),
     ("tests_passed", "failed", "merge_refused"),
     (LIVE, "cancelled", "cancelled_by_user pr_closed not_ready_timeout landing_unknown"),
     (LIVE, "cancelled", "pr_pushed"),  # from not_ready only a fork's, or one that was submitted with its head

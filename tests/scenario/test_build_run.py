@@ -367,7 +367,7 @@ async def test_pr_that_breaks_the_configuration_fails_alone(tmp_path: Path, meth
         scenario.open(2)
         await scenario.submit(1, 2)
         assert await scenario.state(1) == "failed: breaks_config"
-        assert "line 1, version: expected 1" in (await scenario.view(1)).reason.message
+        assert ".mergeyard.toml: version: expected 1" in (await scenario.view(1)).reason.message
         await scenario.passes(2)
         assert await scenario.state(2) == "merged: merged_by_queue"
 

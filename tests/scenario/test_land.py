@@ -6,7 +6,7 @@ import pytest
 
 from mergeyard.domain.config import Config, DirectMergeMode, MergeMethod, Mode
 from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import impacted_targets_from_names
+from mergeyard.domain.pull_requests import StatusState, impacted_targets_from_names
 from mergeyard.domain.states import QueueState
 from mergeyard.ports.git import RefUpdate, Stale
 from tests.support.asynchronous import asynchronous
@@ -205,10 +205,48 @@ async def test_head_with_passed_checks_on_the_current_tip_merges_directly(tmp_pa
 
 
 @asynchronous
-async def test_head_without_passed_checks_is_tested(tmp_path: Path):
+async def test_skipped_check_of_a_head_satisfies_a_direct_merge(tmp_path: Path):
     async with a_scenario(tmp_path, Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
         scenario.open(1)
+        await scenario.report_without_waiting(scenario.origin.tip("feature1"), StatusState.SKIPPED)
         await scenario.submit(1)
+        assert await scenario.state(1) == "merged: merged_directly"
+
+
+@asynchronous
+async def test_head_without_all_required_checks_is_tested(tmp_path: Path):
+    config = Config(direct_merge_mode=DirectMergeMode.ALWAYS, required_statuses=("unit", "lint"))
+    async with a_scenario(tmp_path, config) as scenario:
+        scenario.open(1)
+        await scenario.report_without_waiting(scenario.origin.tip("feature1"))
+        await scenario.submit(1)
+        assert scenario.queue_text == "main ← 1…"
+
+
+@asynchronous
+async def test_head_with_another_tree_than_the_test_commit_is_tested(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
+        scenario.open(1)
+        await scenario.report_without_waiting(scenario.origin.tip("feature1"))
+        scenario.origin.commit("main", {"foreign": "push"})
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(1)
+        assert scenario.queue_text == "main ← 1…"
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_restarted_direct_merge_is_tested(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
+        refuse_pushes(scenario.origin, LANDING_PUSH, "main is frozen")
+        scenario.open(1)
+        await scenario.report_without_waiting(scenario.origin.tip("feature1"))
+        await scenario.submit(1)
+        assert await scenario.state(1) == "tests_passed: queue_paused"
+        await scenario.restart_tests(1)
+        remove_hooks(scenario.origin)
+        await scenario.update(state=QueueState.RUNNING)
         assert scenario.queue_text == "main ← 1…"
 
 

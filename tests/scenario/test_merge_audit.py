@@ -102,7 +102,7 @@ async def test_direct_merge_is_as_tested(tmp_path: Path, method: MergeMethod):
         await scenario.report_without_waiting(scenario.origin.tip("feature1"))
         await scenario.submit(1)
         assert await scenario.state(1) == "merged: merged_directly"
-        assert await verdicts(scenario) == ["#1 direct: as_tested"]
+        assert await verdicts(scenario) == ["#1 tested_commit: as_tested"]
 
 
 @asynchronous

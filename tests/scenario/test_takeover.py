@@ -57,21 +57,19 @@ async def test_rebased_landing_is_rebased_again_identically(tmp_path: Path, meth
         assert scenario.origin.tip("main") == landing.steps[-1].commit
 
 
-@pytest.mark.parametrize("method", list(MergeMethod))
 @asynchronous
-async def test_direct_merge_is_created_again_identically(tmp_path: Path, method: MergeMethod):
-    config = Config(direct_merge_mode=DirectMergeMode.ALWAYS, merge_method=method)
-    async with a_scenario(tmp_path, config) as scenario:
+async def test_checks_of_a_head_are_read_for_a_test_branch_that_exists_already(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
         scenario.open(1)
         await scenario.report_without_waiting(scenario.origin.tip("feature1"))
-        gate = PushGate(scenario.origin, LANDING_PUSH)
+        gate = PushGate(scenario.origin, TEST_BRANCH_PUSH, AFTER_UPDATE)
         await scenario.submit_without_waiting(1)
         await gate.wait_for_push()
-        landing = scenario.queue_actor.queue.landing
-        assert landing is not None
+        (branch,) = scenario.test_branches()
+        built = scenario.origin.tip(branch)
         await take_over(scenario)
         assert await scenario.state(1) == "merged: merged_directly"
-        assert scenario.origin.tip("main") == landing.steps[-1].commit
+        assert scenario.origin.tip("main") == built
 
 
 @asynchronous

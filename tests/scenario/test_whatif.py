@@ -22,7 +22,7 @@ from mergeyard.service.whatif import (
     read_history,
 )
 from mergeyard.simulation.history import EndState, History, StateChange
-from mergeyard.simulation.whatif import WhatIfRequest, WhatIfResult, compute_whatif
+from mergeyard.simulation.whatif import respond
 from tests.support.asynchronous import asynchronous
 from tests.support.replay_histories import Recording, record_race, store_recording
 from tests.support.scenario import KEY, MINUTE, Scenario, ScenarioSetup, a_scenario
@@ -183,11 +183,11 @@ async def test_only_one_replay_of_a_queue_runs_at_a_time(tmp_path: Path):
     async with a_scenario(tmp_path, None, UNHURRIED) as scenario:
         began, may_end, under_way = asyncio.Event(), asyncio.Event(), list[int]()
 
-        async def slowly(question: WhatIfRequest) -> WhatIfResult:
+        async def slowly(request: bytes) -> bytes:
             under_way.append(len(under_way) + 1)
             began.set()
             await may_end.wait()
-            return compute_whatif(question)
+            return respond(request)
 
         replays = Replays(scenario.service.registry, slowly)
         both = [asyncio.create_task(replays.replay(KEY, Instant(0), {})) for _ in range(2)]
@@ -204,9 +204,9 @@ async def test_replay_beyond_the_limit_of_pending_replays_is_refused_with_retry_
     async with a_scenario(tmp_path, None, UNHURRIED) as scenario:
         never = asyncio.Event()
 
-        async def never_ending(question: WhatIfRequest) -> WhatIfResult:
+        async def never_ending(request: bytes) -> bytes:
             await never.wait()
-            return compute_whatif(question)
+            return respond(request)
 
         replays = Replays(scenario.service.registry, never_ending)
         waiting = [asyncio.create_task(replays.replay(KEY, Instant(0), {})) for _ in range(MAX_PENDING_REPLAYS)]

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import json
+from starlette.applications import Starlette
 
-from mergeyard.api.app import Application
 from tests.simulation.git import Origin
 from tests.support.api_client import QUEUE, ApiRefused, ApiResponse
 
 REQUEST_TIMEOUT_S = 30
 RETRY_AFTER_S = 1
-RunningApplications = Callable[[], Sequence[Application]]
+RunningApplications = Callable[[], Sequence[Starlette]]
 
 
 class SimApi:
@@ -67,7 +67,7 @@ class SimApi:
             return None
         raise ApiRefused(status, response)
 
-    async def _request(self, application: Application, path: str, key: str, body: dict[str, Any]) -> tuple[int, Any]:
+    async def _request(self, application: Starlette, path: str, key: str, body: dict[str, Any]) -> tuple[int, Any]:
         content, messages = json.encode(body), list[Any]()
         headers = [
             (b"x-api-token", self._token),

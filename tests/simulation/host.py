@@ -159,6 +159,7 @@ class SimHost:
         self.reports_mergeability = has_forge
         self._connection = connection
         self._faults = faults
+        self._listed_refs: Mapping[str, Sha] = {}
 
     @property
     def seconds(self) -> int:
@@ -199,7 +200,12 @@ class SimHost:
         return ()
 
     async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:  # noqa: ARG002
-        return await self.read_view(lambda view: view.refs)
+        self._listed_refs = await self.read_view(lambda view: view.refs)
+        return self._listed_refs
+
+    async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        """Plain Git compares time stamps; a listing that was stale differs from them."""
+        return repos if self.forge or self._listed_refs != self.host_state.origin.refs else ()
 
     async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002
         await self.call(lambda: self.host_state.mark_merged(number, head))

@@ -22,7 +22,6 @@ EXPECTED_REFUSALS = frozenset(
         "pr_already_merged",
         "pr_not_in_queue",
         "pr_not_submitted",
-        "tests_not_running",
         "merge_in_progress",
         "mode_switch_in_progress",
         "pr_base_mismatch",

@@ -16,7 +16,7 @@ from mergeyard.domain.ids import Repo, Sha
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.tasks import Land
-from mergeyard.ports.git import GitError, RefUpdate
+from mergeyard.ports.git import GitError, PushOutcome, RefUpdate
 from mergeyard.service import persistence, poller
 from mergeyard.service.idempotency import Idempotency
 from mergeyard.service.leases import Leases
@@ -25,6 +25,7 @@ from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.statuses import RunStatuses, Statuses, to_check_states
 from mergeyard.service.tasks import build_run, commit_builder, land, provider_merge
 from tests.simulation.faults import Family
+from tests.simulation.git import SimMirror
 from tests.simulation.script import (
     Close,
     FaultPeriod,
@@ -48,7 +49,7 @@ class Planted(Struct, frozen=True):
     right: str
     wrong: Callable[..., Any]
     story: Script | None = None
-    """The script in which it shows; None: one of the first worlds."""
+    """The script in which it shows, with one of the first seeds; None: one of the first worlds."""
 
 
 @contextmanager
@@ -69,7 +70,7 @@ def planted(bug: Planted) -> Generator[None]:
 # Landing.
 
 
-async def _land_on_any_tip(context: RepositoryContext, task: Land, branch: str | None) -> tuple[Event, ...] | None:
+async def _land_on_any_tip(context: RepositoryContext, task: Land, branch: str) -> tuple[Event, ...] | None:
     tip, _ = await land._fetch_refs(context, branch)
     if not await land._find_landed(context, tip, task):
         await context.mirror.push(RefUpdate(context.target_ref, tip, task.steps[-1].commit))
@@ -90,8 +91,9 @@ async def _treat_lost_reply_as_success(context: RepositoryContext, task: Land) -
         return (LandingSucceeded(landing=task.landing, steps=task.steps),)
 
 
-def _keep_test_branch(context: RepositoryContext, task: Land, _: str | None, new: Sha) -> list[RefUpdate]:
-    return [RefUpdate(context.target_ref, task.expected_tip, new)]
+async def _push_first_ref(self: SimMirror, *updates: RefUpdate) -> PushOutcome:
+    """Of a landing, only the target branch."""
+    return await _push(self, updates[0])
 
 
 async def _find_nothing(self: provider_merge.GitMerger, tip: Sha | None) -> list[Step]:  # noqa: ARG001
@@ -189,10 +191,10 @@ def _derive_no_events(*_: object) -> tuple[()]:
 
 WAIT_METHOD = "_raise_if_forge_is_stale"
 _land = land.land
+_push = SimMirror.push
 _try_to_save = QueueActor._try_to_save
 
 STALE_FORGE = Script(
-    seed=9,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
     acts=(
@@ -202,7 +204,6 @@ STALE_FORGE = Script(
     ),
 )
 LOST_REPLIES = Script(
-    seed=8,
     config=Config(
         speculation=Speculation.BEST_FIRST, testing_timeout_minutes=1, direct_merge_mode=DirectMergeMode.ALWAYS
     ),
@@ -218,15 +219,13 @@ LOST_REPLIES = Script(
     ),
 )
 PUSHES = Script(
-    seed=1,
     config=Config(landing=LandingMethod.PROVIDER_MERGE),
     has_forge=True,
     acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=600)),
 )
 PAUSED_BY_OTHER_REPLICA = Script(
-    seed=11,
     replicas=2,
-    acts=(Submit(at=9176, pr=5, forced=True), SetState(at=9500, state=QueueState.PAUSED)),
+    acts=(Submit(at=9176, pr=5, forced=True), SetState(at=9276, state=QueueState.PAUSED)),
 )
 STACKED_ON_REMOVED_COMMIT = Script(
     nature=Nature(stacked_on=((2, 1),)),
@@ -250,7 +249,7 @@ BUGS = (
     Planted("fast-forward without compare-and-swap", land, "_attempt", _land_on_any_tip),
     Planted("a lost reply handled as a failure", land, "land", _treat_lost_reply_as_failure),
     Planted("a lost reply handled as a success", land, "land", _treat_lost_reply_as_success),
-    Planted("landing without deleting the test branch", land, "_build_ref_updates", _keep_test_branch),
+    Planted("landing without deleting the test branch", SimMirror, "push", _push_first_ref),
     Planted("an earlier merge is not found", provider_merge.GitMerger, "find_merged_steps", _find_nothing),
     Planted("no wait for a merge", provider_merge.ForgeMerger, WAIT_METHOD, _do_not_wait, STALE_FORGE),
     Planted("no tree check", provider_merge.ForgeMerger, "_read_step", _assume_tested_tree, PUSHES),

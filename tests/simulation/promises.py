@@ -134,8 +134,8 @@ def violations(world: World) -> list[str]:
 
 def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
     """A landing that is removed from the target branch after its response was lost, and before the service reads the
-    branch again, cannot be known. If its test branch is gone, the outcome is reported as unknown; without a test branch
-    there is no trace. A forge performs a merge, and a host a direct merge, however late the request arrives."""
+    branch again, cannot be known. If its test branch is gone, the outcome is reported as unknown; with `provider_merge`
+    there is no trace, and the Git host performs a merge however late the request arrives."""
     if broken.startswith(("s1", "s5")) and evidence.is_about_a_late_merge(broken):
         return True
     if broken.startswith("s1"):

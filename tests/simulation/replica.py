@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
+from starlette.applications import Starlette
+
 from mergeyard.adapters.encryption import UnconfiguredSecretBox
-from mergeyard.api.app import Application, build_effect_waits, build_handlers
-from mergeyard.api.auth import ServiceAccessControl
-from mergeyard.api.dispatch import build_body_route, build_query_route
-from mergeyard.api.request_body import BodyReader, Route
+from mergeyard.api.app import build_app, build_effect_waits, build_handlers
+from mergeyard.api.auth import Authenticator
+from mergeyard.api.dispatch import Dispatcher
 from mergeyard.api.routes import build_endpoints
 from mergeyard.domain.ids import RunId
 from mergeyard.domain.timestamps import Instant
@@ -118,7 +119,7 @@ class SimReplica:
         )
         self.service.registry.listeners.append(self._listener)
         self.process.is_superseded = partial(self._is_superseded, self.process, self.service)
-        self.application: Application | None = None
+        self.application: Starlette | None = None
 
     def _is_superseded(self, process: Process, service: Service) -> bool:
         """Whether it was restarted since, or another replica took over its lease."""
@@ -159,18 +160,11 @@ class SimReplica:
             await self.start()
 
 
-def _build_application(service: Service) -> Application:
-    access_control, body_reader = ServiceAccessControl(service), BodyReader()
-    routes: dict[str, Mapping[str, Route]] = {}
-    for endpoint in build_endpoints(build_handlers(service, "http://mergeyard.example"), build_effect_waits(service)):
-        by_query = endpoint.method == "GET"
-        route = (
-            build_query_route(endpoint, access_control)
-            if by_query
-            else build_body_route(endpoint, access_control, body_reader)
-        )
-        routes[endpoint.path] = {endpoint.method: route}
-    return Application(routes)
+def _build_application(service: Service) -> Starlette:
+    authenticator = Authenticator(service.tokens, service.token_uses, service.refusal_log, service.wall_clock)
+    dispatcher = Dispatcher(authenticator, service.idempotency)
+    endpoints = build_endpoints(build_handlers(service, "http://mergeyard.example"), build_effect_waits(service))
+    return build_app([dispatcher.build_route(endpoint) for endpoint in endpoints])
 
 
 class NoRunner:

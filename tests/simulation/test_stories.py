@@ -70,7 +70,7 @@ STORIES = {
             Upload(at=15322, pr=4),
         ),
     ),
-    "a direct merge that another replica checks": Script(
+    "a direct merge whose run another replica builds": Script(
         seed=524,
         config=Config(batch=True, direct_merge_mode=DirectMergeMode.ALWAYS),
         replicas=2,

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from mergeyard.domain.access import Scope
-from mergeyard.domain.config import Mode
+from mergeyard.domain.config import SETTINGS_WITHOUT_EFFECT, Mode
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
@@ -363,7 +363,8 @@ def _initial_files(script: s.Script) -> dict[str, str]:
 
 
 def _to_request(script: s.Script) -> dict[str, Any]:
-    return {_camel(name): to_builtins(value) for name, value in asdict(script.config).items()}
+    settings = asdict(script.config).items()
+    return {_camel(name): to_builtins(value) for name, value in settings if name not in SETTINGS_WITHOUT_EFFECT}
 
 
 def _camel(name: str) -> str:

@@ -29,28 +29,18 @@ def test_a_base_that_landed_as_tested_is_known_to_pass():
     assert story.base_runs() == 0
 
 
-def test_another_run_that_passed_on_the_same_base_shows_that_the_base_passes():
-    story = Story.on_an_untested_base(mode=Mode.PARALLEL)
-    story.impacts(1, "x")
-    story.impacts(2, "y")
-    story.submit(1, 2)
-    story.tests_pass(2)
-    story.tests_fail(1)
-    assert story.state(1) == "failed"
-
-
-def test_no_base_run_starts_while_another_run_can_show_that_the_base_passes():
+def test_a_run_that_passed_on_the_same_base_does_not_replace_a_base_run():
     story = Story.on_an_untested_base(mode=Mode.PARALLEL)
     story.impacts(1, "x")
     story.impacts(2, "y")
     story.submit(1, 2)
     story.tests_fail(1)
-    assert (story.state(1), story.wait_reason(1), story.base_runs()) == ("pending_failure", "waiting_for_base", 0)
-    story.tests_pass(2)
+    assert (story.state(1), story.wait_reason(1), story.base_runs()) == ("pending_failure", "waiting_for_base", 1)
+    story.tests_pass()
     assert story.state(1) == "failed"
 
 
-def test_a_base_run_starts_when_no_other_run_can_show_that_the_base_passes():
+def test_one_base_run_decides_all_failures_on_its_base():
     story = Story.on_an_untested_base(mode=Mode.PARALLEL)
     story.impacts(1, "x")
     story.impacts(2, "y")

@@ -1,9 +1,7 @@
-"""Direct merges: a ready head that contains the tip, with all statuses passed and an empty lane, needs no run."""
+"""Direct merges: the run of a head on the tip takes the result of that head's checks, and lands like any run."""
 
-from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import DirectMergeMode, Mode
-from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
@@ -15,11 +13,11 @@ def direct_merge_story() -> Story:
     return story
 
 
-def test_a_head_on_the_tip_with_all_statuses_passed_merges_without_a_run():
+def test_a_head_on_the_tip_with_all_statuses_passed_merges_without_new_checks():
     story = direct_merge_story()
     story.submit(1)
     assert (story.state(1), story.reason(1)) == ("merged", "merged_directly")
-    assert story.state_history(1) == ("not_ready", "pending", "merged")
+    assert story.state_history(1) == ("not_ready", "pending", "tests_passed", "merged")
     assert story.target_files()["file1"] == "pr1"
     assert story.landings() == ((1,),)
 
@@ -46,20 +44,11 @@ def test_a_head_without_all_required_statuses_is_tested():
     assert story.state(1) == "testing"
 
 
-def test_a_pr_whose_lane_is_not_empty_is_tested():
+def test_a_pr_behind_another_is_tested():
     story = direct_merge_story()
     story.submit(2)
     story.submit(1)
     assert story.queue_text() == "main ← 2… ← 1…"
-
-
-def test_a_pr_whose_lane_has_a_bisection_is_tested():
-    story = direct_merge_story()
-    story.settings(batch=2)
-    story.submit(2, 3)
-    story.tests_fail(2, 3)
-    story.submit(1, no_batch=True)
-    assert story.queue_text() == "main ← 1… ⋔ 2+3 : 2…"
 
 
 def test_another_lane_under_test_does_not_matter_and_is_not_disturbed():
@@ -95,15 +84,6 @@ def test_a_paused_queue_merges_nothing_directly():
     assert story.state(1) == "merged"
 
 
-def test_a_draining_queue_merges_nothing_directly():
-    story = direct_merge_story()
-    story.withhold(t.CheckDirectMerge)
-    story.submit(1)
-    story.drain()
-    story.stop_withholding()
-    assert story.state(1) == "testing"
-
-
 def test_a_target_that_moves_before_the_push_sends_it_to_be_tested():
     story = direct_merge_story()
     story.withhold(t.Land)
@@ -122,19 +102,6 @@ def test_a_cancel_during_the_push_is_refused():
     assert story.cancel(1) == "merge_in_progress"
 
 
-def test_a_pr_whose_direct_merge_the_host_refuses_is_tested():
-    story = direct_merge_story()
-    story.withhold(t.Land)
-    story.submit(1)
-    landing = story.queue.landing
-    assert landing is not None
-    story.world.apply(
-        e.LandingRefused(landing=landing.number, detail="no", submission_id=SubmissionId(landing.submission_ids[0]))
-    )
-    story.stop_withholding()
-    assert story.state(1) == "testing"
-
-
 def test_a_push_found_just_before_landing_cancels_it():
     story = direct_merge_story()
     story.withhold(t.ReadPullRequests)
@@ -142,6 +109,21 @@ def test_a_push_found_just_before_landing_cancels_it():
     story.push_without_event(1)
     story.stop_withholding()
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
+
+
+def test_a_restarted_direct_merge_is_tested():
+    story = direct_merge_story()
+    story.withhold(t.ReadPullRequests)
+    story.submit(1)
+    story.restart(1)
+    story.stop_withholding()
+    assert story.state(1) == "testing"
+
+
+def test_a_direct_merge_leaves_no_duration_for_estimates():
+    story = direct_merge_story()
+    story.submit(1)
+    assert story.queue.durations == ()
 
 
 def test_a_direct_merge_does_not_make_its_tip_a_passed_base_for_statuses_it_did_not_require():

@@ -363,9 +363,7 @@ def test_a_stale_read_of_the_target_branch_does_not_move_it_back():
     story = Story(concurrency=1)
     story.submit(1)
     queue = story.queue
-    old = story.world.host.perform_task(
-        t.ReadTargetBranch(known_tip=queue.target_branch.tip, removed_commits=frozenset()), queue.counters.revision
-    )
+    old = story.world.host.perform_task(t.ReadTargetBranch(known_tip=queue.target_branch.tip), queue.counters.revision)
     story.tests_pass(1)
     merged = story.queue.target_branch.tip
     story.world.apply(old)

@@ -326,11 +326,11 @@ def test_a_late_failure_after_the_run_passed_does_not_prevent_landing():
     assert story.state(1) == "merged"
 
 
-def test_a_landing_includes_prs_that_pass_while_it_is_read_but_does_not_restart_forever():
+def test_prs_that_pass_while_a_landing_is_read_land_together_in_the_next_one():
     story = Story()
     story.submit(1, 2, 3)
     story.withhold_landings()
     for number in (1, 2, 3):
         story.tests_pass(number)
     story.stop_withholding()
-    assert story.landings() == ((1, 2), (3,))
+    assert story.landings() == ((1,), (2, 3))

@@ -1,7 +1,6 @@
 """Optimistic merging: a passed run clears all batches ahead of it, as long as it is valid."""
 
-from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode, Mode
+from mergeyard.domain.config import Mode
 from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
@@ -195,24 +194,6 @@ def test_a_cleared_landing_is_a_passed_base_for_the_prs_behind():
     story.tests_pass(2)
     story.tests_fail(3)
     assert (story.state(3), story.failed_on(3), story.base_runs()) == ("failed", (1, 2), 0)
-
-
-def test_prs_ahead_of_a_passed_run_land_on_the_tip_after_a_direct_merge_in_their_lane():
-    story = Story(
-        mode=Mode.PARALLEL, direct_merge_mode=DirectMergeMode.ALWAYS, can_optimistically_merge=True, concurrency=9
-    )
-    for number, targets in ((1, "a"), (2, "ab"), (3, "b")):
-        story.impacts(number, *targets)
-    story.open(1)
-    story.checks_pass_on_head(1)
-    story.submit(3)
-    story.withhold(t.Land)
-    story.submit(1)
-    story.submit(2, priority=0)
-    story.stop_withholding()
-    assert [run.base for run in story.queue.runs_in_progress] == [story.queue.target_branch.tip] * 2
-    story.tests_pass(3)
-    assert story.landings() == ((1,), (2, 3))
 
 
 def test_a_skipped_check_satisfies_its_own_run():

@@ -1,5 +1,6 @@
 """Restarting tests: a new run in the same place, while the runs behind continue."""
 
+from mergeyard.domain import tasks as t
 from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
@@ -67,18 +68,31 @@ def test_a_restart_resets_the_retry_count():
     assert story.state(1) == "failed"
 
 
-def test_a_waiting_pr_cannot_be_restarted():
+def test_a_restart_of_a_waiting_pr_changes_nothing():
     story = Story(concurrency=1)
     story.submit(1, 2)
-    assert story.restart(2) == "tests_not_running"
+    assert story.restart(2) is None
+    assert (story.state(2), story.reasons(2)) == ("pending", ("submitted", "ready"))
 
 
-def test_a_passed_pr_cannot_be_restarted():
+def test_a_restarted_pr_that_had_passed_merges_only_after_its_new_run_passes():
     story = Story()
-    story.withhold_landings()
+    story.submit(1, 2)
+    story.tests_pass(2)
+    assert story.restart(2) is None
+    assert story.queue_text() == "main ← 1… ← 2…"
+    story.tests_pass(1)
+    assert (story.state(1), story.state(2)) == ("merged", "testing")
+    story.tests_pass(2)
+    assert story.state(2) == "merged"
+
+
+def test_a_pr_whose_merge_is_being_pushed_cannot_be_restarted():
+    story = Story()
+    story.withhold(t.Land)
     story.submit(1)
     story.tests_pass(1)
-    assert story.restart(1) == "tests_not_running"
+    assert story.restart(1) == "merge_in_progress"
     assert story.state(1) == "tests_passed"
 
 
@@ -114,3 +128,16 @@ def test_a_restarted_pr_can_fail_after_the_pr_ahead_merged():
     story.restart(2)
     story.tests_fail(2)
     assert (story.state(2), story.failed_on(2)) == ("failed", (1,))
+
+
+def test_a_restarted_pr_that_a_run_behind_had_cleared_waits_for_its_own_new_run():
+    story = Story(can_optimistically_merge=True, pending_failure_depth=1)
+    story.withhold_landings()
+    story.submit(1, 2)
+    story.tests_fail(1)
+    story.tests_pass(2)
+    assert story.state(1) == "tests_passed"
+    story.restart(1)
+    assert story.state(1) == "testing"
+    story.tests_pass(1)
+    assert story.state(1) == "tests_passed"

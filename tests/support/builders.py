@@ -16,7 +16,6 @@ from mergeyard.domain.config import Config, LandingMethod, MergeMethod, Mode
 from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueId, RunId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import (
     ALL_TARGETS,
-    DirectMergeCheck,
     ImpactedTargets,
     PullRequest,
     Submission,
@@ -273,26 +272,6 @@ def a_submission(
         impacted_targets=impacted_targets,
         forced=forced,
         state=state,
-    )
-
-
-def a_direct_merge_check(
-    tip: str = ROOT,
-    *,
-    contains_tip: bool = True,
-    has_changes: bool = True,
-    contains_removed_commit: bool = False,
-    passed: tuple[str, ...] = REQUIRED_STATUSES.statuses,
-) -> DirectMergeCheck:
-    """For a head that can merge directly onto this tip, unless a parameter says otherwise."""
-    return DirectMergeCheck(
-        tip=Sha(tip),
-        contains_tip=contains_tip,
-        has_changes=has_changes,
-        contains_removed_commit=contains_removed_commit,
-        passed_statuses=frozenset(passed),
-        commit=Sha("examined"),
-        tree=Sha("tree of examined"),
     )
 
 

@@ -2,9 +2,9 @@
 
 from msgspec import convert
 
-from mergeyard.api.examples import SUBMITTED
 from mergeyard.cli.demo.progress import Progress, Submission
 from mergeyard.cli.demo.sample_repository import SAMPLE_PULL_REQUESTS, ExpectedOutcome
+from tests.support.api_examples import SUBMITTED
 
 
 def a_submission(number: int, state: str, reason: str = "ready", **more: object) -> Submission:

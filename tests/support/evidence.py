@@ -264,15 +264,6 @@ class Evidence(ABC):
             return set()
         return self._commits_missing_in(update.old, update.new)
 
-    def was_pushed_externally(self, commit: Sha) -> bool:
-        updates = [
-            update for each in self.transactions if not each.by_service and (update := each.update_of(self.target_ref))
-        ]
-        return any(
-            update.old and update.new and commit in self._commits_missing_in(update.new, update.old)
-            for update in updates
-        )
-
     def brought_by(self, landing: Landing) -> set[Sha]:
         return self._commits_missing_in(landing.new, landing.old)
 
@@ -298,7 +289,7 @@ class Evidence(ABC):
         return f"#{known['prNumber']} ({known['state']}, {known['reason']['code']})" if known else submission_id
 
     def submissions_in(self, landing: Landing) -> list[SubmissionJson]:
-        """Submissions that the commits name; a direct merge is recognized by its commit."""
+        """Submissions that were merged as one of the commits, or that the commits name."""
         read = self._read_commits(landing)
         commits, runs = {commit for commit, _, _ in read}, {run for _, _, run in read}
         numbers = {number for _, number, _ in read if number}

@@ -1,24 +1,30 @@
 """The API application with a fake backend: handlers that record calls, and one known token."""
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import uvicorn
 from msgspec import json
+from starlette.applications import Starlette
 
-from mergeyard.api import routes
-from mergeyard.api.app import Application, authenticated_metrics_route, build_application
+from mergeyard.api import openapi, pages, routes
+from mergeyard.api.app import build_app
+from mergeyard.api.auth import Authenticator
+from mergeyard.api.dispatch import Dispatcher
 from mergeyard.api.endpoint import Call, Handler
-from mergeyard.api.http_server import Protocol
-from mergeyard.api.request_body import BodyReader, RequestHead
+from mergeyard.api.request_body import BodyReader
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.timestamps import Instant
+from mergeyard.service.audit_log import RefusalLog
+from mergeyard.service.background import Background
 from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.service.idempotency import IdempotentRequest
+from mergeyard.service.idempotency import Idempotency, IdempotentRequest
+from mergeyard.service.tokens import Tokens, TokenUses
+from tests.support.clock import ManualClock
+from tests.support.http_server import listen_on_loopback
 
 SECRET = "my_secret"
 QUEUE: dict[str, Any] = {"repo": {"host": "git.local", "owner": "acme", "name": "app"}, "targetBranch": "main"}
@@ -29,23 +35,22 @@ def a_token(*scopes: Scope) -> Token:
     return Token(id="t1", name="tests", digest=b"", scopes=frozenset(scopes), created_at=Instant(0))
 
 
-class FakeBackend:
-    """The part behind the API: known tokens, stored responses and recorded calls."""
+class FakeTokens:
+    def __init__(self, token: Token) -> None:
+        self._token = token
 
-    def __init__(self, *scopes: Scope, error: Exception | None = None) -> None:
-        self.tokens = {SECRET.encode(): a_token(*(scopes or Scope))}
+    async def find(self, secret: bytes) -> Token | None:
+        return self._token if secret == SECRET.encode() else None
+
+    def record(self, token: Token, address: str) -> None:
+        """Uses are not recorded."""
+
+
+class FakeIdempotency:
+    def __init__(self) -> None:
         self.responses: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-        self.calls: list[Call] = []
-        self.error = error
-        self.readiness_error: Exception | None = None
 
-    async def find_token(self, secret: bytes, head: RequestHead) -> Token | None:  # noqa: ARG002
-        return self.tokens.get(secret)
-
-    def record_missing_scope(self, token: Token, head: RequestHead) -> None:
-        """Not recorded."""
-
-    async def find_stored_response(self, request: IdempotentRequest) -> bytes | None:
+    async def find_response(self, request: IdempotentRequest) -> bytes | None:
         return self.responses.get((request.token_id, request.key), (request.digest, None))[1]
 
     @asynccontextmanager
@@ -55,29 +60,50 @@ class FakeBackend:
             raise RequestRefused(Code.IDEMPOTENCY_KEY_REUSED, "Send another key.")
         yield response
 
+
+class FakeBackend:
+    """The part behind the API: known tokens, stored responses and recorded calls."""
+
+    def __init__(self, *scopes: Scope, error: Exception | None = None) -> None:
+        self.token = a_token(*(scopes or Scope))
+        self.idempotency = FakeIdempotency()
+        self.calls: list[Call] = []
+        self.error = error
+        self.readiness_error: Exception | None = None
+        self.readiness_checks = 0
+        self.clock = ManualClock()
+
     async def handle(self, call: Call) -> bytes:
         if self.error is not None:
             raise self.error
         self.calls.append(call)
         response = json.encode({"answer": len(self.calls)})
         if call.idempotent_request is not None:
-            self.responses[call.idempotent_request.token_id, call.idempotent_request.key] = (
+            self.idempotency.responses[call.idempotent_request.token_id, call.idempotent_request.key] = (
                 call.idempotent_request.digest,
                 response,
             )
         return response
 
     async def check_ready(self) -> None:
+        self.readiness_checks += 1
         if self.readiness_error is not None:
             raise self.readiness_error
 
-    def application(self, body_reader: BodyReader | None = None, handler: Handler | None = None) -> Application:
-        return build_application(
-            routes.build_endpoints(dict.fromkeys(routes.TABLE, handler or self.handle)),
-            self,
-            check_ready=self.check_ready,
-            metrics_route=authenticated_metrics_route(lambda: b"up 1\n", self),
-            body_reader=body_reader,
+    def application(self, body_reader: BodyReader | None = None, handler: Handler | None = None) -> Starlette:
+        tokens = FakeTokens(self.token)
+        authenticator = Authenticator(
+            cast(Tokens, tokens), cast(TokenUses, tokens), RefusalLog(self.clock, Background(self.clock)), self.clock
+        )
+        endpoints = routes.build_endpoints(dict.fromkeys(routes.TABLE, handler or self.handle))
+        dispatcher = Dispatcher(authenticator, cast(Idempotency, self.idempotency), body_reader)
+        return build_app(
+            [
+                *(dispatcher.build_route(endpoint) for endpoint in endpoints),
+                *pages.Probes(self.check_ready, self.clock).routes(),
+                pages.metrics_route(lambda: b"up 1\n", authenticator),
+                *pages.docs_routes(json.encode(openapi.build_document(endpoints))),
+            ]
         )
 
 
@@ -115,12 +141,12 @@ def send_get(
 SocketExchange = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def exchange_over_socket(exchange: SocketExchange, backend: FakeBackend, protocol: type[Protocol] = Protocol) -> None:
+def exchange_over_socket(exchange: SocketExchange, backend: FakeBackend) -> None:
     """Serves the application on a free loopback port and runs the exchange on one connection."""
 
     async def run() -> None:
-        listening = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(backend.application(), http=protocol, ws="none", log_config=None, lifespan="on")
+        listening = listen_on_loopback()
+        config = uvicorn.Config(backend.application(), ws="none", log_config=None, lifespan="off")
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve([listening]))
         reader, writer = await asyncio.open_connection(*listening.getsockname())

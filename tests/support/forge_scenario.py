@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 from msgspec.structs import replace
+from starlette.applications import Starlette
 
-from mergeyard.api.app import Application
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PullRequestNumber, Sha
@@ -45,7 +45,7 @@ QUEUE: dict[str, Any] = {"repo": {"host": "git.local", "owner": "acme", "name": 
 
 class ForgeScenario(Scenario):
     forge: ForgeDriver
-    application: Application
+    application: Starlette
 
     def __init__(self, folder: Path, setup: ScenarioSetup, make_forge: MakeForgeDriver, poll_seconds: int) -> None:
         self._make_forge = make_forge

@@ -5,6 +5,7 @@
 Starting Python and importing the service takes longer than everything a server does in a typical test.
 """
 
+import gc
 import os
 import select
 import signal
@@ -18,8 +19,13 @@ from msgspec import Struct
 
 from tests.support.host_log import SERVER_PROCESS_NAME
 
-SERVER_COMMAND_MODULE = "mergeyard.cli.server"
-"""Imported before the fork; otherwise each child would import it when the command runs."""
+SERVER_MODULES = (
+    "mergeyard.cli.server",
+    "certifi.core",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.httptools_impl",
+)
+"""Imported before the fork; otherwise each child would import them when the command runs."""
 ANSWER_FD = 1
 """File descriptor to which the PID of each child is written."""
 
@@ -91,5 +97,7 @@ def run_child(request: ForkRequest, main: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
-    import_module(SERVER_COMMAND_MODULE)
+    for name in SERVER_MODULES:
+        import_module(name)
+    gc.freeze()  # a child does not examine what it shares with this process, which would copy it
     ForkServer(import_module(sys.argv[1]).main).run()

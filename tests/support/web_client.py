@@ -16,17 +16,22 @@ from typing import Self
 
 import httpx
 from httpx import ASGITransport
+from starlette.applications import Starlette
 
+from mergeyard.api.app import build_app
 from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import Repo
 from mergeyard.service.service import Service
+from mergeyard.service.sessions import SingleSignOn
 from mergeyard.web import user_sessions
-from mergeyard.web.app import create_web_app
+from mergeyard.web.app import WebApp
 from tests.support.scenario import Scenario
 
 VOID_TAGS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
 INVISIBLE_TAGS = {"script", "style", "template", "title"}
 Field = str | int | list[str]
+BROWSER_HEADERS = {"accept": "text/html,*/*;q=0.8"}
+"""Without them the server answers errors in JSON."""
 
 
 class Element:
@@ -173,11 +178,20 @@ class WebClient:
         return {user_sessions.CSRF_FIELD: self.csrf, **fields}
 
 
+def build_pages(service: Service, sso: SingleSignOn | None = None, *, over_tls: bool = False) -> Starlette:
+    """The application with the pages only."""
+    return build_app((), WebApp(service, sso, over_tls=over_tls))
+
+
+def a_browser(application: Starlette, base_url: str = "http://yard.example") -> httpx.AsyncClient:
+    transport = ASGITransport(application, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url=base_url, headers=BROWSER_HEADERS)
+
+
 @asynccontextmanager
 async def an_anonymous_client(service: Service) -> AsyncGenerator[WebClient]:
     """A client that is not signed in."""
-    transport = ASGITransport(create_web_app(service), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://yard.example") as client:
+    async with a_browser(build_pages(service)) as client:
         yield WebClient(client)
 
 

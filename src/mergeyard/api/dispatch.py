@@ -1,117 +1,100 @@
 """Dispatches a request to its endpoint, with the checks in the order of the contract."""
 
-from functools import partial
-from urllib.parse import parse_qsl
+from collections.abc import Awaitable, Callable
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from mergeyard.api import auth, request_body
-from mergeyard.api.endpoint import AccessControl, Call, Endpoint
-from mergeyard.api.json_parser import parse_request
-from mergeyard.api.large_bodies import Question, understood_by
-from mergeyard.api.request_body import BodyReader, RequestBody, RequestHead, Route
-from mergeyard.api.request_schemas import GetMergeQueueMetrics
-from mergeyard.api.responses import Reply, invalid_request
+from mergeyard.api.auth import Authenticator, require_scope
+from mergeyard.api.endpoint import Call, Endpoint
+from mergeyard.api.queues import parse_metrics_query
+from mergeyard.api.request_body import BodyReader, read_idempotency_key, require_json
+from mergeyard.api.responses import JSON, request_id
+from mergeyard.api.validation import decode_request, decode_request_with_digest
 from mergeyard.domain.access import Token
-from mergeyard.ports.external import BodyParser
 from mergeyard.ports.store import DuplicateRequest
 from mergeyard.service.errors import RequestRefused
-from mergeyard.service.git_names import is_owner, is_repository_name
-from mergeyard.service.idempotency import IdempotentRequest
+from mergeyard.service.idempotency import Idempotency, IdempotentRequest
+
+REPLAYED_HEADER = {"idempotency-replayed": "true"}
+
+RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
-def parse_metrics_query(query: bytes) -> GetMergeQueueMetrics:
-    try:
-        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=100)
-    except ValueError:
-        raise invalid_request("", "expected a query of `name=value` pairs in UTF-8") from None
-    given = [(name, value) for name, value in pairs if name in ("repo", "repoHost")]
-    parameters = dict(given)
-    if len(parameters) != len(given):
-        raise invalid_request("", "`repo` and `repoHost` must not be repeated in the query")
-    request = GetMergeQueueMetrics(repo=parameters.get("repo", UNSET), repo_host=parameters.get("repoHost", UNSET))
-    if (request.repo is UNSET) != (request.repo_host is UNSET):
-        raise invalid_request("", "`repo` and `repoHost` must be given together in the query")
-    if request.repo_filter is not None and not _is_valid_name(
-        request.repo_filter.host, request.repo_filter.owner, request.repo_filter.name
-    ):
-        raise invalid_request("", "`repo` must be `owner/name`, and `repoHost` the name of its Git host")
-    return request
+class Dispatcher:
+    def __init__(
+        self, authenticator: Authenticator, idempotency: Idempotency, body_reader: BodyReader | None = None
+    ) -> None:
+        self._authenticator = authenticator
+        self._idempotency = idempotency
+        self._body_reader = body_reader or BodyReader()
+
+    def build_route(self, endpoint: Endpoint) -> Route:
+        handler = self._handle_query(endpoint) if endpoint.method == "GET" else self._handle_body(endpoint)
+        return Route(endpoint.path, handler, methods=[endpoint.method])
+
+    def _handle_body(self, endpoint: Endpoint) -> RequestHandler:
+        """Order of checks for a request with a body: token → media type → size → JSON → schema → scope → handler."""
+
+        def decode(body: bytes) -> tuple[Struct, None]:
+            return decode_request(endpoint.request, body), None
+
+        def decode_with_digest(body: bytes) -> tuple[Struct, bytes]:
+            return decode_request_with_digest(endpoint.request, endpoint.path, body)
+
+        async def handle(request: Request) -> Response:
+            token = await self._authenticator.authenticate(request)
+            require_json(request)
+            is_repeatable = endpoint.writes and "idempotency-key" in request.headers
+            body, digest = await self._body_reader.read(request, decode_with_digest if is_repeatable else decode)
+            with self._authenticator.log_missing_scope(token, request):
+                require_scope(token, endpoint.scope)
+                if digest is not None:
+                    return await self._run_idempotently(endpoint, token, request, body, digest)
+                return await _respond(endpoint, Call(token, body, request_id(request)))
+
+        return handle
+
+    def _handle_query(self, endpoint: Endpoint) -> RequestHandler:
+        async def handle(request: Request) -> Response:
+            token = await self._authenticator.authenticate(request)
+            query = parse_metrics_query(request.scope["query_string"])
+            with self._authenticator.log_missing_scope(token, request):
+                require_scope(token, endpoint.scope)
+                return await _respond(endpoint, Call(token, query, request_id(request)))
+
+        return handle
+
+    async def _run_idempotently(
+        self, endpoint: Endpoint, token: Token, request: Request, body: Struct, digest: bytes
+    ) -> Response:
+        """Runs the handler, or replays the stored response of an earlier request with the same idempotency key.
+
+        A refusal can be the effect of the same request, completed by another replica meanwhile (for example
+        `queue_already_exists`), so the stored response is looked up once more before the refusal is sent.
+        """
+        key = read_idempotency_key(request)
+        assert key is not None
+        idempotent_request = IdempotentRequest(token.id, key, digest)
+        call = Call(token, body, request_id(request), idempotent_request)
+        async with self._idempotency.execute_once(idempotent_request) as stored:
+            if stored is not None:
+                return await _replay(endpoint, call, stored)
+            try:
+                return await _respond(endpoint, call)
+            except (DuplicateRequest, RequestRefused):
+                completed = await self._idempotency.find_response(idempotent_request)
+                if completed is None:
+                    raise
+                return await _replay(endpoint, call, completed)
 
 
-def _is_valid_name(host: str, owner: str, name: str) -> bool:
-    return bool(host) and is_owner(owner) and is_repository_name(name)
+async def _respond(endpoint: Endpoint, call: Call) -> Response:
+    return Response(await endpoint.handler(call), media_type=endpoint.media_type)
 
 
-REPLAYED_HEADER = ((b"idempotency-replayed", b"true"),)
-
-
-def build_body_route(
-    endpoint: Endpoint, access: AccessControl, body_reader: BodyReader, body_parser: BodyParser | None = None
-) -> Route:
-    """Order of checks for a request with a body: token → media type → size → JSON → schema → scope → handler."""
-    content_type = endpoint.media_type.encode()
-    parse = partial(parse_request, endpoint.request, None)
-    parse_large = partial(understood_by, body_parser, endpoint.request, Question(endpoint.name, repeatable=False))
-    parse_with_digest = partial(parse_request, endpoint.request, endpoint.path)
-    parse_large_with_digest = partial(
-        understood_by, body_parser, endpoint.request, Question(endpoint.name, repeatable=True)
-    )
-
-    async def route(request_head: RequestHead, body: RequestBody) -> Reply:
-        token = await auth.authenticate(access, request_head)
-        request_body.require_json(request_head)
-        if endpoint.writes and b"idempotency-key" in request_head.values:
-            request, digest = await body_reader.read(body, parse_with_digest, parse_large_with_digest)
-        else:
-            request, digest = await body_reader.read(body, parse, parse_large)
-        with auth.log_missing_scope(access, token, request_head):
-            auth.require_scope(token, endpoint.scope)
-            if digest is None:
-                return Reply(
-                    await endpoint.handler(Call(token, request, request_head.request_id)), content_type=content_type
-                )
-            return await _run_idempotently(endpoint, access, token, request_head, request, digest)
-
-    return route
-
-
-def build_query_route(endpoint: Endpoint, access: AccessControl) -> Route:
-    async def route(request_head: RequestHead, _: RequestBody) -> Reply:
-        token = await auth.authenticate(access, request_head)
-        request = parse_metrics_query(request_head.query)
-        with auth.log_missing_scope(access, token, request_head):
-            auth.require_scope(token, endpoint.scope)
-            response = await endpoint.handler(Call(token, request, request_head.request_id))
-        return Reply(response, content_type=endpoint.media_type.encode())
-
-    return route
-
-
-async def _run_idempotently(
-    endpoint: Endpoint, access: AccessControl, token: Token, request_head: RequestHead, request: Struct, digest: bytes
-) -> Reply:
-    """Runs the handler, or replays the stored response of an earlier request with the same idempotency key.
-
-    A refusal can be the effect of the same request, completed by another replica meanwhile (for example
-    `queue_already_exists`), so the stored response is looked up once more before the refusal is sent.
-    """
-    key = request_body.read_idempotency_key(request_head)
-    assert key is not None
-    idempotent_request = IdempotentRequest(token.id, key, digest)
-    call = Call(token, request, request_head.request_id, idempotent_request)
-    async with access.execute_once(idempotent_request) as stored:
-        if stored is not None:
-            return await _replay(endpoint, call, stored)
-        try:
-            return Reply(await endpoint.handler(call))
-        except (DuplicateRequest, RequestRefused):
-            completed = await access.find_stored_response(idempotent_request)
-            if completed is None:
-                raise
-            return await _replay(endpoint, call, completed)
-
-
-async def _replay(endpoint: Endpoint, call: Call, response: bytes) -> Reply:
+async def _replay(endpoint: Endpoint, call: Call, response: bytes) -> Response:
     await endpoint.wait_for_effect(call)
-    return Reply(response, headers=REPLAYED_HEADER)
+    return Response(response, headers=REPLAYED_HEADER, media_type=JSON)

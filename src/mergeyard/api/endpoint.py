@@ -1,12 +1,10 @@
 """What an endpoint is: its path, its request and response structs, the scope it needs, and its handler."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
-from mergeyard.api.request_body import RequestHead
 from mergeyard.api.request_schemas import QueueRequest
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.ids import QueueKey, Repo
@@ -55,27 +53,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
-
-
-class AccessControl(Protocol):
-    async def find_token(self, secret: bytes, head: RequestHead) -> Token | None:
-        """Returns the valid token with this secret and records its use, or logs the attempt and returns None."""
-        ...
-
-    def record_missing_scope(self, token: Token, head: RequestHead) -> None:
-        """Logs a request that was refused because its token lacks a scope."""
-        ...
-
-    async def find_stored_response(self, request: IdempotentRequest) -> bytes | None:
-        """Returns the stored response of the first request with this idempotency key, if there is one."""
-        ...
-
-    def execute_once(self, request: IdempotentRequest) -> AbstractAsyncContextManager[bytes | None]:
-        """Yields the stored response of the first request with this idempotency key, or None.
-
-        Waits while a request with the same key is in progress; refuses a key that was used for another request.
-        """
-        ...
 
 
 class QueueResolver:

@@ -137,13 +137,12 @@ def coerce_impacted_targets(value: Any) -> EncodedTargets:
         raise InvalidValueError('expected a list of target names, or "ALL"')
     targets = cast(list[Any], value)
     for at, target in enumerate(targets):
-        if not isinstance(target, str) or not target or len(target.encode()) > MAX_TARGET_BYTES:
-            raise InvalidValueError(
-                f"expected a non-empty string of at most {MAX_TARGET_BYTES:,} bytes", pointer=f"/{at}"
-            )
+        if not isinstance(target, str) or len(target.encode()) > MAX_TARGET_BYTES:
+            raise InvalidValueError(f"expected a string of at most {MAX_TARGET_BYTES:,} bytes", pointer=f"/{at}")
     unique = set[str]()
     for first in range(0, len(targets), CHUNK_SIZE):
         unique.update(targets[first : first + CHUNK_SIZE])
+    unique.discard("")
     return to_encoded_targets(ALL_TARGETS if "ALL" in unique else ImpactedTargets(frozenset(unique)))
 
 

@@ -22,18 +22,12 @@ COMMON_ERRORS = (
     Code.MISSING_TOKEN,
     Code.INVALID_TOKEN,
     Code.INSUFFICIENT_SCOPE,
-    Code.URI_TOO_LONG,
-    Code.HEADERS_TOO_LARGE,
     Code.RATE_LIMITED,
     Code.INTERNAL_ERROR,
     Code.STORAGE_UNAVAILABLE,
 )
 BODY_ERRORS = (
     Code.INVALID_JSON,
-    Code.DUPLICATE_KEY,
-    Code.JSON_TOO_DEEP,
-    Code.JSON_TOO_COMPLEX,
-    Code.INVALID_STRING,
     Code.REQUEST_TIMEOUT,
     Code.BODY_TOO_LARGE,
     Code.UNSUPPORTED_MEDIA_TYPE,
@@ -46,6 +40,7 @@ IDEMPOTENCY_KEY_PARAMETER: Schema = {
     "description": "The same request with the same key is executed once; the response is stored for 24 hours.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
 }
+ENUM_TYPES = {str: "string", bool: "boolean"}
 REQUEST_ID_HEADER: Schema = {"description": "Identifies this request in logs and errors.", "schema": {"type": "string"}}
 
 
@@ -78,7 +73,7 @@ def _operation(endpoint: Endpoint) -> Schema:
         "x-scope": endpoint.scope,
     }
     if endpoint.method == "POST":
-        content = {"schema": _ref(endpoint.request.__name__), "example": EXAMPLES[endpoint.name].request}
+        content = {"schema": _ref(endpoint.request.__name__)} | _example(endpoint, "request")
         operation["requestBody"] = {"required": True, "content": {"application/json": content}}
     return operation
 
@@ -96,9 +91,14 @@ def _query_parameter(name: str, description: str, **schema: Any) -> Schema:
 
 def _success(endpoint: Endpoint) -> Schema:
     schema = {"type": "string"} if endpoint.response is None else _ref(endpoint.response.__name__)
-    content = {"schema": schema, "example": EXAMPLES[endpoint.name].response}
+    content = {"schema": schema} | _example(endpoint, "response")
     headers = {"x-request-id": REQUEST_ID_HEADER}
     return {"description": "Success.", "headers": headers, "content": {endpoint.media_type: content}}
+
+
+def _example(endpoint: Endpoint, part: str) -> Schema:
+    """Empty for a new endpoint until its example is recorded: the recorder needs a service with this document."""
+    return {"example": getattr(EXAMPLES[endpoint.name], part)} if endpoint.name in EXAMPLES else {}
 
 
 def list_error_codes(endpoint: Endpoint) -> tuple[Code, ...]:
@@ -169,7 +169,8 @@ def _refs(schema: Any) -> set[str]:
 
 
 def _apply_overrides(schema: Any) -> Any:
-    """Replaces the schema of a type whose JSON form differs from its Python form, such as times and SHAs."""
+    """Replaces the schema of a type whose JSON form differs from its Python form, such as times and SHAs, and adds the
+    type to enumerations, because generators of clients need it."""
     if isinstance(schema, list):
         return [_apply_overrides(part) for part in cast(list[Any], schema)]
     if not isinstance(schema, dict):
@@ -178,7 +179,8 @@ def _apply_overrides(schema: Any) -> Any:
     if request_schemas.SCHEMA_OVERRIDE_KEY in parts:
         described = {key: parts[key] for key in ("description", "default") if key in parts}
         return described | parts[request_schemas.SCHEMA_OVERRIDE_KEY]
-    return {key: _apply_overrides(part) for key, part in parts.items()}
+    typed = {"type": ENUM_TYPES[type(parts["enum"][0])]} if isinstance(parts.get("enum"), list) else {}
+    return typed | {key: _apply_overrides(part) for key, part in parts.items()}
 
 
 def _ref(name: str) -> Schema:

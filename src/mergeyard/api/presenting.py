@@ -126,12 +126,14 @@ def present_pull_request(
 
 def present_enqueued(view: SubmissionView) -> response_schemas.EnqueuedPullRequest:
     submission = view.submission
+    name = priority_name(submission.priority)
     return response_schemas.EnqueuedPullRequest(
         id=derive_submission_uuid(view.queue_id, submission.id),
         state=submission.state,
         state_changed_at=format_time(submission.state_changed_at),
         priority_value=submission.priority,
-        priority_name=priority_name(submission.priority),
+        priority_name=name,
+        used_default_priority_name=name if submission.priority_is_default else UNSET,
         skip_the_line=submission.is_urgent,
         no_batch=submission.no_batch,
         pr_number=submission.number,

@@ -127,6 +127,7 @@ class PullRequestEndpoints:
             state=_none_if_unset(request.state),
             since=_none_if_unset(request.since),
             until=_none_if_unset(request.until),
+            concluded_since=_none_if_unset(request.concluded_since),
         )
         views, next_submission_id = await self._service.submission_lists.read_page(
             self._resolver.resolve_queue(call), page

@@ -1,10 +1,13 @@
 """The endpoints about queues, test runs, events and metrics."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Annotated
+from urllib.parse import parse_qsl
 
-from msgspec import Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,6 +20,7 @@ from mergeyard.api.fields import format_time
 from mergeyard.api.presenting import RunPresenter, encode
 from mergeyard.api.request_schemas import QueueRequest, RepoReference, describe
 from mergeyard.api.response_schemas import ResponseBody, Timestamp
+from mergeyard.api.responses import invalid_request
 from mergeyard.domain.config import Config
 from mergeyard.domain.events import Mismatch, MismatchKind
 from mergeyard.domain.ids import Sha
@@ -27,6 +31,7 @@ from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service.analytics import QueueMetrics, QueueTypeMetrics
 from mergeyard.service.audit_log import encode_actor
 from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.git_names import is_owner, is_repository_name
 from mergeyard.service.merge_audit.auditor import DEFAULT_AUDITED_MERGES
 from mergeyard.service.merge_audit.compare import AuditedMerge, AuditReport, Verdict
 from mergeyard.service.merge_audit.records import LandingForm
@@ -84,17 +89,36 @@ class RunEndpoints:
         return STATUS_ACCEPTED
 
 
+MAX_LONG_POLLS_PER_TOKEN = 20
+
+
 class EventEndpoints:
     def __init__(self, service: Service) -> None:
         self._events = service.event_feed
         self._resolver = QueueResolver(service.repositories)
+        self._polls = Counter[str]()
+        """The number of waiting requests by token."""
 
     async def list(self, call: Call) -> bytes:
         request: r.ListEvents = call.request
         key = self._resolver.resolve_queue(call)
-        entries = await self._events.read_after(key, request.after, request.take, request.wait_seconds * SECOND)
+        with self._count_poll(call) if request.wait_seconds else nullcontext():
+            entries = await self._events.read_after(key, request.after, request.take, request.wait_seconds * SECOND)
         last = entries[-1].cursor if entries else request.after
         return encode(response_schemas.Events(events=tuple(map(_present_event, entries)), next=str(last)))
+
+    @contextmanager
+    def _count_poll(self, call: Call) -> Generator[None]:
+        """A waiting request occupies a connection: one token must not occupy all of them."""
+        if self._polls[call.token.id] >= MAX_LONG_POLLS_PER_TOKEN:
+            detail = f"This token already waits for events {MAX_LONG_POLLS_PER_TOKEN} times: retry without waitSeconds."
+            raise RequestRefused(Code.RATE_LIMITED, detail)
+        self._polls[call.token.id] += 1
+        try:
+            yield
+        finally:
+            self._polls[call.token.id] -= 1
+            self._polls = +self._polls
 
 
 def _present_event(entry: EventFeedItem) -> response_schemas.QueueEvent:
@@ -226,10 +250,31 @@ class QueueEndpoints:
     async def metrics(self, call: Call) -> bytes:
         request: r.GetMergeQueueMetrics = call.request
         repo = None if request.repo_filter is None else self._resolver.resolve_repo(call, request.repo_filter)
+        host = request.host_filter
+        if host is not None:
+            self._service.repositories.get_host(host, call.token)
         metrics = await self._service.queue_metrics.read_visible(call.token, repo)
         if repo is not None and not metrics:
             raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: create one with `createQueue`.")
-        return format_metrics(metrics)
+        return format_metrics(queue for queue in metrics if host in (None, queue.key.repo.host))
+
+
+def parse_metrics_query(query: bytes) -> r.GetMergeQueueMetrics:
+    try:
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError:
+        raise invalid_request("", "expected a query of `name=value` pairs in UTF-8") from None
+    given = [(name, value) for name, value in pairs if name in ("repo", "repoHost")]
+    parameters = dict(given)
+    if len(parameters) != len(given):
+        raise invalid_request("", "`repo` and `repoHost` must not be repeated in the query")
+    if "repo" in parameters and "repoHost" not in parameters:
+        raise invalid_request("", "`repo` must be given together with `repoHost` in the query")
+    request = r.GetMergeQueueMetrics(repo=parameters.get("repo", UNSET), repo_host=parameters.get("repoHost", UNSET))
+    repo = request.repo_filter
+    if request.host_filter == "" or (repo is not None and not (is_owner(repo.owner) and is_repository_name(repo.name))):
+        raise invalid_request("", "`repo` must be `owner/name`, and `repoHost` the name of a Git host")
+    return request
 
 
 def _encode_with_pull_requests(view: QueueView) -> bytes:

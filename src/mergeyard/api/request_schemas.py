@@ -1,12 +1,12 @@
 """The request bodies of the endpoints: the name, type and meaning of every member."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, json, structs
 
 from mergeyard.api import fields
-from mergeyard.api.fields import CoerceWith
+from mergeyard.api.fields import CoerceWith, InvalidValueError
 from mergeyard.domain import ids
 from mergeyard.domain.config import LOWEST_PRIORITY, MAX_LABEL_LENGTH, PRIORITIES, SETTING_DESCRIPTIONS, Config
 from mergeyard.domain.ids import QueueKey, Repo
@@ -66,18 +66,16 @@ Cursor = Annotated[
     CoerceWith(fields.coerce_number),
 ]
 Priority = Annotated[
-    int,
-    Meta(
-        ge=0,
-        le=LOWEST_PRIORITY,
-        description="0 is highest and needs the scope `priority`. `urgent` is 0, `high` 10, `medium` 100, `low` 200.",
-        extra_json_schema={
-            SCHEMA_OVERRIDE_KEY: {
-                "anyOf": [
-                    {"type": "integer", "minimum": 0, "maximum": LOWEST_PRIORITY},
-                    {"type": "string", "enum": list(PRIORITIES)},
-                ]
-            }
+    Annotated[int, Meta(ge=0, le=LOWEST_PRIORITY)] | None,
+    describe_with_schema(
+        "0 is highest and needs the scope `priority`. `urgent` is 0, `high` 10, `medium` 100, `low` 200. "
+        "`null` means the same as no priority.",
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": LOWEST_PRIORITY},
+                {"type": "string", "enum": list(PRIORITIES)},
+                {"type": "null"},
+            ]
         },
     ),
     CoerceWith(fields.coerce_priority),
@@ -104,10 +102,11 @@ TargetBranch = Annotated[
 ImpactedTargets = Annotated[
     EncodedTargets,
     describe_with_schema(
-        "Names of build or test targets, or `ALL`. An empty list means that the pull request impacts nothing.",
+        "Names of build or test targets, or `ALL`. Empty names are dropped; a list without names means that the pull "
+        "request impacts nothing.",
         {
             "anyOf": [
-                {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 1024}},
+                {"type": "array", "items": {"type": "string", "maxLength": 1024}},
                 {"type": "string", "enum": ["ALL", "IMPACTS_ALL"]},
             ]
         },
@@ -151,14 +150,46 @@ REQUIRED_STATUSES_SCHEMA: dict[str, Any] = {
 }
 
 
+MAX_LIST_ITEMS = 100
+MAX_LIST_BYTES = 16 * 1024
+"""Every decision stores all settings again, so a list without effect must stay small."""
+
+
+def _list_without_effect(item_type: type, item_schema_type: str) -> tuple[dict[str, Any], CoerceWith]:
+    """Schema and coercer of a setting that is a list in requests and responses, and its JSON text in `Config`."""
+
+    def coerce(value: Any) -> str:
+        if not isinstance(value, list):
+            raise InvalidValueError("expected a list")
+        items = cast(list[Any], value)
+        for at, item in enumerate(items):
+            if not isinstance(item, item_type):
+                raise InvalidValueError(f"expected a value of the type {item_schema_type}", pointer=f"/{at}")
+        try:
+            text = json.encode(items)
+        except RecursionError:
+            raise InvalidValueError("expected values that are not nested so deeply") from None
+        if len(items) > MAX_LIST_ITEMS or len(text) > MAX_LIST_BYTES:
+            raise InvalidValueError(f"expected at most {MAX_LIST_ITEMS} items and {MAX_LIST_BYTES:,} bytes of JSON")
+        return text.decode()
+
+    schema = {"type": "array", "maxItems": MAX_LIST_ITEMS, "items": {"type": item_schema_type}}
+    return schema, CoerceWith(coerce)
+
+
+SETTINGS_WITH_OWN_SCHEMA: dict[str, tuple[dict[str, Any], CoerceWith]] = {
+    "required_statuses": (REQUIRED_STATUSES_SCHEMA, CoerceWith(fields.coerce_required_statuses)),
+    "allowed_bot_submitters": _list_without_effect(str, "string"),
+    "batching_rules": _list_without_effect(dict, "object"),
+}
+"""Settings whose form in JSON differs from that in `Config`."""
+
+
 def _annotate(name: str, field_type: Any) -> Any:
-    if name == "required_statuses":
-        return Annotated[
-            field_type,
-            describe_with_schema(SETTING_DESCRIPTIONS[name], REQUIRED_STATUSES_SCHEMA),
-            CoerceWith(fields.coerce_required_statuses),
-        ]
-    if name == "enqueueing_label":
+    if name in SETTINGS_WITH_OWN_SCHEMA:
+        schema, coercer = SETTINGS_WITH_OWN_SCHEMA[name]
+        return Annotated[field_type, describe_with_schema(SETTING_DESCRIPTIONS[name], schema), coercer]
+    if field_type is str:
         field_type = Annotated[field_type, Meta(min_length=1, max_length=MAX_LABEL_LENGTH)]
     return Annotated[field_type, describe(SETTING_DESCRIPTIONS[name])]
 
@@ -265,8 +296,9 @@ class GetMergeQueueTestingDetails(QueueRequest, frozen=True, kw_only=True):
 
 class ListPullRequests(QueueRequest, frozen=True, kw_only=True):
     state: PullRequestState | UnsetType = UNSET
-    since: Time | UnsetType = UNSET
-    until: Time | UnsetType = UNSET
+    since: Annotated[Time, describe("Only those that were submitted at this time or later.")] | UnsetType = UNSET
+    until: Annotated[Time, describe("Only those that were submitted before this time.")] | UnsetType = UNSET
+    concluded_since: Annotated[Time, describe("Only those that ended at this time or later.")] | UnsetType = UNSET
     cursor: Annotated[NonEmpty, describe("The `nextCursor` of the previous page.")] | UnsetType = UNSET
     take: Take = 50
 
@@ -366,12 +398,19 @@ UpdateQueue = defstruct(
 
 class GetMergeQueueMetrics(Request, frozen=True, kw_only=True):
     repo: Annotated[str, describe("Only this repository, as `owner/name`; needs `repoHost`.")] | UnsetType = UNSET
-    repo_host: Annotated[str, describe("The Git host of `repo`.")] | UnsetType = UNSET
+    repo_host: Annotated[str, describe("The Git host of `repo`; alone, all repositories of this host.")] | UnsetType = (
+        UNSET
+    )
+
+    @property
+    def host_filter(self) -> str | None:
+        """The Git host that the metrics are restricted to."""
+        return None if self.repo_host is UNSET else self.repo_host.lower()
 
     @property
     def repo_filter(self) -> Repo | None:
         """The repository that the metrics are restricted to."""
-        if self.repo is UNSET or self.repo_host is UNSET:
+        if self.repo is UNSET or self.host_filter is None:
             return None
         owner, _, name = self.repo.rpartition("/")
-        return Repo(self.repo_host.lower(), owner, name)
+        return Repo(self.host_filter, owner, name)

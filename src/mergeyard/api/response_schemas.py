@@ -2,17 +2,18 @@
 
 from typing import Annotated, Any, Literal, cast
 
-from msgspec import UNSET, Struct, UnsetType, defstruct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, defstruct, field
 from msgspec.structs import asdict
 
 from mergeyard.api import request_schemas
 from mergeyard.api.request_schemas import RepoReference, describe, describe_with_schema
-from mergeyard.domain.config import Config
+from mergeyard.domain.config import JSON_TEXT_SETTINGS, Config
 from mergeyard.domain.pull_requests import RequiredSource, StatusState
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.service.webhooks.events import WebhookEvent
 
 Timestamp = Annotated[str, describe_with_schema("ISO 8601 in UTC.", {"type": "string", "format": "date-time"})]
+UsedDefaultPriorityName = Annotated[str, describe("Present when the request named no priority.")]
 PublicRunStatus = Annotated[
     RunStatus,
     describe_with_schema(
@@ -56,9 +57,7 @@ class SubmittedPullRequest(ResponseBody, frozen=True, kw_only=True):
     state_changed_at: Timestamp
     priority_value: Annotated[int, describe("0 is the highest.")]
     priority_name: Annotated[str, describe("The priority's name, or the number itself.")]
-    used_default_priority_name: Annotated[str, describe("Present when the request named no priority.")] | UnsetType = (
-        UNSET
-    )
+    used_default_priority_name: UsedDefaultPriorityName | UnsetType = UNSET
     skip_the_line: Annotated[bool, describe("Whether it is `urgent` and overtakes all others.")]
     force_enqueued: Annotated[bool, describe("Whether it was submitted with `force`.")]
     is_currently_submitted_to_queue: Annotated[bool, describe("Whether its state is not final.")]
@@ -89,6 +88,7 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     state_changed_at: Timestamp
     priority_value: int
     priority_name: str
+    used_default_priority_name: UsedDefaultPriorityName | UnsetType = UNSET
     skip_the_line: bool
     no_batch: bool
     pr_number: int
@@ -178,6 +178,7 @@ def build_queue(
     enqueued: tuple[EnqueuedPullRequest, ...] | UnsetType = UNSET,
 ) -> QueueBase:
     settings: dict[str, Any] = asdict(config)
+    settings |= {name: Raw(settings[name].encode()) for name in JSON_TEXT_SETTINGS}
     response = QueueResponse(state=state, branch=branch, repo=repo, enqueued_pull_requests=enqueued, **settings)
     return cast(QueueBase, response)
 

@@ -1,12 +1,19 @@
-"""The HTTP response as a value (status, headers, body), also for a refused request."""
+"""Error responses: the status and title of each code, the JSON body, and the exceptions that lead to them."""
 
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+import structlog
 from msgspec import Struct, json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
+from mergeyard.ports.forge import HostUnavailable, UnexpectedHostResponse
+from mergeyard.ports.git import GitError
+from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
+
+log = structlog.get_logger()
 
 
 class ErrorKind(Struct, frozen=True):
@@ -31,19 +38,15 @@ class ApiError(RequestRefused):
         detail: str,
         *,
         errors: Sequence[ValidationIssue] = (),
-        headers: Sequence[tuple[bytes, bytes]] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(code, detail)
         self.errors = tuple(errors)
-        self.headers = tuple(headers)
+        self.headers = headers or {}
 
 
 ERROR_KINDS: dict[Code, ErrorKind] = {
     Code.INVALID_JSON: ErrorKind(400, "Body is not valid JSON"),
-    Code.DUPLICATE_KEY: ErrorKind(400, "Duplicate key"),
-    Code.JSON_TOO_DEEP: ErrorKind(400, "JSON is nested too deeply"),
-    Code.JSON_TOO_COMPLEX: ErrorKind(400, "JSON has too many parts"),
-    Code.INVALID_STRING: ErrorKind(400, "String is not valid Unicode text"),
     Code.INVALID_REQUEST: ErrorKind(400, "Request is not valid"),
     Code.UNKNOWN_FIELD: ErrorKind(400, "Unknown field"),
     Code.INVALID_REPO: ErrorKind(400, "Repository name is not valid"),
@@ -64,16 +67,13 @@ ERROR_KINDS: dict[Code, ErrorKind] = {
     Code.METHOD_NOT_ALLOWED: ErrorKind(405, "Method is not allowed"),
     Code.REQUEST_TIMEOUT: ErrorKind(408, "Request took too long to arrive", retryable=True),
     Code.BODY_TOO_LARGE: ErrorKind(413, "Body is too large"),
-    Code.URI_TOO_LONG: ErrorKind(414, "Address is too long"),
     Code.UNSUPPORTED_MEDIA_TYPE: ErrorKind(415, "Media type is not supported"),
-    Code.HEADERS_TOO_LARGE: ErrorKind(431, "Headers are too large"),
     Code.QUEUE_ALREADY_EXISTS: ErrorKind(409, "Queue already exists"),
     Code.QUEUE_NOT_EMPTY: ErrorKind(409, "Queue is not empty"),
     Code.PR_ALREADY_MERGED: ErrorKind(409, "Pull request is already merged"),
     Code.PR_CLOSED: ErrorKind(409, "Pull request is closed"),
     Code.PR_NOT_IN_QUEUE: ErrorKind(409, "Pull request is not in the queue"),
     Code.MERGE_IN_PROGRESS: ErrorKind(409, "Merge is in progress", retryable=True),
-    Code.TESTS_NOT_RUNNING: ErrorKind(409, "Tests are not running"),
     Code.SHA_MISMATCH: ErrorKind(409, "Head commit does not match"),
     Code.SHA_REQUIRED: ErrorKind(409, "Head commit is required"),
     Code.MODE_SWITCH_IN_PROGRESS: ErrorKind(409, "Mode switch is in progress", retryable=True),
@@ -102,21 +102,11 @@ def invalid_request(pointer: str, message: str, code: Code = Code.INVALID_REQUES
     return ApiError(code, f"{subject}: {message}. {advice}", errors=(ValidationIssue(pointer, message),))
 
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-JSON = b"application/json"
-PROBLEM = b"application/problem+json"
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 DEFAULT_RETRY_AFTER_S = {Code.RATE_LIMITED: 1, Code.PROVIDER_UNAVAILABLE: 5, Code.STORAGE_UNAVAILABLE: 5}
 """`Retry-After` in seconds, unless the refusal carries its own."""
-
-STATUS_LINES = {status.value: b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
-
-
-class Reply(Struct, frozen=True):
-    body: bytes
-    status: int = 200
-    content_type: bytes = JSON
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -132,53 +122,60 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
     errors: tuple[ValidationIssue, ...] = ()
 
 
-def build_error_reply(refused: RequestRefused, request_id: str, accept: bytes = b"") -> Reply:
+def build_error_response(request: Request, refused: RequestRefused) -> Response:
     kind = ERROR_KINDS[refused.code]
     problem = Problem(
         title=kind.title,
         status=kind.status,
         code=refused.code,
         detail=refused.detail,
-        request_id=request_id,
+        request_id=request_id(request),
         retryable=kind.retryable,
         errors=refused.errors if isinstance(refused, ApiError) else (),
     )
-    content_type = PROBLEM if PROBLEM in accept.lower() else JSON
-    return Reply(json.encode(problem), kind.status, content_type, (*_retry_after(refused), *_headers(refused)))
+    media_type = PROBLEM if PROBLEM in request.headers.get("accept", "").lower() else JSON
+    return Response(json.encode(problem), kind.status, error_headers(refused), media_type)
 
 
-def _headers(refused: RequestRefused) -> tuple[tuple[bytes, bytes], ...]:
-    return refused.headers if isinstance(refused, ApiError) else ()
-
-
-def _retry_after(refused: RequestRefused) -> tuple[tuple[bytes, bytes], ...]:
+def error_headers(refused: RequestRefused) -> dict[str, str]:
     seconds = DEFAULT_RETRY_AFTER_S.get(refused.code) if refused.retry_after is None else refused.retry_after
-    return () if seconds is None else ((b"retry-after", b"%d" % seconds),)
+    retry_after = {} if seconds is None else {"retry-after": str(seconds)}
+    return retry_after | dict(refused.headers if isinstance(refused, ApiError) else {})
 
 
-async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
-    await send_head(send, reply, request_id)
-    await send({"type": "http.response.body", "body": reply.body})
+def request_id(request: Request) -> str:
+    return request.scope["state"]["request_id"]
 
 
-async def send_head(send: Send, reply: Reply, request_id: str) -> None:
-    headers = [
-        (b"content-type", reply.content_type),
-        (b"content-length", b"%d" % len(reply.body)),
-        (b"x-request-id", request_id.encode()),
-        *reply.headers,
-    ]
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+def to_refusal(request: Request, error: Exception) -> RequestRefused:
+    """The refusal that the client gets for an exception. Details go to the log only, except the Git host's text."""
+    match error:
+        case RequestRefused():
+            return error
+        case HTTPException(status_code=405):
+            allowed = ", ".join(sorted(((error.headers or {}).get("Allow") or "").split(", ")))
+            detail = f"The method is not allowed here: send the request with {allowed}."
+            return ApiError(Code.METHOD_NOT_ALLOWED, detail, headers={"allow": allowed})
+        case HTTPException():
+            detail = "There is nothing at this address. Check it: the queues are at /, and /docs describes the API."
+            return RequestRefused(Code.NOT_FOUND, detail)
+        case StoreUnavailable():
+            _log_failure("storage_unavailable", request, error)
+            return RequestRefused(
+                Code.STORAGE_UNAVAILABLE, "The database is unreachable; nothing changed. Retry shortly."
+            )
+        case UnexpectedHostResponse():
+            _log_failure("provider_error", request, error)
+            detail = f"Unexpected response from the Git host: {error}. Retry; if it persists, check the host's status."
+            return RequestRefused(Code.PROVIDER_ERROR, detail)
+        case HostUnavailable() | GitError():
+            _log_failure("provider_unavailable", request, error)
+            return RequestRefused(Code.PROVIDER_UNAVAILABLE, "The Git host does not respond. Retry shortly.")
+        case _:
+            log.error("request_failed", path=request.url.path, request_id=request_id(request), exc_info=error)
+            detail = "Internal error. Retry; if it persists, report the request id to your administrator."
+            return RequestRefused(Code.INTERNAL_ERROR, detail)
 
 
-def encode_reply(reply: Reply, request_id: str, *headers: tuple[bytes, bytes]) -> bytes:
-    """The complete response as bytes, with `headers` in addition to its own."""
-    all_headers = (
-        *headers,
-        (b"content-type", reply.content_type),
-        (b"content-length", b"%d" % len(reply.body)),
-        (b"x-request-id", request_id.encode()),
-        *reply.headers,
-    )
-    lines = b"".join([b"%b: %b\r\n" % header for header in all_headers])
-    return b"%b%b\r\n%b" % (STATUS_LINES[reply.status], lines, reply.body)
+def _log_failure(event: str, request: Request, error: Exception) -> None:
+    log.warning(event, path=request.url.path, request_id=request_id(request), error=str(error))

@@ -5,10 +5,9 @@ from typing import Any
 
 from mergeyard.api import queues, request_schemas, response_schemas, webhooks, whatif
 from mergeyard.api.endpoint import PREFIX, Endpoint, Handler, WaitForEffect, no_wait
+from mergeyard.api.responses import METRICS_MEDIA_TYPE
 from mergeyard.domain.access import Scope
 from mergeyard.service.errors import Code
-
-METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 QUEUE_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND)
 TOPIC_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND)
@@ -46,7 +45,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "response": response_schemas.SubmittedPullRequest,
         "scope": Scope.SUBMIT,
         "writes": True,
-        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED, Code.TESTS_NOT_RUNNING),
+        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED, Code.PR_NOT_IN_QUEUE, Code.MERGE_IN_PROGRESS),
     },
     "getSubmittedPullRequest": {
         "summary": "Read the status of a submitted pull request",

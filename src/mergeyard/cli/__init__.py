@@ -1,120 +1,43 @@
-"""The command line: the table of all commands, each with the module it is imported from when it is called."""
+"""The command line: the application, its commands, and the options of `mergeyard serve`.
+
+Every call imports the modules of all commands. They import the server, its settings and its database drivers only
+inside the functions that need them, so that the client commands, `--help` and `--version` stay fast.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer._click.exceptions import UsageError
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command, get_group
+from typer.core import TyperGroup
 
 from mergeyard import __version__
+from mergeyard.cli import db, demo, history, host, pr, pull_requests, queues, targets, token, top, webhook, whatif
+from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption
 from mergeyard.cli.output import ExitCode
 
 
-class Later(TyperCommand):
-    """Placeholder for a command, or for a group of commands, in the list of all."""
-
-    def __init__(self, name: str, place: str, sentence: str, panel: str) -> None:
-        """A place is a module, and in it a function or an app: `mergeyard.cli.server:serve`."""
-        super().__init__(name, help=sentence, rich_help_panel=panel)
-        self.place = place
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Delegates to the loaded command."""
-        return self.loaded().make_context(info_name, args, parent, **extra)
-
-    def loaded(self) -> Any:
-        module, _, thing = self.place.partition(":")
-        found = getattr(import_module(module), thing)
-        return get_group(found) if isinstance(found, typer.Typer) else get_command(_alone(found))
-
-
 class Commands(TyperGroup):
-    places: tuple[tuple[str, str, str, str], ...] = ()
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        for place in self.places:
-            self.add_command(Later(*place))
-
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        with wrong_use_marked():
+        with mark_usage_errors():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with wrong_use_marked():
+        with mark_usage_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def wrong_use_marked() -> Generator[None]:
-    """Click ends with 2 on wrong use, which is our code for a cancelled pull request."""
+def mark_usage_errors() -> Generator[None]:
+    """Typer exits with 2 on a usage error, which is our code for a cancelled pull request."""
     try:
         yield
-    except UsageError as error:
+    except typer.TyperException as error:
         error.exit_code = ExitCode.USAGE_ERROR
         raise
 
 
-def _alone(command: Any) -> typer.Typer:
-    app = typer.Typer(add_completion=False)
-    app.command()(command)
-    return app
-
-
-PULL_REQUESTS_PANEL = "Pull requests"
-QUEUES_PANEL = "Queues"
-OPERATIONS_PANEL = "Running the service"
-
-
-class MergeyardCommands(Commands):
-    places = (
-        ("submit", "mergeyard.cli.pull_requests:submit", "Add a pull request to the queue.", PULL_REQUESTS_PANEL),
-        ("cancel", "mergeyard.cli.pull_requests:cancel", "Remove a pull request from the queue.", PULL_REQUESTS_PANEL),
-        (
-            "restart",
-            "mergeyard.cli.pull_requests:restart",
-            "Run the tests of a pull request again.",
-            PULL_REQUESTS_PANEL,
-        ),
-        ("status", "mergeyard.cli.pull_requests:status", "Show the state of a pull request.", PULL_REQUESTS_PANEL),
-        (
-            "watch",
-            "mergeyard.cli.pull_requests:watch",
-            "Follow a pull request until it is merged, failed or cancelled.",
-            PULL_REQUESTS_PANEL,
-        ),
-        ("targets", "mergeyard.cli.targets:app", "Impacted targets, for parallel queues.", PULL_REQUESTS_PANEL),
-        ("pr", "mergeyard.cli.pr:app", "Pull requests of plain Git repositories.", PULL_REQUESTS_PANEL),
-        ("queue", "mergeyard.cli.queues:app", "Create, configure and inspect queues.", QUEUES_PANEL),
-        ("runs", "mergeyard.cli.history:app", "Test runs and their results.", QUEUES_PANEL),
-        ("events", "mergeyard.cli.history:events", "Show the events of a queue, and follow them.", QUEUES_PANEL),
-        ("audit", "mergeyard.cli.history:audit", "Compare merged commits with the tested ones.", QUEUES_PANEL),
-        ("whatif", "mergeyard.cli.whatif:whatif", "Replay a queue's history with other settings.", QUEUES_PANEL),
-        ("top", "mergeyard.cli.top:top", "Show a queue live, full screen.", QUEUES_PANEL),
-        ("serve", "mergeyard.cli.server:serve", "Start the server.", OPERATIONS_PANEL),
-        (
-            "demo",
-            "mergeyard.cli.demo:run_demo",
-            "Run a demo: a real server with a sample repository.",
-            OPERATIONS_PANEL,
-        ),
-        ("token", "mergeyard.cli.token:app", "API tokens.", OPERATIONS_PANEL),
-        (
-            "webhook",
-            "mergeyard.cli.webhook:app",
-            "Webhooks that send events to other programs and to Slack.",
-            OPERATIONS_PANEL,
-        ),
-        ("host", "mergeyard.cli.host:app", "Git hosts.", OPERATIONS_PANEL),
-        ("db", "mergeyard.cli.db:app", "Check, move and back up the database.", OPERATIONS_PANEL),
-    )
-
-
-app = typer.Typer(name="mergeyard", cls=MergeyardCommands, no_args_is_help=True, pretty_exceptions_show_locals=False)
+app = typer.Typer(name="mergeyard", cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
 
 def show_version(requested: bool) -> None:
@@ -129,3 +52,69 @@ VersionOption = Annotated[bool, typer.Option("--version", callback=show_version,
 @app.callback()
 def mergeyard(version: VersionOption = False) -> None:
     """A self-hosted merge queue."""
+
+
+def serve(
+    config: ConfigFileOption = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 chooses a free one.")] = None,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
+    database_url_file: Annotated[str | None, typer.Option(help="A file that contains the database URL.")] = None,
+    role: Annotated[str | None, typer.Option(help="What this process does: all, api or worker.")] = None,
+    public_url: Annotated[str | None, typer.Option(help="The URL under which users reach the service.")] = None,
+    trusted_proxies: Annotated[str | None, typer.Option(help="Proxies whose X-Forwarded-For is trusted.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    open_metrics: Annotated[bool | None, typer.Option(help="Serve /metrics without a token.")] = None,
+    committer_name: Annotated[str | None, typer.Option(help="Committer name of the queue's commits.")] = None,
+    committer_email: Annotated[str | None, typer.Option(help="Committer email of the queue's commits.")] = None,
+    runner_limit: Annotated[int | None, typer.Option(help="How many checks run concurrently.")] = None,
+    runner_sandbox: Annotated[str | None, typer.Option(help="How checks are sandboxed: auto, bwrap or none.")] = None,
+    runner_network: Annotated[bool | None, typer.Option(help="Give sandboxed checks a network.")] = None,
+    runner_paths: Annotated[str | None, typer.Option(help="More folders that sandboxed checks can read.")] = None,
+    runner_max_disk_mb: Annotated[int | None, typer.Option(help="Disk space for each check, in MiB.")] = None,
+    runner_max_processes: Annotated[int | None, typer.Option(help="Maximum number of processes of each check.")] = None,
+    allow_private_webhooks: Annotated[bool | None, typer.Option(help="Allow webhooks to private addresses.")] = None,
+    sealing_key_file: Annotated[
+        str | None, typer.Option(help="The key file that encrypts the secrets of webhooks.")
+    ] = None,
+    retention_runs_days: Annotated[int | None, typer.Option(help="Days to keep finished runs and submissions.")] = None,
+    retention_journal_days: Annotated[int | None, typer.Option(help="Days to keep events and the audit log.")] = None,
+    retention_statuses_days: Annotated[int | None, typer.Option(help="Days to keep statuses without a run.")] = None,
+    retention_targets_days: Annotated[int | None, typer.Option(help="Days to keep impacted targets.")] = None,
+    retention_outputs_days: Annotated[int | None, typer.Option(help="Days to keep the output of checks.")] = None,
+    targets_quota_mib: Annotated[int | None, typer.Option(help="MiB of impacted targets per token.")] = None,
+) -> None:
+    """Start the server."""
+    options = {name: value for name, value in locals().items() if name != "config"}
+    from mergeyard.cli import server
+
+    server.serve(config, options)
+
+
+PULL_REQUESTS_PANEL = "Pull requests"
+QUEUES_PANEL = "Queues"
+OPERATIONS_PANEL = "Running the service"
+
+app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.submit)
+app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.cancel)
+app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.restart)
+app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.status)
+app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.watch)
+app.add_typer(targets.app, rich_help_panel=PULL_REQUESTS_PANEL)
+app.add_typer(pr.app, rich_help_panel=PULL_REQUESTS_PANEL)
+
+app.add_typer(queues.app, rich_help_panel=QUEUES_PANEL)
+app.add_typer(history.app, rich_help_panel=QUEUES_PANEL)
+app.command(rich_help_panel=QUEUES_PANEL)(history.events)
+app.command(rich_help_panel=QUEUES_PANEL)(history.audit)
+app.command(rich_help_panel=QUEUES_PANEL)(whatif.whatif)
+app.command(rich_help_panel=QUEUES_PANEL)(top.top)
+
+app.command(rich_help_panel=OPERATIONS_PANEL)(serve)
+app.command("demo", rich_help_panel=OPERATIONS_PANEL)(demo.run_demo)
+app.add_typer(token.app, rich_help_panel=OPERATIONS_PANEL)
+app.add_typer(webhook.app, rich_help_panel=OPERATIONS_PANEL)
+app.add_typer(host.app, rich_help_panel=OPERATIONS_PANEL)
+app.add_typer(db.app, rich_help_panel=OPERATIONS_PANEL)

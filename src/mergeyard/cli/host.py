@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 
-from mergeyard import wiring
 from mergeyard.cli.local_store import ConfigFileOption, load_settings
 from mergeyard.cli.output import encode_json, exit_with_message, sanitize
 from mergeyard.domain.ids import Repo
 from mergeyard.ports.forge import Finding, Host
-from mergeyard.service.repositories import diagnose_host
 
 app = typer.Typer(name="host", no_args_is_help=True, help="Git hosts.")
 
@@ -29,7 +27,9 @@ def check(
     config: ConfigFileOption = None,
 ) -> None:
     """Report which permission, webhook or setting is missing at a Git host."""
-    host = wiring.make_hosts(load_settings(config, {})).get(name.lower())
+    from mergeyard.wiring import make_hosts
+
+    host = make_hosts(load_settings(config, {})).get(name.lower())
     if host is None:
         exit_with_message(f"The settings contain no host {name}: add it as a table [hosts.{name!r}].")
     findings = asyncio.run(_diagnose(host, None if repo is None else _parse_repo(host, repo)))
@@ -44,6 +44,8 @@ def check(
 
 
 async def _diagnose(host: Host, repo: Repo | None) -> Sequence[Finding]:
+    from mergeyard.service.repositories import diagnose_host
+
     try:
         return await diagnose_host(host, repo)
     finally:

@@ -1,18 +1,24 @@
-"""The store of this machine, for commands that work without a server, and the lock of the data directory."""
+"""The store of this machine, for commands that work without a server.
+
+`mergeyard --help` imports the modules of all commands. So that it stays fast, they import the settings, the service and
+the database drivers only inside the functions that need them.
+"""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from mergeyard.cli.output import ExitCode, exit_with_message
+from mergeyard.ports.archive import Archive
 from mergeyard.ports.store import Store, StoreUnavailable
 from mergeyard.service.errors import RequestRefused
-from mergeyard.settings import Settings, SettingsError, load
-from mergeyard.wiring import open_archive
+
+if TYPE_CHECKING:
+    from mergeyard.settings import Settings
 
 NO_DATABASE = (
     "{place} contains no Mergeyard database. Start `mergeyard serve` once, which creates it, or name another one "
@@ -26,13 +32,19 @@ Service = TypeVar("Service")
 Result = TypeVar("Result")
 
 
-def load_store_settings(config: Path | None, data_dir: str | None, database_url: str | None) -> Settings:
+def load_store_settings(config: Path | None, data_dir: str | None, database_url: str | None) -> "Settings":
     return load_settings(config, {"data_dir": data_dir, "database_url": database_url})
 
 
+def open_archive(settings: "Settings") -> Archive:
+    from mergeyard import wiring
+
+    return wiring.open_archive(settings)
+
+
 def run_with_store(
-    open_service: Callable[[Settings], tuple[Store, Service]],
-    settings: Settings,
+    open_service: "Callable[[Settings], tuple[Store, Service]]",
+    settings: "Settings",
     use: Callable[[Service], Awaitable[Result]],
 ) -> Result:
     """Opens the store and returns the result of `use`.
@@ -68,7 +80,9 @@ DatabaseUrlOption = Annotated[
 ]
 
 
-def load_settings(config: Path | None, options: Mapping[str, object]) -> Settings:
+def load_settings(config: Path | None, options: Mapping[str, object]) -> "Settings":
+    from mergeyard.settings import SettingsError, load
+
     try:
         return load(config, os.environ, options)
     except SettingsError as error:

@@ -3,28 +3,25 @@
 import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
 from rich.table import Table
 
-from mergeyard.adapters.host_plain import editor
-from mergeyard.adapters.host_plain.host import UnreadablePullRequest, find_repository, list_pull_requests
-from mergeyard.adapters.host_plain.pull_requests import MAX_NUMBER, InvalidMetadata, StoredPullRequest
 from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_output
+from mergeyard.cli.pull_requests import NumberArgument
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.ports.forge import HostUnavailable
+
+if TYPE_CHECKING:
+    from mergeyard.adapters.host_plain.host import UnreadablePullRequest
+    from mergeyard.adapters.host_plain.pull_requests import StoredPullRequest
 
 app = typer.Typer(name="pr", no_args_is_help=True, help="Pull requests of plain Git repositories.")
 
 
 RepoPathOption = Annotated[Path, typer.Option("--repo-path", metavar="DIR", help="The repository's folder.")]
-
-
-PlainNumberArgument = Annotated[
-    int, typer.Argument(metavar="N", min=1, max=MAX_NUMBER, help="The pull request's number.")
-]
 
 
 TitleOption = Annotated[str | None, typer.Option("--title", help="The title; default: the subject of the head commit.")]
@@ -43,6 +40,8 @@ def open_command(
     draft: Annotated[bool, typer.Option("--draft", help="Open as a draft, which cannot be merged yet.")] = False,
 ) -> None:
     """Open a pull request and print its number."""
+    from mergeyard.adapters.host_plain import editor
+
     opening = editor.NewPullRequest(head=head, base=base, title=title, author=author, draft=draft)
     typer.echo(run_or_exit(editor.open_pull_request(resolve_repository(repo_path), opening)))
 
@@ -50,20 +49,24 @@ def open_command(
 @app.command("update")
 def update_command(
     repo_path: RepoPathOption,
-    number: PlainNumberArgument,
+    number: NumberArgument,
     head: Annotated[str | None, typer.Option("--head", metavar="BRANCH", help="Merge another branch.")] = None,
     base: Annotated[str | None, typer.Option("--base", metavar="BRANCH", help="Merge into another branch.")] = None,
     title: TitleOption = None,
     draft: Annotated[bool | None, typer.Option("--draft/--ready", help="Whether it is still a draft.")] = None,
 ) -> None:
     """Update the head to what was pushed to its branch, and change the given properties."""
+    from mergeyard.adapters.host_plain import editor
+
     change = editor.PullRequestChange(head=head, base=base, title=title, draft=draft)
     run_or_exit(editor.update_pull_request(resolve_repository(repo_path), PullRequestNumber(number), change))
 
 
 @app.command("close")
-def close_command(repo_path: RepoPathOption, number: PlainNumberArgument) -> None:
+def close_command(repo_path: RepoPathOption, number: NumberArgument) -> None:
     """Close a pull request without merging it."""
+    from mergeyard.adapters.host_plain import editor
+
     run_or_exit(editor.close_pull_request(resolve_repository(repo_path), PullRequestNumber(number)))
 
 
@@ -72,6 +75,8 @@ def list_command(
     repo_path: RepoPathOption, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False
 ) -> None:
     """List all pull requests."""
+    from mergeyard.adapters.host_plain.host import list_pull_requests
+
     pull_requests = run_or_exit(list_pull_requests(resolve_repository(repo_path)))
     if as_json:
         typer.echo(encode_json([to_members(pull_request) for pull_request in pull_requests]))
@@ -79,35 +84,42 @@ def list_command(
         show_pull_requests(pull_requests)
 
 
-def to_members(pull_request: StoredPullRequest | UnreadablePullRequest) -> dict[str, Any]:
-    match pull_request:
-        case UnreadablePullRequest():
-            return {"number": pull_request.number, "state": "unreadable", "message": pull_request.detail}
-        case StoredPullRequest():
-            return {"number": pull_request.number, "head": pull_request.head, **msgspec.to_builtins(pull_request.meta)}
+def to_members(pull_request: "StoredPullRequest | UnreadablePullRequest") -> dict[str, Any]:
+    from mergeyard.adapters.host_plain.host import UnreadablePullRequest
+
+    if isinstance(pull_request, UnreadablePullRequest):
+        return {"number": pull_request.number, "state": "unreadable", "message": pull_request.detail}
+    return {"number": pull_request.number, "head": pull_request.head, **msgspec.to_builtins(pull_request.meta)}
 
 
-def show_pull_requests(pull_requests: list[StoredPullRequest | UnreadablePullRequest]) -> None:
+def show_pull_requests(pull_requests: "list[StoredPullRequest | UnreadablePullRequest]") -> None:
+    from mergeyard.adapters.host_plain.host import UnreadablePullRequest
+
     table = Table("PR", "state", "into", "branch", "head", "author", "title")
     for pull_request in pull_requests:
-        match pull_request:
-            case UnreadablePullRequest():
-                table.add_row(str(pull_request.number), "unreadable", "", "", "", "", plain_text(pull_request.detail))
-            case StoredPullRequest(meta=meta):
-                state = f"{meta.state}, draft" if meta.draft else str(meta.state)
-                cells = map(plain_text, (meta.base, meta.branch, pull_request.head[:12], meta.author, meta.title))
-                table.add_row(str(pull_request.number), state, *cells)
+        if isinstance(pull_request, UnreadablePullRequest):
+            table.add_row(str(pull_request.number), "unreadable", "", "", "", "", plain_text(pull_request.detail))
+        else:
+            meta = pull_request.meta
+            state = f"{meta.state}, draft" if meta.draft else str(meta.state)
+            cells = map(plain_text, (meta.base, meta.branch, pull_request.head[:12], meta.author, meta.title))
+            table.add_row(str(pull_request.number), state, *cells)
     print_output(table)
 
 
 def resolve_repository(path: Path) -> Path:
+    from mergeyard.adapters.host_plain.host import find_repository
+
     return find_repository(path) or exit_with_message(
         f"{path} is not a Git repository: pass its folder with --repo-path."
     )
 
 
 def run_or_exit(operation: Coroutine[None, None, Result]) -> Result:
+    from mergeyard.adapters.host_plain.editor import EditRefused
+    from mergeyard.adapters.host_plain.pull_requests import InvalidMetadata
+
     try:
         return asyncio.run(operation)
-    except (editor.EditRefused, HostUnavailable, InvalidMetadata) as error:
+    except (EditRefused, HostUnavailable, InvalidMetadata) as error:
         exit_with_message(str(error))

@@ -12,7 +12,7 @@ from mergeyard.cli.connection_options import is_same_repo, parse_repo_name
 from mergeyard.cli.output import print_message, show_queue, show_queues, show_spinner
 from mergeyard.cli.session import Session, set_signature, with_session
 from mergeyard.client import Queue, Queues, Settings
-from mergeyard.domain.config import SETTING_DESCRIPTIONS, Config
+from mergeyard.domain.config import SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
 
 SETTINGS_PANEL = "Settings"
 
@@ -96,6 +96,7 @@ def _format_default(default: Any) -> str:
 SETTING_OPTIONS = [
     build_option(field.name, field.type, field.default)
     for field in cast(inspect.StructType, inspect.type_info(Config)).fields
+    if field.name not in SETTINGS_WITHOUT_EFFECT
 ]
 
 

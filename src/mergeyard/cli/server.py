@@ -9,19 +9,17 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
 
 import structlog
-import typer
 import uvicorn
 import uvloop
 
 from mergeyard import logging, wiring
-from mergeyard.api.http_server import Protocol
 from mergeyard.cli.data_dir_lock import DataDirLocked, lock_data_dir
-from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption, load_settings
+from mergeyard.cli.local_store import load_settings
 from mergeyard.cli.output import exit_with_message
 from mergeyard.ports.external import SandboxUnavailableError
 from mergeyard.ports.forge import ChecksFrom
@@ -34,19 +32,12 @@ MAX_OPEN_FILES = 16_384
 """A higher limit gains nothing, and the checks that the runner starts inherit it."""
 
 
-def compute_connection_limit() -> int:
-    """Half of the limit. The other half is for git, the database and other files."""
-    return raise_open_file_limit() // 2
-
-
-def raise_open_file_limit() -> int:
-    """Raises the soft limit, which is often low by default, up to the hard limit. Returns the new limit."""
+def raise_open_file_limit() -> None:
+    """Raises the soft limit, which is often low by default, up to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    if soft == resource.RLIM_INFINITY or soft >= limit:
-        return limit
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    return limit
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 M_MMAP_THRESHOLD = -3
@@ -65,6 +56,8 @@ log = structlog.get_logger()
 
 SHUTDOWN_TIMEOUT_S = 10
 """For requests in progress when the server receives a signal."""
+KEEP_ALIVE_S = 75
+"""Longer than a proxy keeps its connections (a minute): a request on one that is being closed would be lost."""
 GC_THRESHOLD = 50_000
 """Queues are values without cycles, freed by reference counting; frequent collections would only traverse them."""
 THREAD_SWITCH_INTERVAL_S = 0.0005
@@ -74,40 +67,7 @@ PR_SET_DUMPABLE = 4
 """From linux/prctl.h."""
 
 
-def serve(
-    config: ConfigFileOption = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 chooses a free one.")] = None,
-    data_dir: DataDirOption = None,
-    database_url: DatabaseUrlOption = None,
-    database_url_file: Annotated[str | None, typer.Option(help="A file that contains the database URL.")] = None,
-    role: Annotated[str | None, typer.Option(help="What this process does: all, api or worker.")] = None,
-    public_url: Annotated[str | None, typer.Option(help="The URL under which users reach the service.")] = None,
-    trusted_proxies: Annotated[str | None, typer.Option(help="Proxies whose X-Forwarded-For is trusted.")] = None,
-    log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
-    open_metrics: Annotated[bool | None, typer.Option(help="Serve /metrics without a token.")] = None,
-    committer_name: Annotated[str | None, typer.Option(help="Committer name of the queue's commits.")] = None,
-    committer_email: Annotated[str | None, typer.Option(help="Committer email of the queue's commits.")] = None,
-    runner_limit: Annotated[int | None, typer.Option(help="How many checks run concurrently.")] = None,
-    runner_sandbox: Annotated[str | None, typer.Option(help="How checks are sandboxed: auto, bwrap or none.")] = None,
-    runner_network: Annotated[bool | None, typer.Option(help="Give sandboxed checks a network.")] = None,
-    runner_paths: Annotated[str | None, typer.Option(help="More folders that sandboxed checks can read.")] = None,
-    runner_max_disk_mb: Annotated[int | None, typer.Option(help="Disk space for each check, in MiB.")] = None,
-    runner_max_processes: Annotated[int | None, typer.Option(help="Maximum number of processes of each check.")] = None,
-    allow_private_webhooks: Annotated[bool | None, typer.Option(help="Allow webhooks to private addresses.")] = None,
-    sealing_key_file: Annotated[
-        str | None, typer.Option(help="The key file that encrypts the secrets of webhooks.")
-    ] = None,
-    retention_runs_days: Annotated[int | None, typer.Option(help="Days to keep finished runs and submissions.")] = None,
-    retention_journal_days: Annotated[int | None, typer.Option(help="Days to keep events and the audit log.")] = None,
-    retention_statuses_days: Annotated[int | None, typer.Option(help="Days to keep statuses without a run.")] = None,
-    retention_targets_days: Annotated[int | None, typer.Option(help="Days to keep impacted targets.")] = None,
-    retention_outputs_days: Annotated[int | None, typer.Option(help="Days to keep the output of checks.")] = None,
-    targets_quota_mib: Annotated[int | None, typer.Option(help="MiB of impacted targets per token.")] = None,
-) -> None:
-    """Start the server."""
-    options = {name: value for name, value in locals().items() if name != "config"}
+def serve(config: Path | None, options: Mapping[str, object]) -> None:
     settings = load_settings(config, options)
     _protect_secrets()
     logging.configure_logging(settings.log_format, settings.log_level, sys.stderr)
@@ -115,6 +75,7 @@ def serve(
         log.warning("no_host_configured", advice="add a host to the settings file, see docs/configuration.md")
     _warn_about_untrusted_checks(settings)
     fix_mmap_threshold()
+    raise_open_file_limit()
     try:
         with lock_data_dir(settings.data_dir), _open_listener(settings) as listener:
             _warn_about_exposure(settings)
@@ -169,8 +130,8 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
         server = _Server(
             service.change_waiter.stop,
             uvicorn.Config(
-                application,  # pyright: ignore[reportArgumentType]
-                http=_build_protocol(),
+                application,
+                http="httptools",
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -178,6 +139,7 @@ async def _serve(settings: Settings, listener: socket.socket, public_url: str) -
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=settings.trusted_proxies,
                 lifespan="off",
+                timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
             ),
         )
@@ -194,13 +156,6 @@ def _tune_interpreter() -> None:
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
     sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)
-
-
-def _build_protocol() -> type[Protocol]:
-    class LimitedProtocol(Protocol):
-        most_connections = min(Protocol.most_connections, compute_connection_limit())
-
-    return LimitedProtocol
 
 
 class _Server(uvicorn.Server):

@@ -1,19 +1,24 @@
 """`mergeyard token`: API tokens. The commands write to the store directly, also while a server runs."""
 
 import re
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.table import Table
 
-from mergeyard.adapters.clock import WallClock
 from mergeyard.cli import local_store
 from mergeyard.cli.connection_options import parse_repo
 from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope, Token
 from mergeyard.domain.timestamps import DAY, HOUR, Instant
-from mergeyard.wiring import open_tokens
+
+if TYPE_CHECKING:
+    from mergeyard.service.tokens import Tokens
+    from mergeyard.settings import Settings
+
+Result = TypeVar("Result")
 
 app = typer.Typer(name="token", no_args_is_help=True, help="API tokens.")
 
@@ -35,9 +40,7 @@ def create(
     """Create a token and print it; it is not shown again."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
     repos, lifetime = [parse_repo(each) for each in repo or ()], _parse_lifetime(expires)
-    created = local_store.run_with_store(
-        open_tokens, settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime)
-    )
+    created = _run_with_tokens(settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
     typer.echo(created[1])
 
 
@@ -50,7 +53,7 @@ def show(
 ) -> None:
     """List all tokens, without their secrets."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
-    tokens = local_store.run_with_store(open_tokens, settings, lambda tokens: tokens.list_all())
+    tokens = _run_with_tokens(settings, lambda tokens: tokens.list_all())
     if as_json:
         typer.echo(encode_json([_to_members(token) for token in tokens]))
         return
@@ -69,10 +72,16 @@ def revoke(
 ) -> None:
     """Revoke a token, effective immediately."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
-    revoked = local_store.run_with_store(open_tokens, settings, lambda tokens: tokens.revoke(token_id))
+    revoked = _run_with_tokens(settings, lambda tokens: tokens.revoke(token_id))
     if revoked is None:
         exit_with_message(f"There is no token {token_id}: `mergeyard token list` shows all tokens.")
     print_message(f"Revoked {revoked.name} ({revoked.id}).")
+
+
+def _run_with_tokens(settings: "Settings", use: "Callable[[Tokens], Awaitable[Result]]") -> Result:
+    from mergeyard.wiring import open_tokens
+
+    return local_store.run_with_store(open_tokens, settings, use)
 
 
 def _parse_lifetime(text: str | None) -> int | None:
@@ -99,6 +108,8 @@ def _to_members(token: Token) -> dict[str, str | None]:
 
 
 def _token_state(token: Token) -> str:
+    from mergeyard.adapters.clock import WallClock
+
     if token.revoked_at is not None:
         return "revoked"
     return "valid" if token.is_valid(WallClock().now()) else "expired"

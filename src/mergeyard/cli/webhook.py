@@ -1,25 +1,28 @@
 """`mergeyard webhook`: webhooks. The commands write to the store directly; a running server notices within seconds."""
 
-from typing import Annotated, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 import typer
 from msgspec import UNSET, UnsetType
 from rich.table import Column, Table
 
-from mergeyard.api.webhooks import present_delivery, present_webhook
 from mergeyard.cli import local_store
 from mergeyard.cli.connection_options import parse_repo
 from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
 from mergeyard.domain.webhooks import Delivery, EventType, Topic, Webhook, WebhookKind
-from mergeyard.service.webhooks.webhooks import OPERATOR, WebhookChanges
-from mergeyard.wiring import open_webhook_services
+
+if TYPE_CHECKING:
+    from mergeyard.service.webhooks.webhooks import WebhookChanges, WebhookClient, WebhookServices
+    from mergeyard.settings import Settings
 
 app = typer.Typer(
     name="webhook", no_args_is_help=True, help="Webhooks that send events to other programs and to Slack."
 )
 
 Value = TypeVar("Value")
+Result = TypeVar("Result")
 encode = msgspec.json.Encoder().encode
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard webhook list` shows it.")]
@@ -46,10 +49,9 @@ def create(
     """Create a webhook and print its signing secret; it is not shown again."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
     kind, changes = WebhookKind.SLACK if slack else WebhookKind.WEBHOOK, _build_changes(event, queue, description)
-    created, secret = local_store.run_with_store(
-        open_webhook_services,
+    created, secret = _run_with_webhooks(
         settings,
-        lambda services: services.webhooks.create(OPERATOR, kind, url, changes, lambda _: b""),
+        lambda services, client: services.webhooks.create(client, kind, url, changes, lambda _: b""),
     )
     print_message(f"Created webhook {created.id}.")
     if secret is not None:
@@ -64,10 +66,10 @@ def show(
     database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """List all webhooks, without their secrets."""
+    from mergeyard.api.webhooks import present_webhook
+
     settings = local_store.load_store_settings(config, data_dir, database_url)
-    webhooks = local_store.run_with_store(
-        open_webhook_services, settings, lambda services: services.webhooks.list_visible(OPERATOR)
-    )
+    webhooks = _run_with_webhooks(settings, lambda services, client: services.webhooks.list_visible(client))
     if as_json:
         typer.echo(encode_json([present_webhook(webhook) for webhook in webhooks]))
         return
@@ -96,10 +98,9 @@ def update(
     changes = msgspec.structs.replace(
         _build_changes(event, queue, description), url=_unset_if_none(url), enabled=_unset_if_none(enabled)
     )
-    local_store.run_with_store(
-        open_webhook_services,
+    _run_with_webhooks(
         settings,
-        lambda services: services.webhooks.update(OPERATOR, webhook, changes, lambda _: b""),
+        lambda services, client: services.webhooks.update(client, webhook, changes, lambda _: b""),
     )
     print_message(f"Changed webhook {webhook}.")
 
@@ -113,9 +114,7 @@ def delete(
 ) -> None:
     """Delete a webhook; nothing is sent to it any longer."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
-    local_store.run_with_store(
-        open_webhook_services, settings, lambda services: services.webhooks.delete(OPERATOR, webhook, b"")
-    )
+    _run_with_webhooks(settings, lambda services, client: services.webhooks.delete(client, webhook, b""))
     print_message(f"Deleted webhook {webhook}.")
 
 
@@ -129,9 +128,7 @@ def send_test(
     """Send a test event now and report the result."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
     _report_delivery(
-        local_store.run_with_store(
-            open_webhook_services, settings, lambda services: services.tester.send_test(OPERATOR, webhook, encode)
-        )
+        _run_with_webhooks(settings, lambda services, client: services.tester.send_test(client, webhook, encode))
     )
 
 
@@ -146,10 +143,9 @@ def resend(
     """Send an event again, now, and report the result."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
     _report_delivery(
-        local_store.run_with_store(
-            open_webhook_services,
+        _run_with_webhooks(
             settings,
-            lambda services: services.tester.resend_event(OPERATOR, webhook, event, encode),
+            lambda services, client: services.tester.resend_event(client, webhook, event, encode),
         )
     )
 
@@ -164,9 +160,11 @@ def deliveries(
     database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """List the last delivery attempts, newest first."""
+    from mergeyard.api.webhooks import present_delivery
+
     settings = local_store.load_store_settings(config, data_dir, database_url)
-    attempts = local_store.run_with_store(
-        open_webhook_services, settings, lambda services: services.webhooks.list_deliveries(OPERATOR, webhook, take)
+    attempts = _run_with_webhooks(
+        settings, lambda services, client: services.webhooks.list_deliveries(client, webhook, take)
     )
     if as_json:
         typer.echo(encode_json([present_delivery(delivery) for delivery in attempts]))
@@ -187,13 +185,25 @@ def reseal(
 ) -> None:
     """Encrypt all webhooks again with the newest key, which is the first line of the sealing key file."""
     settings = local_store.load_store_settings(config, data_dir, database_url)
-    count = local_store.run_with_store(
-        open_webhook_services, settings, lambda services: services.webhooks.reencrypt_all()
-    )
+    count = _run_with_webhooks(settings, lambda services, _: services.webhooks.reencrypt_all())
     print_message(f"Encrypted {count} webhooks with the newest key. Older lines of the key file can be removed now.")
 
 
-def _build_changes(events: list[EventType] | None, queues: list[str] | None, description: str | None) -> WebhookChanges:
+def _run_with_webhooks(
+    settings: "Settings", use: "Callable[[WebhookServices, WebhookClient], Awaitable[Result]]"
+) -> Result:
+    """Passes the operator as the client, who has access to all webhooks."""
+    from mergeyard.service.webhooks.webhooks import OPERATOR
+    from mergeyard.wiring import open_webhook_services
+
+    return local_store.run_with_store(open_webhook_services, settings, lambda services: use(services, OPERATOR))
+
+
+def _build_changes(
+    events: list[EventType] | None, queues: list[str] | None, description: str | None
+) -> "WebhookChanges":
+    from mergeyard.service.webhooks.webhooks import WebhookChanges
+
     return WebhookChanges(
         events=UNSET if events is None else tuple(events),
         topics=UNSET if queues is None else tuple(map(_parse_topic, queues)),

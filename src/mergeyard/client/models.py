@@ -1,7 +1,7 @@
 """Responses of the API as structs."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from msgspec import Struct, field
 
@@ -42,6 +42,7 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     state_changed_at: datetime
     priority_value: int
     priority_name: str
+    used_default_priority_name: str | None = None
     skip_the_line: bool
     no_batch: bool
     pr_number: int
@@ -57,7 +58,6 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
 class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
     """One submission of a pull request to a queue."""
 
-    used_default_priority_name: str | None = None
     force_enqueued: bool
     is_currently_submitted_to_queue: bool
     readiness: Readiness
@@ -117,6 +117,11 @@ class Settings(TypedDict, total=False):
     not_ready_timeout_hours: int
     label_commands_enabled: bool
     enqueueing_label: str
+    extension_enabled: bool
+    state_labels_enabled: bool
+    allowed_bot_submitters: list[str]
+    batching_rules: list[dict[str, Any]]
+    test_branch_construction_mode: str
 
 
 class Queue(ResponseBody, frozen=True, kw_only=True):
@@ -146,6 +151,11 @@ class Queue(ResponseBody, frozen=True, kw_only=True):
     not_ready_timeout_hours: int
     label_commands_enabled: bool
     enqueueing_label: str
+    extension_enabled: bool
+    state_labels_enabled: bool
+    allowed_bot_submitters: tuple[str, ...]
+    batching_rules: tuple[dict[str, Any], ...]
+    test_branch_construction_mode: str
     enqueued_pull_requests: tuple[EnqueuedPullRequest, ...] | None = None
 
     @property

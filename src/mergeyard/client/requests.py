@@ -75,12 +75,19 @@ def list_pull_requests(
     state: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    concluded_since: datetime | None = None,
     cursor: str | None = None,
     take: int | None = None,
 ) -> transport.Request[models.PullRequests]:
-    """List submissions, newest first; pass `next_cursor` as `cursor` for the next page."""
-    page = {"state": state, "since": _format_time(since), "until": _format_time(until), "cursor": cursor, "take": take}
-    return transport.read_request("listPullRequests", models.PullRequests, **queue.members, **page)
+    """List submissions, newest first; pass `next_cursor` as `cursor` for the next page.
+
+    `since` and `until` compare the time of submission, `concluded_since` the time when the submission ended.
+    """
+    times = {"since": since, "until": until, "concludedSince": concluded_since}
+    filters = {"state": state} | {name: _format_time(time) for name, time in times.items()}
+    return transport.read_request(
+        "listPullRequests", models.PullRequests, **queue.members, **filters, cursor=cursor, take=take
+    )
 
 
 def set_impacted_targets(
@@ -198,9 +205,9 @@ def report_status(
     return transport.write_request("reportCommitStatus", models.StatusAccepted, repo=repo, **status)
 
 
-def get_metrics(repo: transport.RepoName | None = None) -> transport.Request[str]:
-    """Read the metrics of the queues, in the Prometheus text format."""
-    filters = {} if repo is None else {"repo": f"{repo.owner}/{repo.name}", "repoHost": repo.host}
+def get_metrics(repo: transport.RepoName | None = None, *, host: str | None = None) -> transport.Request[str]:
+    """Read the metrics of all queues, or those of one repository or one Git host, in the Prometheus text format."""
+    filters = {"repoHost": host} if repo is None else {"repo": f"{repo.owner}/{repo.name}", "repoHost": repo.host}
     return transport.read_request("getMergeQueueMetrics", str, **filters)
 
 

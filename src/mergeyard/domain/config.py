@@ -71,11 +71,28 @@ class Config(Struct, frozen=True, kw_only=True):
     not_ready_timeout_hours: Annotated[int, Meta(ge=0, le=720)] = 24
     label_commands_enabled: bool = True
     enqueueing_label: str = "merge-queue"
+    extension_enabled: bool = True
+    state_labels_enabled: bool = False
+    allowed_bot_submitters: str = "[]"
+    """The JSON text of a list, as in `batching_rules`: a `Config` must stay hashable and cheap to compare."""
+    batching_rules: str = "[]"
+    test_branch_construction_mode: str = "rename_temp_branch"
 
     @property
     def batch_size(self) -> int:
         return self.batching_min_size if self.batch else 1
 
+
+SETTINGS_WITHOUT_EFFECT = (
+    "extension_enabled",
+    "state_labels_enabled",
+    "allowed_bot_submitters",
+    "batching_rules",
+    "test_branch_construction_mode",
+)
+"""Kept for clients of the hosted product, which send them and expect them back."""
+JSON_TEXT_SETTINGS = ("allowed_bot_submitters", "batching_rules")
+"""Settings that are lists in the API and their JSON text in a `Config`."""
 
 MAX_VALUE_LENGTH = 200
 
@@ -134,7 +151,7 @@ SETTING_DESCRIPTIONS = {
     "required_statuses": "The checks that must pass; null leaves the choice to the repository.",
     "merge_method": "How a pull request becomes commits on the target branch.",
     "landing": "Push the tested commit, or ask the Git host to merge and compare the trees.",
-    "direct_merge_mode": "Whether a pull request that contains the tip and has passed all checks merges without a run.",
+    "direct_merge_mode": "Whether a pull request that is on the tip merges with the checks that passed on its head.",
     "create_prs_for_testing_branches": "Opens a draft pull request for every test branch.",
     "comments_enabled": "Reports the progress of a pull request in a comment on it.",
     "commands_enabled": "Accepts commands in comments.",
@@ -142,4 +159,5 @@ SETTING_DESCRIPTIONS = {
     "not_ready_timeout_hours": "How long a pull request can stay not ready; 0 means without limit.",
     "label_commands_enabled": "Submits a pull request when it gets the label, removes it when it loses the label.",
     "enqueueing_label": "The label that submits a pull request.",
+    **dict.fromkeys(SETTINGS_WITHOUT_EFFECT, "No effect: stored and returned for clients of the hosted product."),
 }

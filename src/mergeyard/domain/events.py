@@ -13,7 +13,7 @@ from msgspec import Struct
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import SYSTEM_ACTOR
-from mergeyard.domain.pull_requests import DirectMergeCheck, ImpactedTargets, PullRequest, RequiredStatuses
+from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, RequiredStatuses
 from mergeyard.domain.runs import Step
 from mergeyard.domain.states import CheckState, QueueState, Reason
 
@@ -132,8 +132,6 @@ class TargetBranchObserved(EventBase, frozen=True):
     required_statuses: RequiredStatuses = RequiredStatuses()
     removed_commits: frozenset[Sha] = frozenset()
     """Commits that the branch contained at the last known tip and no longer contains."""
-    restored_commits: frozenset[Sha] = frozenset()
-    """Removed commits that the branch contains again."""
 
 
 class ChecksObserved(EventBase, frozen=True):
@@ -158,6 +156,8 @@ class RunBuilt(EventBase, frozen=True):
     run: RunId
     steps: tuple[Step, ...]
     """For the members that are not part of a reused chain."""
+    head_checks: Mapping[str, CheckState] | None = None
+    """The checks of its only pull request's head, if the task asked for them and both have the same tree."""
 
 
 class BuildRefusal(StrEnum):
@@ -191,13 +191,6 @@ class BaseCommitMissing(EventBase, frozen=True):
 
 class BranchDeleted(EventBase, frozen=True):
     run: RunId
-
-
-class DirectMergeChecked(EventBase, frozen=True):
-    submission_id: SubmissionId
-    direct_merge_check: DirectMergeCheck
-    forbidden_commits: frozenset[Sha]
-    """The removed commits that the head was checked against."""
 
 
 class LandingRebased(EventBase, frozen=True):
@@ -280,7 +273,6 @@ Event = (
     | RunBuildRefused
     | BaseCommitMissing
     | BranchDeleted
-    | DirectMergeChecked
     | LandingRebased
     | LandingRebaseRefused
     | LandingPullRequestsRead

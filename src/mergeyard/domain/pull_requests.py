@@ -65,18 +65,6 @@ class Hold(Struct, frozen=True):
     """The hold ends when the target branch is no longer at this commit."""
 
 
-class DirectMergeCheck(Struct, frozen=True):
-    """The result of checking whether a head can merge directly onto a given tip, without a run."""
-
-    tip: Sha
-    contains_tip: bool
-    has_changes: bool
-    contains_removed_commit: bool
-    passed_statuses: frozenset[str]
-    commit: Sha
-    tree: Sha
-
-
 class Submission(Struct, frozen=True, kw_only=True):
     id: SubmissionId
     pull_request: PullRequest
@@ -98,7 +86,6 @@ class Submission(Struct, frozen=True, kw_only=True):
     keep_together: tuple[SubmissionId, ...] = ()
     """The submissions it is batched with next, in this order and without others."""
     hold: Hold | None = None
-    direct_merge_check: DirectMergeCheck | None = None
     recorded_at_revision: int = 0
     """The revision in which the pull request as read from the host was last recorded."""
     state: PullRequestState = PullRequestState.NOT_READY

@@ -118,8 +118,8 @@ class LandingPhase(StrEnum):
 class Landing(Struct, frozen=True, kw_only=True):
     number: int
     phase: LandingPhase
-    run: RunId | None
-    """The run that verified it; None for a direct merge."""
+    run: RunId
+    """The run that verified it. It stays in the queue as long as the landing does."""
     members: tuple[Member, ...]
     expected_tip: Sha
     """The commit that the target branch must be at when it is moved."""
@@ -133,10 +133,7 @@ class Landing(Struct, frozen=True, kw_only=True):
     rebased: bool = False
     pull_requests_read: bool = False
     """Its pull requests were read after it was chosen, and all of them can still merge."""
-    enlarged: bool = False
-    """It replaced a smaller landing because more batches passed while pull requests were read. That
-    happens only once."""
-    test_branch_tip: Sha | None = None
+    test_branch_tip: Sha
     """The tip of the test branch, which the same push deletes."""
 
     @property
@@ -158,10 +155,6 @@ class LandedCommit(Struct, frozen=True):
     impacted_targets: ImpactedTargets = ALL_TARGETS
 
 
-PassedStack = frozenset[SubmissionId]
-"""The pull requests of a run that passed on a base, including those the run excluded; empty: the base passed alone."""
-
-
 class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     tip: Sha | None = None
@@ -171,11 +164,13 @@ class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     history: tuple[LandedCommit, ...] = ()
     """From the oldest base that is still needed to the tip. A push by anyone else starts a new history."""
     required_statuses: RequiredStatuses = RequiredStatuses()
-    passed_bases: Mapping[Sha, tuple[PassedStack, ...]] = field(default_factory=dict[Sha, tuple[PassedStack, ...]])
+    passed_bases: frozenset[Sha] = frozenset()
+    """Commits on which a base run passed, and tips that landed as tested."""
     broken_bases: frozenset[Sha] = frozenset()
     """Commits on which a base run failed."""
     removed_commits: frozenset[Sha] = frozenset()
-    """Commits that a push removed from the branch. The queue never merges them again."""
+    """Commits that a push removed from the branch. The queue never merges them, unless the branch contains them again:
+    a leaked secret that was removed must not come back with a pull request that is based on it."""
     reported_mismatches: tuple[str, ...] = ()
     """Keys of the mismatches the queue has paused for, the latest last. It does not pause for them again."""
     recorded_at_revision: int = 0
@@ -235,8 +230,6 @@ class DecisionOutput(Struct, frozen=True):
     journal: SortedMap[int, DecisionEntry] = SortedMap()
     concluded_submissions: SortedMap[SubmissionId, Submission] = SortedMap()
     finished_runs: tuple[Run, ...] = ()
-    previous_queue: "Queue | None" = None
-    """The queue as the previous decision left it: parts that are the same object need no further work."""
 
 
 class Queue(Struct, frozen=True, kw_only=True):
@@ -272,8 +265,6 @@ class Queue(Struct, frozen=True, kw_only=True):
     refresh_requested: SortedMap[SubmissionId, int] = SortedMap()
     """Submissions whose pull request is reported to have changed, with the revision of that report: only a read that
     began at this revision or later clears the request."""
-    direct_merge_candidate: SubmissionId | None = None
-    """The submission that is checked for a direct merge, or can merge directly."""
     active: ActiveBatches = ActiveBatches()
     bisections: tuple[Bisection, ...] = ()
     runs: Mapping[RunId, Run] = field(default_factory=dict[RunId, Run])

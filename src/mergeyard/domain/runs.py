@@ -55,6 +55,8 @@ class Run(Struct, frozen=True, kw_only=True):
     landing_method: LandingMethod
     timeout_ms: int
     attempt: int = 0
+    """How many failed runs it repeats; a restart by a user starts at 0 again."""
+    is_repetition: bool = False
     status: RunStatus = RunStatus.PREPARING
     extends: RunId | None = None
     """The run whose chain this one continues, while that chain is not built yet."""
@@ -74,6 +76,8 @@ class Run(Struct, frozen=True, kw_only=True):
     checks: Mapping[str, CheckState] = field(default_factory=dict[str, CheckState])
     restart_requested: bool = False
     """A user asked to repeat it."""
+    used_head_checks: bool = False
+    """It passed with the checks of its pull request's head, which has the same tree as its tip."""
     invalidated: Reason | None = None
     """Why its result no longer counts, whatever its stack is."""
 
@@ -98,6 +102,16 @@ class Run(Struct, frozen=True, kw_only=True):
     @property
     def tip(self) -> Sha:
         return self.chain[-1].commit
+
+    @property
+    def checked_commit(self) -> Sha:
+        """The commit that its checks were reported on."""
+        return self.stack[-1].head if self.used_head_checks else self.tip
+
+    @property
+    def is_restarted(self) -> bool:
+        """A user asked to test again: until it is decided, no other run decides for its batch."""
+        return self.is_repetition and self.attempt == 0 and self.is_active
 
     @property
     def failure_reason(self) -> Reason:

@@ -138,7 +138,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.TEST_RUN_PASSED: "All required checks passed. Merges as soon as the pull requests ahead have merged.",
     Reason.SUCCESSOR_PASSED: "A later run that includes these changes passed.",
     Reason.MERGED_BY_QUEUE: "Merged by the queue as tested.",
-    Reason.MERGED_DIRECTLY: "Merged without a run: all required checks had passed on the head, which was on the tip.",
+    Reason.MERGED_DIRECTLY: "Merged with the checks that passed on its head, which was on the tip.",
     Reason.MERGED_MANUALLY: "Merged outside the queue.",
     Reason.TREE_MISMATCH: "What landed differs from what was tested: compare it with the run before you resume.",
     Reason.TEST_RUN_FAILED: "A required check failed with these changes: fix them and submit again.",
@@ -206,7 +206,6 @@ class Refusal(StrEnum):
     PR_ALREADY_MERGED = "pr_already_merged"
     PR_CLOSED = "pr_closed"
     MERGE_IN_PROGRESS = "merge_in_progress"
-    TESTS_NOT_RUNNING = "tests_not_running"
     MODE_SWITCH_IN_PROGRESS = "mode_switch_in_progress"
 
 
@@ -229,9 +228,6 @@ class PullRequestTransition(Struct, frozen=True):
 PULL_REQUEST_TRANSITIONS = (
     PullRequestTransition((None,), PullRequestState.NOT_READY, (Reason.SUBMITTED,)),
     PullRequestTransition((PullRequestState.NOT_READY,), PullRequestState.PENDING, (Reason.READY,)),
-    PullRequestTransition(
-        (PullRequestState.NOT_READY, PullRequestState.PENDING), PullRequestState.MERGED, (Reason.MERGED_DIRECTLY,)
-    ),
     PullRequestTransition((PullRequestState.PENDING,), PullRequestState.TESTING, (Reason.TEST_RUN_STARTED,)),
     PullRequestTransition(
         (PullRequestState.PENDING, PullRequestState.TESTING, PullRequestState.PENDING_FAILURE),
@@ -260,12 +256,8 @@ PULL_REQUEST_TRANSITIONS = (
             Reason.MODE_SWITCHED,
             Reason.QUEUE_RESUMED,
             Reason.REQUIRED_STATUSES_CHANGED,
+            Reason.TESTS_RESTARTED,
         ),
-    ),
-    PullRequestTransition(
-        (PullRequestState.TESTING, PullRequestState.PENDING_FAILURE),
-        PullRequestState.PENDING,
-        (Reason.TESTS_RESTARTED,),
     ),
     PullRequestTransition(
         ADMITTED_STATES, PullRequestState.NOT_READY, (Reason.NO_LONGER_MERGEABLE, Reason.WAITING_FOR_MAINTAINER)
@@ -286,7 +278,9 @@ PULL_REQUEST_TRANSITIONS = (
         ),
     ),
     PullRequestTransition(
-        (PullRequestState.TESTS_PASSED,), PullRequestState.MERGED, (Reason.MERGED_BY_QUEUE, Reason.TREE_MISMATCH)
+        (PullRequestState.TESTS_PASSED,),
+        PullRequestState.MERGED,
+        (Reason.MERGED_BY_QUEUE, Reason.MERGED_DIRECTLY, Reason.TREE_MISMATCH),
     ),
     PullRequestTransition((PullRequestState.TESTS_PASSED,), PullRequestState.FAILED, (Reason.MERGE_REFUSED,)),
     PullRequestTransition(

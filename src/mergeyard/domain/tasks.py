@@ -6,7 +6,7 @@ They are derived from the queue's state and never stored, so a crash loses none,
 from msgspec import Struct
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
 from mergeyard.domain.runs import Member, Step
 
 
@@ -16,7 +16,6 @@ class TaskBase(Struct, frozen=True, kw_only=True, tag=True):
 
 class ReadTargetBranch(TaskBase, frozen=True):
     known_tip: Sha | None
-    removed_commits: frozenset[Sha]
 
 
 class ReadPullRequest(TaskBase, frozen=True):
@@ -39,18 +38,12 @@ class BuildRun(TaskBase, frozen=True):
     merge_method: MergeMethod
     forbidden_commits: frozenset[Sha]
     """Removed commits: no member must contain them, unless the target branch contains them again."""
+    read_head_checks: bool = False
+    """If the test commit has the same tree as the head of its only member, report the checks of that head."""
 
 
 class DeleteBranch(TaskBase, frozen=True):
     run: RunId
-
-
-class CheckDirectMerge(TaskBase, frozen=True):
-    submission_id: SubmissionId
-    number: PullRequestNumber
-    head: Sha
-    tip: Sha
-    forbidden_commits: frozenset[Sha]
 
 
 class RebaseLanding(TaskBase, frozen=True):
@@ -72,22 +65,14 @@ class Land(TaskBase, frozen=True):
     """Move the target branch from `expected_tip` to the last step, or find out that this has happened already."""
 
     landing: int
-    run: RunId | None
+    run: RunId
     landing_method: LandingMethod
     expected_tip: Sha
     members: tuple[Member, ...]
     steps: tuple[Step, ...]
-    test_branch_tip: Sha | None
+    test_branch_tip: Sha
 
 
 Task = (
-    ReadTargetBranch
-    | ReadPullRequest
-    | ReadChecks
-    | BuildRun
-    | DeleteBranch
-    | CheckDirectMerge
-    | RebaseLanding
-    | ReadPullRequests
-    | Land
+    ReadTargetBranch | ReadPullRequest | ReadChecks | BuildRun | DeleteBranch | RebaseLanding | ReadPullRequests | Land
 )

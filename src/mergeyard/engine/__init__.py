@@ -37,8 +37,11 @@ Concurrency is 3, and batches hold one pull request. A, B and C are submitted:
 Rules that every module relies on
 ---------------------------------
 - Only what was tested merges: a landing consists of steps of a valid run that passed.
+- A result counts for equal contents: with `directMergeMode`, the run of one pull request whose test commit has the same
+  tree as its head takes the result of that head's checks, and lands like any other run.
 - A pull request fails for a test only when its run failed, everything else in the run's stack has merged, and the base
-  is known to pass. Otherwise the engine waits, retests, bisects, or starts a base run.
+  is known to pass: a base run passed on it, or it landed as tested. Otherwise the engine waits, retests, bisects, or
+  starts a base run.
 - States are derived, not set: modules change facts (where a submission is, which runs exist, what they found);
   `entries.derive_states` then computes the states from them and writes the journal.
 - Work is derived, not queued: `pending_tasks` computes from the facts what the worker must do outside.
@@ -76,17 +79,15 @@ The steps, and why they are in this order:
    starts.
 11. `preemption.place_urgent_batches` places urgent pull requests as far ahead as allowed. Why here: before slots are
    assigned.
-12. `merging.choose_direct_merge_candidate` names the pull request that can merge without a run. Why here: it must not
-   also get a run.
-13. `scheduling.start_clearing_runs` starts runs behind a failed batch that could clear it. Why here: before the
+12. `scheduling.start_clearing_runs` starts runs behind a failed batch that could clear it. Why here: before the
    failure is resolved, or the batch would never get that chance.
-14. `bisection.advance_bisections` reads results of bisections, tests the next prefixes. Why here: bisections have
+13. `bisection.advance_bisections` reads results of bisections, tests the next prefixes. Why here: bisections have
    their own slots.
-15. `failures.resolve_failures` fails, bisects, retests, or waits for a base run. Why here: after every run that could
+14. `failures.resolve_failures` fails, bisects, retests, or waits for a base run. Why here: after every run that could
    still clear the batch was started.
-16. `scheduling.start_runs` assigns free slots: base runs, active batches, waiting pull requests. Why here: after
+15. `scheduling.start_runs` assigns free slots: base runs, active batches, waiting pull requests. Why here: after
    failed batches left, so that new stacks do not contain them.
-17. `merging.choose_landing` chooses what lands, or commits to the landing that was read. Why here: last: only what is
+16. `merging.choose_landing` chooses what lands, or commits to the landing that was read. Why here: last: only what is
    still valid after all steps above lands.
 
 Modules

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
-from mergeyard.domain.ids import SubmissionId
+from mergeyard.domain.ids import Sha, SubmissionId
 from mergeyard.domain.pull_requests import Hold, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason
@@ -146,13 +146,9 @@ def reset_base_results(before: Queue, queue: Queue) -> Queue:
     required_before, required_now = (set(run_validity.required_statuses(each).statuses) for each in (before, queue))
     if required_before == required_now:
         return queue
-    target_branch = replace(queue.target_branch, broken_bases=frozenset())
-    return _release_base_holds(
-        replace(
-            queue,
-            target_branch=target_branch if required_now <= required_before else replace(target_branch, passed_bases={}),
-        )
-    )
+    passed_bases = queue.target_branch.passed_bases if required_now <= required_before else frozenset[Sha]()
+    target_branch = replace(queue.target_branch, broken_bases=frozenset(), passed_bases=passed_bases)
+    return _release_base_holds(replace(queue, target_branch=target_branch))
 
 
 def _release_base_holds(queue: Queue) -> Queue:

@@ -56,7 +56,7 @@ def _resolve_confirmation(queue: Queue, bisection: Bisection, run: Run, now: Ins
 
 
 def _resolve_failed_suspect(queue: Queue, bisection: Bisection, run: Run, now: Instant) -> Queue:
-    match health := blame.base_health(queue, run, (bisection.suspect,)):
+    match health := blame.base_health(queue, run):
         case BaseHealth.PASSING:
             return _fail_suspect(queue, bisection, run.failure_reason, now)
         case BaseHealth.BROKEN:

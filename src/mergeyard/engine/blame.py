@@ -1,6 +1,6 @@
 """Which failed runs blame which pull requests, and which bases are known to pass or to be broken."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha, SubmissionId
-from mergeyard.domain.queue import Batch, PassedStack, Queue
+from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.engine import run_validity
 
@@ -19,41 +19,24 @@ class BaseHealth(StrEnum):
     UNKNOWN = "unknown"
 
 
-BASE_ALONE: PassedStack = frozenset()
-
-
-def base_health(queue: Queue, run: Run, submission_ids: Iterable[SubmissionId]) -> BaseHealth:
-    """A passed run shows that its base is healthy, unless the blamed pull requests were part of the run.
+def base_health(queue: Queue, run: Run) -> BaseHealth:
+    """Only a test of the base alone says something about it: a base run, or the run of what landed as its last commit.
 
     Example: A fails on a broken base, and A together with B, which repairs the base, passes. That pass must not count
     for the base, or A would fail for a fault of the base.
     """
-    blamed = frozenset(submission_ids)
-    stacks = [
-        stack for commit in (run.base, run.tested_on) for stack in queue.target_branch.passed_bases.get(commit, ())
-    ]
-    if BASE_ALONE in stacks:
+    if not queue.target_branch.passed_bases.isdisjoint((run.base, run.tested_on)):
         return BaseHealth.PASSING
-    if run.base in queue.target_branch.broken_bases:
-        return BaseHealth.BROKEN
-    return BaseHealth.PASSING if any(map(blamed.isdisjoint, stacks)) else BaseHealth.UNKNOWN
+    return BaseHealth.BROKEN if run.base in queue.target_branch.broken_bases else BaseHealth.UNKNOWN
 
 
-def record_passed_run(queue: Queue, run: Run) -> Queue:
+def record_passed_base_run(queue: Queue, run: Run) -> Queue:
     """Counts only if the run passed all statuses that are required now."""
-    if run_validity.outgrown_reason(queue, run) is not None:
-        return queue
-    return record_passed_base(queue, run.base, _involved_ids(run))
+    return queue if run_validity.outgrown_reason(queue, run) is not None else record_passed_base(queue, run.base)
 
 
-def record_passed_base(queue: Queue, base: Sha, stack: PassedStack) -> Queue:
-    known = queue.target_branch.passed_bases.get(base, ())
-    if any(other <= stack for other in known):
-        return queue
-    passed_bases = {
-        **queue.target_branch.passed_bases,
-        base: (*(other for other in known if not stack <= other), stack),
-    }
+def record_passed_base(queue: Queue, base: Sha) -> Queue:
+    passed_bases = queue.target_branch.passed_bases | {base}
     return replace(queue, target_branch=replace(queue.target_branch, passed_bases=passed_bases))
 
 
@@ -66,20 +49,6 @@ def record_broken_base(queue: Queue, base: Sha) -> Queue:
 def base_runs(queue: Queue) -> dict[Sha, Run]:
     """The latest base run of each base."""
     return {run.base: run for run in queue.runs.values() if run.kind is RunKind.BASE}
-
-
-def is_base_under_test(queue: Queue, base: Sha, submission_ids: Iterable[SubmissionId]) -> bool:
-    """Whether an active run would show, by passing, that the base is healthy."""
-    blamed = frozenset(submission_ids)
-    return any(
-        run.is_active and run.base == base and blamed.isdisjoint(_involved_ids(run)) for run in queue.runs.values()
-    )
-
-
-def _involved_ids(run: Run) -> PassedStack:
-    """The pull requests that a pass says nothing about: those in its stack, and those it excluded on the assumption
-    that they leave."""
-    return frozenset(member.submission_id for member in run.stack) | run.excluded_submission_ids
 
 
 class Blame(Struct, frozen=True):
@@ -112,18 +81,11 @@ def _includes(run: Run, batch: Batch) -> bool:
     return run.excluded_submission_ids.isdisjoint(batch.submission_ids)
 
 
-def untested_bases(queue: Queue) -> dict[Sha, Blame]:
-    """Bases whose own health is unknown and must be tested before a pull request fails, each with one blame that waits
-    for it."""
-    untested = dict[Sha, Blame]()
-    for blamed in all_blames(queue):
-        if base_health(queue, blamed.run, blamed.submission_ids) is BaseHealth.UNKNOWN:
-            untested.setdefault(blamed.run.base, blamed)
-    return untested
-
-
-def needs_base_run(queue: Queue, blamed: Blame) -> bool:
-    return not is_base_under_test(queue, blamed.run.base, blamed.submission_ids)
+def untested_bases(queue: Queue) -> frozenset[Sha]:
+    """Bases whose own health is unknown and must be tested before a pull request fails."""
+    return frozenset(
+        blamed.run.base for blamed in all_blames(queue) if base_health(queue, blamed.run) is BaseHealth.UNKNOWN
+    )
 
 
 def all_blames(queue: Queue) -> Iterator[Blame]:

@@ -26,13 +26,11 @@ from mergeyard.engine import (
     requests,
     results,
     run_lifecycle,
-    run_validity,
     scheduling,
     speculation,
     timeouts,
 )
 from mergeyard.engine.bisection import advance_bisections
-from mergeyard.engine.merging import choose_direct_merge_candidate
 
 LandingEvent = (
     e.LandingRebased
@@ -87,23 +85,10 @@ def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return results.record_base_commit_missing(queue, event, now)
         case e.BranchDeleted():
             return results.record_branch_deleted(queue, event)
-        case e.DirectMergeChecked():
-            return _record_direct_merge_check(queue, event)
         case e.AuditMismatchFound():
             return results.record_audit_mismatches(queue, event, now)
         case _:
             return _record_landing_event(queue, queue.landing, event, now)
-
-
-def _record_direct_merge_check(queue: Queue, event: e.DirectMergeChecked) -> Queue:
-    """Only for the current candidate, and only if neither the tip nor the removed commits changed since."""
-    submission, expected = (
-        queue.submissions.get(event.submission_id),
-        (queue.direct_merge_candidate, queue.target_branch.tip, queue.target_branch.removed_commits),
-    )
-    if submission is None or expected != (event.submission_id, event.direct_merge_check.tip, event.forbidden_commits):
-        return queue
-    return entries.update_submission(queue, replace(submission, direct_merge_check=event.direct_merge_check))
 
 
 def _record_landing_event(queue: Queue, current: Landing | None, event: LandingEvent, now: Instant) -> Queue:
@@ -133,20 +118,13 @@ def prune_target_branch(queue: Queue) -> Queue:
     needed = _needed_bases(queue)
     history = target_branch.history
     oldest = next((index for index, landed in enumerate(history) if landed.commit in needed), 0)
-    passed_bases = {commit: stacks for commit, stacks in target_branch.passed_bases.items() if commit in needed}
-    broken_bases = target_branch.broken_bases & needed
-    if (
-        oldest == 0
-        and len(passed_bases) == len(target_branch.passed_bases)
-        and broken_bases == target_branch.broken_bases
-    ):
-        return queue
-    return replace(
-        queue,
-        target_branch=replace(
-            target_branch, history=history[oldest:], passed_bases=passed_bases, broken_bases=broken_bases
-        ),
+    pruned = replace(
+        target_branch,
+        history=history[oldest:],
+        passed_bases=target_branch.passed_bases & needed,
+        broken_bases=target_branch.broken_bases & needed,
     )
+    return queue if pruned == target_branch else replace(queue, target_branch=pruned)
 
 
 def _needed_bases(queue: Queue) -> set[Sha]:
@@ -174,7 +152,6 @@ STEPS: tuple[DecisionStep, ...] = (
     run_lifecycle.cancel_unneeded_runs,
     queue_state.finish_mode_switch,
     preemption.place_urgent_batches,
-    choose_direct_merge_candidate,
     scheduling.start_clearing_runs,
     advance_bisections,
     failures.resolve_failures,
@@ -193,8 +170,9 @@ STEPS_ON_TESTED_STATE = frozenset[DecisionStep](
         failures.resolve_failures,
     }
 )
-"""These steps read nothing but what is under test. While that is unchanged since the last decision,
-they are skipped."""
+"""These steps read nothing but the parts below."""
+TESTED_PARTS = ("config", "mode", "requested_state", "active", "bisections", "runs", "target_branch", "landing")
+"""Most events, such as a submission, change none of them. Checking all runs again would take ten times as long."""
 
 MAX_STEPS = 10_000
 """The maximum number of changes in one decision, far above any real one. Beyond it two steps undo each other."""
@@ -206,9 +184,7 @@ class DecisionNotSettled(Exception):
 
 def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
     revision = queue.counters.revision + 1
-    start = replace(
-        queue, counters=replace(queue.counters, revision=revision), output=DecisionOutput(previous_queue=queue)
-    )
+    start = replace(queue, counters=replace(queue.counters, revision=revision), output=DecisionOutput())
     after, refusals = start, dict[int, Refusal]()
     for index, event in enumerate(events):
         result = record_event(after, event, now)
@@ -216,10 +192,11 @@ def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
             refusals[index] = result
         else:
             after = result
-    after = _settle(after, now)
+    after = _settle(queue, after, now)
     if after is start:
         return Decision(queue=queue, refusals=refusals, wake_at=timeouts.wake_at(queue, now))
-    after = prune_target_branch(entries.derive_states(after, now))
+    if not _is_tested_state_unchanged(queue, after):
+        after = prune_target_branch(entries.derive_states(after, now))
     return Decision(
         queue=replace(after, output=DecisionOutput()),
         journal=tuple(after.output.journal.values()),
@@ -230,17 +207,18 @@ def decide(queue: Queue, events: Sequence[Event], now: Instant) -> Decision:
     )
 
 
-def _settle(queue: Queue, now: Instant) -> Queue:
+def _settle(previous: Queue, queue: Queue, now: Instant) -> Queue:
     for _ in range(MAX_STEPS):
-        changed = _apply_first_change(queue, now)
+        changed = _apply_first_change(previous, queue, now)
         if changed is queue:
             return queue
         queue = changed
     raise DecisionNotSettled(f"still changing after {MAX_STEPS} steps")
 
 
-def _apply_first_change(queue: Queue, now: Instant) -> Queue:
-    skipped = STEPS_ON_TESTED_STATE if run_validity.is_tested_state_unchanged(queue) else ()
+def _apply_first_change(previous: Queue, queue: Queue, now: Instant) -> Queue:
+    """What the previous decision left settled is skipped while it is unchanged."""
+    skipped = STEPS_ON_TESTED_STATE if _is_tested_state_unchanged(previous, queue) else ()
     for step in STEPS:
         if step in skipped:
             continue
@@ -248,3 +226,7 @@ def _apply_first_change(queue: Queue, now: Instant) -> Queue:
         if changed is not queue:
             return changed
     return queue
+
+
+def _is_tested_state_unchanged(previous: Queue, queue: Queue) -> bool:
+    return all(getattr(previous, part) is getattr(queue, part) for part in TESTED_PARTS)

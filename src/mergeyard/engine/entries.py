@@ -80,8 +80,6 @@ def requeue(
 
 
 def derive_states(queue: Queue, now: Instant) -> Queue:
-    if run_validity.is_tested_state_unchanged(queue):
-        return queue
     for batch in run_validity.unlocked_batches(queue):
         queue = _derive_batch_states(queue, batch, now)
     for bisection in queue.bisections:

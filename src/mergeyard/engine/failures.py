@@ -18,10 +18,14 @@ from mergeyard.engine.entries import conclude_submission
 
 def discard_stale_runs(queue: Queue, now: Instant) -> Queue:
     """Discards runs that no longer test what would merge now. Their batches are tested again."""
-    for batch, run in run_validity.runs_to_check(queue):
-        reason = run_validity.invalidation_reason(queue, batch, run)
-        if reason is not None:
-            queue = _discard_run(queue, batch, run.id, reason, now)
+    stale = [
+        (batch, run.id, reason)
+        for batch in run_validity.unlocked_batches(queue)
+        for run in queue.runs_of(batch)
+        if (reason := run_validity.invalidation_reason(queue, batch, run)) is not None
+    ]
+    for batch, run_id, reason in stale:
+        queue = _discard_run(queue, batch, run_id, reason, now)
     return queue
 
 
@@ -61,7 +65,7 @@ def _discard_run(queue: Queue, batch: Batch, run: RunId, reason: Reason, now: In
 
 
 def _resolve_failed_batch(queue: Queue, batch: Batch, blamed: Blame, now: Instant) -> Queue:
-    match health := blame.base_health(queue, blamed.run, blamed.submission_ids):
+    match health := blame.base_health(queue, blamed.run):
         case BaseHealth.UNKNOWN:
             return queue
         case BaseHealth.BROKEN:

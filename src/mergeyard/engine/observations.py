@@ -9,7 +9,7 @@ from mergeyard.domain.queue import LandedCommit, Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import admission, blame, entries, merging, run_lifecycle, run_validity, timeouts
+from mergeyard.engine import admission, blame, entries, run_lifecycle, run_validity, timeouts
 from mergeyard.engine.entries import conclude_submission
 
 
@@ -83,7 +83,7 @@ def record_target_branch(queue: Queue, event: TargetBranchObserved) -> Queue:
     target_branch = replace(
         queue.target_branch,
         required_statuses=event.required_statuses,
-        removed_commits=(queue.target_branch.removed_commits | event.removed_commits) - event.restored_commits,
+        removed_commits=queue.target_branch.removed_commits | event.removed_commits,
     )
     if event.tip != target_branch.tip:
         history = () if event.tip is None else (LandedCommit(event.tip, None),)
@@ -95,7 +95,7 @@ def record_target_branch(queue: Queue, event: TargetBranchObserved) -> Queue:
     if not queue.target_branch.refresh_requested and target_branch == queue.target_branch:
         return queue
     if event.removed_commits:
-        queue = merging.discard_direct_merge_check(_invalidate_batch_runs(queue))
+        queue = _invalidate_batch_runs(queue)
     return admission.reset_base_results(
         queue, replace(queue, target_branch=replace(target_branch, refresh_requested=False))
     )
@@ -158,7 +158,7 @@ def _merge_observation(
     queue: Queue, submission: Submission, pull_request: PullRequest, impacted_targets: ImpactedTargets | None
 ) -> Submission:
     if pull_request.head != submission.pull_request.head:
-        submission = replace(submission, impacted_targets=None, direct_merge_check=None, by_maintainer=False)
+        submission = replace(submission, impacted_targets=None, by_maintainer=False)
     recorded_at = (
         submission.recorded_at_revision if pull_request == submission.pull_request else queue.counters.revision
     )

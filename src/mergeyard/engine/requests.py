@@ -44,12 +44,14 @@ def cancel(queue: Queue, event: events.CancelRequested, now: Instant) -> Queue |
 
 
 def restart(queue: Queue, event: events.RestartRequested, now: Instant) -> Queue | Refusal:
-    """The batch gets a new run in the same position. Runs behind it continue."""
+    """The batch gets a new run in the same position. Runs behind it continue. Before a first test nothing changes."""
     submission = queue.submission_of(event.number)
     if submission is None:
         return Refusal.PR_NOT_SUBMITTED
-    if submission.state not in (PullRequestState.TESTING, PullRequestState.PENDING_FAILURE):
-        return Refusal.TESTS_NOT_RUNNING
+    if run_validity.is_locked_by_landing(queue, submission.id):
+        return Refusal.MERGE_IN_PROGRESS
+    if submission.state in (PullRequestState.NOT_READY, PullRequestState.PENDING):
+        return queue
     bisection = bisection_of(queue, submission.id)
     if bisection is not None:
         for submission_id in bisection.members:

@@ -1,6 +1,6 @@
 """Records what the worker reports: test branches, landings and mismatches of the merge audit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -10,7 +10,16 @@ from mergeyard.domain.ids import BatchId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets
 from mergeyard.domain.queue import LandedCommit, Landing, LandingPhase, Queue
 from mergeyard.domain.runs import Member, Run, RunKind, Step
-from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus, check_run_transition
+from mergeyard.domain.states import (
+    SATISFIED_CHECK_STATES,
+    CheckState,
+    Mergeability,
+    PullRequestState,
+    QueueState,
+    Reason,
+    RunStatus,
+    check_run_transition,
+)
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
     admission,
@@ -23,7 +32,6 @@ from mergeyard.engine import (
     run_lifecycle,
     run_validity,
 )
-from mergeyard.engine.blame import BASE_ALONE
 from mergeyard.engine.entries import abort_bisection, conclude_submission
 
 
@@ -37,7 +45,16 @@ def record_run_built(queue: Queue, event: events.RunBuilt, now: Instant) -> Queu
         )
     check_run_transition(run.status, RunStatus.IN_PROGRESS)
     built = replace(run, status=RunStatus.IN_PROGRESS, chain=(*run.chain, *event.steps), pushed=True, started_at=now)
-    return _share_chain(run_lifecycle.put_run(queue, built), built)
+    queue = _share_chain(run_lifecycle.put_run(queue, built), built)
+    if event.head_checks is None or not _all_satisfied(run, event.head_checks):
+        return queue
+    passed = replace(built, checks=dict(event.head_checks), used_head_checks=True)
+    return run_lifecycle.finish_run(queue, passed, RunStatus.SUCCEEDED, now)
+
+
+def _all_satisfied(run: Run, checks: Mapping[str, CheckState]) -> bool:
+    states = [checks.get(name) for name in run.required_statuses]
+    return bool(states) and all(state in SATISFIED_CHECK_STATES for state in states)
 
 
 def record_run_build_refused(queue: Queue, event: events.RunBuildRefused, now: Instant) -> Queue:
@@ -130,7 +147,7 @@ def record_landing_rebased(queue: Queue, landing: Landing, event: events.Landing
 
 def record_landing_rebase_refused(queue: Queue, landing: Landing, _: events.LandingRebaseRefused) -> Queue:
     """A pull request that landed since changed the same paths: the batch is tested again on the new tip."""
-    if landing.phase is not LandingPhase.REBASING or _run_of(queue, landing) is None:
+    if landing.phase is not LandingPhase.REBASING:
         return queue
     return replace(_invalidate_run(queue, landing), landing=None)
 
@@ -188,8 +205,6 @@ def record_landing_refused(queue: Queue, landing: Landing, event: events.Landing
     queue = replace(queue, landing=None)
     if event.submission_id is None:
         return queue_state.set_queue_state(queue, QueueState.PAUSED, Reason.LANDING_REFUSED, now, detail=event.detail)
-    if landing.run is None:
-        return _require_run(queue, event.submission_id)
     return conclude_submission(
         queue, event.submission_id, PullRequestState.FAILED, Reason.MERGE_REFUSED, now, detail=event.detail
     )
@@ -206,26 +221,13 @@ def record_landing_outcome_unknown(
     return queue
 
 
-def _run_of(queue: Queue, landing: Landing) -> Run | None:
-    return None if landing.run is None else queue.runs.get(landing.run)
-
-
 def _invalidate_run(queue: Queue, landing: Landing) -> Queue:
-    run = _run_of(queue, landing)
-    return queue if run is None else run_lifecycle.put_run(queue, replace(run, invalidated=Reason.TARGET_BRANCH_MOVED))
+    run = replace(queue.runs[landing.run], invalidated=Reason.TARGET_BRANCH_MOVED)
+    return run_lifecycle.put_run(queue, run)
 
 
 def _numbers(landing: Landing) -> set[int]:
     return {member.number for member in landing.members}
-
-
-def _require_run(queue: Queue, submission_id: SubmissionId) -> Queue:
-    """The host refuses the direct merge: the submission takes the normal path with a run."""
-    submission = queue.submissions[submission_id]
-    check = (
-        None if submission.direct_merge_check is None else replace(submission.direct_merge_check, contains_tip=False)
-    )
-    return entries.update_submission(queue, replace(submission, direct_merge_check=check))
 
 
 def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant) -> Queue:
@@ -242,26 +244,22 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
         submission = replace(submission, merged_sha=step.commit, verified_by=landing.run, rebased=landing.rebased)
         queue = entries.update_submission(queue, submission)
         queue = conclude_submission(
-            queue, submission_id, PullRequestState.MERGED, _merge_reason(landing, as_tested), now
+            queue, submission_id, PullRequestState.MERGED, _merge_reason(queue, landing, as_tested), now
         )
     if not as_tested:
         return queue_state.set_queue_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
-    return blame.record_passed_base(queue, steps[-1].commit, BASE_ALONE) if verifies_tip else queue
+    return blame.record_passed_base(queue, steps[-1].commit) if verifies_tip else queue
 
 
 def _is_tip_verified(queue: Queue, landing: Landing) -> bool:
     """Whether all statuses required now passed on exactly the commit that becomes the tip."""
-    if landing.run is None:
-        check = queue.submissions[landing.submission_ids[0]].direct_merge_check
-        return check is not None and check.passed_statuses.issuperset(run_validity.required_statuses(queue).statuses)
-    run = _run_of(queue, landing)
-    return run is not None and not landing.rebased and run_validity.outgrown_reason(queue, run) is None
+    return not landing.rebased and run_validity.outgrown_reason(queue, queue.runs[landing.run]) is None
 
 
-def _merge_reason(landing: Landing, as_tested: bool) -> Reason:
-    if landing.run is None:
-        return Reason.MERGED_DIRECTLY
-    return Reason.MERGED_BY_QUEUE if as_tested else Reason.TREE_MISMATCH
+def _merge_reason(queue: Queue, landing: Landing, as_tested: bool) -> Reason:
+    if not as_tested:
+        return Reason.TREE_MISMATCH
+    return Reason.MERGED_DIRECTLY if queue.runs[landing.run].used_head_checks else Reason.MERGED_BY_QUEUE
 
 
 def _connected_steps(tip: Sha | None, steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -88,7 +88,7 @@ def repeat_run(queue: Queue, run: Run) -> tuple[Queue, RunId]:
     stack = Stack(run.base, run.stack, run.excluded_submission_ids, run.chain[: max(0, reused_count)], run.extends)
     queue, new_run_id = start_run(queue, run.kind, stack, run.tested_count, run.batch)
     attempt = 0 if run.restart_requested else run.attempt + 1
-    return put_run(queue, replace(queue.runs[new_run_id], attempt=attempt)), new_run_id
+    return put_run(queue, replace(queue.runs[new_run_id], attempt=attempt, is_repetition=True)), new_run_id
 
 
 def free_slots(queue: Queue) -> int:
@@ -113,8 +113,10 @@ def finish_run(queue: Queue, run: Run, status: RunStatus, now: Instant) -> Queue
     queue = put_run(queue, decided)
     if status is RunStatus.FAILED:
         return queue
-    queue = estimates.record_run_duration(queue, decided)
-    return blame.record_passed_run(queue, decided) if status is RunStatus.SUCCEEDED else queue
+    if not run.used_head_checks:
+        queue = estimates.record_run_duration(queue, decided)
+    is_base_passed = status is RunStatus.SUCCEEDED and run.kind is RunKind.BASE
+    return blame.record_passed_base_run(queue, decided) if is_base_passed else queue
 
 
 def cancel_unneeded_runs(queue: Queue, now: Instant) -> Queue:
@@ -135,7 +137,7 @@ def needed_run_ids(queue: Queue) -> set[RunId]:
     needed.update(run for bisection in queue.bisections for run in bisection.runs)
     untested = blame.untested_bases(queue)
     needed.update(run.id for base, run in blame.base_runs(queue).items() if base in untested)
-    if queue.landing is not None and queue.landing.run is not None:
+    if queue.landing is not None:
         needed.add(queue.landing.run)
     return needed
 

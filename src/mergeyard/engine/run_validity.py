@@ -3,7 +3,7 @@
 It applies to any stack, however speculation chose it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import chain
 from operator import attrgetter, is_
@@ -223,7 +223,7 @@ def current_run(queue: Queue, batch: Batch) -> Run | None:
 
 def passed_run(queue: Queue, batch: Batch) -> Run | None:
     for run in queue.runs_of(batch):
-        if run.status is RunStatus.SUCCEEDED and is_valid(queue, batch, run):
+        if run.status is RunStatus.SUCCEEDED and not run.restart_requested and is_valid(queue, batch, run):
             return run
     return None
 
@@ -234,7 +234,11 @@ def has_passed(queue: Queue, batch: Batch) -> bool:
 
 def is_cleared(queue: Queue, batch: Batch) -> bool:
     """Whether a run behind it, which includes its changes, passed and clears it by optimistic merging."""
-    return queue.config.can_optimistically_merge and batch.id in _cleared_batches(queue)
+    return (
+        queue.config.can_optimistically_merge
+        and batch.id in _cleared_batches(queue)
+        and not any(run.restart_requested or run.is_restarted for run in queue.runs_of(batch))
+    )
 
 
 def has_passed_or_is_cleared(queue: Queue, batch: Batch) -> bool:
@@ -282,41 +286,3 @@ def must_be_repeated(queue: Queue, run: Run) -> bool:
 
 def active_runs(queue: Queue, runs: Iterable[RunId]) -> tuple[Run, ...]:
     return tuple(run for run in (queue.runs[run_id] for run_id in runs) if run.is_active)
-
-
-TESTED_PARTS = ("config", "mode", "requested_state", "active", "bisections", "runs", "target_branch", "landing")
-VALIDITY_PARTS = ("config", "mode", "target_branch")
-"""The parts that decide for all runs alike whether they are still valid."""
-
-
-def is_tested_state_unchanged(queue: Queue) -> bool:
-    return _is_same(queue, TESTED_PARTS)
-
-
-def runs_to_check(queue: Queue) -> Iterator[tuple[Batch, Run]]:
-    """The runs of active batches whose validity may have changed."""
-    for batch in unlocked_batches(queue):
-        known_valid = _runs_known_valid(queue, batch)
-        for run in queue.runs_of(batch):
-            if run.extends is not None or known_valid.get(run.id) is not run:
-                yield batch, run
-
-
-def _runs_known_valid(queue: Queue, batch: Batch) -> Mapping[RunId, Run]:
-    """All runs of the previous decision if nothing changed for this batch. Empty if a landing locked it then: locked
-    batches are not checked."""
-    previous = queue.output.previous_queue
-    if (
-        previous is None
-        or not _is_same(queue, VALIDITY_PARTS)
-        or previous.active.by_id.get(batch.id) is not batch
-        or previous.active.ahead[batch.id] is not queue.active.ahead[batch.id]
-        or is_locked_by_landing(previous, batch.submission_ids[0])
-    ):
-        return {}
-    return previous.runs
-
-
-def _is_same(queue: Queue, parts: tuple[str, ...]) -> bool:
-    previous = queue.output.previous_queue
-    return previous is not None and all(getattr(previous, part) is getattr(queue, part) for part in parts)

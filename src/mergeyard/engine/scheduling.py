@@ -1,11 +1,9 @@
 """Gives free slots to what should be tested next."""
 
 from itertools import islice
-from typing import assert_never
 
 from msgspec.structs import replace
 
-from mergeyard.domain.config import Speculation
 from mergeyard.domain.ids import Sha, SubmissionId
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import RunKind
@@ -17,7 +15,7 @@ from mergeyard.engine.run_lifecycle import Stack
 
 
 def start_runs(queue: Queue, now: Instant) -> Queue:
-    """First base runs that others wait for, then active batches from the front, then waiting submissions."""
+    """First base runs that others wait for, then runs to be repeated, then the stacks that `speculation` proposes."""
     tip = queue.target_branch.tip
     if tip is None or not run_lifecycle.free_slots(queue):
         return queue
@@ -25,13 +23,10 @@ def start_runs(queue: Queue, now: Instant) -> Queue:
     if missing is not None:
         return _fail_unconfigured(queue, missing, now)
     queue = _recompute_lanes(_start_base_runs(queue))
-    match queue.config.speculation:
-        case Speculation.CHAIN:
-            return _start_waiting(_start_active_batches(queue, tip), tip, now)
-        case Speculation.BEST_FIRST:
-            return _start_likeliest(_activate_waiting(_repeat_active_batches(queue), now), tip)
-        case _:
-            assert_never(queue.config.speculation)
+    queue = _activate_waiting(_repeat_active_batches(queue), now)
+    for candidate in islice(speculation.propose(queue), run_lifecycle.free_slots(queue)):
+        queue = _start_run(queue, queue.active.by_id[candidate.batch.id], tip, candidate.excluded_submission_ids)
+    return queue
 
 
 def start_clearing_runs(queue: Queue, now: Instant) -> Queue:
@@ -65,14 +60,16 @@ def _needs_test(queue: Queue, batch: Batch) -> bool:
 
 
 def _start_base_runs(queue: Queue) -> Queue:
-    for base, blamed in blame.untested_bases(queue).items():
-        if run_lifecycle.free_slots(queue) and blame.needs_base_run(queue, blamed):
+    for base in sorted(blame.untested_bases(queue)):
+        if run_lifecycle.free_slots(queue):
             queue = _start_base_run(queue, base)
     return queue
 
 
 def _start_base_run(queue: Queue, base: Sha) -> Queue:
     run = blame.base_runs(queue).get(base)
+    if run is not None and run.is_active:
+        return queue
     if run is None or not run_validity.must_be_repeated(queue, run):
         return run_lifecycle.start_run(queue, RunKind.BASE, Stack(base, ()), 0)[0]
     return run_lifecycle.repeat_run(queue, run)[0]
@@ -83,17 +80,6 @@ def _recompute_lanes(queue: Queue) -> Queue:
     for batch in run_validity.unlocked_batches(queue):
         if not batch.runs and batch.impacted_targets != lanes.union_of_impacted_targets(queue, batch.submission_ids):
             queue = entries.recompute_lane(queue, batch)
-    return queue
-
-
-def _start_active_batches(queue: Queue, tip: Sha) -> Queue:
-    for batch in run_validity.unlocked_batches(queue):
-        if batch.runs:
-            queue = _repeat_runs(queue, batch)
-        elif not run_lifecycle.free_slots(queue):
-            return queue
-        else:
-            queue = _start_run(queue, batch, tip)
     return queue
 
 
@@ -114,26 +100,15 @@ def _repeat_runs(queue: Queue, batch: Batch) -> Queue:
     return entries.replace_batch(queue, batch)
 
 
-def _start_waiting(queue: Queue, tip: Sha, now: Instant) -> Queue:
-    while run_lifecycle.free_slots(queue) and queue.direct_merge_candidate is None:
-        ready = batching.form_batches(queue, now).ready
-        if not ready:
-            return queue
-        for submission_ids in ready[: run_lifecycle.free_slots(queue)]:
-            queue, batch = _activate_batch(queue, submission_ids)
-            queue = queue if batch is None else _start_run(queue, batch, tip)
-    return queue
-
-
 def _activate_waiting(queue: Queue, now: Instant) -> Queue:
     """Becoming active costs nothing, but an active batch is no longer reordered. No batch joins a deferred lane; other
     lanes go on."""
-    while (free := _free_batch_slots(queue)) > 0 and queue.direct_merge_candidate is None:
+    while (free := _free_batch_slots(queue)) > 0:
         ready = batching.form_batches(queue, now, speculation.deferred_batches(queue)).ready
         if not ready:
             return queue
         for submission_ids in ready[:free]:
-            queue, _ = _activate_batch(queue, submission_ids)
+            queue = _activate_batch(queue, submission_ids)
     return queue
 
 
@@ -142,21 +117,15 @@ def _free_batch_slots(queue: Queue) -> int:
     return run_lifecycle.free_slots(queue) - idle + len(speculation.deferred_batches(queue))
 
 
-def _start_likeliest(queue: Queue, tip: Sha) -> Queue:
-    for candidate in islice(speculation.candidates(queue), run_lifecycle.free_slots(queue)):
-        queue = _start_run(queue, queue.active.by_id[candidate.batch.id], tip, candidate.excluded_submission_ids)
-    return queue
-
-
-def _activate_batch(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> tuple[Queue, Batch | None]:
+def _activate_batch(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> Queue:
     held = admission.hold_until_prerequisite_queued(queue, submission_ids)
     if held is not queue:
-        return held, None
+        return held
     for submission_id in submission_ids:
         queue = entries.remove_entry(queue, submission_id)
         queue = entries.update_submission(queue, replace(queue.submissions[submission_id], keep_together=()))
     queue, batch = entries.create_batch(queue, submission_ids)
-    return entries.append_batch(queue, batch), batch
+    return entries.append_batch(queue, batch)
 
 
 def _start_run(queue: Queue, batch: Batch, tip: Sha, excluded: frozenset[SubmissionId] = frozenset()) -> Queue:

@@ -1,4 +1,4 @@
-"""Chooses which stacks to test with `best_first` speculation.
+"""Proposes which stacks to test next: every batch on all batches ahead of it, or with `best_first` the likeliest.
 
 A candidate assumes for every batch ahead whether it merges or leaves. If the assumption is wrong, the run is wasted: it
 counts only when the whole assumption has come true.
@@ -163,7 +163,15 @@ class Candidate(Struct, frozen=True):
     excluded_submission_ids: frozenset[SubmissionId]
 
 
-def candidates(queue: Queue) -> list[Candidate]:
+def propose(queue: Queue) -> list[Candidate]:
+    """The stacks to test next, best first. What is proposed decides which runs start, and never what a run means: a run
+    counts only if all that it assumed has come true (`run_validity.invalidation_reason`)."""
+    if queue.config.speculation is Speculation.BEST_FIRST:
+        return _likeliest_candidates(queue)
+    return [Candidate(1.0, batch, frozenset()) for batch in run_validity.unlocked_batches(queue) if not batch.runs]
+
+
+def _likeliest_candidates(queue: Queue) -> list[Candidate]:
     """Stacks without a run that are likely enough, the likeliest first, ties in queue order."""
     predictions = predict_outcomes(queue)
     open_candidates = (
@@ -179,7 +187,7 @@ def deferred_batches(queue: Queue) -> tuple[Batch, ...]:
     """Active batches for which no stack is likely enough until more is known about the batches ahead."""
     if queue.config.speculation is not Speculation.BEST_FIRST:
         return ()
-    candidate_batches = {candidate.batch.id for candidate in candidates(queue)}
+    candidate_batches = {candidate.batch.id for candidate in _likeliest_candidates(queue)}
     return tuple(batch for batch in queue.active.batches if not batch.runs and batch.id not in candidate_batches)
 
 

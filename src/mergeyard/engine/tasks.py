@@ -5,17 +5,18 @@ from itertools import islice
 from typing import assert_never
 
 from mergeyard.domain import tasks as t
+from mergeyard.domain.config import DirectMergeMode
 from mergeyard.domain.queue import LandingPhase, Queue
-from mergeyard.domain.runs import Run
+from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import RunStatus
-from mergeyard.engine import merging, run_lifecycle, run_validity
+from mergeyard.engine import run_lifecycle, run_validity
 
 MAX_READ_TASKS = 64
 """Per call: further reads follow when these are done, which bounds the cost of a call."""
 
 
 def pending_tasks(queue: Queue) -> tuple[t.Task, ...]:
-    return (*_landing_tasks(queue), *_read_tasks(queue), *_run_tasks(queue), *_direct_merge_tasks(queue))
+    return (*_landing_tasks(queue), *_read_tasks(queue), *_run_tasks(queue))
 
 
 def _landing_tasks(queue: Queue) -> Iterator[t.Task]:
@@ -51,9 +52,7 @@ def _landing_tasks(queue: Queue) -> Iterator[t.Task]:
 def _read_tasks(queue: Queue) -> Iterator[t.Task]:
     is_intended = queue.landing is not None and queue.landing.is_intended
     if queue.target_branch.refresh_requested and not is_intended:
-        yield t.ReadTargetBranch(
-            known_tip=queue.target_branch.last_tip, removed_commits=queue.target_branch.removed_commits
-        )
+        yield t.ReadTargetBranch(known_tip=queue.target_branch.last_tip)
     for submission_id in islice(queue.refresh_requested, MAX_READ_TASKS):
         if not run_validity.is_locked_by_landing(queue, submission_id):
             yield t.ReadPullRequest(number=queue.submissions[submission_id].number)
@@ -80,18 +79,15 @@ def _build_task(queue: Queue, run: Run) -> t.BuildRun:
         members=run.stack[len(run.chain) :],
         merge_method=run.merge_method,
         forbidden_commits=queue.target_branch.removed_commits,
+        read_head_checks=_can_use_head_checks(queue, run),
     )
 
 
-def _direct_merge_tasks(queue: Queue) -> Iterator[t.Task]:
-    if queue.direct_merge_candidate is None or queue.target_branch.tip is None:
-        return
-    submission = queue.submissions[queue.direct_merge_candidate]
-    if merging.needs_direct_merge_check(queue, submission):
-        yield t.CheckDirectMerge(
-            submission_id=submission.id,
-            number=submission.number,
-            head=submission.pull_request.head,
-            tip=queue.target_branch.tip,
-            forbidden_commits=queue.target_branch.removed_commits,
-        )
+def _can_use_head_checks(queue: Queue, run: Run) -> bool:
+    """For a pull request alone on the target branch. A run that repeats another one is tested for real."""
+    return (
+        queue.config.direct_merge_mode is DirectMergeMode.ALWAYS
+        and run.kind is RunKind.BATCH
+        and len(run.stack) == 1
+        and not run.is_repetition
+    )

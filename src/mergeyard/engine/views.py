@@ -57,10 +57,6 @@ def _explain_waiting(queue: Queue, submission: Submission) -> WaitReason:
         return WaitReason(NOT_RUNNING_REASONS[queue.state])
     if not run_lifecycle.free_slots(queue):
         return WaitReason(Reason.WAITING_FOR_SLOT)
-    if queue.direct_merge_candidate == submission.id:
-        return WaitReason(Reason.WAITING_FOR_CHECKS)
-    if queue.direct_merge_candidate is not None:
-        return WaitReason(Reason.WAITING_FOR_PRS_AHEAD, _numbers(queue, (queue.direct_merge_candidate,)))
     own_targets = lanes.impacted_targets_of(queue, submission)
     deferred = (batch for batch in speculation.deferred_batches(queue) if batch.impacted_targets.overlaps(own_targets))
     ahead = _numbers(queue, (submission_id for batch in deferred for submission_id in batch.submission_ids))

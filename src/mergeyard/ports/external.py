@@ -163,15 +163,3 @@ class Forecaster(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-class BodyParserUnavailable(Exception):
-    """The body was not parsed: the caller must parse it."""
-
-
-class BodyParser(Protocol):
-    def parse(self, question: bytes, body: bytes | bytearray) -> tuple[bytes, bytes]:
-        """A short description of the body, and its long part. Blocks. Raises `BodyParserUnavailable`."""
-        ...
-
-    async def close(self) -> None: ...

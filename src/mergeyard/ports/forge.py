@@ -269,6 +269,11 @@ class Host(Protocol):
         reads. Other refs can be included."""
         ...
 
+    async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        """Those whose `refs` can have changed since they were last read, found without reading them. A host that cannot
+        tell returns all of them. Changes of other pull requests than the given ones can be found a little later."""
+        ...
+
     def pull_request_number_of(self, ref: str) -> PullRequestNumber | None:
         """The pull request that a ref returned by `refs` belongs to."""
         ...

@@ -79,7 +79,11 @@ class SubmissionsQuery(Struct, frozen=True, kw_only=True):
     before: SubmissionId | None = None
     state: PullRequestState | None = None
     since: Instant | None = None
+    """Submitted at this time or later."""
     until: Instant | None = None
+    """Submitted before this time."""
+    concluded_since: Instant | None = None
+    """Ended at this time or later."""
 
 
 class StoredRun(Struct, frozen=True):

@@ -8,10 +8,6 @@ from mergeyard.domain.states import Refusal
 
 class Code(StrEnum):
     INVALID_JSON = "invalid_json"
-    DUPLICATE_KEY = "duplicate_key"
-    JSON_TOO_DEEP = "json_too_deep"
-    JSON_TOO_COMPLEX = "json_too_complex"
-    INVALID_STRING = "invalid_string"
     INVALID_REQUEST = "invalid_request"
     UNKNOWN_FIELD = "unknown_field"
     INVALID_REPO = "invalid_repo"
@@ -32,16 +28,13 @@ class Code(StrEnum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     REQUEST_TIMEOUT = "request_timeout"
     BODY_TOO_LARGE = "body_too_large"
-    URI_TOO_LONG = "uri_too_long"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
-    HEADERS_TOO_LARGE = "headers_too_large"
     QUEUE_ALREADY_EXISTS = "queue_already_exists"
     QUEUE_NOT_EMPTY = "queue_not_empty"
     PR_ALREADY_MERGED = "pr_already_merged"
     PR_CLOSED = "pr_closed"
     PR_NOT_IN_QUEUE = "pr_not_in_queue"
     MERGE_IN_PROGRESS = "merge_in_progress"
-    TESTS_NOT_RUNNING = "tests_not_running"
     SHA_MISMATCH = "sha_mismatch"
     SHA_REQUIRED = "sha_required"
     MODE_SWITCH_IN_PROGRESS = "mode_switch_in_progress"
@@ -72,7 +65,6 @@ REFUSAL_MESSAGES: dict[Refusal, tuple[Code, str]] = {
     Refusal.PR_ALREADY_MERGED: (Code.PR_ALREADY_MERGED, "is already merged: there is nothing left to do."),
     Refusal.PR_CLOSED: (Code.PR_CLOSED, "is closed: reopen it, then submit it."),
     Refusal.MERGE_IN_PROGRESS: (Code.MERGE_IN_PROGRESS, "is being merged: wait for the result."),
-    Refusal.TESTS_NOT_RUNNING: (Code.TESTS_NOT_RUNNING, "is not being tested: there is no test run to restart."),
 }
 
 

@@ -41,6 +41,8 @@ class ForgeEventDispatcher:
         self._schedule_comments = schedule_comments
         self._check_poller = check_poller
         self._background = background
+        self.notice_listeners: list[Callable[[Repo], None]] = []
+        """Called with the repository of every notice."""
 
     def build_parser(self, provider: str, name: str) -> Callable[[Mapping[str, str], bytes], Sequence[ForgeNotice]]:
         """Returns a function that verifies and parses a webhook of this Git host from its headers and raw body. The
@@ -61,6 +63,8 @@ class ForgeEventDispatcher:
     def dispatch(self, notices: Sequence[ForgeNotice]) -> None:
         """Returns at once: the forge does not wait until the notices are handled."""
         for notice in notices:
+            for listener in self.notice_listeners:
+                listener(notice.repo)
             self._background.start(self._dispatch(notice))
 
     async def _dispatch(self, notice: ForgeNotice) -> None:

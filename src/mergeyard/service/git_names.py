@@ -121,10 +121,6 @@ def rebase_message(number: PullRequestNumber, message: str, run: RunId, head: Sh
     return _add_head_trailer(_add_trailers(text or "(no message)", number, run), head)
 
 
-def direct_message(number: PullRequestNumber, title: str) -> str:
-    return f"Merge pull request #{number}: {_subject(title)}\n\n{PULL_REQUEST_TRAILER}: {number}\n"
-
-
 def base_run_message(run: RunId) -> str:
     return f"Test the target branch itself\n\n{RUN_TRAILER}: {run}\n"
 

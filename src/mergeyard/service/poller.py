@@ -1,11 +1,13 @@
 """Polls repositories: reads their refs and reports every difference from the last snapshot to the queues.
 
-A reported change only makes the queue read the pull request or the target branch again.
+A reported change only makes the queue read the pull request or the target branch again. A repository in which nothing
+happens costs little: on plain hosts the poller reads only repositories that changed, and it asks a forge less and less
+often about a repository without pull requests in its queues, until a webhook or a decision of a queue wakes it.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary, WeakSet
 
 import structlog
@@ -16,7 +18,7 @@ from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import Mergeability, PullRequestState
-from mergeyard.domain.timestamps import MINUTE
+from mergeyard.domain.timestamps import MINUTE, SECOND
 from mergeyard.ports.forge import Host, HostUnavailable
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, StoreUnavailable
@@ -36,6 +38,21 @@ Heads = Mapping[PullRequestNumber, Sha]
 class RefSnapshot(Struct, frozen=True):
     refs: Refs
     heads: Heads
+
+
+class PolledRepository(Struct, eq=False):
+    snapshot: RefSnapshot | None = None
+    polled_at: int = 0
+    next_poll_at: int = 0
+    failures: int = 0
+    """Consecutive failed polls."""
+    quiet_polls: int = 0
+    """Consecutive polls that found no change."""
+    numbers: frozenset[PullRequestNumber] = frozenset()
+    """The pull requests that its queues held at the last poll. A change of them leads to another poll."""
+    must_read: bool = True
+    """The refs must be read even if they are the same as in the snapshot, because a queue may need another report."""
+    in_progress: bool = False
 
 
 def diff_refs(refs: Refs, before: Refs) -> set[str]:
@@ -72,11 +89,16 @@ def fingerprint_pull_requests(host: Host, refs: Refs, changed: set[str] | None) 
 
 
 def derive_dirty_events(queue_actor: QueueActor, host: Host, refs: Refs, changed: set[str] | None) -> Iterator[Event]:
-    """What the queue must read again. Without a previous snapshot (`changed` is None) that is everything."""
-    if changed is None or refs.get(branch_ref(queue_actor.key.branch)) != queue_actor.queue.target_branch.tip:
+    """What the queue must read again. Without a previous snapshot (`changed` is None) that is everything, except a
+    target branch that has not moved: all that is read from a plain host belongs to its tip."""
+    queue = queue_actor.queue
+    may_have_other_rules = host.forge is not None or len(queue.submissions) > 0
+    if refs.get(branch_ref(queue_actor.key.branch)) != queue.target_branch.tip or (
+        changed is None and (may_have_other_rules or queue.target_branch.required_statuses.config_error)
+    ):
         yield TargetBranchDirty()
     if changed is None:
-        numbers = {submission.number for submission in queue_actor.queue.submissions.values()}
+        numbers = {submission.number for submission in queue.submissions.values()}
     else:
         numbers = {number for ref in changed if (number := host.pull_request_number_of(ref)) is not None}
     for number in numbers:
@@ -93,7 +115,11 @@ RECHECK_EVERY_POLLS = 3
 """How often a pull request is read again that the Git host reported as not mergeable. Most changes of that are
 noticed earlier, by another commit."""
 IDLE_FACTOR = 3
-"""A repository without submissions is polled this many times less often."""
+"""A repository without submissions is polled this many times less often, and then half as often after every poll that
+finds no change."""
+MAX_IDLE_INTERVAL_MS = 10 * MINUTE
+MAX_RETRY_INTERVAL_MS = MINUTE
+MAX_PLAIN_RETRY_INTERVAL_MS = 10 * SECOND
 MAX_CONCURRENT_POLLS = 8
 
 
@@ -113,13 +139,11 @@ class Poller:
         self._schedule_comments = schedule_comments
         self._background = background
         self._leases = leases
-        self._snapshots: dict[Repo, RefSnapshot] = {}
-        self._next_poll_at: dict[Repo, int] = {}
-        self._failures: dict[Repo, int] = {}
-        """Consecutive failed polls of each repository."""
+        self._polled: dict[Repo, PolledRepository] = {}
+        """The leased repositories."""
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_POLLS)
-        self._in_progress = set[Repo]()
-        """Repositories that are being polled: a slow Git host delays only itself."""
+        self._searched_hosts = set[str]()
+        """Hosts that are being asked for changed repositories: a host that does not respond delays only itself."""
         self._refresh_all = WeakSet[QueueActor]()
         """Queues of which everything must be read again."""
         self._polled_tips = WeakKeyDictionary[QueueActor, Sha | None]()
@@ -131,66 +155,124 @@ class Poller:
         """Anything can have changed before this replica began to process the queue."""
         if before is None:
             self._refresh_all.add(queue_actor)
+        if before is None or _needs_poll(before, queue_actor.queue):
+            self.wake(queue_actor.key.repo)
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
         self._refresh_all.discard(queue_actor)
         self._polled_tips.pop(queue_actor, None)
 
+    def wake(self, repo: Repo) -> None:
+        """Something happened in this repository: ends its quiet time. The next poll is due at once, or after the usual
+        interval since the last one, because a busy forge sends many notices."""
+        polled = self._polled.get(repo)
+        if polled is not None:
+            host = self._repositories.hosts.get(repo.host)
+            usual = 0 if host is None else host.poll_interval_ms
+            polled.must_read, polled.quiet_polls = True, 0
+            polled.next_poll_at = min(polled.next_poll_at, polled.polled_at + usual)
+
     async def poll_due(self) -> None:
         """Starts a poll of every leased repository that is due."""
-        repos = {actor.key.repo for actor in self._registry if self._leases.has_lease(actor.key.repo)}
-        for by_repo in (self._snapshots, self._next_poll_at, self._failures):
-            for dropped in by_repo.keys() - repos:
-                del by_repo[dropped]
-        now = self._registry.clock.now()
-        for repo in repos - self._in_progress:
-            if self._next_poll_at.get(repo, now) <= now:
-                self._in_progress.add(repo)
-                self._background.start(self._poll(repo))
+        self._update_leased()
+        now, due = self._registry.clock.now(), defaultdict[str, list[tuple[Repo, PolledRepository]]](list)
+        for repo, polled in self._polled.items():
+            if polled.next_poll_at <= now and not polled.in_progress:
+                due[repo.host].append((repo, polled))
+        for name in due.keys() - self._searched_hosts:
+            self._searched_hosts.add(name)
+            self._background.start(self._poll_changed(name, due[name]))
 
-    async def _poll(self, repo: Repo) -> None:
+    def _update_leased(self) -> None:
+        leased = dict[Repo, PolledRepository]()
+        for queue_actor in self._registry:
+            repo = queue_actor.key.repo
+            if self._leases.has_lease(repo):
+                polled = leased[repo] = self._polled.get(repo) or PolledRepository()
+                polled.must_read = polled.must_read or queue_actor not in self._polled_tips
+        self._polled = leased
+
+    async def _poll_changed(self, name: str, due: Sequence[tuple[Repo, PolledRepository]]) -> None:
+        try:
+            must_read = [repo for repo, polled in due if polled.must_read]
+            changed = await self._find_changed(
+                name, {repo: polled.numbers for repo, polled in due if not polled.must_read}
+            )
+        finally:
+            self._searched_hosts.discard(name)
+        for repo in (*must_read, *changed):
+            polled = self._polled.get(repo)
+            if polled is not None and not polled.in_progress:
+                polled.in_progress = True
+                self._background.start(self._poll(repo, polled))
+
+    async def _find_changed(self, name: str, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        """All of them if the host does not respond: reading them shows that to their queues."""
+        host = self._repositories.hosts.get(name)
+        try:
+            return repos if host is None or not repos else await host.find_changed(repos)
+        except HostUnavailable:
+            return repos
+
+    async def _poll(self, repo: Repo, polled: PolledRepository) -> None:
         queue_actors = self._registry.cached_by_repo(repo)
+        polled.must_read = False
+        polled.numbers = frozenset(
+            submission.number for actor in queue_actors for submission in actor.queue.submissions.values()
+        )
         try:
             async with self._slots:
-                await self._read_and_report(repo, queue_actors)
-            self._failures.pop(repo, None)
+                has_changed = await self._read_and_report(repo, polled, queue_actors)
+            polled.failures, polled.quiet_polls = 0, 0 if has_changed else polled.quiet_polls + 1
         except (HostUnavailable, GitError) as error:
             log.warning("git_host_unavailable", repo=str(repo), error=str(error))
-            self._failures[repo] = self._failures.get(repo, 0) + 1
+            polled.must_read, polled.failures = True, polled.failures + 1
             await _submit_to_all(queue_actors, HostUnreachable())
         except (RequestRefused, LeaseLost, StoreUnavailable) as error:
             log.warning("repository_poll_failed", repo=str(repo), error=str(error))
+            polled.must_read = True
         finally:
-            self._in_progress.discard(repo)
-            self._next_poll_at[repo] = self._registry.clock.now() + self._delay_ms(repo, queue_actors)
+            polled.in_progress = False
+            polled.polled_at = self._registry.clock.now()
+            polled.next_poll_at = polled.polled_at + self._delay_ms(repo, polled, queue_actors)
 
-    def _delay_ms(self, repo: Repo, queue_actors: tuple[QueueActor, ...]) -> int:
+    def _delay_ms(self, repo: Repo, polled: PolledRepository, queue_actors: tuple[QueueActor, ...]) -> int:
         host = self._repositories.hosts.get(repo.host)
         usual = 0 if host is None else host.poll_interval_ms
-        if not usual:
-            return 0
-        if repo in self._failures:
-            return min(usual * 2 ** min(self._failures[repo], 10), max(usual, MINUTE))
+        if polled.failures:
+            first, longest = (
+                (2 * usual, MAX_RETRY_INTERVAL_MS) if usual else (POLL_INTERVAL_MS, MAX_PLAIN_RETRY_INTERVAL_MS)
+            )
+            return min(first * 2 ** min(polled.failures - 1, 10), max(usual, longest))
         submissions = [submission for actor in queue_actors for submission in actor.queue.submissions.values()]
         if any(_is_mergeability_pending(submission) for submission in submissions):
             return min(usual, CHECKING_INTERVAL_MS)
-        return usual if submissions else min(IDLE_FACTOR * usual, max(usual, MINUTE))
+        if submissions or polled.must_read:
+            return usual
+        return min(IDLE_FACTOR * usual * 2 ** min(polled.quiet_polls, 10), max(usual, MAX_IDLE_INTERVAL_MS))
 
-    async def _read_and_report(self, repo: Repo, queue_actors: tuple[QueueActor, ...]) -> None:
-        """Keeps the new snapshot only after all queues got the difference, so that a failed poll loses no change."""
+    async def _read_and_report(
+        self, repo: Repo, polled: PolledRepository, queue_actors: tuple[QueueActor, ...]
+    ) -> bool:
+        """Returns whether something changed. Keeps the new snapshot only after all queues got the difference, so that a
+        failed poll loses no change."""
         host = self._repositories.get_host(repo.host)
         refs = await host.refs(repo, {actor.key.branch for actor in queue_actors})
-        before = self._snapshots.get(repo)
+        before = polled.snapshot
         changed = None if before is None else diff_refs(refs, before.refs)
         for queue_actor in queue_actors:
             await self._report_changes(queue_actor, host, refs, changed)
         snapshot = RefSnapshot(refs, update_heads(host, refs, changed, {} if before is None else before.heads))
         if changed is None or any(is_commit_ref(host, ref) for ref in changed):
-            await self._refresh_head_index(queue_actors, snapshot)
+            await self._refresh_head_index(repo, queue_actors, snapshot)
         if host.forge is not None:
             for number, fingerprint in fingerprint_pull_requests(host, refs, changed).items():
                 self._schedule_comments(repo, number, fingerprint)
-        self._snapshots[repo] = snapshot
+        polled.snapshot = snapshot
+        # The read that was just requested can return an older tip, or none: the report is then repeated.
+        if any(refs.get(branch_ref(actor.key.branch)) != actor.queue.target_branch.tip for actor in queue_actors):
+            polled.must_read = True
+        return changed is None or len(changed) > 0
 
     async def _report_changes(self, queue_actor: QueueActor, host: Host, refs: Refs, changed: set[str] | None) -> None:
         tip = queue_actor.queue.target_branch.tip
@@ -242,12 +324,28 @@ class Poller:
         self._next_rules_check_at[queue_actor] = now + MINUTE
         yield TargetBranchDirty()
 
-    async def _refresh_head_index(self, queue_actors: tuple[QueueActor, ...], snapshot: RefSnapshot) -> None:
+    async def _refresh_head_index(
+        self, repo: Repo, queue_actors: tuple[QueueActor, ...], snapshot: RefSnapshot
+    ) -> None:
+        """Without submissions the heads are fetched only when the first one is read."""
+        if not any(len(actor.queue.submissions) for actor in queue_actors):
+            self._reader.postpone_head_refresh(repo, snapshot.heads)
+            return
         target_refs = {branch_ref(actor.key.branch) for actor in queue_actors} & snapshot.refs.keys()
         if target_refs:
             await self._reader.refresh_head_index(
                 await self._repositories.open_context(queue_actors[0]), target_refs, snapshot.heads
             )
+
+
+def _needs_poll(before: Queue, queue: Queue) -> bool:
+    """Pull requests that were not mergeable are read again on another tip; while pull requests wait, changes of them
+    must be seen soon; and a host that responds again is polled again."""
+    return (
+        before.submissions is not queue.submissions
+        or before.target_branch.tip != queue.target_branch.tip
+        or (before.host_unreachable_since is not None and queue.host_unreachable_since is None)
+    )
 
 
 def _is_mergeability_pending(submission: Submission) -> bool:

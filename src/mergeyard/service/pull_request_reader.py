@@ -40,7 +40,9 @@ class HeadIndex:
         self.refresh_lock = asyncio.Lock()
         """One refresh at a time."""
         self.is_refreshed = False
-        """At least one refresh is complete."""
+        """At least one refresh is complete, and none was postponed since."""
+        self.postponed_heads: Mapping[PullRequestNumber, Sha] | None = None
+        """The heads that the Git host reported when a refresh was postponed."""
         self.contained_heads: dict[str, ContainedHeads] = {}
         """By the ref of the target branch."""
         self._heads: dict[PullRequestNumber, Sha] = {}
@@ -49,8 +51,14 @@ class HeadIndex:
         self._unverified = set[PullRequestNumber]()
 
     @property
-    def numbers(self) -> Collection[PullRequestNumber]:
-        return self._heads.keys()
+    def known_numbers(self) -> Collection[PullRequestNumber] | None:
+        """All pull requests of the repository, as far as the Git host reports them; None before the first report."""
+        if self.postponed_heads is not None:
+            return self._unverified | self.postponed_heads.keys()
+        return self._heads.keys() if self.is_refreshed else None
+
+    def postpone_refresh(self, heads: Mapping[PullRequestNumber, Sha]) -> None:
+        self.postponed_heads, self.is_refreshed = heads, False
 
     def find_numbers(self, head: Sha) -> Collection[PullRequestNumber]:
         return self._numbers.get(head, ())
@@ -75,13 +83,20 @@ class HeadIndex:
             self._set_head(number, head)
             self._unverified.add(number)
 
-    def record_refresh(self, found: Mapping[PullRequestNumber, Sha], held: Mapping[str, ContainedHeads]) -> None:
-        """Records the result of a refresh: every found head was compared with the target branches."""
+    def record_refresh(
+        self,
+        found: Mapping[PullRequestNumber, Sha],
+        held: Mapping[str, ContainedHeads],
+        postponed: Mapping[PullRequestNumber, Sha] | None = None,
+    ) -> None:
+        """Records the result of a refresh: every found head was compared with the target branches. `postponed` is what
+        was postponed when it began: heads that were reported since then still have to be fetched."""
         for number, head in found.items():
             self._set_head(number, head)
         self._unverified -= found.keys()
         self.contained_heads.update(held)
-        self.is_refreshed = True
+        if self.postponed_heads is postponed:
+            self.postponed_heads, self.is_refreshed = None, True
 
     def forget_except(self, *retained: Collection[PullRequestNumber]) -> None:
         """Unverified pull requests stay too: they may be newer than the lists in `retained`."""
@@ -115,6 +130,7 @@ async def refresh_heads(
     """`heads` are those that the Git host reports. A forge reports only open pull requests, so the pull requests of
     waiting submissions are kept too."""
     submitted = {submission.number for submission in context.queue_actor.queue.submissions.values()}
+    postponed = index.postponed_heads
     refs = await context.mirror.fetch([*_refs_to_fetch(context, index, heads, submitted), *target_refs])
     found = {
         number: head for ref, head in refs.items() if (number := context.host.pull_request_number_of(ref)) is not None
@@ -124,7 +140,7 @@ async def refresh_heads(
         for target_ref in target_refs
         if target_ref in refs
     }
-    index.record_refresh(found, contained)
+    index.record_refresh(found, contained, postponed)
     index.forget_except(heads, submitted, found)
 
 
@@ -264,19 +280,25 @@ class PullRequestReader:
         heads: Mapping[PullRequestNumber, Sha] | None = None,
     ) -> None:
         """Updates the index of heads, and which of them the target branches contain. Without `heads`, which the Git
-        host reports, this happens only the first time."""
+        host reports, this happens only the first time and after `postpone_head_refresh`."""
         index = self._head_indexes[context.repo]
         async with index.refresh_lock:
             if heads is not None or not index.is_refreshed:
-                await refresh_heads(context, index, target_refs, heads or {})
+                reported = index.postponed_heads if heads is None else heads
+                await refresh_heads(context, index, target_refs, reported or {})
+
+    def postpone_head_refresh(self, repo: Repo, heads: Mapping[PullRequestNumber, Sha]) -> None:
+        """Heads changed, but no submission needs the index: the next read of a pull request updates it."""
+        self._head_indexes[repo].postpone_refresh(heads)
 
     async def prune_unknown_heads(self, repo: Repo, host: Host, mirror: Mirror) -> None:
         """Drops from the mirror the heads of pull requests that the index no longer has."""
         index = self._head_indexes[repo]
         async with index.refresh_lock:
-            if index.is_refreshed:
+            known = index.known_numbers
+            if known is not None:
                 await mirror.prune_refs(
-                    host.head_ref_pattern, keep=lambda ref: host.pull_request_number_of(ref) in index.numbers
+                    host.head_ref_pattern, keep=lambda ref: host.pull_request_number_of(ref) in known
                 )
 
     def is_known_contained(self, queue_actor: QueueActor, number: PullRequestNumber, head: Sha) -> bool:

@@ -1,7 +1,10 @@
-"""Parses `.mergeyard.toml`: required statuses, commands of checks, impacted targets of paths, guarded paths."""
+"""Parses `.mergeyard.toml`: required statuses, commands of checks, impacted targets of paths, guarded paths.
+
+The authors of pull requests write this file, so its size and its keys are limited. A syntax error names its line, every
+other error names its key.
+"""
 
 import difflib
-import re
 import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
@@ -13,130 +16,47 @@ from msgspec import Struct, ValidationError, convert
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Mirror, TooLargeFile
 
-KeyPath = tuple[str, ...]
-
-MAX_NESTING = 32
-MAX_KEY_DEPTH = 3
-"""Deepest key with a line number: `hosts."git.local".root`."""
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
-DECODE_ERROR = re.compile(r"(?P<message>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)", re.DOTALL)
-# An unclosed string matches up to its end, so no input makes the search backtrack to an earlier start.
-TOKENS = re.compile(
-    r'"""(?:\\.|[^\\])*?(?:"""(?!")|\Z)'
-    r"|'''.*?(?:'''(?!')|\Z)"
-    r'|"(?:\\[^\n]|[^"\\\n])*"?'
-    r"|'[^'\n]*'?"
-    r"|(?P<comment>#[^\n]*)"
-    r"|(?P<opening>[\[{])"
-    r"|(?P<closing>[\]}])"
-    r"|(?P<newline>\n)"
-    r"|(?P<separator>[=,])"
-    r"|(?P<dot>\.)",
-    re.DOTALL,
-)
+MAX_DOTS_PER_LINE = 200
+"""tomllib takes n² steps and n² memory for a key of n parts. A key cannot continue on the next line."""
+MAX_SYNTAX_ERROR_CHARS = 200
+
+Table = dict[str, object]
 
 
-class TomlDocument(Struct, frozen=True):
-    values: dict[str, object]
-    text: str
+class TomlProblem(Struct, frozen=True):
+    """The content is not TOML, or exceeds a limit; the message tells its author where and what to do."""
 
-
-class InvalidToml(Struct, frozen=True):
-    """The content is not TOML, or exceeds a limit."""
-
-    line: int
     message: str
 
 
-def parse_toml(content: bytes) -> TomlDocument | InvalidToml:
+def decode_toml(content: bytes) -> Table | TomlProblem:
     if content.startswith(BYTE_ORDER_MARK):
-        return InvalidToml(1, "starts with a byte order mark; save it as UTF-8 without one")
+        return TomlProblem("starts with a byte order mark; save it as UTF-8 without one")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        return InvalidToml(content.count(b"\n", 0, error.start) + 1, "not UTF-8; save it as UTF-8")
-    return parse_text(text.replace("\r\n", "\n"))
-
-
-def parse_text(text: str) -> TomlDocument | InvalidToml:
-    position = find_too_deep(text)
-    if position is not None:
-        return InvalidToml(line_at(text, position), f"nested deeper than {MAX_NESTING}")
+        number = content.count(b"\n", 0, error.start) + 1
+        return TomlProblem(f"not UTF-8 (at line {number}); save it as UTF-8")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > MAX_DOTS_PER_LINE:
+            return TomlProblem(f"more than {MAX_DOTS_PER_LINE} dots in one line (at line {number}); break the line")
     try:
-        return TomlDocument(tomllib.loads(text), text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        return to_invalid_toml(text, str(error))
+        return TomlProblem(f"not valid TOML: {shorten_error(str(error))}")
+    except RecursionError:
+        return TomlProblem("brackets are nested too deeply; remove the inner ones")
     except ValueError:
-        number = LONG_NUMBER.search(text)
-        return InvalidToml(line_at(text, number.start() if number else 0), "a number with thousands of digits")
+        return TomlProblem("a number has thousands of digits; shorten it")
 
 
-def to_invalid_toml(text: str, error: str) -> InvalidToml:
-    found = DECODE_ERROR.fullmatch(error)
-    message = found["message"] if found else error
-    line = int(found["line"]) if found and found["line"] else line_at(text, len(text.rstrip()))
-    return InvalidToml(line, f"not valid TOML: {message[:200]}")
-
-
-def line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
-def find_too_deep(text: str) -> int | None:
-    """Runs before tomllib, which recurses into brackets and takes n² steps for a key of n parts."""
-    brackets = dots = 0
-    for token in TOKENS.finditer(text):
-        match token.lastgroup:
-            case "opening":
-                brackets, dots = brackets + 1, 0
-            case "closing":
-                brackets, dots = brackets - 1, 0
-            case "newline" | "separator":
-                dots = 0
-            case "dot":
-                dots += 1
-            case _:
-                pass
-        if max(brackets, dots) > MAX_NESTING:
-            return token.start()
-    return None
-
-
-def find_key_lines(document: TomlDocument) -> dict[KeyPath, int]:
-    """The line where each key first occurs: in a statement of its own, in a header, or in an inline table."""
-    lines: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    for line, statement in split_statements(document.text):
-        paths = list(list_key_paths(tomllib.loads(statement), ()))
-        header = statement.lstrip().startswith("[")
-        if header and paths:
-            table = paths[-1]
-        for path in paths:
-            lines.setdefault(path if header else (table + path)[:MAX_KEY_DEPTH], line)
-    return lines
-
-
-def split_statements(text: str) -> Iterator[tuple[int, str]]:
-    """Every statement of valid TOML with its first line; a value can span many lines."""
-    start, line, depth = 0, 1, 0
-    for token in TOKENS.finditer(text + "\n"):
-        depth += {"opening": 1, "closing": -1}.get(token.lastgroup or "", 0)
-        if token.lastgroup == "newline" and depth == 0:
-            statement = text[start : token.end()]
-            if statement.strip():
-                yield line, statement
-            line += statement.count("\n")
-            start = token.end()
-
-
-def list_key_paths(table: dict[str, object], parent: KeyPath) -> Iterator[KeyPath]:
-    for key, value in table.items():
-        path = (*parent, key)
-        yield path
-        if isinstance(value, dict) and len(path) < MAX_KEY_DEPTH:
-            yield from list_key_paths(cast(dict[str, object], value), path)
+def shorten_error(message: str) -> str:
+    """Keeps the end, which names line and column; the middle can repeat a long key."""
+    if len(message) <= MAX_SYNTAX_ERROR_CHARS:
+        return message
+    half = MAX_SYNTAX_ERROR_CHARS // 2
+    return f"{message[:half]} ... {message[-half:]}"
 
 
 CONFIG_FILE = ".mergeyard.toml"
@@ -177,8 +97,8 @@ CI_FILES = (
 )
 """Guarded by default: the files that define what CI systems run."""
 
-Table = dict[str, object]
-Problem = tuple[KeyPath, str]
+Problem = tuple[tuple[str, ...], str]
+"""The path of a key, and what is wrong with its value."""
 
 
 class UnmatchedPolicy(StrEnum):
@@ -226,13 +146,11 @@ def parse_config(content: bytes | TooLargeFile | None) -> RepositoryConfig | Inv
     size = content.size if isinstance(content, TooLargeFile) else len(content)
     if isinstance(content, TooLargeFile) or size > MAX_FILE_BYTES:
         return InvalidConfig(f"{CONFIG_FILE}: {size} bytes are too many; {MAX_FILE_BYTES} are allowed")
-    document = parse_toml(content)
-    if isinstance(document, InvalidToml):
-        return InvalidConfig(f"{CONFIG_FILE} line {document.line}: {document.message}")
-    problems = list(islice(find_problems(document.values), MAX_PROBLEMS + 1))
-    if problems:
-        return to_invalid_config(problems, find_key_lines(document))
-    return to_config(document.values)
+    values = decode_toml(content)
+    if isinstance(values, TomlProblem):
+        return InvalidConfig(f"{CONFIG_FILE}: {values.message}")
+    problems = list(islice(find_problems(values), MAX_PROBLEMS + 1))
+    return to_invalid_config(problems) if problems else to_config(values)
 
 
 def find_problems(values: Table) -> Iterator[Problem]:
@@ -320,14 +238,14 @@ def check_guarded_paths(guarded: object) -> Iterator[Problem]:
         yield path, f'expected globs of at most {MAX_GLOB_CHARS} characters, from the root, such as "ci/**"'
 
 
-def to_invalid_config(problems: list[Problem], lines: dict[KeyPath, int]) -> InvalidConfig:
-    messages = [format_problem(path, message, lines) for path, message in problems[:MAX_PROBLEMS]]
-    return InvalidConfig("; ".join(messages) + ("; and more" if len(problems) > MAX_PROBLEMS else ""))
+def to_invalid_config(problems: list[Problem]) -> InvalidConfig:
+    messages = [f"{format_key(path)}: {message}" for path, message in problems[:MAX_PROBLEMS]]
+    more = ["and more"] if len(problems) > MAX_PROBLEMS else []
+    return InvalidConfig(f"{CONFIG_FILE}: {'; '.join([*messages, *more])}")
 
 
-def format_problem(path: KeyPath, message: str, lines: dict[KeyPath, int]) -> str:
-    key = ".".join(part if is_name(part) else ascii(part[:MAX_NAME_CHARS]) for part in path)
-    return f"{CONFIG_FILE} line {lines.get(path, 1)}, {key}: {message}"
+def format_key(path: tuple[str, ...]) -> str:
+    return ".".join(part if is_name(part) else ascii(part[:MAX_NAME_CHARS]) for part in path)
 
 
 def to_config(values: Table) -> RepositoryConfig:

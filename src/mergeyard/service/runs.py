@@ -77,7 +77,7 @@ class Runs:
             base=run.tested_on,
             pull_requests=tuple([await self._describe_member(queue_actor, member) for member in run.tested_members]),
             prs_ahead=tuple(member.number for member in run.prs_ahead),
-            statuses=tuple(await self._store.statuses(key.repo, run.tip)),
+            statuses=tuple(await self._store.statuses(key.repo, run.checked_commit)),
             impacted_targets=await self._load_impact(queue_actor, run),
         )
 
@@ -97,7 +97,7 @@ class Runs:
         runs = [await self._find(queue_actor, run_id) for run_id in run_ids]
         return tuple(
             [
-                RunWithStatuses(run, tuple(await self._store.statuses(key.repo, run.tip)))
+                RunWithStatuses(run, tuple(await self._store.statuses(key.repo, run.checked_commit)))
                 for run in runs
                 if run is not None and run.started_at is not None
             ]

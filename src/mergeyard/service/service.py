@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from mergeyard.domain.access import NO_GRANTS, Grants
 from mergeyard.domain.timestamps import HOUR, MINUTE
-from mergeyard.ports.external import BodyParser, CheckRunner, Clock, Forecaster, SecretBox, Sender
+from mergeyard.ports.external import CheckRunner, Clock, Forecaster, SecretBox, Sender
 from mergeyard.ports.forge import Host
 from mergeyard.ports.git import Git
 from mergeyard.ports.store import SharedStore, Store
@@ -43,7 +43,7 @@ from mergeyard.service.webhooks import journal_consumers
 from mergeyard.service.webhooks.dispatch import EventFeed, WebhookSubscriptions
 from mergeyard.service.webhooks.journal_consumers import JournalConsumers, MergeMarker
 from mergeyard.service.webhooks.webhooks import WebhookServices
-from mergeyard.service.whatif import Replays
+from mergeyard.service.whatif import Replayer, Replays, replay_in_this_process
 from mergeyard.service.worker import Wakeups, Worker
 
 WEBHOOK_REFRESH_POLLS = 5
@@ -67,7 +67,7 @@ class Service:
         grants: Grants = NO_GRANTS,
         shared_store: SharedStore | None = None,
         forecaster: Forecaster | None = None,
-        body_parser: BodyParser | None = None,
+        replayer: Replayer = replay_in_this_process,
         is_worker: bool = True,
         poll_interval_ms: int = poller.POLL_INTERVAL_MS,
         retention: Retention = KEEP_FOREVER,
@@ -81,7 +81,6 @@ class Service:
         self.wall_clock = wall_clock or clock
         self.git = git
         self.runner = runner
-        self.body_parser = body_parser
         self.background = Background(clock)
         self.registry = QueueRegistry(store, clock, shared_store)
         self.repositories = Repositories(hosts, git)
@@ -141,7 +140,7 @@ class Service:
         )
         self._branch_cleanup = BranchCleanup(self.registry, self.repositories, reader, self.leases)
         self.merge_auditor = MergeAuditor(self.registry, self.repositories)
-        self.replays = Replays(self.registry)
+        self.replays = Replays(self.registry, replayer)
         self.calibration = Calibration(store)
         self._forecasts = None if forecaster is None else Forecasts(self.registry, forecaster, self.calibration)
         self._audit_scheduler = AuditScheduler(self.registry, self.merge_auditor, self.leases)
@@ -188,6 +187,7 @@ class Service:
         )
         self.registry.listeners += (self._bus.on_change, self.leases.on_change)
         self.registry.on_evicted.append(self.leases.on_lease_lost)
+        self.forge_events.notice_listeners.append(self._poller.wake)
 
     async def _start_consumers(self) -> None:
         await self._audit_scheduler.start()
@@ -236,8 +236,6 @@ class Service:
         await self.background.close()
         if self._forecasts is not None:
             await self._forecasts.close()
-        if self.body_parser is not None:
-            await self.body_parser.close()
         self._wakeups.stop()
         await self.registry.close()
         if self._replica is not None:

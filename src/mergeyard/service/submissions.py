@@ -9,7 +9,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Sha
 from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, Submission
 from mergeyard.domain.queue import Decision, Queue
-from mergeyard.domain.states import PullRequestState, Refusal
+from mergeyard.domain.states import PullRequestState
 from mergeyard.ports.git import GitError
 from mergeyard.ports.writes import SaveImpactedTargets
 from mergeyard.service import errors
@@ -156,7 +156,8 @@ class Submissions:
             if refused.code is Code.PR_NOT_SUBMITTED and await self._registry.store.last_submission(
                 queue_actor.id, number
             ):
-                raise errors.pull_request_refused(Refusal.TESTS_NOT_RUNNING, number) from None
+                message = f"Pull request {number} is no longer in the queue: submit it again to test it."
+                raise RequestRefused(Code.PR_NOT_IN_QUEUE, message) from None
             raise
 
     async def set_priority(self, command: PullRequestCommand, priority: int) -> bytes:

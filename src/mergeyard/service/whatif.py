@@ -1,11 +1,8 @@
-"""What-if replays: reads the history of a queue and runs the replay in a subprocess."""
+"""What-if replays: reads the history of a queue and has it replayed in another process."""
 
 import asyncio
 import re
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,39 +21,7 @@ from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS, ConfigChange, History, Period, StateChange, build_history
-from mergeyard.simulation.whatif import WhatIfRequest, WhatIfResult, compute_whatif
-
-REPLAY_PROCESS_MODULE = "mergeyard.simulation.whatif"
-REPLAY_TIMEOUT_S = 300
-
-
-async def replay_in_subprocess(question: WhatIfRequest, seconds: float = REPLAY_TIMEOUT_S) -> WhatIfResult:
-    if not question.history.arrivals:
-        return compute_whatif(question)  # nothing to replay: no subprocess needed
-    encoded = await asyncio.to_thread(json.encode, question)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", REPLAY_PROCESS_MODULE, stdin=PIPE, stdout=PIPE, stderr=PIPE
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            output, errors = await process.communicate(encoded)
-    except TimeoutError:
-        message = f"This replay takes longer than {seconds:g} seconds: choose a shorter period."
-        raise RequestRefused(Code.INVALID_REQUEST, message) from None
-    finally:
-        await _kill(process)
-    if process.returncode:
-        raise RuntimeError(f"the replay process failed: {errors.decode(errors='replace')[-2000:]}")
-    return json.decode(output, type=WhatIfResult)
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Does nothing after a normal end; kills the process after a timeout, or when the request was cancelled."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
+from mergeyard.simulation.whatif import WhatIfRequest, WhatIfResult, respond
 
 CHANGE_PATTERN = re.compile(rf"({'|'.join(REPLAYABLE_SETTINGS)}) (\S+) → (\S+?)(?:, |$)")
 BOOLEANS = {"yes": True, "no": False}
@@ -206,7 +171,13 @@ MAX_CONCURRENT_REPLAYS = 2
 MAX_PENDING_REPLAYS = 12
 """Running and waiting ones."""
 
-Replayer = Callable[[WhatIfRequest], Awaitable[WhatIfResult]]
+Replayer = Callable[[bytes], Awaitable[bytes]]
+"""Computes the result of an encoded request. Raises `TimeoutError` if that takes too long."""
+
+
+async def replay_in_this_process(request: bytes) -> bytes:
+    """Blocks the event loop: for tests, and for a process without an API."""
+    return respond(request)
 
 
 class Replay(Struct, frozen=True, kw_only=True):
@@ -223,7 +194,7 @@ class Replay(Struct, frozen=True, kw_only=True):
 
 
 class Replays:
-    def __init__(self, registry: QueueRegistry, replayer: Replayer = replay_in_subprocess) -> None:
+    def __init__(self, registry: QueueRegistry, replayer: Replayer) -> None:
         self._registry = registry
         self._replayer = replayer
         self._locks = WeakKeyDictionary[QueueActor, asyncio.Lock]()
@@ -256,5 +227,13 @@ class Replays:
             limit=MAX_COUNTED_PULL_REQUESTS if history.is_truncated else None,
             current_config=queue_actor.queue.config,
             changed_settings=changed_settings,
-            answer=await self._replayer(WhatIfRequest(history, to_builtins(changed_settings))),
+            answer=await self._compute(WhatIfRequest(history, to_builtins(changed_settings))),
         )
+
+    async def _compute(self, request: WhatIfRequest) -> WhatIfResult:
+        try:
+            result = await self._replayer(await asyncio.to_thread(json.encode, request))
+        except TimeoutError:
+            message = "This replay takes too long: choose a shorter period."
+            raise RequestRefused(Code.INVALID_REQUEST, message) from None
+        return json.decode(result, type=WhatIfResult)

@@ -180,11 +180,9 @@ class Worker:
             case t.ReadChecks():
                 return await self._read_checks(context, task)
             case t.BuildRun():
-                return await build_run.build_run(context, task)
+                return await build_run.build_run(context, self._store, task)
             case t.DeleteBranch():
                 return await test_branches.delete_test_branch(context, task)
-            case t.CheckDirectMerge():
-                return await observe.check_direct_merge(context, self._store, task)
             case t.RebaseLanding():
                 return await land.rebase_landing(context, task)
             case t.ReadPullRequests():

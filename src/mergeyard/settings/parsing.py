@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct, inspect
 
-from mergeyard.service import repo_config
-from mergeyard.service.repo_config import InvalidToml, KeyPath
+from mergeyard.service.repo_config import TomlProblem, decode_toml
 from mergeyard.settings.schema import POSTGRESQL_PREFIXES, SQLITE_PREFIX, Settings
 
 DEFAULT_FILE = Path("mergeyard.toml")
@@ -51,10 +50,9 @@ class SettingInput(Struct, frozen=True, kw_only=True):
 class SettingsFile(Struct, frozen=True):
     path: Path
     values: dict[str, object]
-    lines: dict[KeyPath, int]
 
     def locate(self, *keys: str) -> str:
-        return f"{self.path} line {self.lines.get(keys, 1)}, {'.'.join(map(_quote_key, keys))}"
+        return f"{self.path}: {'.'.join(map(_quote_key, keys))}"
 
 
 def to_environment_variable(key: str) -> str:
@@ -77,17 +75,17 @@ def read_settings_file(path: Path | None, environment: Mapping[str, str]) -> Set
     """Reads the requested file, else `mergeyard.toml` in the current folder if it exists."""
     requested = path or (Path(environment[FILE_VARIABLE]) if environment.get(FILE_VARIABLE) else None)
     if requested is None and not DEFAULT_FILE.exists():
-        return SettingsFile(DEFAULT_FILE, {}, {})
+        return SettingsFile(DEFAULT_FILE, {})
     found = requested or DEFAULT_FILE
     try:
-        document = repo_config.parse_toml(found.read_bytes())
+        values = decode_toml(found.read_bytes())
     except OSError as error:
         return SettingsProblem(
             f"{found}: {error.strerror}; correct --config or {FILE_VARIABLE}, or make the file readable"
         )
-    if isinstance(document, InvalidToml):
-        return SettingsProblem(f"{found} line {document.line}: {document.message}")
-    return SettingsFile(found, document.values, repo_config.find_key_lines(document))
+    if isinstance(values, TomlProblem):
+        return SettingsProblem(f"{found}: {values.message}")
+    return SettingsFile(found, values)
 
 
 def from_file(file: SettingsFile) -> Iterator[SettingInput | SettingsProblem]:

@@ -144,8 +144,6 @@ class LightHost:
                 )
             case t.ReadChecks():
                 return e.ChecksObserved(run=task.run, checks={}, observed_at_revision=revision)
-            case t.CheckDirectMerge():
-                raise NotImplementedError("direct merges are not simulated")
             case _:
                 assert_never(task)
 
@@ -285,7 +283,7 @@ def start_driver(config: Config, engine: DecideFunction = decide) -> EngineDrive
         tip=ROOT_COMMIT,
         history=(LandedCommit(ROOT_COMMIT, None),),
         required_statuses=REQUIRED_STATUSES,
-        passed_bases={ROOT_COMMIT: (frozenset(),)},
+        passed_bases=frozenset({ROOT_COMMIT}),
     )
     return EngineDriver(
         Queue(id=QueueId("race"), target_branch=target_branch, config=config, mode=config.mode), LightHost(), engine

@@ -1,8 +1,5 @@
 """Forecasts when pull requests merge, by simulating many possible courses of a queue."""
 
-import os
-import signal
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +13,6 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from mergeyard.domain import events as e
-from mergeyard.domain.config import DirectMergeMode
 from mergeyard.domain.ids import PullRequestNumber, SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
@@ -27,6 +23,7 @@ from mergeyard.domain.timestamps import Instant, MergeEstimate, completed_durati
 from mergeyard.engine import speculation
 from mergeyard.engine.pass_rate_model import pass_probability
 from mergeyard.simulation import engine_driver
+from mergeyard.simulation.process import serve_requests
 
 MAX_FORECAST_SUBMISSIONS = 100
 """With more pull requests, a forecast takes longer than it stays valid."""
@@ -182,7 +179,7 @@ class QueueSimulation:
         self._merged: dict[SubmissionId, Instant] = {}
         self._run_ends: list[tuple[Instant, int, engine_driver.SimulatedRun]] = []
         self._started_count = 0
-        self._driver = engine_driver.EngineDriver(_disable_direct_merges(queue), _build_host(queue))
+        self._driver = engine_driver.EngineDriver(queue, _build_host(queue))
         for planned_run in queue.runs.values():
             if planned_run.status is RunStatus.IN_PROGRESS:
                 self._schedule_end(
@@ -243,11 +240,6 @@ class QueueSimulation:
         return any(member.submission_id in self._sample.bad and member.submission_id in submissions for member in stack)
 
 
-def _disable_direct_merges(queue: Queue) -> Queue:
-    """The simulated host does not check heads, so every submission needs a run."""
-    return replace(queue, config=replace(queue.config, direct_merge_mode=DirectMergeMode.OFF))
-
-
 def _build_host(queue: Queue) -> engine_driver.LightHost:
     """Admitted pull requests count as mergeable, even where the host does not know it at the moment."""
     host = engine_driver.LightHost(queue.target_branch.tip, queue.target_branch.required_statuses, prefix="forecast-")
@@ -302,19 +294,6 @@ MAX_SIMULATIONS = 39
 SOFT_CPU_LIMIT_S, HARD_CPU_LIMIT_S = 1.0, 10.0
 """CPU time: after the first, the minimum number of simulations suffices; after the second, there is no forecast."""
 
-decode_request = msgpack.Decoder[tuple[Queue, Instant]](tuple[Queue, Instant]).decode
-
-
-def main() -> None:
-    os.nice(10)  # the server's own work has priority
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes the pipe
-    requests, responses = sys.stdin.buffer, sys.stdout.buffer
-    while length := requests.read(4):
-        queue, now = decode_request(requests.read(int.from_bytes(length)))
-        response = msgpack.encode(forecast_merges(queue, now, iterate_generators()))
-        responses.write(len(response).to_bytes(4) + response)
-        responses.flush()
-
 
 def iterate_generators() -> Iterator[Random]:
     """The same seeds every time, so that a forecast changes only when the queue does."""
@@ -325,5 +304,13 @@ def iterate_generators() -> Iterator[Random]:
         yield Random(seed)
 
 
+decode_request = msgpack.Decoder[tuple[Queue, Instant]](tuple[Queue, Instant]).decode
+
+
+def respond(request: bytes) -> bytes:
+    queue, now = decode_request(request)
+    return msgpack.encode(forecast_merges(queue, now, iterate_generators()))
+
+
 if __name__ == "__main__":
-    main()
+    serve_requests(respond)

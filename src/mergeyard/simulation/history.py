@@ -25,7 +25,7 @@ class EndState(StrEnum):
     REMOVED = "removed"
     """Removed, closed, pushed to, or merged manually."""
     UNTESTED = "untested"
-    """Concluded without a test result: it could not be built or merged, or it merged without a run."""
+    """Concluded without a test result: it could not be built or merged, or it merged with the checks of its head."""
     STILL_QUEUED = "still_queued"
     """Still in the queue at the end of the period."""
 
@@ -208,7 +208,10 @@ def _end_state(submission: Submission) -> EndState:
 
 
 def _is_relevant(run: Run, index_by_submission: Mapping[SubmissionId, ArrivalIndex]) -> bool:
-    """Whether it tested a known submission or the target branch itself."""
+    """Whether it tested a known submission or the target branch itself; a run that used the checks of a head shows
+    nothing about how long tests take."""
+    if run.used_head_checks:
+        return False
     return not run.tested_count or any(member.submission_id in index_by_submission for member in run.tested_members)
 
 

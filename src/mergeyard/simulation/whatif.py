@@ -1,7 +1,5 @@
 """Computes a what-if request: actual metrics, replayed metrics, metrics with other settings, and confidence."""
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ from mergeyard.simulation import report
 from mergeyard.simulation.engine_driver import SimulationDiverged
 from mergeyard.simulation.history import ConfigChange, History, apply_proposed_settings
 from mergeyard.simulation.outcomes import OutcomeModel, build_outcome_model
+from mergeyard.simulation.process import serve_requests
 from mergeyard.simulation.replay import Replay, ReplayResult
 
 DRAWS = 5
@@ -90,11 +89,9 @@ def _share_of_unrecorded(proposed: ReplayResult | None) -> float:
     return sum(not run.is_recorded for run in proposed.runs) / len(proposed.runs)
 
 
-def main() -> None:
-    os.nice(10)  # the server's own work has priority
-    request = json.decode(sys.stdin.buffer.read(), type=WhatIfRequest)
-    sys.stdout.buffer.write(json.encode(compute_whatif(request)))
+def respond(request: bytes) -> bytes:
+    return json.encode(compute_whatif(json.decode(request, type=WhatIfRequest)))
 
 
 if __name__ == "__main__":
-    main()
+    serve_requests(respond)

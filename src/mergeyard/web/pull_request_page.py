@@ -243,7 +243,11 @@ class PullRequestPageView(Struct, frozen=True, kw_only=True):
 
     @property
     def can_restart(self) -> bool:
-        return self.details.view.submission.state in (PullRequestState.TESTING, PullRequestState.PENDING_FAILURE)
+        return self.details.view.submission.state in (
+            PullRequestState.TESTING,
+            PullRequestState.PENDING_FAILURE,
+            PullRequestState.TESTS_PASSED,
+        )
 
     @property
     def can_submit_again(self) -> bool:

@@ -139,9 +139,10 @@ class PageContext:
         return user
 
     def record_refusal(self, kind: RefusalKind, request: Request, token: Token | None = None, **fields: str) -> None:
-        request_id = request.headers.get("x-request-id", "")
         address = user_sessions.client_address(request)
-        self.service.refusal_log.record(kind, address, token, path=request.url.path, request_id=request_id, **fields)
+        self.service.refusal_log.record(
+            kind, address, token, path=request.url.path, request_id=request.state.request_id, **fields
+        )
 
     def resolve_queue(self, user: CurrentUser, name: str) -> QueueKey:
         """The key of the named queue. A queue outside of the token's repositories is reported as not found."""

@@ -170,7 +170,7 @@ class CheckOutputPage:
         )
 
     async def _find_status(self, queue_actor: QueueActor, run: Run, check: str) -> Status | None:
-        statuses = await self._context.service.store.statuses(queue_actor.key.repo, run.tip)
+        statuses = await self._context.service.store.statuses(queue_actor.key.repo, run.checked_commit)
         return next((status for status in statuses if status.context == check), None)
 
 

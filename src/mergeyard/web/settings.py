@@ -7,7 +7,7 @@ from typing import Any, cast
 from msgspec import NODEFAULT, Struct, inspect
 from msgspec.structs import replace
 
-from mergeyard.domain.config import MAX_LABEL_LENGTH, SETTING_DESCRIPTIONS, Config
+from mergeyard.domain.config import MAX_LABEL_LENGTH, SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
 from mergeyard.web.user_sessions import Form
 
 GROUPS = {
@@ -224,7 +224,7 @@ def _choose_kind(value_type: inspect.Type) -> FieldKind:
 def _inspect_config() -> tuple[inspect.Field, ...]:
     info = inspect.type_info(Config)
     assert isinstance(info, inspect.StructType)
-    return info.fields
+    return tuple(field for field in info.fields if field.name not in SETTINGS_WITHOUT_EFFECT)
 
 
 SETTINGS = {field.name: _build_setting(field) for field in _inspect_config()}

@@ -9,19 +9,24 @@ from starlette.routing import Route
 
 from mergeyard.ports.external import IdentityProviderUnavailable, SsoLoginRefused
 from mergeyard.service.audit_log import RefusalKind
-from mergeyard.service.errors import RequestRefused
+from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.sessions import SingleSignOn
 from mergeyard.web import user_sessions
 from mergeyard.web.formats import to_local_url
 from mergeyard.web.rendering import PageContext
-from mergeyard.web.user_sessions import read_form, read_user_form
+from mergeyard.web.user_sessions import Form, read_form, read_user_form
 
 UNKNOWN_TOKEN = "This token is unknown, revoked or expired. Check that you copied all of it, or ask for another."
+
+
+MAX_SIGN_IN_FORMS = 100
+"""Forms that arrive at the same time: any number of clients without a session can send them."""
 
 
 class SignInPage:
     def __init__(self, context: PageContext) -> None:
         self._context = context
+        self._arriving_forms = 0
 
     def routes(self) -> Sequence[Route]:
         return (
@@ -34,8 +39,17 @@ class SignInPage:
         next_url = to_local_url(request.query_params.get("next", "/"))
         return self._context.render_page(request, "sign_in.html", next_url=next_url, sso_label=self._context.sso_label)
 
+    async def _read_form(self, request: Request) -> Form:
+        if self._arriving_forms >= MAX_SIGN_IN_FORMS:
+            raise RequestRefused(Code.RATE_LIMITED, "Too many users are signing in at once. Try again soon.")
+        self._arriving_forms += 1
+        try:
+            return await read_form(request)
+        finally:
+            self._arriving_forms -= 1
+
     async def sign_in(self, request: Request) -> Response:
-        form = await read_form(request)
+        form = await self._read_form(request)
         next_url, token_secret = to_local_url(form.get("next")), form.get("token").encode()
         token = await self._context.service.tokens.find(token_secret)
         try:

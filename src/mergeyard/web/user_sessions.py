@@ -24,12 +24,12 @@ class SignInNeeded(Exception):
     """The request carries no valid session."""
 
 
-class Forbidden(Exception):
-    """The user's token lacks the scope."""
-
+class Forbidden(RequestRefused):
     def __init__(self, scope: Scope) -> None:
-        super().__init__(scope)
-        self.scope = scope
+        super().__init__(
+            Code.INSUFFICIENT_SCOPE,
+            f"Your token lacks the scope “{scope}”. Sign in with a token that has it.",
+        )
 
 
 class CurrentUser(Struct, frozen=True):
@@ -116,7 +116,7 @@ async def read_form(request: Request) -> Form:
     except ValueError:
         raise RequestRefused(Code.INVALID_REQUEST, f"The form cannot be decoded. {RETRY_ADVICE}") from None
     if any("\0" in value for _, value in fields):
-        raise RequestRefused(Code.INVALID_STRING, "A field contains a NUL character. Type the value again.")
+        raise RequestRefused(Code.INVALID_REQUEST, "A field contains a NUL character. Type the value again.")
     return Form(fields)
 
 

@@ -11,9 +11,9 @@ import apsw
 import httpx
 from msgspec import json
 
-from mergeyard.api import app
-from mergeyard.api.app import build_handlers
-from mergeyard.api.auth import ServiceAccessControl
+from mergeyard.api.app import build_app, build_handlers
+from mergeyard.api.auth import Authenticator
+from mergeyard.api.dispatch import Dispatcher
 from mergeyard.api.request_body import MAX_BODY_BYTES, BodyReader
 from mergeyard.api.routes import build_endpoints
 from mergeyard.domain.access import Scope
@@ -50,10 +50,6 @@ def unsubmitted_pull_request(api: ApiHarness, **changes: Any) -> dict[str, Any]:
 
 BODIES: dict[Code, bytes] = {
     Code.INVALID_JSON: b"{",
-    Code.DUPLICATE_KEY: b'{"a":1,"a":1}',
-    Code.JSON_TOO_DEEP: b'{"a":' * 33 + b"1" + b"}" * 33,
-    Code.JSON_TOO_COMPLEX: b'{"a":[' + b"[]," * 10_000 + b"[]]}",
-    Code.INVALID_STRING: b'{"a":"\\ud800"}',
     Code.INVALID_REQUEST: b"{}",
     Code.UNKNOWN_FIELD: json.encode(QUEUE | {"concurency": 5}),
     Code.INVALID_REPO: json.encode(QUEUE | {"repo": REPOSITORY | {"owner": ".."}}),
@@ -105,16 +101,6 @@ async def a_body_that_says_it_is_too_large(api: ApiHarness) -> httpx.Response:
     return await api.send("getQueue", b"{}", headers={"content-length": str(MAX_BODY_BYTES + 1)})
 
 
-@provokes(Code.URI_TOO_LONG)
-async def a_long_query(api: ApiHarness) -> httpx.Response:
-    return await api.metrics("?repo=" + "a" * 9000)
-
-
-@provokes(Code.HEADERS_TOO_LARGE)
-async def a_large_header(api: ApiHarness) -> httpx.Response:
-    return await api.send("getQueue", QUEUE, headers={"x-much": "a" * 66_000})
-
-
 @provokes(Code.REQUEST_TIMEOUT)
 async def a_body_that_never_ends(api: ApiHarness) -> httpx.Response:
     async def body() -> AsyncIterator[bytes]:
@@ -122,13 +108,10 @@ async def a_body_that_never_ends(api: ApiHarness) -> httpx.Response:
         await asyncio.Event().wait()
 
     service = api.world.service
-    application = app.build_application(
-        build_endpoints(build_handlers(service, PUBLIC_URL)),
-        ServiceAccessControl(service),
-        check_ready=service.check_ready,
-        metrics_route=app.public_metrics_route(bytes),
-        body_reader=BodyReader(timeout_s=0.02),
-    )
+    authenticator = Authenticator(service.tokens, service.token_uses, service.refusal_log, service.wall_clock)
+    dispatcher = Dispatcher(authenticator, service.idempotency, BodyReader(timeout_s=0.02))
+    endpoints = build_endpoints(build_handlers(service, PUBLIC_URL))
+    application = build_app([dispatcher.build_route(endpoint) for endpoint in endpoints])
     headers = {"x-api-token": api.secret, "content-type": "application/json", "accept": api.client.headers["accept"]}
     async with http_client(application) as client:
         return await client.post("/v1/getQueue", content=body(), headers=headers)
@@ -207,13 +190,6 @@ async def one_that_is_closed(api: ApiHarness) -> httpx.Response:
 @provokes(Code.SHA_MISMATCH)
 async def another_head(api: ApiHarness) -> httpx.Response:
     return await api.post("submitPullRequest", pr=unsubmitted_pull_request(api) | {"sha": "1" * 40})
-
-
-@provokes(Code.TESTS_NOT_RUNNING)
-async def a_restart_of_nothing(api: ApiHarness) -> httpx.Response:
-    pr = unsubmitted_pull_request(api, draft=True)
-    await api.ask("submitPullRequest", pr=pr)
-    return await api.post("restartTestsOnPullRequest", pr=pr)
 
 
 @provokes(Code.PR_NOT_IN_QUEUE)

@@ -8,7 +8,6 @@ async with a_desk(tmp_path) as api:
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -17,9 +16,8 @@ from typing import Any, TypeVar, cast
 import httpx
 import uvicorn
 from msgspec import Struct, json
+from starlette.applications import Starlette
 
-from mergeyard.api.app import Application
-from mergeyard.api.http_server import Protocol
 from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import Repo
@@ -27,9 +25,10 @@ from mergeyard.domain.timestamps import Instant
 from mergeyard.service.errors import Code
 from mergeyard.settings import Settings
 from mergeyard.wiring import make_application
+from tests.support.http_server import listen_on_loopback
 from tests.support.scenario import REPO, Scenario, ScenarioSetup
 
-PUBLIC_URL = "http://queue.example"
+PUBLIC_URL = "http://yard.example"
 REPOSITORY = {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}
 QUEUE: dict[str, Any] = {"repo": REPOSITORY, "targetBranch": "main"}
 PROBLEM = {"type", "title", "status", "code", "detail", "requestId", "retryable", "errors"}
@@ -130,7 +129,7 @@ def _encode_body(body: Any) -> Any:
     return cast(Any, body) if isinstance(body, bytes | AsyncIterator) else json.encode(body)
 
 
-def http_client(application: Application) -> httpx.AsyncClient:
+def http_client(application: Starlette) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=application), base_url="http://queue")
 
 
@@ -219,12 +218,9 @@ class RawConnection(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def raw_connection(
-    application: Application, protocol: type[Protocol] = Protocol
-) -> AsyncGenerator[RawConnection]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(application, http=protocol, ws="none", log_config=None, lifespan="on")
-    server = uvicorn.Server(config)
+async def raw_connection(application: Starlette) -> AsyncGenerator[RawConnection]:
+    listening = listen_on_loopback()
+    server = uvicorn.Server(uvicorn.Config(application, ws="none", log_config=None))
     serving = asyncio.create_task(server.serve([listening]))
     connection = RawConnection(*await asyncio.open_connection(*listening.getsockname()))
     try:

@@ -155,6 +155,19 @@ SETTINGS: dict[str, Setting] = {
     "notReadyTimeoutHours": from_to(0, 720, 24),
     "labelCommandsEnabled": boolean(default=True),
     "enqueueingLabel": Setting("merge-queue", ("x", "an other", "é" * 100), (0, None, ["x"], "", "x" * 101)),
+    "extensionEnabled": boolean(default=True),
+    "stateLabelsEnabled": boolean(default=False),
+    "allowedBotSubmitters": Setting(
+        [], ([], ["é" * 100] * 70, ["a[bot]", "b"]), (None, "a", {}, [1], [None], ["a"] * 101, ["x" * 16_384])
+    ),
+    "batchingRules": Setting(
+        [],
+        ([], [{"size": at} for at in range(100)], [{"size": 4, "when": {"labels": ["é", None, 1.5, True]}}]),
+        (None, "[]", {}, [1], ["a"], [[]], [{"size": at} for at in range(101)], [{"a": "x" * 16_384}]),
+    ),
+    "testBranchConstructionMode": Setting(
+        "rename_temp_branch", ("rename_temp_branch", "another"), (0, None, ["x"], "", "x" * 101)
+    ),
 }
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
-UNKNOWN_SETTINGS = ("spekulation", "concurency", "Mode", "pr", "enqueuedPullRequests", "branch")
+UNKNOWN_SETTINGS = ("spekulation", "concurency", "Mode", "enqueuedPullRequests", "branch")

@@ -45,8 +45,9 @@ NO_JSON = {
     "byte order mark": b"\xef\xbb\xbf" + SUBMITTED,
     "UTF-16": SUBMITTED.decode().encode("utf-16"),
     "UTF-32": SUBMITTED.decode().encode("utf-32-le"),
-    "thousands of digits": with_more(b"1" * 5000),
-    "negative thousands of digits": with_more(b"-" + b"9" * 4301),
+    "lone surrogate": with_more(b'"\\ud800"'),
+    "swapped surrogates": with_more(b'"\\udc00\\ud800"'),
+    "nested too deeply": with_more(b"[" * 100_000 + b"]" * 100_000),
     "single quotes": SUBMITTED.replace(b'"', b"'"),
     "trailing comma": SUBMITTED[:-1] + b",}",
     "comment": SUBMITTED + b"// so",
@@ -61,35 +62,37 @@ def test_invalid_json_is_refused(standing: SharedApi, name: str):
     assert refused(standing, NO_JSON[name]) == "invalid_json"
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b'{"repo":1,' + SUBMITTED[1:], "duplicate_key"),
-        (with_more(b'{"a":1,"\\u0061":1}'), "duplicate_key"),
-        (with_more(b"[" * 32 + b"]" * 32), "json_too_deep"),
-        (with_more(b'{"a":' * 32 + b"1" + b"}" * 32), "json_too_deep"),
-        (with_more(b"[" + b"{}," * 10_000 + b"{}]"), "json_too_complex"),
-        (with_more(b"{" + b",".join(b'"%d":1' % at for at in range(100_001)) + b"}"), "json_too_complex"),
-        (with_more(b'"\\ud800"'), "invalid_string"),
-        (with_more(b'"\\udc00\\ud800"'), "invalid_string"),
-        (with_more(b'{"\\u0000":1}'), "invalid_string"),
-        (with_more(b'["\\u0000"]'), "invalid_string"),
-    ],
-    ids=["doubled", "doubled by escapes", "lists", "objects", "containers", "members", "surrogate", "swapped pair",
-         "NUL in a key", "NUL"],
-)  # fmt: skip
-def test_excessive_json_is_refused(standing: SharedApi, body: bytes, code: str):
-    assert refused(standing, body) == code
+UNUSUAL = {
+    "a member twice": b'1,"more":{"a":1,"a":2}',
+    "nested lists": b"[" * 100 + b"]" * 100,
+    "many objects": b"[" + b"{}," * 20_000 + b"{}]",
+    "a surrogate pair": b'"\\ud83d\\ude00"',
+    "thousands of digits": b"1" * 5000,
+    "a huge float": b"1e999",
+    "NUL": b'"\\u0000"',
+}
 
 
-@pytest.mark.parametrize(
-    "more",
-    [b"[" * 31 + b"]" * 31, b"[" + b"{}," * 9_900 + b"{}]", b'"\\ud83d\\ude00"', b"1" * 1000, b"1e999"],
-    ids=["depth", "containers", "a pair", "digits", "a huge float"],
-)
-def test_json_within_the_limits_is_accepted(standing: SharedApi, more: bytes):
-    body = with_more(more).replace(b'"number":1', b'"number":9')
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unknown_members_are_ignored_whatever_their_json_is(standing: SharedApi, name: str):
+    body = with_more(UNUSUAL[name]).replace(b'"number":1', b'"number":9')
     assert refused(standing, body) == "pr_not_found"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "members"),
+    [
+        ("getQueue", {"repo": REPOSITORY | {"owner": "a\0"}}),
+        ("getQueue", {"targetBranch": "a\0"}),
+        ("getSubmittedPullRequest", {"pr": {"branch": "a\0"}}),
+        ("getMergeQueueTestingDetails", {"testRunId": "a\0"}),
+        ("setImpactedTargets", {"pr": {"number": 1}, "impactedTargets": ["a\0"]}),
+        ("updateQueue", {"requiredStatuses": ["a\0"]}),
+        ("updateQueue", {"batchingRules": [{"a\0": 1}]}),
+    ],
+)
+def test_a_name_with_a_nul_is_refused(standing: SharedApi, endpoint: str, members: dict[str, Any]):
+    assert refused(standing, QUEUE | members, endpoint) == "invalid_request"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b"null", b"true", b"{}"])
@@ -108,7 +111,7 @@ MEMBERS: dict[str, list[Any]] = {
     ],
     "repo": [None, "acme/app", [], {}, REPOSITORY | {"host": None}, REPOSITORY | {"owner": 1}],
     "targetBranch": [None, 1, ["main"], {}],
-    "priority": [-1, 256, 1.5, True, None, "highest", "", "10", []],
+    "priority": [-1, 256, 1.5, True, "highest", "", "10", []],
     "noBatch": [0, 1, "true", None],
     "force": [0, "yes", None],
 }  # fmt: skip
@@ -134,9 +137,7 @@ def test_a_missing_member_is_named(standing: SharedApi, missing: str):
     )
 
 
-@pytest.mark.parametrize(
-    "targets", ["", "a", "ALL ", None, 1, {}, [""], [1], [None], [["a"]], ["x" * 1025], ["é" * 513]]
-)
+@pytest.mark.parametrize("targets", ["", "a", "ALL ", None, 1, {}, [1], [None], [["a"]], ["x" * 1025], ["é" * 513]])
 def test_invalid_impacted_targets_are_refused(standing: SharedApi, targets: Any):
     body = QUEUE | {"pr": {"number": 1}, "impactedTargets": targets}
     assert refused(standing, body, "setImpactedTargets") == "invalid_request"

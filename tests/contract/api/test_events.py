@@ -4,9 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from mergeyard.api.queues import MAX_LONG_POLLS_PER_TOKEN
+from mergeyard.domain.access import Scope
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.webhooks.events import WebhookEvent
-from tests.contract.api.harness import QUEUE, ApiHarness, api_with_queue
+from tests.contract.api.harness import QUEUE, ApiHarness, api_with_queue, code_of
 from tests.support.asynchronous import asynchronous
 
 SECONDS = 20
@@ -142,3 +144,20 @@ async def test_invalid_parameters_are_refused(tmp_path: Path):
     async with api_with_queue(tmp_path) as api:
         for members in INVALID:
             assert await api.refusal_code("listEvents", **members) == "invalid_request", members
+
+
+@asynchronous
+async def test_one_token_cannot_wait_for_events_more_often_than_the_limit(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        after = await last_cursor(api)
+        body = QUEUE | {"after": after, "waitSeconds": 30}
+        polls = [asyncio.create_task(api.call("listEvents", body)) for _ in range(MAX_LONG_POLLS_PER_TOKEN + 1)]
+        done, waiting = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
+        assert [code_of(each.result()) for each in done] == ["rate_limited"]
+        assert (await api.call("listEvents", QUEUE | {"after": after})).status_code == 200
+        other = asyncio.create_task(api.call("listEvents", body, token=await api.token(Scope.READ)))
+        api.world.open(1)
+        await api.submit(1)
+        assert {(await each).status_code for each in (*waiting, other)} == {200}
+        again = await begin_waiting(api, after=await last_cursor(api), waitSeconds=30)
+        again.cancel()

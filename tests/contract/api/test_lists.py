@@ -55,10 +55,38 @@ async def test_submissions_are_filtered_by_state_and_time(tmp_path: Path):
         assert await chosen(since="2024-01-01T00:00:00Z") == []
 
 
+@asynchronous
+async def test_submissions_are_filtered_by_their_end_page_by_page(tmp_path: Path):
+    """The first submission ends last, and the one that is in the queue has no end."""
+    async with api_with_queue(tmp_path) as api:
+        api.world.open(1, 2, 3, 4)
+        await api.submit(1, 2, 3, 4)
+        await api.ask("cancelPullRequest", pr={"number": 3})
+        await api.advance(MINUTE)
+        await api.ask("cancelPullRequest", pr={"number": 2})
+        await api.passes(1)
+
+        async def chosen(**filters: object) -> list[int]:
+            page = await api.ask("listPullRequests", **filters)
+            return [pull_request["prNumber"] for pull_request in page["pullRequests"]]
+
+        assert await chosen(concludedSince="2023-11-14T22:13:20Z") == [3, 2, 1]
+        assert await chosen(concludedSince="2023-11-14T22:13:20.001Z") == [2, 1]
+        assert await chosen(concludedSince="2023-11-14T22:14:20Z", state="merged") == [1]
+        assert await chosen(concludedSince="2023-11-14T22:14:20Z", since="2023-11-14T22:14:20Z") == []
+        assert await chosen(concludedSince="2023-11-14T22:14:20.001Z") == []
+        first = await api.ask("listPullRequests", concludedSince="2023-11-14T22:13:20Z", take=2)
+        assert [pull_request["prNumber"] for pull_request in first["pullRequests"]] == [3, 2]
+        rest = await api.ask("listPullRequests", concludedSince="2023-11-14T22:13:20Z", cursor=first["nextCursor"])
+        assert [pull_request["prNumber"] for pull_request in rest["pullRequests"]] == [1]
+        assert "nextCursor" not in rest
+
+
 INVALID: list[dict[str, object]] = [
     {"take": 0}, {"take": 101}, {"take": "x"}, {"take": True}, {"cursor": ""}, {"cursor": "x"}, {"cursor": 1},
     {"cursor": "-1"}, {"cursor": "9" * 30}, {"state": "gone"}, {"since": "yesterday"}, {"since": 1},
     {"since": "2023-11-14T22:14:20"}, {"until": None}, {"until": "2023-13-14T22:14:20Z"},
+    {"concludedSince": None}, {"concludedSince": "yesterday"}, {"concludedSince": 1},
 ]  # fmt: skip
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import Repo
+from mergeyard.ports.forge import ChecksFrom
 from tests.contract.api.harness import QUEUE, REPOSITORY, ApiHarness, api_with_queue, api_without_queue, code_of
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
@@ -136,10 +138,32 @@ async def test_metrics_cover_one_repository_or_all_that_the_token_can_see(tmp_pa
 
 
 @asynchronous
+async def test_metrics_cover_one_host(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        folder = tmp_path / "elsewhere"
+        Origin.create(folder / "acme" / "app.git").commit("main", {"a": "1"})
+        repositories = api.world.service.repositories
+        others = {name: PlainHost(name, folder, ChecksFrom.API) for name in ("other.local", "empty.local")}
+        repositories.hosts = {**repositories.hosts, **others}
+        await api.ask("createQueue", repo=REPOSITORY | {"host": "other.local"})
+
+        async def hosts(query: str) -> set[str]:
+            return {sample.labels["host"] for sample in (await read(api, query))["mq_depth_current"].samples}
+
+        assert await hosts("") == {"git.local", "other.local"}
+        assert await hosts("?repoHost=GIT.local") == {"git.local"}
+        assert await hosts("?repoHost=other.local") == {"other.local"}
+        assert await hosts("?repoHost=empty.local") == set()
+        limited = await api.token(Scope.READ, repos=[Repo("git.local", "acme", "app")])
+        assert code_of(await api.metrics("?repoHost=other.local", token=limited)) == "host_not_allowed"
+
+
+@asynchronous
 async def test_an_invalid_query_is_refused(tmp_path: Path):
     async with api_with_queue(tmp_path) as api:
         for query in (
-            "?repo=acme/app", "?repoHost=git.local", "?repo=app&repoHost=git.local", "?repo=&repoHost=git.local",
+            "?repo=acme/app", "?repoHost=", "?repoHost=git.local&repoHost=git.local", "?repo=app&repoHost=git.local",
+            "?repo=&repoHost=git.local",
             "?repo=acme/app&repoHost=", "?repo=acme/app&repo=acme/app&repoHost=git.local", "?repo=a/-b/c&repoHost=x",
             "?repo=acme/app&repoHost=git.local&repoHost=git.local", "?repo=acme/%ff&repoHost=git.local",
             "?repo=../..&repoHost=git.local",
@@ -147,6 +171,8 @@ async def test_an_invalid_query_is_refused(tmp_path: Path):
             assert code_of(await api.metrics(query)) == "invalid_request", query
         nowhere = await api.metrics("?repo=acme/nothing&repoHost=git.local")
         assert code_of(nowhere) == "queue_not_found"
+        for query in ("?repoHost=elsewhere.example", "?repo=acme/app&repoHost=elsewhere.example"):
+            assert code_of(await api.metrics(query)) == "host_not_allowed"
 
 
 @asynchronous

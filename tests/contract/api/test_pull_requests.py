@@ -6,7 +6,8 @@ from typing import Any
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.service.submissions import ImpactedTargetsUploads
-from tests.contract.api.harness import QUEUE, ApiHarness, api_with_queue
+from tests.contract.api.error_triggers import merge_in_progress
+from tests.contract.api.harness import QUEUE, ApiHarness, api_with_queue, code_of
 from tests.support.asynchronous import asynchronous
 
 FIELDS_NOT_IN_THE_SPEC = {
@@ -52,6 +53,17 @@ async def test_a_priority_is_a_number_or_a_name(tmp_path: Path):
             assert (response["priorityValue"], response["priorityName"]) == (value, name)
             assert response["skipTheLine"] is (value == 0)
             assert "usedDefaultPriorityName" not in response
+
+
+@asynchronous
+async def test_a_priority_of_null_means_that_none_is_given(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        api.world.open(1)
+        first = await api.ask("submitPullRequest", pr={"number": 1}, priority=None)
+        assert (first["priorityName"], first["usedDefaultPriorityName"]) == ("medium", "medium")
+        await api.ask("submitPullRequest", pr={"number": 1}, priority="low")
+        again = await api.ask("submitPullRequest", pr={"number": 1}, priority=None)
+        assert (again["priorityName"], "usedDefaultPriorityName" in again) == ("low", False)
 
 
 @asynchronous
@@ -182,6 +194,31 @@ async def test_a_restart_starts_a_new_run_at_the_same_position_and_keeps_runs_be
 
 
 @asynchronous
+async def test_a_restart_before_a_run_changes_nothing_and_after_the_end_is_refused(tmp_path: Path):
+    async with api_with_queue(tmp_path, concurrency=1) as api:
+        api.world.open(1, 2, 3)
+        api.world.set_pull_request(3, draft=True)
+        await api.submit(1, 2, 3)
+        for number, state in ((2, "pending"), (3, "not_ready")):
+            before = await api.pull_request(number)
+            assert before["state"] == state
+            assert await api.ask("restartTestsOnPullRequest", pr={"number": number}) == before
+        await api.passes(1)
+        await api.fails(2)
+        await api.ask("cancelPullRequest", pr={"number": 3})
+        assert [await api.state(number) for number in (1, 2, 3)] == ["merged", "failed", "cancelled"]
+        for number in (1, 2, 3):
+            assert await api.refusal_code("restartTestsOnPullRequest", pr={"number": number}) == "pr_not_in_queue"
+
+
+@asynchronous
+async def test_a_restart_during_the_merge_is_refused(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api, merge_in_progress(api) as pr:
+        refused = await api.call("restartTestsOnPullRequest", QUEUE | {"pr": pr})
+        assert code_of(refused) == "merge_in_progress"
+
+
+@asynchronous
 async def test_a_restart_in_a_paused_queue_waits(tmp_path: Path):
     async with api_with_queue(tmp_path) as api:
         api.world.open(1)
@@ -189,7 +226,8 @@ async def test_a_restart_in_a_paused_queue_waits(tmp_path: Path):
         await api.ask("updateQueue", state="PAUSED")
         await api.ask("restartTestsOnPullRequest", pr={"number": 1})
         assert await api.reason(1) == "queue_paused"
-        assert await api.refusal_code("restartTestsOnPullRequest", pr={"number": 1}) == "tests_not_running"
+        waiting = await api.pull_request(1)
+        assert await api.ask("restartTestsOnPullRequest", pr={"number": 1}) == waiting
         await api.ask("updateQueue", state="RUNNING")
         assert await api.state(1) == "testing"
 
@@ -237,7 +275,7 @@ async def test_a_timeline_lists_every_change_newest_first(tmp_path: Path):
 
 TARGETS: list[tuple[Any, Any]] = [
     (["b", "a", "b"], 2), ([], 0), ("ALL", "ALL"), ("all", "ALL"), ("IMPACTS_ALL", "ALL"), (["a", "ALL"], "ALL"),
-    (["é" * 512], 1),
+    (["é" * 512], 1), (["", "a", ""], 1), ([""], 0),
 ]  # fmt: skip
 
 

@@ -29,12 +29,11 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedApi]:
 
 @pytest.fixture
 def answered(standing: SharedApi) -> Iterator[set[int]]:
-    """The statuses of all responses. Each endpoint finds an active queue, and at least one call must succeed."""
+    """The statuses of all responses. Each endpoint finds an active queue."""
     standing.wait_for(_set_to_work(standing.api))
     statuses = set[int]()
     yield statuses
     standing.wait_for(standing.api.world.wait_until_idle())
-    assert statuses > {httpx.codes.OK.value}
 
 
 async def _begin(api: ApiHarness) -> None:
@@ -61,19 +60,24 @@ async def _set_to_work(api: ApiHarness) -> None:
         await api.post("submitPullRequest", pr={"number": number})
 
 
-DRAWING = settings(
-    max_examples=30,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list[Any](HealthCheck),
-)
+THOROUGHNESS = {"quick": (Phase.generate,), "thorough": (Phase.explicit, Phase.generate)}
+"""The explicit phase sends a request for each bound of each field in the document."""
+EXAMPLES = {"quick": 5, "thorough": 30}
 
 
+@pytest.mark.parametrize("extent", ["quick", pytest.param("thorough", marks=pytest.mark.long)])
 @pytest.mark.parametrize("operation", operations(), ids=lambda operation: operation.label)
-def test_every_response_matches_the_openapi_document(operation: Any, standing: SharedApi, answered: set[int]):
-    @DRAWING
+def test_every_response_matches_the_openapi_document(
+    operation: Any, extent: str, standing: SharedApi, answered: set[int]
+):
+    @settings(
+        max_examples=EXAMPLES[extent],
+        phases=THOROUGHNESS[extent],
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list[Any](HealthCheck),
+    )
     def every_answer_fits(case: Case[Any]) -> None:
         _name_what_is_there(case, standing.api)
         response = standing.wait_for(_answer(case, standing.api))
@@ -81,6 +85,8 @@ def test_every_response_matches_the_openapi_document(operation: Any, standing: S
         answered.add(response.status_code)
 
     make_request_test(operation, every_answer_fits)()
+    if extent == "thorough":
+        assert answered > {httpx.codes.OK.value}  # some calls succeed, and some are refused
 
 
 def _name_what_is_there(case: Case[Any], api: ApiHarness) -> None:

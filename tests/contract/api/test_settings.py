@@ -51,6 +51,26 @@ def test_an_unknown_setting_is_refused(standing: SharedApi, name: str):
         assert standing.wait_for(standing.api.refusal_code(endpoint, **{name: 1})) == "unknown_field"
 
 
+@asynchronous
+async def test_the_common_member_pr_is_ignored(tmp_path: Path):
+    async with api_without_queue(tmp_path) as api:
+        created = await api.ask("createQueue", pr={"number": 1}, concurrency=7)
+        assert created["concurrency"] == 7
+        assert await api.ask("updateQueue", pr=None) | {"enqueuedPullRequests": []} == created
+
+
+@asynchronous
+async def test_settings_without_effect_keep_a_running_test(tmp_path: Path):
+    names = ("extensionEnabled", "stateLabelsEnabled", "allowedBotSubmitters", "batchingRules")
+    given = {name: SETTINGS[name].good[-1] for name in names} | {"testBranchConstructionMode": "another"}
+    async with api_with_queue(tmp_path) as api:
+        api.world.open(1)
+        await api.submit(1)
+        before = await api.pull_request(1)
+        await api.ask("updateQueue", **given)
+        assert await api.pull_request(1) == before
+
+
 def test_a_new_queue_cannot_be_created_with_a_state(standing: SharedApi):
     for name, value in (("state", "PAUSED"), ("deleteRequiredStatuses", True)):
         assert standing.wait_for(standing.api.refusal_code("createQueue", **{name: value})) == "unknown_field"

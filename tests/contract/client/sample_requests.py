@@ -28,13 +28,15 @@ REQUESTS: dict[str, Request[Any]] = {
     "find_pull_request": requests.find_pull_request(QUEUE, "topic", include_timeline=True),
     "get_pull_requests": requests.get_pull_requests(QUEUE, [1, 2]),
     "list_pull_requests": requests.list_pull_requests(
-        QUEUE, state="merged", since=NOON, until=NOON, cursor="12", take=3
+        QUEUE, state="merged", since=NOON, until=NOON, concluded_since=NOON, cursor="12", take=3
     ),
     "set_impacted_targets": requests.set_impacted_targets(QUEUE, 1, ["a"], sha=SHA),
     "get_run": requests.get_run(QUEUE, "x"),
     "list_results": requests.list_results(QUEUE, since=NOON, until=NOON, offset=1, take=2),
     "report_status": requests.report_status(REPO, SHA, "unit", "success", url="https://ci.example", description="ok"),
-    "create_queue": requests.create_queue(QUEUE, mode="parallel", required_statuses=["unit"]),
+    "create_queue": requests.create_queue(
+        QUEUE, mode="parallel", required_statuses=["unit"], batching_rules=[{"any": 1}]
+    ),
     "get_queue": requests.get_queue(QUEUE),
     "list_queues": requests.list_queues(),
     "update_queue": requests.update_queue(QUEUE, state="PAUSED", concurrency=3, required_statuses=None),

@@ -67,6 +67,8 @@ def fits(kind: inspect.Type, schema: dict[str, Any]) -> bool:
             return schema.get("type") == "number"
         case inspect.BoolType():
             return schema.get("type") == "boolean" or schema.get("enum") == [True]
+        case inspect.DictType():
+            return schema.get("type") == "object"
         case inspect.NoneType():
             return schema.get("type") == "null"
         case _:

@@ -1,9 +1,11 @@
 """No git process outlives the call that started it."""
 
 import asyncio
+import gc
 import os
 import select
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +51,23 @@ async def test_a_cancelled_call_is_ended_with_all_it_started(tmp_path: Path):
     with pytest.raises(asyncio.CancelledError):
         await call
     assert ends(connection)
+
+
+@asynchronous
+async def test_a_call_that_is_cancelled_before_it_started_reports_no_error():
+    errors = list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+    runner = GitRunner()
+    others = [asyncio.create_task(runner.run("version")) for _ in range(MAX_CONCURRENT_PROCESSES)]
+    calls = [asyncio.create_task(runner.run("version")) for _ in range(MAX_CONCURRENT_PROCESSES)]
+    await asyncio.sleep(0)
+    for call in (*others[::2], *calls):
+        call.cancel()
+    await asyncio.wait({*others, *calls})
+    assert all(call.cancelled() for call in calls)
+    del others, calls
+    gc.collect()
+    assert errors == []
 
 
 @asynchronous

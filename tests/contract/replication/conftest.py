@@ -1,6 +1,6 @@
 """Each test has an empty database that any number of replicas can open."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -12,7 +12,7 @@ from mergeyard.ports.store import SharedStore
 from tests.contract.replication.support import YieldingStore
 from tests.simulation.store.records import Records
 from tests.simulation.store.store import MemoryStore
-from tests.support.postgres import PostgresServer, shared_server
+from tests.support.postgres import PostgresServer, shared_server, stoppable_server
 
 Connect = Callable[[], SharedStore]
 
@@ -40,7 +40,7 @@ def connect(request: pytest.FixtureRequest) -> Connect:
 
 @pytest.fixture
 def url() -> str:
-    return shared_server().fresh_database()
+    return shared_server().store_database()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def other(connect: Connect) -> SharedStore:
 
 
 @pytest.fixture
-def server() -> Iterator[PostgresServer]:
+def server() -> PostgresServer:
     """A server that the test can stop."""
-    with PostgresServer() as server:
-        yield server
+    stoppable_server().ensure_running()
+    return stoppable_server()

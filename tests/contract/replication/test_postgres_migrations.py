@@ -22,7 +22,7 @@ from mergeyard.ports.store import StoredQueue, StoreUnavailable
 from tests.contract.replication.support import open_all
 from tests.contract.store.builders import a_queue, opened
 from tests.support.asynchronous import asynchronous
-from tests.support.postgres import execute
+from tests.support.postgres import execute, shared_server
 
 FIRST = "CREATE TABLE colors (name TEXT NOT NULL); INSERT INTO colors VALUES ('red');"
 SECOND = "ALTER TABLE colors ADD COLUMN code INTEGER; UPDATE colors SET code = 1;"
@@ -30,6 +30,12 @@ BROKEN = "ALTER TABLE colors ADD COLUMN code INTEGER; NONSENSE;"
 DATABASE_NAME = "The database"
 REPO = Repo("git.local", "acme", "app")
 QUEUE = QueueId("q1")
+
+
+@pytest.fixture
+def url() -> str:
+    """Without tables, unlike elsewhere."""
+    return shared_server().fresh_database()
 
 
 def use(monkeypatch: pytest.MonkeyPatch, folder: Path, **files: str) -> None:

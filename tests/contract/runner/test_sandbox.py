@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -15,16 +16,18 @@ from tests.contract.runner.environment import RunnerEnvironment, final_results, 
 from tests.contract.runner.test_runner import DETACHED, PASSED, RUNNING
 from tests.support.asynchronous import asynchronous
 from tests.support.sandbox import sandbox_problem
+from tests.support.temporary_files import folder_on_disk
 
 ONE = RunId("run-1")
 needs_sandbox = pytest.mark.skipif(sandbox_problem() is not None, reason=f"no sandbox here: {sandbox_problem()}")
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> RunnerEnvironment:
-    env = RunnerEnvironment(tmp_path)
-    env.sandbox = Sandbox()
-    return env
+def env() -> Generator[RunnerEnvironment]:
+    with folder_on_disk() as folder:
+        env = RunnerEnvironment(folder)
+        env.sandbox = Sandbox()
+        yield env
 
 
 async def output_of(env: RunnerEnvironment, command: str) -> str:

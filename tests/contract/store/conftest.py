@@ -19,7 +19,7 @@ def sqlite(folder: Path) -> Store:
 
 
 def postgres(_: Path) -> Store:
-    return PostgresStore(shared_server().fresh_database())
+    return PostgresStore(shared_server().store_database())
 
 
 def memory(_: Path) -> Store:

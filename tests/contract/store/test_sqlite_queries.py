@@ -25,6 +25,7 @@ GROWING = {
 SORTING = {
     "delete_targets_of_older_heads",  # the few heads of one pull request
     "results",  # one page
+    "submissions_by_end",  # a long submission ends after later ones
     "submissions_by_time",  # ids are counted, times come from a clock that can go back
     "tokens",  # few, and listed for administrators
 }
@@ -73,6 +74,7 @@ FOUND_BY = {
     "statuses": "(host=? AND owner=? AND name=? AND sha=?)",
     "submission": "(queue=? AND submission_id=?)",
     "submissions": "(queue=? AND submission_id<?)",
+    "submissions_by_end": "COVERING INDEX submissions_by_end (queue=? AND ended_at>?)",
     "submissions_by_time": "(queue=? AND submitted_at>? AND submitted_at<?)",
     "submissions_in_state": "(queue=? AND state=? AND submission_id<?)",
     "thread_state": "(queue=? AND number=?)",

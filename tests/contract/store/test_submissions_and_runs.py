@@ -110,16 +110,27 @@ FAILED = PullRequestState.FAILED
         (SubmissionsQuery(take=9, since=Instant(30), until=Instant(90), before=SubmissionId(6)), [5, 4, 3]),
         (SubmissionsQuery(take=9, since=Instant(30), until=Instant(90), state=FAILED), [6, 3]),
         (SubmissionsQuery(take=1, since=Instant(30), state=FAILED, before=SubmissionId(9)), [6]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(0)), [9, 6, 3]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(94)), [6, 3]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(95)), [3]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(98)), []),
+        (SubmissionsQuery(take=1, concluded_since=Instant(91)), [9]),
+        (SubmissionsQuery(take=1, concluded_since=Instant(91), before=SubmissionId(9)), [6]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(91), since=Instant(60), until=Instant(90)), [6]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(91), state=FAILED), [9, 6, 3]),
+        (SubmissionsQuery(take=9, concluded_since=Instant(91), state=PullRequestState.MERGED), []),
     ],
 )
 @asynchronous
 async def test_submissions_are_listed_newest_first(store: Store, page: SubmissionsQuery, submission_ids: list[int]):
+    """The failed ones, 3, 6 and 9, ended at 97, 94 and 91."""
     async with opened(store):
         await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
         every_third_failed = [
             a_submission(
                 submission_id,
                 submitted_at=10 * submission_id,
+                ended_at=100 - submission_id,
                 state=PullRequestState.PENDING if submission_id % 3 else FAILED,
             )
             for submission_id in range(1, 11)

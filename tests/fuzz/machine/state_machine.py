@@ -191,8 +191,8 @@ class ApiStateMachine(RuleBasedStateMachine):
         expected = self._missing(who, "restartTestsOnPullRequest", place, branch)
         if expected is None and submission is None:
             expected = "pr_not_submitted"
-        elif expected is None and submission is not None and submission.state not in ("testing", "pending_failure"):
-            expected = "tests_not_running"
+        elif expected is None and submission is not None and submission.state in ("merged", "failed", "cancelled"):
+            expected = "pr_not_in_queue"
         self._matches(response, expected)
 
     @rule(place=places, branch=branches, number=numbers, given=targets, who=people, keyed=keyed)

@@ -9,7 +9,7 @@ from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S, ForgeScenario
 from tests.support.forges.faults import ALWAYS, RespondsWith
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.world import BranchProtection
-from tests.support.scenario import MINUTE, ScenarioSetup
+from tests.support.scenario import KEY, MINUTE, ScenarioSetup
 
 UNPROTECTED = ScenarioSetup(repository_config="version = 1\n")
 
@@ -143,6 +143,8 @@ async def test_a_head_on_the_tip_whose_checks_passed_merges_directly(forge_scena
         await scenario.advance_one_second()
         assert await scenario.state(1) == "merged: merged_directly"
         assert scenario.forge.is_merged(1)
+        report = await scenario.service.merge_auditor.audit_on_request(KEY, 1)
+        assert (len(report.landings), report.mismatches) == (1, ())
 
 
 @asynchronous

@@ -2,9 +2,10 @@
 
 import pytest
 
-from mergeyard.web.app import compile_templates
+from mergeyard.web.rendering import TEMPLATE_ENVIRONMENT
 
 
 @pytest.fixture(scope="session", autouse=True)
 def templates_are_compiled() -> None:
-    compile_templates()
+    for name in TEMPLATE_ENVIRONMENT.list_templates():
+        TEMPLATE_ENVIRONMENT.get_template(name)

@@ -73,7 +73,7 @@ async def test_changing_a_priority_does_not_submit_a_pr(tmp_path: Path):
         await visitor.post("/actions/priority", queue=QUEUE, number=1, priority="low")
         assert (await scenario.submission(1)).priority == 200
         refused = await visitor.post("/actions/priority", queue=QUEUE, number=2, priority="low")
-        assert (refused.status, refused.one("h1").text) == (409, "Not possible now")
+        assert (refused.status, refused.one("h1").text) == (409, "Pull request is not in the queue")
         nothing = await visitor.post_htmx("/actions/priority", queue=QUEUE, number=1, priority="")
         assert "A priority is one of" in nothing.text
 
@@ -95,7 +95,7 @@ async def test_urgent_and_forced_submissions_need_their_own_scope(tmp_path: Path
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
         scenario.open(1)
         refused = await visitor.post("/actions/submit", queue=QUEUE, number=1, **options)
-        assert (refused.status, refused.one("h1").text) == (403, "Not allowed")
+        assert (refused.status, refused.one("h1").text) == (403, "Token lacks the scope")
         assert "“priority”" in refused.text
         assert not scenario.queue_actor.queue.submissions
 

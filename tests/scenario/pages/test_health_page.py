@@ -17,11 +17,10 @@ from mergeyard.domain.states import PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.writes import AppendEntries, EntryRow
 from mergeyard.web import user_sessions
-from mergeyard.web.app import create_web_app
 from tests.support.asynchronous import asynchronous
 from tests.support.forecasts import InProcessForecaster
 from tests.support.scenario import MINUTE, Scenario, ScenarioSetup, a_scenario
-from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client
+from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client, build_pages
 
 HERE = "/health/git.local/acme/app:main"
 HOSTILE = "</script><b>unit</b>"
@@ -204,7 +203,7 @@ async def test_nothing_is_read_for_a_disconnected_client(tmp_path: Path):
         session = await scenario.service.sessions.sign_in(secret.encode())
         assert session is not None
         async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(disconnected(create_web_app(scenario.service))),
+            transport=httpx.ASGITransport(disconnected(build_pages(scenario.service))),
             base_url="http://yard.example",
             cookies={user_sessions.SESSION_COOKIE: session},
         ) as client:

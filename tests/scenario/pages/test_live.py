@@ -13,12 +13,11 @@ from mergeyard.domain.ids import QueueKey
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.timestamps import later
 from mergeyard.web import user_sessions
-from mergeyard.web.app import create_web_app
 from mergeyard.web.formats import queue_url
 from mergeyard.web.live import MAX_STREAMS_PER_TOKEN
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import KEY, REPO, SECOND, Scenario, a_scenario
-from tests.support.web_client import a_signed_in_client, an_anonymous_client
+from tests.support.web_client import a_signed_in_client, an_anonymous_client, build_pages
 
 LIVE = "/live/git.local/acme/app:main"
 
@@ -57,7 +56,7 @@ async def test_event_stream_ends_with_the_session(tmp_path: Path):
         session = await scenario.service.sessions.sign_in(secret.encode())
         assert session is not None
         async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(create_web_app(scenario.service)),
+            transport=httpx.ASGITransport(build_pages(scenario.service)),
             base_url="http://yard.example",
             cookies={user_sessions.SESSION_COOKIE: session},
         ) as client:

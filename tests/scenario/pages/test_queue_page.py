@@ -205,7 +205,7 @@ async def test_queue_outside_the_repositories_of_the_token_does_not_exist(tmp_pa
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, repos=elsewhere) as visitor:
         hidden, missing = await visitor.get(HERE), await visitor.get("/queues/git.local/acme/none:main")
         assert (hidden.status, missing.status) == (404, 404)
-        assert hidden.one("h1").text == missing.one("h1").text == "Not found"
+        assert hidden.one("h1").text == missing.one("h1").text == "Queue not found"
 
 
 @asynchronous

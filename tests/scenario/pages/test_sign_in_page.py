@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-import httpx
 import pytest
 
 from mergeyard.domain.access import Scope
 from mergeyard.web import user_sessions
-from mergeyard.web.app import create_web_app
 from tests.support.asynchronous import asynchronous
 from tests.support.log_capture import capture_warnings
 from tests.support.scenario import a_scenario
-from tests.support.web_client import a_signed_in_client, an_anonymous_client
+from tests.support.web_client import a_browser, a_signed_in_client, an_anonymous_client, build_pages
 
 
 @asynchronous
@@ -38,8 +36,7 @@ async def test_session_cookie_is_protected_and_does_not_contain_the_token(tmp_pa
 async def test_over_tls_no_other_host_can_set_the_cookie(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         _, secret = await scenario.service.tokens.create("ada", {Scope.READ}, ())
-        transport = httpx.ASGITransport(create_web_app(scenario.service, over_tls=True))
-        async with httpx.AsyncClient(transport=transport, base_url="https://yard.example") as client:
+        async with a_browser(build_pages(scenario.service, over_tls=True), "https://yard.example") as client:
             kept = (await client.post("/sign-in", data={"token": secret, "next": "/"})).headers["set-cookie"]
             assert kept.startswith("__Host-mergeyard_session=")
             assert {"secure", "path=/"} <= {part.strip().lower() for part in kept.split(";")}

@@ -16,14 +16,13 @@ from mergeyard.domain.timestamps import HOUR, MINUTE, Instant
 from mergeyard.ports.store import AuditQuery
 from mergeyard.service.audit_log import decode_journal_entry
 from mergeyard.service.sessions import SingleSignOn, qualify_name, to_journal_name
-from mergeyard.web.app import create_web_app
 from tests.support import scenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import RespondsWith
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, REDIRECT_URI, IdentityProvider
 from tests.support.log_capture import capture_warnings
 from tests.support.scenario import Scenario, a_scenario
-from tests.support.web_client import Page, WebClient
+from tests.support.web_client import Page, WebClient, a_browser, build_pages
 
 GRANTS = Grants(group_scopes={"devs": frozenset({Scope.SUBMIT}), "ops": frozenset({Scope.ADMIN})})
 TOKENS = "/administration/tokens"
@@ -62,8 +61,7 @@ async def an_sso_browser(folder: Path, grants: Grants = GRANTS) -> AsyncGenerato
             )
             identities = OpenIdProvider(registration, running.clock)
             sso = SingleSignOn("Acme <b>", identities, running.service.sessions)
-            transport = httpx.ASGITransport(create_web_app(running.service, sso))
-            async with httpx.AsyncClient(transport=transport, base_url="http://yard.example") as client:
+            async with a_browser(build_pages(running.service, sso)) as client:
                 yield SsoBrowser(running, provider, client)
 
 

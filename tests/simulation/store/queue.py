@@ -172,6 +172,7 @@ def _matches_query(row: SubmissionRow, query: SubmissionsQuery) -> bool:
         (query.state is None or row.state is query.state)
         and (query.since is None or row.submitted_at >= query.since)
         and (query.until is None or row.submitted_at < query.until)
+        and (query.concluded_since is None or (row.ended_at is not None and row.ended_at >= query.concluded_since))
     )
 
 

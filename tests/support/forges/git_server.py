@@ -1,4 +1,4 @@
-"""Serves bare repositories over smart HTTP with `git http-backend`, with access control.
+"""Serves bare repositories over smart HTTP, with access control.
 
 server = GitServer(tmp_path, is_allowed=lambda request: request.password == "secret")
 server.create("acme/app").commit("main", {"a.txt": "1"})      # an Origin, at <url>/acme/app.git
@@ -7,7 +7,7 @@ server.create("acme/app").commit("main", {"a.txt": "1"})      # an Origin, at <u
 import asyncio
 import base64
 import binascii
-import os
+import gzip
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +18,7 @@ from mergeyard.domain.ids import Sha
 from tests.support.http_server import Receive, Scope, Send, read_body, read_headers, respond
 from tests.support.repositories import ENVIRONMENT, Origin
 
+SERVICES = ("git-upload-pack", "git-receive-pack")
 RefUpdates = Mapping[str, tuple[Sha | None, Sha | None]]
 """Refs, each with its old and its new value."""
 
@@ -68,13 +69,13 @@ class GitServer:
         body = await read_body(receive)
         if request.is_write and scope["method"] == "POST":
             return await self._push(request, scope, send, body)
-        return await self._backend(request, scope, send, body)
+        return await self._respond(request, scope, send, body)
 
     async def _push(self, request: GitRequest, scope: Scope, send: Send, body: bytes) -> None:
         origin = self.origin(request.repository)
         async with self._push_lock:
             before = await asyncio.to_thread(origin.refs)
-            response = await asyncio.to_thread(self._run_backend, request, scope, body)
+            response = await asyncio.to_thread(self._run_service, request, scope, body)
             after = await asyncio.to_thread(origin.refs)
             moved = {ref for ref in {*before, *after} if before.get(ref) != after.get(ref)}
             if moved:
@@ -83,16 +84,30 @@ class GitServer:
                 )
         await respond(send, *response)
 
-    async def _backend(self, request: GitRequest, scope: Scope, send: Send, body: bytes) -> None:
-        await respond(send, *await asyncio.to_thread(self._run_backend, request, scope, body))
+    async def _respond(self, request: GitRequest, scope: Scope, send: Send, body: bytes) -> None:
+        await respond(send, *await asyncio.to_thread(self._run_service, request, scope, body))
 
-    def _run_backend(self, request: GitRequest, scope: Scope, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        environment = backend_environment(self._root, request, scope, len(body)) | self._config()
-        command = ["git", "http-backend"]
-        out = subprocess.run(command, input=body, stdout=subprocess.PIPE, check=True, env=environment).stdout
-        head, _, content = out.partition(b"\r\n\r\n")
-        headers = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n"))
-        return int(headers.pop("Status", "200").split(" ")[0]), headers, content
+    def _run_service(self, request: GitRequest, scope: Scope, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Does what `git http-backend` does, with one process instead of three."""
+        headers = read_headers(scope)
+        is_advertisement = scope["path"].endswith("/info/refs")
+        service = scope["query_string"].decode().partition("=")[2] if is_advertisement else scope["path"].split("/")[-1]
+        if service not in SERVICES:
+            return 404, {}, b""
+        options = ["--stateless-rpc", *(["--advertise-refs"] if is_advertisement else [])]
+        protocol = headers.get("git-protocol", "")
+        out = subprocess.run(
+            ["git", service.removeprefix("git-"), *options, self.origin(request.repository).path],
+            input=gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body,
+            stdout=subprocess.PIPE,
+            check=True,
+            env=ENVIRONMENT | {"GIT_PROTOCOL": protocol} | self._config(),
+        ).stdout
+        if is_advertisement and "version=2" not in protocol:
+            line = f"# service={service}\n".encode()
+            out = b"%04x%b0000" % (len(line) + 4, line) + out
+        kind = "advertisement" if is_advertisement else "result"
+        return 200, {"content-type": f"application/x-{service}-{kind}", "cache-control": "no-cache"}, out
 
     def _config(self) -> dict[str, str]:
         settings = [("uploadpack.hideRefs", prefix) for prefix in self.hidden_refs]
@@ -114,20 +129,3 @@ def parse_git_request(scope: Scope) -> GitRequest | None:
     repository = scope["path"].partition(".git/")[0].strip("/")
     writes = scope["path"].endswith("/git-receive-pack") or b"service=git-receive-pack" in scope["query_string"]
     return GitRequest(repository, user, password, writes)
-
-
-def backend_environment(root: Path, request: GitRequest, scope: Scope, length: int) -> dict[str, str]:
-    headers = read_headers(scope)
-    return ENVIRONMENT | {
-        "GIT_HTTP_EXPORT_ALL": "1",
-        "GIT_PROJECT_ROOT": os.fspath(root),
-        "GIT_PROTOCOL": headers.get("git-protocol", ""),
-        "HTTP_CONTENT_ENCODING": headers.get("content-encoding", ""),
-        "REMOTE_USER": request.user or "anonymous",
-        "REMOTE_ADDR": "127.0.0.1",
-        "REQUEST_METHOD": scope["method"],
-        "PATH_INFO": scope["path"],
-        "QUERY_STRING": scope["query_string"].decode(),
-        "CONTENT_TYPE": headers.get("content-type", ""),
-        "CONTENT_LENGTH": str(length),
-    }

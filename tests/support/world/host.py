@@ -9,9 +9,9 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
-from mergeyard.domain.pull_requests import DirectMergeCheck, PullRequest, RequiredStatuses
+from mergeyard.domain.pull_requests import PullRequest, RequiredStatuses
 from mergeyard.domain.runs import Member, Step
-from mergeyard.domain.states import Mergeability
+from mergeyard.domain.states import CheckState, Mergeability
 from tests.support.world.repository import FakeChecks, FakeRepository, MergeConflict, apply_changes
 
 
@@ -79,7 +79,7 @@ class HostState:
 def build_run(host: HostState, task: t.BuildRun) -> e.RunBuilt | e.RunBuildRefused | e.BaseCommitMissing:
     """Idempotent: an existing branch is the result."""
     if task.run in host.repository.refs:
-        return host.built_runs[task.run]
+        return replace(host.built_runs[task.run], head_checks=_read_head_checks(host, task))
     if host.is_lost(task.onto):
         return e.BaseCommitMissing(run=task.run)
     steps = list[Step]()
@@ -99,7 +99,14 @@ def build_run(host: HostState, task: t.BuildRun) -> e.RunBuilt | e.RunBuildRefus
         steps.append(Step(commit, onto, host.repository.commits[commit].tree))
     host.repository.refs[task.run] = host.test_branch_tips[task.run] = steps[-1].commit
     host.built_runs[task.run] = e.RunBuilt(run=task.run, steps=tuple(steps))
-    return host.built_runs[task.run]
+    return replace(host.built_runs[task.run], head_checks=_read_head_checks(host, task))
+
+
+def _read_head_checks(host: HostState, task: t.BuildRun) -> dict[str, CheckState] | None:
+    head = task.members[0].head if task.read_head_checks and task.members else None
+    if head is None or host.repository.commits[head].tree != host.built_runs[task.run].steps[-1].tree:
+        return None
+    return host.checks.read_checks(head)
 
 
 def _find_refusal(host: HostState, task: t.BuildRun, member: Member, onto: Sha) -> e.BuildRefusal | None:
@@ -133,23 +140,6 @@ def _conflicts(host: HostState, first: Member, second: Member) -> bool:
     return False
 
 
-def check_direct_merge(host: HostState, task: t.CheckDirectMerge) -> e.DirectMergeChecked:
-    files = host.repository.commits[task.head].files
-    commit = host.repository.commit((task.tip, task.head), files, f"{task.number} directly")
-    check = DirectMergeCheck(
-        tip=task.tip,
-        contains_tip=host.repository.contains(task.head, task.tip),
-        has_changes=files != host.repository.commits[task.tip].files,
-        contains_removed_commit=host.contains_removed_commit(task.head, task.forbidden_commits),
-        passed_statuses=host.checks.list_passed(task.head),
-        commit=commit,
-        tree=host.repository.commits[commit].tree,
-    )
-    return e.DirectMergeChecked(
-        submission_id=task.submission_id, direct_merge_check=check, forbidden_commits=task.forbidden_commits
-    )
-
-
 def rebase_landing(host: HostState, task: t.RebaseLanding) -> e.LandingRebased | e.LandingRebaseRefused:
     """The tested contents on the new tip, unless the tip changed the files that they replace."""
     steps = list[Step]()
@@ -172,12 +162,11 @@ def push_landing(host: HostState, task: t.Land) -> e.Event:
     new = task.steps[-1].commit
     if host.repository.contains(host.tip, new):
         return e.LandingSucceeded(landing=task.landing, steps=task.steps)
-    if task.run is not None and host.repository.refs.get(task.run) != task.test_branch_tip:
+    if host.repository.refs.get(task.run) != task.test_branch_tip:
         return e.LandingOutcomeUnknown(landing=task.landing)
     if not host.move_target_branch(task, task.expected_tip, new):
         return e.LandingMissed(landing=task.landing)
-    if task.run is not None:
-        host.repository.refs.pop(task.run)
+    host.repository.refs.pop(task.run)
     host.mark_merged(task.members)
     return e.LandingSucceeded(landing=task.landing, steps=task.steps)
 
@@ -185,7 +174,7 @@ def push_landing(host: HostState, task: t.Land) -> e.Event:
 def _prefer_existing_commit(host: HostState, task: t.Land) -> t.Land:
     """Of two commits with the same parent and tree, the one on its own test branch always exists."""
     last = task.steps[-1]
-    if not host.is_lost(last.commit) or task.test_branch_tip is None:
+    if not host.is_lost(last.commit):
         return task
     own = host.repository.commits[task.test_branch_tip]
     if (own.parents[0], own.tree) != (last.parent, last.tree):
@@ -241,8 +230,6 @@ class FakeHost(HostState):
             case t.DeleteBranch():
                 self.repository.refs.pop(task.run, None)
                 return e.BranchDeleted(run=task.run)
-            case t.CheckDirectMerge():
-                return check_direct_merge(self, task)
             case t.RebaseLanding():
                 return rebase_landing(self, task)
             case t.ReadPullRequests():
@@ -293,5 +280,4 @@ class FakeHost(HostState):
             observed_at_revision=revision,
             required_statuses=self.required_statuses,
             removed_commits=known_commits - reachable,
-            restored_commits=task.removed_commits & reachable,
         )

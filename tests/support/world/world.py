@@ -44,7 +44,7 @@ class World:
             tip=tip,
             history=(LandedCommit(tip, None),),
             required_statuses=REQUIRED_STATUSES,
-            passed_bases={tip: (frozenset(),)} if base_passed else {},
+            passed_bases=frozenset({tip} if base_passed else ()),
         )
         self.queue = Queue(id=QueueId("world"), target_branch=target_branch, config=config, mode=config.mode)
 

@@ -1,45 +1,15 @@
-"""Git processes of plain Git hosts end when they are cancelled or print too much; listings are compared."""
+"""Listings of refs are compared line by line, and failures of git are failures of the host."""
 
-import asyncio
-import gc
 from pathlib import Path
-from threading import Event
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mergeyard.adapters.host_plain.process import MAX_CONCURRENT_PROCESSES, THREAD_POOL, GitFailed, run_git
+from mergeyard.adapters.host_plain.process import run_git
 from mergeyard.adapters.host_plain.pull_requests import find_differing_lines
+from mergeyard.ports.forge import HostUnavailable
 from tests.support.asynchronous import asynchronous
-
-
-@asynchronous
-async def test_a_git_command_that_is_cancelled_before_it_started_reports_no_error(tmp_path: Path):
-    errors = list[dict[str, Any]]()
-    asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
-    other_processes_done = Event()
-    for _ in range(MAX_CONCURRENT_PROCESSES):
-        THREAD_POOL.submit(other_processes_done.wait)
-    command = asyncio.ensure_future(run_git(tmp_path, "version"))
-    await asyncio.sleep(0)
-    command.cancel()
-    await asyncio.sleep(0)
-    other_processes_done.set()
-    await asyncio.wait({command})
-    assert command.cancelled()
-    del command
-    gc.collect()
-    assert errors == []
-
-
-@asynchronous
-async def test_a_git_that_has_too_much_to_say_is_ended(tmp_path: Path):
-    with pytest.raises(GitFailed, match="exceeds 1000 bytes"):
-        await run_git(tmp_path, "stripspace", stdin=b"a line of text\n" * 200_000, max_bytes=1000)
-    assert await run_git(tmp_path, "stripspace", stdin=b"a line of text\n") == b"a line of text\n"
-
 
 LINES = st.lists(st.sampled_from([b"a", b"ab", b"b", b"ba"]), unique=True, max_size=4)
 
@@ -71,3 +41,10 @@ def test_only_the_lines_between_the_first_and_last_difference_are_returned():
 
 def test_equal_lists_have_no_differing_lines():
     assert list(map(without_empty, find_differing_lines(b"a\nb\n", b"a\nb\n"))) == [[], []]
+
+
+@asynchronous
+async def test_a_git_that_prints_too_much_is_an_unavailable_host(tmp_path: Path):
+    with pytest.raises(HostUnavailable, match=f"git stripspace in {tmp_path}: .*exceeds 1000 bytes"):
+        await run_git(tmp_path, "stripspace", stdin=b"a line of text\n" * 200_000, max_bytes=1000)
+    assert await run_git(tmp_path, "stripspace", stdin=b"a line of text\n") == b"a line of text\n"

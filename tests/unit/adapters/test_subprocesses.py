@@ -1,4 +1,4 @@
-"""Forecasts and large bodies are computed in other processes, which are reused and end with this one."""
+"""Forecasts and replays are computed in another process, which ends when the caller stops waiting."""
 
 import asyncio
 import os
@@ -6,22 +6,21 @@ import signal
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
-from subprocess import Popen
 
 import pytest
-from msgspec import json, msgpack, to_builtins
+from msgspec import json, to_builtins
 
-from mergeyard.adapters.subprocesses import ScribeApart, SubprocessForecaster
-from mergeyard.api.body_parser_process import answer
-from mergeyard.api.large_bodies import Question
+from mergeyard.adapters.subprocesses import REPLAY_MODULE, SubprocessForecaster, replay_in_subprocess
 from mergeyard.domain.queue import Queue
-from mergeyard.ports.external import BodyParserUnavailable, ForecastUnavailable
+from mergeyard.ports.external import ForecastUnavailable
 from mergeyard.simulation.forecast import MAX_SIMULATIONS, forecast_merges
+from mergeyard.simulation.whatif import WhatIfRequest, WhatIfResult, compute_whatif
 from tests.support.asynchronous import asynchronous
 from tests.support.builders import a_world
-from tests.support.fake_api import PR
 from tests.support.forecasts import with_certain_outcomes
+from tests.support.replay_histories import a_history, failed_arrival, merged_arrival, passed_run
 from tests.support.world.world import START_TIME
 
 
@@ -39,8 +38,8 @@ async def open_forecaster(forecaster: SubprocessForecaster | None = None) -> Asy
 
 
 def forecast_process_of(forecaster: SubprocessForecaster) -> Process:
-    assert forecaster.process is not None
-    return forecaster.process
+    assert forecaster.simulation.process is not None
+    return forecaster.simulation.process
 
 
 @asynchronous
@@ -93,9 +92,9 @@ async def test_the_forecast_process_ends_when_its_input_is_closed():
 @asynchronous
 async def test_a_forecast_that_takes_too_long_is_aborted_with_its_process():
     async with open_forecaster(SubprocessForecaster(timeout_s=0.001)) as forecaster:
-        with pytest.raises(ForecastUnavailable, match=r"longer than 0\.001 seconds"):
+        with pytest.raises(ForecastUnavailable, match="takes too long"):
             await forecaster.forecast(a_queue(), START_TIME)
-        assert forecaster.process is None
+        assert forecaster.simulation.process is None
 
 
 @asynchronous
@@ -122,97 +121,57 @@ async def test_a_killed_forecast_process_is_replaced():
         assert len(await forecaster.forecast(a_queue(), START_TIME)) == 2
 
 
-QUESTION = msgpack.encode(Question("setImpactedTargets", repeatable=True))
-MIB = 1024 * 1024
+MAX_WAIT_S = 10
+"""Generous, for a busy machine."""
 
 
-def a_body(names: int) -> bytes:
-    return json.encode(PR | {"impactedTargets": [f"//area/of/many/more:{number}" for number in range(names)]})
+def replay_processes() -> set[str]:
+    """The process ids of the replay processes that this process has started."""
+    started = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {child for child in started if REPLAY_MODULE.encode() in Path(f"/proc/{child}/cmdline").read_bytes()}
 
 
-@asynccontextmanager
-async def open_parser(parser: ScribeApart | None = None) -> AsyncGenerator[ScribeApart]:
-    parser = parser or ScribeApart()
-    try:
-        yield parser
-    finally:
-        await parser.close()
-
-
-def parser_process_of(parser: ScribeApart) -> Popen[bytes]:
-    assert parser.process is not None
-    return parser.process
-
-
-def sort_names(result: tuple[bytes, bytes]) -> tuple[bytes, list[str]]:
-    """A set has another order in every process."""
-    parsed, names = result
-    return parsed, sorted(json.decode(names)["names"])
-
-
-@pytest.mark.parametrize("names", [0, 1, 100_000])
-@asynchronous
-async def test_the_parser_process_returns_the_same_as_this_process(names: int):
-    async with open_parser() as parser:
-        result = await asyncio.to_thread(parser.parse, QUESTION, a_body(names))
-        assert sort_names(result) == sort_names(answer(QUESTION, a_body(names)))
+async def replay(request: WhatIfRequest, timeout_s: float = 60) -> WhatIfResult:
+    return json.decode(await replay_in_subprocess(json.encode(request), timeout_s), type=WhatIfResult)
 
 
 @asynchronous
-async def test_the_parser_process_has_a_lower_priority():
-    async with open_parser() as parser:
-        parser.parse(QUESTION, b"{}")
-        pid = parser_process_of(parser).pid
-        assert pid != os.getpid()
-        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+async def test_a_replay_in_a_subprocess_gives_the_same_result():
+    request = WhatIfRequest(
+        a_history(merged_arrival(at=0, until=10), runs=[passed_run(0, since=0, until=10)]), {"concurrency": 2}
+    )
+    assert await replay(request) == compute_whatif(request)
+
+
+def a_slow_replay() -> WhatIfRequest:
+    """Concurrency 100, and three of four pull requests fail: its replay takes minutes."""
+    arrivals = [failed_arrival(at=0, until=10) if index % 4 else merged_arrival(at=0, until=10) for index in range(500)]
+    return WhatIfRequest(a_history(*arrivals), {"concurrency": 100})
 
 
 @asynchronous
-async def test_concurrent_bodies_wait_for_the_same_process():
-    async with open_parser() as parser:
-        results = await asyncio.gather(
-            *(asyncio.to_thread(parser.parse, QUESTION, a_body(names)) for names in (1, 20_000, 3))
-        )
-        process = parser_process_of(parser)
-        assert [len(json.decode(names)["names"]) for _, names in results] == [1, 20_000, 3]
-        parser.parse(QUESTION, a_body(1))
-        assert parser_process_of(parser) is process
+async def test_cancelling_the_caller_ends_the_process():
+    task = asyncio.create_task(replay(a_slow_replay()))
+    while not (started := replay_processes()):
+        await asyncio.wait([task], timeout=0.01)
+    task.cancel()
+    async with asyncio.timeout(MAX_WAIT_S):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert started.isdisjoint(replay_processes())
 
 
 @asynchronous
-async def test_closing_the_parser_ends_its_process():
-    parser = ScribeApart()
-    parser.parse(QUESTION, b"{}")
-    process = parser_process_of(parser)
-    await parser.close()
-    assert process.returncode is not None
-    assert parser.process is None
+async def test_a_replay_that_fails_is_an_error():
+    history = a_history(merged_arrival(at=0, until=10), runs=[passed_run(0, since=0, until=10)])
+    with pytest.raises(EOFError):
+        await replay(WhatIfRequest(history, {"concurrency": "many"}))
+    assert not replay_processes()
 
 
 @asynchronous
-async def test_the_parser_process_ends_when_its_input_is_closed():
-    async with open_parser() as parser:
-        parser.parse(QUESTION, b"{}")
-        process = parser_process_of(parser)
-        assert process.stdin is not None
-        process.stdin.close()
-        assert await asyncio.to_thread(process.wait) == 0
-
-
-@asynchronous
-async def test_a_body_that_takes_too_long_is_aborted_with_its_process():
-    async with open_parser(ScribeApart(seconds=0.001)) as parser:
-        with pytest.raises(BodyParserUnavailable):
-            await asyncio.to_thread(parser.parse, QUESTION, a_body(100_000))
-        assert parser.process is None
-
-
-@asynchronous
-async def test_a_killed_parser_process_is_replaced():
-    async with open_parser() as parser:
-        parser.parse(QUESTION, b"{}")
-        os.kill(parser_process_of(parser).pid, signal.SIGKILL)
-        parser_process_of(parser).wait()
-        with pytest.raises(BodyParserUnavailable, match="broke off"):
-            parser.parse(QUESTION, bytes(MIB))
-        assert parser.parse(QUESTION, a_body(1)) == answer(QUESTION, a_body(1))
+async def test_a_replay_that_takes_too_long_is_ended():
+    async with asyncio.timeout(MAX_WAIT_S):
+        with pytest.raises(TimeoutError):
+            await replay(a_slow_replay(), 1)
+    assert not replay_processes()

@@ -1,6 +1,6 @@
 """The OpenAPI document describes what the API does, in a form that tools accept."""
 
-from typing import Any
+from typing import Any, cast
 
 import jsonschema_rs
 import pytest
@@ -75,6 +75,56 @@ def test_invalid_branches_do_not_match_the_pattern(branch: str):
     assert not fits("GetQueue", EXAMPLES["getQueue"].request | {"targetBranch": branch})
 
 
+@pytest.mark.parametrize(
+    ("member", "value", "is_valid"),
+    [
+        ("priority", None, True),
+        ("priority", "high", True),
+        ("priority", "highest", False),
+        ("noBatch", None, False),
+        ("force", None, False),
+    ],
+)
+def test_the_schema_of_a_submission_accepts_null_only_as_a_priority(member: str, value: Any, is_valid: bool):
+    assert fits("SubmitPullRequest", EXAMPLES["submitPullRequest"].request | {member: value}) is is_valid
+
+
+@pytest.mark.parametrize("targets", [[], [""], ["a"], "ALL"], ids=repr)
+def test_the_schema_accepts_empty_names_of_targets(targets: Any):
+    assert fits("SetImpactedTargets", EXAMPLES["setImpactedTargets"].request | {"impactedTargets": targets})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "is_valid"),
+    [
+        ("batchingRules", [{"any": {"shape": [1]}}], True),
+        ("batchingRules", [1], False),
+        ("batchingRules", [{"size": at} for at in range(101)], False),
+        ("batchingRules", None, False),
+        ("allowedBotSubmitters", ["a[bot]"], True),
+        ("allowedBotSubmitters", [1], False),
+    ],
+)
+def test_settings_without_effect_are_lists_in_requests_and_responses(setting: str, value: Any, is_valid: bool):
+    assert fits("UpdateQueue", EXAMPLES["updateQueue"].request | {setting: value}) is is_valid
+    assert fits("Queue", EXAMPLES["getQueue"].response | {setting: value}) is is_valid
+
+
+def find_enums(schema: Any) -> list[dict[str, Any]]:
+    if isinstance(schema, list):
+        return [found for part in cast(list[Any], schema) for found in find_enums(part)]
+    if not isinstance(schema, dict):
+        return []
+    parts = cast(dict[str, Any], schema)
+    own = [parts] if isinstance(parts.get("enum"), list) else []
+    return own + [found for part in parts.values() for found in find_enums(part)]
+
+
+def test_every_enumeration_has_a_type():
+    types = {(schema["type"], type(schema["enum"][0]).__name__) for schema in find_enums(SCHEMAS)}
+    assert types == {("string", "str"), ("boolean", "bool")}
+
+
 def test_settings_are_closed_and_other_requests_are_open():
     assert SCHEMAS["CreateQueue"]["additionalProperties"] is False
     assert "additionalProperties" not in SCHEMAS["SubmitPullRequest"]
@@ -108,9 +158,11 @@ def test_every_refusal_is_documented_under_its_status():
 
 def test_members_are_spelled_as_the_contract_spells_them():
     contract = (
-        "id state stateChangedAt priorityValue priorityName skipTheLine noBatch prNumber prTitle prSha prBaseBranch"
+        "id state stateChangedAt priorityValue priorityName usedDefaultPriorityName skipTheLine noBatch prNumber "
+        "prTitle prSha prBaseBranch"
     )
-    assert list(SCHEMAS[EnqueuedPullRequest.__name__]["properties"])[:11] == contract.split()
+    assert list(SCHEMAS[EnqueuedPullRequest.__name__]["properties"])[:12] == contract.split()
+    assert "usedDefaultPriorityName" not in SCHEMAS[EnqueuedPullRequest.__name__]["required"]
     assert "estimatedMergeAtP90" in SCHEMAS["SubmittedPullRequest"]["required"]
     assert "usedDefaultPriorityName" not in SCHEMAS["SubmittedPullRequest"]["required"]
     assert "from" in SCHEMAS["TimelineEntry"]["properties"]

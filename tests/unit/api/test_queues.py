@@ -1,10 +1,12 @@
-"""Queue metrics are formatted so that Prometheus reads every series, also at zero."""
+"""Queue metrics: their query, and a format in which Prometheus reads every series, also at zero."""
 
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mergeyard.api.queues import format_metrics
+from mergeyard.api.queues import format_metrics, parse_metrics_query
+from mergeyard.api.responses import ApiError
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.service.analytics import QueueMetrics, QueueTypeMetrics
 
@@ -72,3 +74,43 @@ def test_labels_are_escaped():
 
 def test_metrics_without_queues_are_valid():
     assert all(not family.samples for family in families().values())
+
+
+# The query
+
+
+@pytest.mark.parametrize(
+    ("query", "host", "repo"),
+    [
+        (b"", None, None),
+        (b"other=1&other=2", None, None),
+        (b"repoHost=GIT.local", "git.local", None),
+        (b"repoHost=git.local&repo=acme%2Fapp", "git.local", Repo("git.local", "acme", "app")),
+        (b"repo=a/b/c&repoHost=git.local", "git.local", Repo("git.local", "a/b", "c")),
+    ],
+)
+def test_metrics_are_restricted_to_a_host_or_to_a_repository(query: bytes, host: str | None, repo: Repo | None):
+    request = parse_metrics_query(query)
+    assert (request.host_filter, request.repo_filter) == (host, repo)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"repo=acme/app",
+        b"repoHost=",
+        b"repoHost",
+        b"repoHost=a&repoHost=b",
+        b"repo=acme/app&repo=acme/app&repoHost=git.local",
+        b"repo=app&repoHost=git.local",
+        b"repo=&repoHost=git.local",
+        b"repo=acme/..&repoHost=git.local",
+        b"repo=acme/%ff&repoHost=git.local",
+        b"repoHost=\xff",
+        b"&".join([b"a=1"] * 101),
+    ],
+)
+def test_an_invalid_query_is_refused(query: bytes):
+    with pytest.raises(ApiError) as refused:
+        parse_metrics_query(query)
+    assert refused.value.code == "invalid_request"

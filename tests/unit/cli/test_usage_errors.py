@@ -14,7 +14,7 @@ QUEUE = ("--repo", "git.local/acme/app", "--branch", "main")
     ("arguments", "advice"),
     [
         (("status",), "its number, or its branch with --head"),
-        (("status", "x"), "x"),
+        (("status", "x"), "Invalid value for 'N'"),
         (("submit", "1", "--priority", "soon"), "soon is not a priority: write urgent"),
         (("queue", "update", "--concurency", "3"), "--concurrency"),
         (("queue", "update", "--concurrency", "0"), "from 1 to 1000"),

@@ -6,10 +6,10 @@ import pytest
 import typer
 from msgspec import convert
 
-from mergeyard.api.examples import REPLAY
 from mergeyard.cli.whatif import parse_setting, show_replay
 from mergeyard.client import QueueReplay
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
+from tests.support.api_examples import REPLAY
 
 
 def printed(capsys: pytest.CaptureFixture[str], price: float | None = None, **more: Any) -> list[str]:

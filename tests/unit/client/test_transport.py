@@ -102,6 +102,7 @@ def test_metrics_are_requested_by_query_and_are_text():
     assert (sending.method, sending.content) == ("GET", None)
     assert sending.query == {"repo": "acme/app", "repoHost": "git.local"}
     assert metrics == "up 1\n"
+    assert requests.get_metrics(host="git.local").members == {"repoHost": "git.local"}
 
 
 def test_the_timeout_includes_the_time_the_server_is_asked_to_wait():

@@ -37,6 +37,11 @@ DEFAULTS = {
     "not_ready_timeout_hours": 24,
     "label_commands_enabled": True,
     "enqueueing_label": "merge-queue",
+    "extension_enabled": True,
+    "state_labels_enabled": False,
+    "allowed_bot_submitters": "[]",
+    "batching_rules": "[]",
+    "test_branch_construction_mode": "rename_temp_branch",
 }
 
 RANGES = {

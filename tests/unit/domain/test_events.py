@@ -9,7 +9,7 @@ from mergeyard.domain.events import Mismatch, MismatchKind
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.states import CheckState, QueueState
-from tests.support.builders import a_direct_merge_check, a_pull_request, a_step
+from tests.support.builders import a_pull_request, a_step
 
 RUN = RunId("run")
 NUMBER = PullRequestNumber(1)
@@ -33,17 +33,12 @@ ONE_OF_EACH: list[e.Event] = [
     e.ChecksObserved(run=RUN, checks={"unit": CheckState.PASSED}, observed_at_revision=3),
     e.HostUnreachable(),
     e.HostReachable(),
-    e.RunBuilt(run=RUN, steps=(a_step("1"),)),
+    e.RunBuilt(run=RUN, steps=(a_step("1"),), head_checks={"unit": CheckState.NEUTRAL}),
     e.BaseCommitMissing(run=RUN),
     e.RunBuildRefused(
         run=RUN, submission_id=SubmissionId(1), refusal=e.BuildRefusal.REFUSED, blockers=(SubmissionId(2),), detail="no"
     ),
     e.BranchDeleted(run=RUN),
-    e.DirectMergeChecked(
-        submission_id=SubmissionId(1),
-        direct_merge_check=a_direct_merge_check(contains_removed_commit=True),
-        forbidden_commits=frozenset({Sha("x")}),
-    ),
     e.LandingRebased(landing=1, steps=(a_step("1"),)),
     e.LandingRebaseRefused(landing=1),
     e.LandingPullRequestsRead(landing=1, pull_requests=(a_pull_request(),), observed_at_revision=3),

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain.config import LandingMethod, Mode
-from mergeyard.domain.ids import BatchId, PullRequestNumber, SubmissionId
+from mergeyard.domain.ids import BatchId, PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import ALL_TARGETS, impacted_targets_from_names
 from mergeyard.domain.queue import ActiveBatches, Bisection, Landing, LandingPhase, Queue
 from mergeyard.domain.states import QueueState
@@ -175,12 +175,13 @@ def a_landing(phase: LandingPhase) -> Landing:
     return Landing(
         number=1,
         phase=phase,
-        run=None,
+        run=RunId("run"),
         members=(a_member(4), a_member(7)),
         expected_tip=ROOT,
         base=ROOT,
         tested_steps=(a_step("4"), a_step("4+7")),
         landing_method=LandingMethod.TESTED_COMMIT,
+        test_branch_tip=Sha("4+7"),
     )
 
 

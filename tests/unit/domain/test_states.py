@@ -55,6 +55,8 @@ GOING_BACK = (
     R.BISECTION_PASSED,
     R.MODE_SWITCHED,
     R.QUEUE_RESUMED,
+    R.REQUIRED_STATUSES_CHANGED,
+    R.TESTS_RESTARTED,
 )
 
 
@@ -87,10 +89,6 @@ def test_a_submission_begins_not_ready():
 @pytest.mark.parametrize("source", [P.TESTING, P.PENDING_FAILURE, P.TESTS_PASSED])
 def test_a_tested_pr_can_be_pending_again(source: P, reason: R):
     assert legal(source, P.PENDING, reason)
-
-
-def test_a_pr_that_passed_is_not_restarted():
-    assert not legal(P.TESTS_PASSED, P.PENDING, R.TESTS_RESTARTED)
 
 
 @pytest.mark.parametrize("source", LIVE_STATES)

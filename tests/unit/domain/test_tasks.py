@@ -5,12 +5,12 @@ import pytest
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod, MergeMethod
-from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
 from tests.support.builders import ROOT, a_member, a_step
 
 RUN = RunId("run")
 ONE_OF_EACH: list[t.Task] = [
-    t.ReadTargetBranch(known_tip=None, removed_commits=frozenset({Sha("gone")})),
+    t.ReadTargetBranch(known_tip=None),
     t.ReadPullRequest(number=PullRequestNumber(1)),
     t.ReadChecks(run=RUN),
     t.BuildRun(
@@ -20,26 +20,20 @@ ONE_OF_EACH: list[t.Task] = [
         built_members=(a_member(1),),
         members=(a_member(2),),
         merge_method=MergeMethod.SQUASH,
-        forbidden_commits=frozenset(),
+        forbidden_commits=frozenset({Sha("gone")}),
+        read_head_checks=True,
     ),
     t.DeleteBranch(run=RUN),
-    t.CheckDirectMerge(
-        submission_id=SubmissionId(1),
-        number=PullRequestNumber(1),
-        head=Sha("head"),
-        tip=ROOT,
-        forbidden_commits=frozenset({Sha("gone")}),
-    ),
     t.RebaseLanding(landing=1, base=ROOT, onto=ROOT, members=(a_member(1),), tested_steps=(a_step("1"),)),
     t.ReadPullRequests(landing=1, numbers=(PullRequestNumber(1),)),
     t.Land(
         landing=1,
-        run=None,
+        run=RUN,
         landing_method=LandingMethod.TESTED_COMMIT,
         expected_tip=ROOT,
         members=(a_member(1),),
         steps=(a_step("1"),),
-        test_branch_tip=None,
+        test_branch_tip=Sha("1"),
     ),
 ]
 

@@ -560,13 +560,13 @@ def test_no_pr_is_blamed_for_a_status_that_the_base_never_passed():
 def test_the_queue_s_own_statuses_count_as_well():
     world = a_world(prs=1)
     world.apply(e.SettingsSaved(config=a_config(required_statuses=BOTH)))
-    assert blame.base_health(world.queue, world.run_of(1), ()) is BaseHealth.UNKNOWN
+    assert blame.base_health(world.queue, world.run_of(1)) is BaseHealth.UNKNOWN
 
 
 def test_a_base_that_passed_more_statuses_is_known_to_pass_fewer():
     world = a_world(prs=1, required_statuses=BOTH)
     world.apply(e.SettingsSaved(config=a_config(required_statuses=UNIT)))
-    assert blame.base_health(world.queue, world.run_of(1), ()) is BaseHealth.PASSING
+    assert blame.base_health(world.queue, world.run_of(1)) is BaseHealth.PASSING
 
 
 def test_prs_that_a_broken_base_held_back_are_tested_again():
@@ -579,11 +579,13 @@ def test_prs_that_a_broken_base_held_back_are_tested_again():
     assert world.queue_text == "main ← 1…"
 
 
-def test_a_run_with_fewer_statuses_does_not_show_that_the_base_passes():
+def test_a_base_run_with_fewer_statuses_does_not_show_that_the_base_passes():
     world = a_world(prs=1, base_passed=False)
-    run = world.run_of(1)
+    world.fails(1)
+    world.build()
+    base_run = world.run_of()
     require(world, *BOTH)
-    assert blame.record_passed_run(world.queue, run) is world.queue
+    assert blame.record_passed_base_run(world.queue, base_run) is world.queue
 
 
 def test_a_landing_with_fewer_statuses_is_not_a_base_that_is_known_to_pass():
@@ -593,4 +595,4 @@ def test_a_landing_with_fewer_statuses_is_not_a_base_that_is_known_to_pass():
     world.apply(e.SettingsSaved(config=a_config(required_statuses=BOTH)))
     world.perform_pending_tasks()
     assert world.state(1) is PullRequestState.MERGED
-    assert world.queue.target_branch.passed_bases == {}
+    assert world.queue.target_branch.passed_bases == frozenset()

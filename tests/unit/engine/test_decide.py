@@ -6,11 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain import events as e
-from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
-from mergeyard.domain.pull_requests import DirectMergeCheck
 from mergeyard.domain.queue import DecisionOutput, LandedCommit
 from mergeyard.domain.states import PullRequestState, Reason, Refusal, RunStatus
 from mergeyard.engine.decide import (
@@ -26,7 +23,6 @@ from tests.support.builders import (
     ROOT,
     QueueWorld,
     a_config,
-    a_direct_merge_check,
     a_failed_prefix_on_an_untested_tip,
     a_parallel_world,
     a_plain_queue,
@@ -268,74 +264,6 @@ def test_a_host_that_answers_is_reachable():
     assert world.queue.host_unreachable_since is None
 
 
-def direct_merge_checked(check: DirectMergeCheck, *forbidden: Sha) -> e.DirectMergeChecked:
-    return e.DirectMergeChecked(
-        submission_id=SubmissionId(1), direct_merge_check=check, forbidden_commits=frozenset(forbidden)
-    )
-
-
-def test_a_direct_merge_check_is_recorded():
-    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    check = world.submission(1).direct_merge_check
-    assert check is not None
-    assert (check.tip, check.passed_statuses) == (world.host.tip, frozenset[str]())
-
-
-def test_a_direct_merge_check_on_another_tip_is_ignored():
-    queue = a_queue(prs=1)
-    assert (
-        record_event(
-            queue,
-            e.DirectMergeChecked(
-                submission_id=SubmissionId(1),
-                direct_merge_check=a_direct_merge_check("another tip"),
-                forbidden_commits=frozenset(),
-            ),
-            START_TIME,
-        )
-        is queue
-    )
-
-
-def test_a_direct_merge_check_of_a_pr_that_left_is_ignored():
-    """In this decision: it is still the direct merge candidate."""
-    queue = replace(a_queue(), direct_merge_candidate=SubmissionId(1))
-    assert queue.target_branch.tip is not None
-    assert (
-        record_event(
-            queue,
-            e.DirectMergeChecked(
-                submission_id=SubmissionId(1),
-                direct_merge_check=a_direct_merge_check(queue.target_branch.tip),
-                forbidden_commits=frozenset(),
-            ),
-            START_TIME,
-        )
-        is queue
-    )
-
-
-def test_a_direct_merge_check_of_an_earlier_candidate_is_ignored():
-    queue = a_queue(prs=1)
-    assert queue.target_branch.tip is not None
-    assert record_event(queue, direct_merge_checked(a_direct_merge_check(queue.target_branch.tip)), START_TIME) is queue
-
-
-def test_a_direct_merge_check_with_fewer_forbidden_commits_is_ignored():
-    queue = replace(a_queue(prs=1), direct_merge_candidate=SubmissionId(1))
-    assert queue.target_branch.tip is not None
-    assert (
-        record_event(queue, direct_merge_checked(a_direct_merge_check(queue.target_branch.tip), Sha("x")), START_TIME)
-        is queue
-    )
-    assert (
-        record_event(queue, direct_merge_checked(a_direct_merge_check(queue.target_branch.tip)), START_TIME)
-        is not queue
-    )
-
-
 def commits(world: QueueWorld) -> list[Sha]:
     return [landed.commit for landed in world.queue.target_branch.history]
 
@@ -387,8 +315,8 @@ def test_broken_commits_that_are_not_in_use_are_dropped():
 
 def test_without_a_tip_no_base_is_kept():
     queue = a_plain_queue()
-    gone = replace(queue, target_branch=replace(queue.target_branch, tip=None, passed_bases={ROOT: (frozenset(),)}))
-    assert prune_target_branch(gone).target_branch.passed_bases == {}
+    gone = replace(queue, target_branch=replace(queue.target_branch, tip=None, passed_bases=frozenset({ROOT})))
+    assert prune_target_branch(gone).target_branch.passed_bases == frozenset()
 
 
 def test_when_there_is_nothing_to_drop_the_same_queue_is_returned():

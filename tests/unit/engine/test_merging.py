@@ -1,25 +1,14 @@
 """What lands next: the furthest batch that passed, with everything ahead of it, in one update."""
 
 import pytest
-from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode, LandingMethod, Mode
-from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import DirectMergeCheck, RequiredStatuses, impacted_targets_from_names
+from mergeyard.domain.config import DirectMergeMode, LandingMethod
+from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.queue import Landing, LandingPhase
 from mergeyard.domain.states import CheckState, PullRequestState, QueueState, Reason
-from mergeyard.engine import merging
-from tests.support.builders import (
-    QueueWorld,
-    a_config,
-    a_direct_merge_check,
-    a_parallel_world,
-    a_plain_queue,
-    a_submission,
-    a_world,
-)
+from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_world
 
 
 def landing_of(world: QueueWorld) -> Landing:
@@ -155,20 +144,14 @@ def test_the_intent_is_saved_when_its_prs_were_read():
     assert landing_of(world).phase is LandingPhase.INTENDED
 
 
-def test_a_landing_that_is_still_being_read_grows_when_more_passed():
+def test_a_landing_that_is_being_read_is_kept_when_more_passed():
     world = a_world(prs=2)
     world.passes(1)
+    before = landing_of(world)
     world.passes(2)
-    assert (lands(world), landing_of(world).number) == ((1, 2), 2)
-
-
-def test_a_landing_that_was_read_does_not_grow_any_longer():
-    world = a_world(prs=2)
-    world.passes(1)
-    (read,) = world.pending_tasks(t.ReadPullRequests)
-    seen = world.host.perform_task(read, world.queue.counters.revision)
-    world.apply(seen, world.observe_result(CheckState.PASSED, 2))
-    assert (lands(world), landing_of(world).is_intended) == ((1,), True)
+    assert landing_of(world) == before
+    world.perform_pending_tasks()
+    assert [push.task.members[-1].number for push in world.host.pushes] == [1, 2]
 
 
 def test_a_landing_that_is_still_being_read_is_kept_when_another_lane_passed():
@@ -312,146 +295,30 @@ def test_without_a_target_branch_nothing_lands():
     assert (lands(world), world.queue_text) == ((), "main ← 1 ∥ main ← 2")
 
 
-ALWAYS = DirectMergeMode.ALWAYS
+# Direct merges.
 
 
-def a_direct_merge_world(*, parallel: bool = False) -> QueueWorld:
-    return QueueWorld(a_config(mode=Mode.PARALLEL if parallel else Mode.SINGLE, direct_merge_mode=ALWAYS))
+def a_world_with_a_passed_head() -> QueueWorld:
+    """1 is open on the tip, and all required checks passed on its head."""
+    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.open_pull_request(1)
+    world.checks.report(world.head(1), ("unit",))
+    return world
 
 
-def passed_on_its_head(world: QueueWorld, number: int) -> None:
-    """It is open, and all required statuses passed on it."""
-    world.open_pull_request(number)
-    world.checks.report(world.head(number), ("unit",))
-
-
-def checked_prs(world: QueueWorld) -> list[int]:
-    return [task.number for task in world.pending_tasks(t.CheckDirectMerge) if isinstance(task, t.CheckDirectMerge)]
-
-
-def test_the_head_of_the_first_waiting_pr_is_checked():
-    world = a_direct_merge_world()
-    world.submit(1, 2)
-    assert checked_prs(world) == [1]
-
-
-def test_a_pr_that_passed_on_the_current_tip_merges_without_a_run():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
+def test_what_merges_directly_is_the_tip_of_its_run():
+    world = a_world_with_a_passed_head()
     world.submit(1)
-    world.perform_pending_tasks()
-    assert (world.state(1), world.reason(1), world.queue.runs) == (PullRequestState.MERGED, Reason.MERGED_DIRECTLY, {})
-
-
-def test_what_merges_directly_has_the_tree_of_its_head():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform_pending_tasks()
-    commits = world.repository.commits
-    assert commits[world.host.tip].tree == commits[world.head(1)].tree
-
-
-def test_a_pr_that_has_not_passed_on_its_head_is_tested():
-    world = a_direct_merge_world()
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    assert (checked_prs(world), world.queue_text) == ([], "main ← 1…")
-
-
-def test_a_pr_that_lacks_a_required_status_is_tested():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.apply(
-        e.SettingsSaved(config=a_config(direct_merge_mode=ALWAYS, required_statuses=("unit", "lint"))),
-        world.build_submission(1),
-    )
-    world.perform(t.CheckDirectMerge)
-    assert world.queue_text == "main ← 1…"
-
-
-def test_a_pr_that_does_not_contain_the_tip_is_tested():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.push_to_target_branch({"other": "other"})
-    world.apply(e.TargetBranchDirty())
-    world.perform(t.ReadTargetBranch)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    assert world.queue_text == "main ← 1…"
-
-
-def test_a_head_is_checked_again_when_the_target_branch_moved():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    world.push_to_target_branch({"other": "other"})
-    world.apply(e.TargetBranchDirty())
-    world.perform(t.ReadTargetBranch)
-    assert checked_prs(world) == [1]
-
-
-def test_without_the_setting_every_pr_is_tested():
-    world = a_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    assert world.queue_text == "main ← 1…"
-
-
-def test_while_there_are_active_batches_no_pr_merges_directly():
-    world = a_direct_merge_world()
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    passed_on_its_head(world, 2)
-    world.submit(2)
-    assert (checked_prs(world), world.queue_text) == ([], "main ← 1… ← 2…")
-
-
-def test_in_parallel_mode_only_the_own_lane_must_be_empty():
-    world = a_direct_merge_world(parallel=True)
-    world.submit(1, impacted_targets=impacted_targets_from_names("x"))
-    world.perform(t.CheckDirectMerge)
-    world.submit(2, impacted_targets=impacted_targets_from_names("y"))
-    assert checked_prs(world) == [2]
-
-
-def test_in_parallel_mode_the_own_lane_must_be_empty():
-    world = a_direct_merge_world(parallel=True)
-    world.submit(1, impacted_targets=impacted_targets_from_names("x"))
-    world.perform(t.CheckDirectMerge)
-    world.submit(2, impacted_targets=impacted_targets_from_names("x"))
-    assert checked_prs(world) == []
-
-
-def test_a_bisection_prevents_a_direct_merge():
-    world = QueueWorld(a_config(batch=2, direct_merge_mode=ALWAYS))
-    world.submit(1, 2)
-    world.perform(t.CheckDirectMerge)
     world.build()
-    world.fails(1, 2)
-    world.submit(3)
-    assert checked_prs(world) == []
-
-
-def test_a_pr_that_contains_the_commits_of_a_queued_pr_is_tested():
-    world = a_direct_merge_world()
-    world.open_pull_request(1)
-    world.open_pull_request(2, stacked_on=world.head(1))
-    world.apply(world.build_submission(1), world.build_submission(2, priority=50))
-    assert (checked_prs(world), world.queue_text) == ([], "main ← 1… ← 2…")
-
-
-def test_a_pr_that_contains_the_commits_of_a_pr_that_is_not_queued_is_checked():
-    world = a_direct_merge_world()
-    world.open_pull_request(1)
-    world.open_pull_request(2, stacked_on=world.head(1))
-    world.submit(2)
-    assert checked_prs(world) == [2]
+    run = world.run_of(1)
+    landing = landing_of(world)
+    assert (landing.run, landing.steps, landing.test_branch_tip) == (run.id, run.chain, run.tip)
+    commits = world.repository.commits
+    assert commits[run.tip].tree == commits[world.head(1)].tree
 
 
 def test_a_pr_that_changes_nothing_does_not_merge_directly():
-    world = a_direct_merge_world()
+    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
     world.open_pull_request(1, {"README": "hello"})
     world.checks.report(world.head(1), ("unit",))
     world.submit(1)
@@ -459,10 +326,9 @@ def test_a_pr_that_changes_nothing_does_not_merge_directly():
     assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.NOTHING_TO_MERGE)
 
 
-def test_a_pr_that_holds_a_removed_commit_does_not_merge_directly():
+def test_a_pr_that_contains_a_removed_commit_does_not_merge_directly():
     """1 landed and was removed from the target branch again; 2 is branched from the target branch with 1."""
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
+    world = a_world_with_a_passed_head()
     before = world.host.tip
     world.submit(1)
     world.perform_pending_tasks()
@@ -476,133 +342,15 @@ def test_a_pr_that_holds_a_removed_commit_does_not_merge_directly():
     assert (world.state(2), world.reason(2)) == (PullRequestState.FAILED, Reason.CONTAINS_REMOVED_COMMIT)
 
 
-@pytest.mark.parametrize(
-    ("check", "expected"),
-    [
-        (a_direct_merge_check(), True),
-        (a_direct_merge_check("another tip"), False),
-        (a_direct_merge_check(contains_tip=False), False),
-        (a_direct_merge_check(has_changes=False), False),
-        (a_direct_merge_check(contains_removed_commit=True), False),
-        (a_direct_merge_check(passed=()), False),
-        (None, False),
-    ],
-    ids=[
-        "fit",
-        "another tip",
-        "without the tip",
-        "nothing changed",
-        "a removed commit",
-        "not passed",
-        "not checked_prs",
-    ],
-)
-def test_a_pr_qualifies_only_when_the_whole_check_passed(check: DirectMergeCheck | None, expected: bool):
-    assert merging.can_merge_directly(a_plain_queue(), replace(a_submission(1), direct_merge_check=check)) is expected
-
-
-def test_only_in_a_running_queue_a_pr_merges_directly():
-    world = a_direct_merge_world()
+def test_a_pr_that_passed_on_its_head_is_tested_again_when_a_commit_is_removed_from_the_target_branch():
+    world = a_world_with_a_passed_head()
     world.submit(1)
-    world.apply(e.StateRequested(state=QueueState.DRAINING))
-    assert (checked_prs(world), world.queue_text) == ([], "main ← 1…")
-
-
-def test_without_required_statuses_no_pr_merges_directly():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    nothing = e.TargetBranchObserved(
-        tip=world.host.tip, observed_at_revision=world.queue.counters.revision, required_statuses=RequiredStatuses()
-    )
-    world.apply(nothing, world.build_submission(1))
-    world.perform(t.CheckDirectMerge)
-    assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.NO_REQUIRED_STATUSES)
-
-
-def test_without_a_target_branch_no_pr_is_checked():
-    world = a_direct_merge_world()
-    world.apply(
-        e.TargetBranchObserved(
-            tip=None, observed_at_revision=world.queue.counters.revision, required_statuses=world.host.required_statuses
-        )
-    )
-    world.submit(1)
-    assert checked_prs(world) == []
-
-
-def test_a_direct_landing_without_intent_is_dropped_when_it_qualifies_no_longer():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    world.cancel(1)
-    assert (world.queue.landing, world.queue.direct_merge_candidate) == (None, None)
-
-
-def test_a_pr_that_was_pushed_to_before_it_merges_directly_is_cancelled():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    world.change(1, head=world.repository.commit((world.head(1),), {"more": "more"}, "a push"))
-    world.perform(t.ReadPullRequests)
-    assert (world.state(1), world.reason(1)) == (PullRequestState.CANCELLED, Reason.PR_PUSHED)
-
-
-def test_from_intent_to_outcome_the_direct_merge_candidate_stays_the_same():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    world.save_landing_intent()
-    world.submit(2, priority=50)
-    assert (checked_prs(world), world.queue.direct_merge_candidate) == (
-        [],
-        world.queue.submission_by_number[PullRequestNumber(1)],
-    )
-
-
-def pause(world: QueueWorld) -> None:
-    world.apply(e.StateRequested(state=QueueState.PAUSED))
-
-
-def resume(world: QueueWorld) -> None:
-    world.apply(e.StateRequested(state=QueueState.RUNNING))
-
-
-def test_a_pr_that_waited_during_a_pause_is_checked_again():
-    """A status that it needs was run once more, and failed."""
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    pause(world)
-    world.checks.results[world.head(1)] = {"unit": CheckState.FAILED}
-    resume(world)
-    world.perform(t.CheckDirectMerge)
-    assert (world.queue.landing, world.queue_text) == (None, "main ← 1…")
-
-
-def test_a_pr_that_did_not_qualify_is_not_checked_again():
-    world = a_direct_merge_world()
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    pause(world)
-    resume(world)
-    assert (checked_prs(world), world.queue_text) == ([], "main ← 1…")
-
-
-def test_a_head_is_checked_again_when_a_commit_was_removed_from_the_target_branch():
-    world = a_direct_merge_world()
-    passed_on_its_head(world, 1)
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    gone = frozenset({world.head(1)})
+    world.build()
     seen = e.TargetBranchObserved(
         tip=world.host.tip,
         observed_at_revision=world.queue.counters.revision,
         required_statuses=world.host.required_statuses,
-        removed_commits=gone,
+        removed_commits=frozenset({world.head(1)}),
     )
     world.apply(seen)
     world.perform_pending_tasks()

@@ -242,7 +242,7 @@ def test_a_pr_that_changed_during_a_landing_is_read_after_it():
 def test_a_dirty_target_branch_is_read():
     world = a_world()
     world.apply(e.TargetBranchDirty())
-    assert t.ReadTargetBranch(known_tip=world.host.tip, removed_commits=frozenset()) in pending_tasks(world.queue)
+    assert t.ReadTargetBranch(known_tip=world.host.tip) in pending_tasks(world.queue)
 
 
 def test_a_second_dirty_event_of_the_target_branch_changes_nothing():
@@ -306,23 +306,6 @@ def test_commits_removed_from_the_target_branch_are_recorded():
             )
         )
     assert world.queue.target_branch.removed_commits == {"one", "two"}
-
-
-def test_commits_that_were_added_back_are_dropped():
-    world = a_world()
-    gone = frozenset({Sha("one"), Sha("two")})
-    world.apply(
-        e.TargetBranchObserved(
-            tip=world.host.tip, observed_at_revision=world.queue.counters.revision, removed_commits=gone
-        )
-    )
-    restored = frozenset({Sha("one")})
-    world.apply(
-        e.TargetBranchObserved(
-            tip=world.host.tip, observed_at_revision=world.queue.counters.revision, restored_commits=restored
-        )
-    )
-    assert world.queue.target_branch.removed_commits == {"two"}
 
 
 def test_an_observation_of_the_target_branch_that_began_before_a_landing_is_ignored():
@@ -536,7 +519,7 @@ def test_removed_commits_are_found_from_the_last_known_tip():
     for _ in range(2):
         world.apply(e.TargetBranchObserved(tip=None, observed_at_revision=world.queue.counters.revision))
     world.apply(e.TargetBranchDirty())
-    assert t.ReadTargetBranch(known_tip=before, removed_commits=frozenset()) in pending_tasks(world.queue)
+    assert t.ReadTargetBranch(known_tip=before) in pending_tasks(world.queue)
     world.apply(e.TargetBranchObserved(tip=Sha("new"), observed_at_revision=world.queue.counters.revision))
     assert (world.queue.target_branch.deleted_tip, world.queue.target_branch.last_tip) == (None, "new")
 

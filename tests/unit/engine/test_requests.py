@@ -357,14 +357,18 @@ def test_a_pr_that_is_not_queued_cannot_be_restarted():
     assert a_world().restart(1).refusals == {0: Refusal.PR_NOT_SUBMITTED}
 
 
-def test_a_pr_that_waits_cannot_be_restarted():
-    assert a_full_world(1).restart(1).refusals == {0: Refusal.TESTS_NOT_RUNNING}
+def test_a_restart_of_a_pr_that_waits_changes_nothing():
+    world = a_full_world(1)
+    before = world.queue
+    assert world.restart(1).refusals == {}
+    assert world.queue == before
 
 
-def test_a_pr_that_passed_cannot_be_restarted():
+def test_a_pr_that_passed_is_tested_again_after_a_restart():
     world = a_world(prs=2)
     world.passes(2)
-    assert world.restart(2).refusals == {0: Refusal.TESTS_NOT_RUNNING}
+    assert world.restart(2).refusals == {}
+    assert world.state(2) is PullRequestState.PENDING
 
 
 def test_a_restarted_pr_gets_a_new_run():
@@ -373,6 +377,14 @@ def test_a_restarted_pr_gets_a_new_run():
     world.restart(1)
     world.build()
     assert (world.run_of(1).id != before.id, world.state(1)) == (True, PullRequestState.TESTING)
+
+
+def test_a_restarted_pr_that_a_run_behind_clears_gets_a_new_run():
+    world = a_world(prs=2, depth=0)
+    before = world.run_of(1)
+    world.passes(2)
+    world.restart(1)
+    assert (world.run_of(1).id != before.id, world.run_of(1).status) == (True, RunStatus.PREPARING)
 
 
 def test_the_run_before_a_restart_is_cancelled():

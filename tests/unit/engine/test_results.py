@@ -13,18 +13,22 @@ from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.queue import Landing
 from mergeyard.domain.runs import Step
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, QueueState, Reason, RunStatus
-from mergeyard.engine.blame import BASE_ALONE, base_runs
-from mergeyard.engine.results import MAX_REPORTED_MISMATCHES
+from mergeyard.engine import run_lifecycle
+from mergeyard.engine.blame import base_runs
+from mergeyard.engine.results import MAX_REPORTED_MISMATCHES, record_run_built
 from mergeyard.engine.tasks import pending_tasks
 from tests.support.builders import (
     QueueWorld,
     a_config,
     a_failed_prefix_on_an_untested_tip,
     a_parallel_world,
+    a_plain_queue,
+    a_run,
     a_step,
     a_wait_reason,
     a_world,
 )
+from tests.support.world.world import START_TIME
 
 
 def refuse(world: QueueWorld, number: int, refusal: e.BuildRefusal) -> None:
@@ -98,6 +102,81 @@ def test_a_branch_that_was_pushed_for_a_run_that_is_over_is_deleted():
     world.restart(1)
     world.apply(e.RunBuilt(run=run.id, steps=(a_step("too late"),)))
     assert t.DeleteBranch(run=run.id) in world.pending_tasks(t.DeleteBranch)
+
+
+# Built, with the checks of the head.
+
+
+def build_with_head_checks(required: tuple[str, ...] = ("unit",), **checks: CheckState) -> QueueWorld:
+    """1 is on the tip, and its head has these checks."""
+    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS, required_statuses=required)
+    world.open_pull_request(1)
+    world.checks.results[world.head(1)] = checks
+    world.submit(1)
+    world.build()
+    return world
+
+
+@pytest.mark.parametrize("state", [CheckState.PASSED, CheckState.NEUTRAL])
+def test_a_run_passes_with_the_satisfied_checks_of_the_head(state: CheckState):
+    world = build_with_head_checks(unit=state)
+    run = world.run_of(1)
+    assert (run.status, run.used_head_checks, run.checks) == (RunStatus.SUCCEEDED, True, {"unit": state})
+    assert world.state(1) is PullRequestState.TESTS_PASSED
+
+
+@pytest.mark.parametrize("state", [CheckState.PENDING, CheckState.FAILED])
+def test_a_run_whose_head_has_an_unsatisfied_check_is_tested(state: CheckState):
+    world = build_with_head_checks(unit=state)
+    run = world.run_of(1)
+    assert (run.status, run.used_head_checks, run.checks) == (RunStatus.IN_PROGRESS, False, {})
+
+
+def test_a_run_whose_head_lacks_a_required_check_is_tested():
+    world = build_with_head_checks(("unit", "lint"), unit=CheckState.PASSED)
+    assert world.state(1) is PullRequestState.TESTING
+
+
+def test_a_run_whose_head_has_another_tree_is_tested():
+    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.open_pull_request(1)
+    world.checks.report(world.head(1), ("unit",))
+    world.push_to_target_branch({"other": "other"})
+    world.apply(e.TargetBranchDirty())
+    world.perform(t.ReadTargetBranch)
+    world.submit(1)
+    world.build()
+    assert world.state(1) is PullRequestState.TESTING
+
+
+def test_a_run_without_required_checks_does_not_pass_with_those_of_the_head():
+    run = replace(a_run(1, status=RunStatus.PREPARING), chain=(), required_statuses=())
+    built = e.RunBuilt(run=run.id, steps=(a_step("1"),), head_checks={"unit": CheckState.PASSED})
+    queue = record_run_built(run_lifecycle.put_run(a_plain_queue(), run), built, START_TIME)
+    assert queue.runs[run.id].status is RunStatus.IN_PROGRESS
+
+
+def test_a_run_that_passed_with_the_checks_of_the_head_leaves_no_duration_for_estimates():
+    assert build_with_head_checks(unit=CheckState.PASSED).queue.durations == ()
+
+
+def test_a_pr_that_passed_with_the_checks_of_its_head_is_merged_directly():
+    world = build_with_head_checks(unit=CheckState.PASSED)
+    run = world.run_of(1)
+    world.save_landing_intent()
+    world.perform(t.Land)
+    assert (world.state(1), world.reason(1)) == (PullRequestState.MERGED, Reason.MERGED_DIRECTLY)
+    assert (world.submission(1).verified_by, world.submission(1).merged_sha) == (run.id, run.tip)
+
+
+def test_a_pr_that_lands_with_a_tested_pr_behind_it_is_merged_by_the_queue():
+    world = build_with_head_checks(unit=CheckState.PASSED)
+    world.apply(e.TargetBranchDirty())
+    world.submit(2)
+    world.build()
+    world.passes(2)
+    world.perform_pending_tasks()
+    assert [world.reason(number) for number in (1, 2)] == [Reason.MERGED_BY_QUEUE] * 2
 
 
 # Refused.
@@ -521,10 +600,8 @@ def test_a_refused_rebase_of_a_landing_that_is_rebased_is_ignored():
 def test_a_rebased_landing_shows_nothing_about_the_new_tip():
     world = a_world_with_a_landing_being_rebased()
     world.perform_pending_tasks()
-    assert (world.state(2), world.queue.target_branch.passed_bases.get(world.host.tip)) == (
-        PullRequestState.MERGED,
-        None,
-    )
+    assert world.state(2) is PullRequestState.MERGED
+    assert world.host.tip not in world.queue.target_branch.passed_bases
 
 
 # Succeeded.
@@ -571,7 +648,7 @@ def test_the_history_contains_what_landed():
 def test_what_landed_as_tested_is_a_base_that_is_known_to_pass():
     world = a_world_with_an_intended_landing()
     world.perform(t.Land)
-    assert world.queue.target_branch.passed_bases[world.host.tip] == (BASE_ALONE,)
+    assert world.host.tip in world.queue.target_branch.passed_bases
 
 
 def test_a_landing_that_was_withdrawn_has_its_run_repeated():
@@ -634,9 +711,7 @@ def test_when_the_tip_was_removed_before_a_merge_a_read_shows_the_removed_commit
     elsewhere = tuple(replace(step, parent=Sha("elsewhere")) for step in landing.steps)
     world.apply(e.LandingSucceeded(landing=landing.number, steps=elsewhere))
     assert (world.reason(1), world.queue.state) == (Reason.TREE_MISMATCH, QueueState.PAUSED)
-    assert world.pending_tasks(t.ReadTargetBranch) == (
-        t.ReadTargetBranch(known_tip=known, removed_commits=frozenset()),
-    )
+    assert world.pending_tasks(t.ReadTargetBranch) == (t.ReadTargetBranch(known_tip=known),)
 
 
 def test_when_a_merge_was_removed_before_the_next_a_read_shows_the_removed_commits():
@@ -647,9 +722,7 @@ def test_when_a_merge_was_removed_before_the_next_a_read_shows_the_removed_commi
     first, second = landing.steps
     world.apply(e.LandingSucceeded(landing=landing.number, steps=(first, replace(second, parent=first.parent))))
     assert (world.reason(2), world.queue.state) == (Reason.TREE_MISMATCH, QueueState.PAUSED)
-    assert world.pending_tasks(t.ReadTargetBranch) == (
-        t.ReadTargetBranch(known_tip=first.commit, removed_commits=frozenset()),
-    )
+    assert world.pending_tasks(t.ReadTargetBranch) == (t.ReadTargetBranch(known_tip=first.commit),)
 
 
 # Missed.
@@ -812,40 +885,7 @@ def test_a_landing_whose_test_branch_is_gone_is_not_pushed_again():
     assert (world.reason(1), world.host.tip) == (Reason.LANDING_UNKNOWN, world.repository.root)
 
 
-# Without a run.
-
-
-def a_direct_merge_world() -> QueueWorld:
-    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
-    world.open_pull_request(1)
-    world.checks.report(world.head(1), ("unit",))
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    world.save_landing_intent()
-    return world
-
-
-def test_a_pr_that_landed_without_a_run_is_merged_directly():
-    world = a_direct_merge_world()
-    world.perform(t.Land)
-    assert (world.state(1), world.reason(1), world.submission(1).verified_by) == (
-        *(PullRequestState.MERGED, Reason.MERGED_DIRECTLY),
-        None,
-    )
-
-
-def test_a_pr_whose_direct_merge_the_host_refuses_is_tested():
-    world = a_direct_merge_world()
-    world.apply(e.LandingRefused(landing=landing_of(world).number, detail="no", submission_id=world.submission_id(1)))
-    assert (world.state(1), world.queue_text) == (PullRequestState.PENDING, "main ← 1…")
-
-
-def test_observations_of_a_pr_that_merges_directly_wait():
-    world = a_direct_merge_world()
-    world.submit(2, priority=0)
-    world.build()
-    world.perform(t.Land)
-    assert world.state(1) is PullRequestState.MERGED
+# Audit mismatches.
 
 
 def a_mismatch(number: int, message: str = "Compare it.") -> Mismatch:

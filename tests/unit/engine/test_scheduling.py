@@ -4,10 +4,11 @@ import pytest
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode, Speculation
+from mergeyard.domain.config import Mode, Speculation
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.pull_requests import RequiredStatuses, impacted_targets_from_names
-from mergeyard.domain.states import PullRequestState, QueueState, Reason
+from mergeyard.domain.runs import RunKind
+from mergeyard.domain.states import CheckState, PullRequestState, QueueState, Reason
 from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_world
 
 
@@ -156,17 +157,15 @@ def test_without_required_statuses_prs_under_test_go_on():
     assert world.state(1) is PullRequestState.TESTING
 
 
-def test_without_required_statuses_a_direct_merge_in_progress_is_not_touched():
-    world = QueueWorld(a_config(direct_merge_mode=DirectMergeMode.ALWAYS, required_statuses=("unit",)))
+def test_without_required_statuses_a_cleared_pr_whose_merge_is_being_pushed_is_not_touched():
+    world = a_world(prs=2, depth=1, required_statuses=("unit",))
     require(world, RequiredStatuses())
-    world.open_pull_request(1)
-    world.checks.report(world.head(1), ("unit",))
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
+    world.fails(1)
+    world.passes(2)
     world.save_landing_intent()
-    world.apply(e.SettingsSaved(config=a_config(direct_merge_mode=DirectMergeMode.ALWAYS)))
+    world.apply(e.SettingsSaved(config=a_config()))
     world.perform(t.Land)
-    assert (world.state(1), world.reason(1)) == (PullRequestState.MERGED, Reason.MERGED_DIRECTLY)
+    assert [world.reason(number) for number in (1, 2)] == [Reason.MERGED_BY_QUEUE] * 2
 
 
 def test_without_required_statuses_a_cleared_pr_does_not_fail():
@@ -198,6 +197,21 @@ def test_a_base_in_question_waits_for_a_slot():
     assert world.queue_text == "main ← 1✗ ← 2…"
 
 
+def test_of_two_bases_in_question_one_waits_for_a_slot():
+    """1 fails on a base that was never tested, 4 on a tip to which 3 was rebased."""
+    world = a_parallel_world("w", "x", "y", base_passed=False)
+    for number in 2, 3:
+        world.passes(number)
+        world.perform_pending_tasks()
+    world.submit(4, impacted_targets=impacted_targets_from_names("z"))
+    world.build()
+    bases = sorted({world.run_of(1).base, world.run_of(4).base})
+    world.apply(e.SettingsSaved(config=a_config(mode=Mode.PARALLEL, concurrency=1)))
+    world.apply(world.observe_result(CheckState.FAILED, 1), world.observe_result(CheckState.FAILED, 4))
+    tested = [run.base for run in world.queue.runs.values() if run.kind is RunKind.BASE]
+    assert (len(bases), tested) == (2, bases[:1])
+
+
 def test_a_failed_base_run_is_run_again_as_often_as_the_settings_say():
     world = a_world(prs=1, base_passed=False, test_retries=2)
     for _ in range(3):
@@ -221,11 +235,6 @@ def test_without_depth_no_pr_waits_for_the_prs_behind():
     world = a_world(prs=2, depth=0, concurrency=1)
     world.fails(1)
     assert world.queue_text == "main ← 2…"
-
-
-def test_while_a_head_is_checked_no_pr_starts():
-    world = a_world(prs=2, direct_merge_mode=DirectMergeMode.ALWAYS)
-    assert world.queue_text == "main"
 
 
 @pytest.mark.parametrize("speculation", Speculation)

@@ -19,8 +19,8 @@ from mergeyard.engine.speculation import (
     MAX_SUSPECTS,
     MIN_START_PROBABILITY,
     PASSED_BEFORE_PROBABILITY,
-    candidates,
     predict_outcomes,
+    propose,
     run_probability,
 )
 from tests.support.builders import QueueWorld, a_parallel_world, a_plain_queue, a_submission, a_world, prs_ahead
@@ -53,7 +53,7 @@ def test_no_run_starts_on_an_unlikely_stack():
     world = a_speculating_world(30, concurrency=40)
     idle = [batch for batch in world.queue.active.batches if not batch.runs]
     assert idle
-    assert all(bet.probability >= MIN_START_PROBABILITY for bet in candidates(world.queue))
+    assert all(candidate.probability >= MIN_START_PROBABILITY for candidate in propose(world.queue))
     assert world.state(30) is PullRequestState.PENDING
 
 
@@ -84,7 +84,7 @@ def test_a_pr_whose_commits_another_pr_contains_is_not_left_out():
 def test_no_run_speculates_on_a_batch_that_passed_or_was_cleared():
     world = a_speculating_world(2, depth=1)
     world.passes(2)
-    assert candidates(world.queue) == []
+    assert propose(world.queue) == []
 
 
 def test_in_parallel_mode_only_prs_that_share_a_target_are_left_out():

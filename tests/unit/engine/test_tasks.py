@@ -8,7 +8,7 @@ from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.states import CheckState
 from mergeyard.engine.tasks import pending_tasks
-from tests.support.builders import a_parallel_world, a_queue, a_world
+from tests.support.builders import QueueWorld, a_parallel_world, a_queue, a_world
 
 
 def test_a_queue_at_rest_asks_for_nothing():
@@ -129,7 +129,7 @@ def test_a_dirty_pr_is_to_be_read():
 def test_a_dirty_target_branch_is_to_be_read():
     world = a_world(prs=1)
     world.apply(e.TargetBranchDirty())
-    assert pending_tasks(world.queue) == (t.ReadTargetBranch(known_tip=world.host.tip, removed_commits=frozenset()),)
+    assert pending_tasks(world.queue) == (t.ReadTargetBranch(known_tip=world.host.tip),)
 
 
 def test_from_intent_to_outcome_reads_wait():
@@ -186,43 +186,50 @@ def test_a_landing_whose_tip_moved_is_to_be_rebased():
     )
 
 
-# Direct merge checks.
+# The checks of a head.
 
 
-def test_the_head_of_a_direct_merge_candidate_is_to_be_checked():
+def reads_head_checks(world: QueueWorld) -> list[bool]:
+    return [task.read_head_checks for task in world.pending_tasks(t.BuildRun) if isinstance(task, t.BuildRun)]
+
+
+def test_the_checks_of_the_head_of_a_pr_alone_on_the_target_branch_are_to_be_read():
     world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
     world.submit(1)
-    assert pending_tasks(world.queue) == (
-        t.CheckDirectMerge(
-            submission_id=world.submission_id(1),
-            number=PullRequestNumber(1),
-            head=world.head(1),
-            tip=world.host.tip,
-            forbidden_commits=frozenset(),
-        ),
-    )
+    assert reads_head_checks(world) == [True]
 
 
-def test_the_task_to_check_a_direct_merge_names_the_removed_commits():
-    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
-    removed = frozenset({Sha("leaked")})
-    seen = e.TargetBranchObserved(
-        tip=world.host.tip,
-        observed_at_revision=world.queue.counters.revision,
-        required_statuses=world.host.required_statuses,
-        removed_commits=removed,
-    )
-    world.apply(seen)
+def test_without_the_setting_no_checks_of_a_head_are_to_be_read():
+    world = a_world()
     world.submit(1)
-    (examine,) = world.pending_tasks(t.CheckDirectMerge)
-    assert isinstance(examine, t.CheckDirectMerge)
-    assert examine.forbidden_commits == removed
+    assert reads_head_checks(world) == [False]
 
 
-def test_a_head_that_was_checked_is_not_checked_again():
-    world = a_world(direct_merge_mode=DirectMergeMode.ALWAYS)
-    world.open_pull_request(1)
-    world.checks.report(world.head(1), ("unit",))
-    world.submit(1)
-    world.perform(t.CheckDirectMerge)
-    assert world.pending_tasks(t.CheckDirectMerge) == ()
+def test_the_checks_of_the_head_of_a_pr_behind_another_are_not_to_be_read():
+    world = a_world(prs=1, direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.submit(2)
+    assert reads_head_checks(world) == [False]
+
+
+def test_the_checks_of_heads_in_a_batch_of_several_are_not_to_be_read():
+    world = a_world(batch=2, direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.submit(1, 2)
+    assert reads_head_checks(world) == [False]
+
+
+def test_a_repeated_run_is_tested_for_real():
+    world = a_world(prs=1, test_retries=1, direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.fails(1)
+    assert reads_head_checks(world) == [False]
+
+
+def test_a_restarted_run_is_tested_for_real():
+    world = a_world(prs=1, direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.restart(1)
+    assert reads_head_checks(world) == [False]
+
+
+def test_a_run_of_a_bisection_is_tested_for_real():
+    world = a_world(prs=2, batch=2, direct_merge_mode=DirectMergeMode.ALWAYS)
+    world.fails(1, 2)
+    assert reads_head_checks(world) == [False]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode, Mode
+from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, QueueState, Reason
 from mergeyard.engine import views
@@ -162,16 +162,6 @@ def test_a_pr_that_waits_while_modes_switch_has_that_wait_reason():
     world = a_world(prs=2, concurrency=1)
     switch(world)
     assert world.wait_reason(2) == a_wait_reason(Reason.SWITCHING_MODES)
-
-
-def test_a_pr_whose_head_is_checked_waits_for_its_checks():
-    world = a_world(prs=2, direct_merge_mode=DirectMergeMode.ALWAYS)
-    assert world.wait_reason(1) == a_wait_reason(Reason.WAITING_FOR_CHECKS)
-
-
-def test_prs_behind_a_pr_whose_head_is_checked_wait_for_it():
-    world = a_world(prs=2, direct_merge_mode=DirectMergeMode.ALWAYS)
-    assert world.wait_reason(2) == a_wait_reason(Reason.WAITING_FOR_PRS_AHEAD, 1)
 
 
 # In an active batch.

@@ -56,3 +56,27 @@ def test_forgetting_keeps_unverified_heads():
     index.forget_except([TWO])
     assert index.select_heads([HEAD, OTHER_HEAD, TIP]) == {OTHER_HEAD, TIP}
     assert index.is_contained(MAIN, TIP, ONE, HEAD) is None
+
+
+def test_a_postponed_refresh_makes_the_index_outdated_until_the_next_one():
+    index = an_index(one=HEAD)
+    reported = {TWO: OTHER_HEAD}
+    index.postpone_refresh(reported)
+    assert not index.is_refreshed
+    assert set(index.known_numbers or ()) == {TWO}
+    index.record_refresh(reported, {}, postponed=reported)
+    assert index.is_refreshed
+
+
+def test_heads_that_are_reported_during_a_refresh_are_not_forgotten():
+    index = an_index(one=HEAD)
+    index.postpone_refresh({ONE: HEAD})
+    before = index.postponed_heads
+    index.postpone_refresh({ONE: HEAD, TWO: OTHER_HEAD})
+    index.record_refresh({ONE: HEAD}, {}, postponed=before)
+    assert not index.is_refreshed
+    assert index.postponed_heads == {ONE: HEAD, TWO: OTHER_HEAD}
+
+
+def test_no_pull_request_is_known_before_the_first_report():
+    assert HeadIndex().known_numbers is None

@@ -1,85 +1,15 @@
-"""A what-if replay runs in its own process, which ends when the caller stops waiting."""
+"""The settings of a queue in the past are reconstructed from its journal."""
 
-import asyncio
-import os
 from itertools import pairwise
-from pathlib import Path
 
-import pytest
 from msgspec.structs import fields
 
 from mergeyard.domain.config import Config, Mode, OptimizationMode, describe_changes
 from mergeyard.domain.journal import QueueChanged
 from mergeyard.domain.states import QueueState, Reason
 from mergeyard.domain.timestamps import Instant
-from mergeyard.service import whatif
-from mergeyard.service.errors import RequestRefused
-from mergeyard.service.whatif import reconstruct_settings, replay_in_subprocess
+from mergeyard.service.whatif import reconstruct_settings
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS, ConfigChange
-from mergeyard.simulation.whatif import WhatIfRequest, compute_whatif
-from tests.support.asynchronous import asynchronous
-from tests.support.replay_histories import a_history, failed_arrival, merged_arrival, passed_run
-
-MAX_WAIT_S = 10
-"""Generous, for a busy machine."""
-
-
-def replay_processes() -> set[str]:
-    """The process ids of the replay processes that this process has started."""
-    started = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {
-        child
-        for child in started
-        if whatif.REPLAY_PROCESS_MODULE.encode() in Path(f"/proc/{child}/cmdline").read_bytes()
-    }
-
-
-@asynchronous
-async def test_a_replay_in_a_subprocess_gives_the_same_result():
-    request = WhatIfRequest(
-        a_history(merged_arrival(at=0, until=10), runs=[passed_run(0, since=0, until=10)]), {"concurrency": 2}
-    )
-    assert await replay_in_subprocess(request) == compute_whatif(request)
-
-
-@asynchronous
-async def test_an_empty_history_can_be_replayed():
-    request = WhatIfRequest(a_history(), {})
-    assert await replay_in_subprocess(request) == compute_whatif(request)
-
-
-def a_slow_replay() -> WhatIfRequest:
-    """Concurrency 100, and three of four pull requests fail: its replay takes minutes."""
-    arrivals = [failed_arrival(at=0, until=10) if index % 4 else merged_arrival(at=0, until=10) for index in range(500)]
-    return WhatIfRequest(a_history(*arrivals), {"concurrency": 100})
-
-
-@asynchronous
-async def test_cancelling_the_caller_ends_the_process():
-    task = asyncio.create_task(replay_in_subprocess(a_slow_replay()))
-    while not (started := replay_processes()):
-        await asyncio.wait([task], timeout=0.01)
-    task.cancel()
-    async with asyncio.timeout(MAX_WAIT_S):
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    assert started.isdisjoint(replay_processes())
-
-
-@asynchronous
-async def test_an_exception_in_the_process_is_raised_with_its_message():
-    history = a_history(merged_arrival(at=0, until=10), runs=[passed_run(0, since=0, until=10)])
-    with pytest.raises(RuntimeError, match="ValidationError"):
-        await replay_in_subprocess(WhatIfRequest(history, {"concurrency": "many"}))
-
-
-@asynchronous
-async def test_a_replay_that_takes_too_long_is_ended_and_refused_with_advice():
-    async with asyncio.timeout(MAX_WAIT_S):
-        with pytest.raises(RequestRefused, match="choose a shorter period"):
-            await replay_in_subprocess(a_slow_replay(), 1)
-    assert not replay_processes()
-
 
 SINCE = Instant(0)
 

@@ -127,6 +127,10 @@ def test_a_base_run_is_kept():
     assert (run.stack, run.tested_count, run.is_failed) == ((), 0, True)
 
 
+def test_a_run_that_used_the_checks_of_a_head_is_left_out():
+    assert history(a_submission(1), runs=(a_finished_run(1, used_head_checks=True),)).runs == ()
+
+
 def test_a_base_that_is_no_recorded_merge_is_an_external_push():
     submissions = a_submission(1, at=200), a_submission(2, at=220), a_submission(3, at=240)
     runs = (

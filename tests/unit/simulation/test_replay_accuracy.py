@@ -10,6 +10,7 @@ from mergeyard.simulation.outcomes import build_outcome_model
 from mergeyard.simulation.replay import Replay
 from mergeyard.simulation.report import PeriodMetrics
 from mergeyard.simulation.whatif import WhatIfRequest, compute_whatif
+from tests.support.long_tests import mark_long_after
 from tests.support.replay_histories import record_race
 
 SETTINGS = {
@@ -27,7 +28,7 @@ SETTINGS = {
     ),
 }
 every_setting = pytest.mark.parametrize("config", SETTINGS.values(), ids=SETTINGS.keys())
-every_seed = pytest.mark.parametrize("seed", [1, 2])
+every_seed = pytest.mark.parametrize("seed", mark_long_after(1, [1, 2]))
 
 
 def a_day(seed: int, *, flakes: float = 0, parts: int = 2) -> Trace:
@@ -58,10 +59,10 @@ def test_a_day_with_5_percent_flakes_is_replayed_within_10_percent(config: Confi
 @pytest.mark.parametrize(
     ("settings", "within"),
     [
-        ({"concurrency": 20}, 0.05),
         ({"concurrency": 2}, 0.05),
         ({"test_retries": 1}, 0.05),
-        ({"speculation": "best_first", "concurrency": 10}, 0.25),
+        pytest.param({"concurrency": 20}, 0.05, marks=pytest.mark.long),
+        pytest.param({"speculation": "best_first", "concurrency": 10}, 0.25, marks=pytest.mark.long),
     ],
     ids=str,
 )

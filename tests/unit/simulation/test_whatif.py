@@ -61,7 +61,7 @@ def test_an_empty_history_has_a_reason_that_says_what_to_do():
 
 
 def test_the_error_of_the_replay_is_a_reason():
-    history = a_steady_day()
+    history = a_steady_day(30)
     slow = replace(
         history,
         arrivals=tuple(replace(each, ended_at=at_minute(each.admitted_at / MINUTE + 20)) for each in history.arrivals),
@@ -72,25 +72,25 @@ def test_the_error_of_the_replay_is_a_reason():
 
 
 def test_assumptions_are_counted_and_lower_the_confidence():
-    history = a_steady_day()
+    history = a_steady_day(30)
     with_removed = a_history(
         *history.arrivals,
-        *(removed_arrival(at=30 * index, until=30 * index + 5) for index in range(40)),
+        *(removed_arrival(at=30 * index, until=30 * index + 5) for index in range(10)),
         runs=history.runs,
     )
     found = whatif(with_removed, concurrency=2)
     assumptions = {assumption.about: (assumption.count, assumption.of) for assumption in found.assumptions}
-    assert (assumptions[AssumptionKind.OUTCOMES], assumptions[AssumptionKind.LENGTHS]) == ((40, 160), (40, 160))
+    assert (assumptions[AssumptionKind.OUTCOMES], assumptions[AssumptionKind.LENGTHS]) == ((10, 40), (10, 40))
     assert "The history of 25 % of the pull requests is incomplete, so assumptions are made." in found.reasons
 
 
 def test_parallel_mode_without_impacted_targets_has_the_lowest_confidence():
-    found = whatif(a_steady_day(), mode="parallel")
+    found = whatif(a_steady_day(30), mode="parallel")
     assert found.confidence is Confidence.HARDLY
     (assumption,) = [assumption for assumption in found.assumptions if assumption.about is AssumptionKind.TARGETS]
     assert (
         assumption.message
-        == "120 of 120 pull requests have no impacted targets: the replay assumes that they impact ALL."
+        == "30 of 30 pull requests have no impacted targets: the replay assumes that they impact ALL."
     )
 
 
@@ -113,7 +113,7 @@ def test_unreadable_changes_of_settings_are_an_assumption():
 
 
 def test_a_broken_base_is_a_reason():
-    history = a_steady_day()
+    history = a_steady_day(30)
     broken = replace(
         history, runs=(*history.runs, replace(failed_run(since=5, until=6, tests=0), base=history.arrivals[0].head))
     )

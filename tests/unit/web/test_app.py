@@ -1,13 +1,25 @@
-"""Every response has the security headers, error pages too."""
+"""Every response has the security headers, error pages too; an error is a page only for a client that prefers HTML."""
+
+from collections.abc import Mapping, Sequence
 
 import httpx
-from starlette.applications import Starlette
+import pytest
+from msgspec import json
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from structlog.testing import capture_logs
 
+from mergeyard.api.app import build_app
+from mergeyard.api.middleware import ErrorHandler
+from mergeyard.api.responses import ApiError
+from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.web.app import SECURITY_HEADERS, SecurityHeadersMiddleware
 from tests.support.asynchronous import asynchronous
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 async def succeed(_: Request) -> Response:
@@ -18,27 +30,78 @@ async def fail(_: Request) -> Response:
     raise RuntimeError("unexpected")
 
 
-async def show_error(_: Request, __: Exception) -> Response:
-    return PlainTextResponse("went wrong", 500)
+async def refuse(_: Request) -> Response:
+    raise ApiError(Code.RATE_LIMITED, "Wait a while.", headers={"x-more": "1"})
 
 
-APP = SecurityHeadersMiddleware(
-    Starlette(routes=[Route("/ok", succeed), Route("/error", fail)], exception_handlers={Exception: show_error})
-)
+async def refuse_method(_: Request) -> Response:
+    raise HTTPException(405, headers={"Allow": "GET"})
+
+
+class FakePages:
+    exception_handlers: Mapping[type[Exception], ErrorHandler] = {}
+
+    def __init__(self, *, over_tls: bool = False) -> None:
+        self.middleware = [Middleware(SecurityHeadersMiddleware, over_tls=over_tls)]
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        paths = {"/ok": succeed, "/error": fail, "/busy": refuse, "/method": refuse_method, "/v1/error": fail}
+        return [Route(path, respond) for path, respond in paths.items()]
+
+    async def render_error(self, request: Request, refused: RequestRefused, status: int, title: str) -> Response:
+        return PlainTextResponse(f"{request.state.request_id} {title}: {refused.detail}", status)
+
+
+async def get(path: str, headers: Mapping[str, str] = BROWSER, *, over_tls: bool = False) -> httpx.Response:
+    transport = httpx.ASGITransport(build_app((), FakePages(over_tls=over_tls)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://mergeyard.example") as client:
+        with capture_logs():
+            return await client.get(path, headers=headers)
 
 
 @asynchronous
 async def test_strict_transport_security_is_sent_only_over_tls():
-    for app, expected in ((SecurityHeadersMiddleware(APP, over_tls=True), "max-age=31536000"), (APP, None)):
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://mergeyard.example") as client:
-            assert (await client.get("/ok")).headers.get("strict-transport-security") == expected
+    assert (await get("/ok", over_tls=True)).headers["strict-transport-security"] == "max-age=31536000"
+    assert "strict-transport-security" not in (await get("/ok")).headers
 
 
 @asynchronous
 async def test_every_response_has_security_headers_and_is_not_cached():
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://mergeyard.example") as client:
-        for path, status in (("/ok", 200), ("/error", 500), ("/missing", 404)):
-            response = await client.get(path)
+    for path, status in (("/ok", 200), ("/error", 500), ("/busy", 429), ("/missing", 404)):
+        for accept in (BROWSER, {"accept": "*/*"}):
+            response = await get(path, accept)
             assert response.status_code == status
             assert SECURITY_HEADERS.items() <= dict(response.headers).items()
             assert response.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("headers", [BROWSER, {"accept": "TEXT/HTML"}, {"hx-request": "true"}], ids=str)
+@pytest.mark.parametrize(("path", "status"), [("/error", 500), ("/missing", 404), ("/busy", 429), ("/method", 405)])
+@asynchronous
+async def test_an_error_is_a_page_for_a_client_that_prefers_html(path: str, status: int, headers: dict[str, str]):
+    response = await get(path, headers)
+    assert response.status_code == status
+    assert response.text.startswith(f"{response.headers['x-request-id']} ")
+
+
+@pytest.mark.parametrize("headers", [{"accept": "*/*"}, {"accept": "application/json"}, {"accept": ""}], ids=str)
+@pytest.mark.parametrize(("path", "status"), [("/error", 500), ("/missing", 404), ("/busy", 429), ("/method", 405)])
+@asynchronous
+async def test_an_error_is_json_for_other_clients(path: str, status: int, headers: dict[str, str]):
+    problem = json.decode((await get(path, headers)).content)
+    assert problem["status"] == status
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v1/error", 500), ("/v1/missing", 404), ("/v1", 404), ("/v1/", 404)])
+@asynchronous
+async def test_an_error_of_the_api_is_always_json(path: str, status: int):
+    for headers in (BROWSER, {"hx-request": "true"}):
+        assert json.decode((await get(path, headers)).content)["status"] == status
+
+
+@asynchronous
+async def test_an_error_page_keeps_the_headers_of_the_error():
+    busy = (await get("/busy")).headers
+    assert (busy["retry-after"], busy["x-more"]) == ("1", "1")
+    assert (await get("/method")).headers["allow"] == "GET"

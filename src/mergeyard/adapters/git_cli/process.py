@@ -129,7 +129,8 @@ class GitProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def _start(self, stderr: IO[bytes]) -> Popen[bytes]:
-        """In a new session: without a terminal for prompts, and with one process group to signal."""
+        """In a new session: without a terminal for prompts, and with one process group to signal. In the root folder,
+        because git fails in a working directory that was deleted."""
         command = ("git", *self._arguments)
         try:
             with open_scratch_file() as stdin:
@@ -141,6 +142,7 @@ class GitProcess:
                     stdout=PIPE,
                     stderr=stderr,
                     env=self._environment,
+                    cwd="/",
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:

@@ -4,8 +4,9 @@ Pull request N is the ref `refs/pull/N/head` and the JSON blob `refs/pull/N/meta
 `mergeyard pr` edits them; the server reads them and marks pull requests as merged. Both update refs by
 compare-and-swap.
 
-- `process`: runs git in a repository
+- `process`: runs git in a repository, with the runner of `git_cli`
 - `pull_requests`: reads pull requests from their refs, through a long-lived `git cat-file`
+- `ref_watch`: finds out without git whether refs can have changed
 - `editor`: opens, updates and closes pull requests
 - `host`: `PlainHost`, which implements the port `Host`
 """

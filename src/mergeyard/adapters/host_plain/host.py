@@ -3,9 +3,12 @@
 import asyncio
 import os
 import re
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +19,6 @@ from mergeyard.adapters.host_plain.pull_requests import (
     InvalidMetadata,
     ObjectReader,
     ReaderExited,
-    RefList,
     StoredPullRequest,
     StoredState,
     list_refs,
@@ -24,11 +26,14 @@ from mergeyard.adapters.host_plain.pull_requests import (
     read_stored_pull_request,
     to_pull_request,
 )
+from mergeyard.adapters.host_plain.ref_watch import RefWatch
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.ports.forge import ChecksFrom, HostUnavailable
 from mergeyard.ports.git import Remote
+
+Found = TypeVar("Found")
 
 NAME_PATTERN = re.compile(r"(?!-)(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
 
@@ -106,13 +111,18 @@ def read_identity(folder: Path) -> tuple[int, int]:
 
 
 POLL_INTERVAL_MS = 0
-"""No minimum: reading local refs costs next to nothing."""
+"""No minimum: a look at unchanged refs costs next to nothing."""
+MAX_CONCURRENT_SCANS = 2
+SCAN_TIMEOUT_S = 30
+"""A file system that takes longer does not respond."""
 MAX_CONCURRENT_REF_CHECKS = 4
 """Each check of a missing pull request starts a git process."""
 
 
 class PlainHost:
-    def __init__(self, name: str, root: Path, checks_from: ChecksFrom) -> None:
+    def __init__(
+        self, name: str, root: Path, checks_from: ChecksFrom, now_ns: Callable[[], int] = time.time_ns
+    ) -> None:
         self.name = name
         self.checks_from = checks_from
         self.provider = "git"
@@ -123,7 +133,10 @@ class PlainHost:
         self.head_ref_pattern = pull_requests.HEAD_REF_PATTERN
         self._root = root.absolute()
         self._readers = ObjectReaderCache()
-        self._ref_lists: dict[Path, RefList] = {}
+        self._now_ns = now_ns
+        self._watches: dict[Repo, RefWatch] = {}
+        self._scan_threads = ThreadPoolExecutor(MAX_CONCURRENT_SCANS, "plain-host")
+        """Its own, so that a file system that does not respond blocks no other part of the server."""
         self._ref_checks = asyncio.Semaphore(MAX_CONCURRENT_REF_CHECKS)
 
     def canonical_repo(self, repo: Repo) -> Repo:
@@ -158,9 +171,18 @@ class PlainHost:
         return ()
 
     async def refs(self, repo: Repo, branches: Collection[str] = ()) -> Mapping[str, Sha]:  # noqa: ARG002
-        folder = repository_folder(self._root, repo)
-        ref_list = self._ref_lists[folder] = await self._ref_lists.get(folder, RefList()).refresh(folder)
-        return ref_list.refs
+        watch = self._watches.get(repo)
+        if watch is None:
+            watch = self._watches[repo] = RefWatch(repository_folder(self._root, repo), self._now_ns)
+        return await watch.read(await self._in_thread(watch.scan))
+
+    async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        watched = [(repo, self._watches.get(repo), numbers) for repo, numbers in repos.items()]
+
+        def find() -> list[Repo]:
+            return [repo for repo, watch, numbers in watched if watch is None or not watch.is_unchanged(numbers)]
+
+        return await self._in_thread(find)
 
     async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002
         """Does nothing if the head changed: the new commits did not land, so the pull request stays open."""
@@ -179,7 +201,16 @@ class PlainHost:
             ) from error
 
     async def close(self) -> None:
+        self._scan_threads.shutdown(wait=False)
         await self._readers.close()
+
+    async def _in_thread(self, work: Callable[[], Found]) -> Found:
+        result = asyncio.get_running_loop().run_in_executor(self._scan_threads, work)
+        try:
+            async with asyncio.timeout(SCAN_TIMEOUT_S):
+                return await result
+        except TimeoutError:
+            raise HostUnavailable(f"{self._root} does not respond. Check the disk or the network mount.") from None
 
     async def _read_stored(self, folder: Path, number: PullRequestNumber) -> StoredPullRequest | None:
         """Tries once more with a new reader, if the process of the cached one has ended."""

@@ -4,7 +4,7 @@ import asyncio
 import re
 from asyncio import Future, IncompleteReadError, Queue
 from asyncio.subprocess import Process
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -88,6 +88,8 @@ def _common_prefix_length(one: bytes, other: bytes) -> int:
 PULL_REFS_PREFIX = "refs/pull/"
 PULL_REF_SEPARATOR = f" {PULL_REFS_PREFIX}".encode()
 HEAD_REF_PATTERN = "refs/pull/*/head"
+SYMREF_ARROW = b" -> "
+REF_FORMAT = f"%(objectname) %(refname)%(if)%(symref)%(then){SYMREF_ARROW.decode()}%(symref)%(end)"
 PULL_REF_PATTERN = re.compile(r"refs/pull/([1-9][0-9]{0,9})/(?:head|meta)")
 MAX_NUMBER = 2**31 - 1
 
@@ -116,6 +118,12 @@ class RefList(Struct, frozen=True):
     output: bytes = b""
     refs: Mapping[str, Sha] = {}
 
+    @property
+    def symref_targets(self) -> Iterator[str]:
+        """The refs that symbolic refs in the list point to."""
+        _, *parts = self.output.split(SYMREF_ARROW)
+        return (part.partition(b"\n")[0].decode(errors="backslashreplace") for part in parts)
+
     async def refresh(self, folder: Path) -> "RefList":
         """Reads the refs. Returns the same object if nothing changed, which is the usual case."""
         output = await _run_for_each_ref(folder, "refs/heads", "refs/pull")
@@ -133,7 +141,7 @@ class RefList(Struct, frozen=True):
 
 
 async def _run_for_each_ref(folder: Path, *prefixes: str) -> bytes:
-    return await run_git(folder, "for-each-ref", "--format=%(objectname) %(refname)", "--end-of-options", *prefixes)
+    return await run_git(folder, "for-each-ref", f"--format={REF_FORMAT}", "--end-of-options", *prefixes)
 
 
 def _split_at_pull_refs(output: bytes) -> tuple[bytes, bytes]:
@@ -146,8 +154,8 @@ def _split_at_pull_refs(output: bytes) -> tuple[bytes, bytes]:
 
 def _parse_lines(lines: Iterable[bytes]) -> Mapping[str, Sha]:
     # A ref name contains no backslash, so escaped names that are not UTF-8 stay distinct.
-    parts = (line.decode(errors="backslashreplace").partition(" ") for line in lines)
-    return {ref: Sha(sha) for sha, _, ref in parts if ref}
+    parts = (line.decode(errors="backslashreplace").split(" ", 2) for line in lines if line)
+    return {ref: Sha(sha) for sha, ref, *_ in parts}
 
 
 def is_relevant_ref(ref: str) -> bool:

@@ -183,21 +183,19 @@ class PostgresStore:
 
     async def submissions(self, queue: QueueId, query: store.SubmissionsQuery) -> Sequence[bytes]:
         reader, before = self._reader, LATEST if query.before is None else query.before
+        page = {"queue": queue, "before": before, "take": query.take}
+        period = {
+            "since": EARLIEST if query.since is None else query.since,
+            "until": LATEST if query.until is None else query.until,
+        }
+        if query.concluded_since is not None:
+            ended = {"concluded_since": query.concluded_since, "state": query.state}
+            return await reader.fetch_bodies("submissions_by_end", **page, **period, **ended)
         if query.since is not None or query.until is not None:
-            return await reader.fetch_bodies(
-                "submissions_by_time",
-                queue=queue,
-                state=query.state,
-                since=EARLIEST if query.since is None else query.since,
-                until=LATEST if query.until is None else query.until,
-                before=before,
-                take=query.take,
-            )
+            return await reader.fetch_bodies("submissions_by_time", **page, **period, state=query.state)
         if query.state is not None:
-            return await reader.fetch_bodies(
-                "submissions_in_state", queue=queue, state=query.state, before=before, take=query.take
-            )
-        return await reader.fetch_bodies("submissions", queue=queue, before=before, take=query.take)
+            return await reader.fetch_bodies("submissions_in_state", **page, state=query.state)
+        return await reader.fetch_bodies("submissions", **page)
 
     async def concluded_submissions(self, queue: QueueId, take: int) -> Sequence[bytes]:
         return await self._reader.fetch_bodies("concluded_submissions", queue=queue, take=take)

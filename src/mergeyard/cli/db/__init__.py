@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -24,12 +24,19 @@ from mergeyard.cli.db.transfer import (
     refuse_existing_database,
     restore_backup,
 )
-from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption, load_store_settings
+from mergeyard.cli.local_store import (
+    ConfigFileOption,
+    DatabaseUrlOption,
+    DataDirOption,
+    load_store_settings,
+    open_archive,
+)
 from mergeyard.cli.output import encode_json, exit_with_message
 from mergeyard.ports.archive import SCHEMA_VERSION
 from mergeyard.ports.store import StoreUnavailable
-from mergeyard.settings import Settings
-from mergeyard.wiring import open_archive
+
+if TYPE_CHECKING:
+    from mergeyard.settings import Settings
 
 app = typer.Typer(name="db", no_args_is_help=True, help="Check, move and back up the database.")
 
@@ -163,7 +170,7 @@ def restore(
     typer.echo(f"Restored {settings.database_path} from {file}. The server can start now.")
 
 
-def exclude_sqlite_server(settings: Settings) -> AbstractContextManager[None]:
+def exclude_sqlite_server(settings: "Settings") -> AbstractContextManager[None]:
     """For PostgreSQL nothing is locked: the database knows its connections."""
     return exclude_server(settings.data_dir) if settings.database_server_url is None else nullcontext()
 

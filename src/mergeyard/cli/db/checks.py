@@ -16,7 +16,6 @@ from rich.table import Table as RichTable
 from mergeyard.cli.data_dir_lock import DataDirLocked, lock_data_dir
 from mergeyard.cli.output import sanitize
 from mergeyard.ports.archive import SCHEMA_VERSION, TABLES, Archive, ArchiveReader, Row, Table
-from mergeyard.service.persistence import decode_queue
 
 
 class DatabaseCommandError(Exception):
@@ -173,6 +172,8 @@ async def check_database(archive: Archive) -> DatabaseReport:
 
 
 async def _find_queue_problems(reading: ArchiveReader) -> Sequence[str]:
+    from mergeyard.service.persistence import decode_queue
+
     problems: list[str] = []
     for queue in await reading.queues():
         loaded = await reading.load(queue.id)

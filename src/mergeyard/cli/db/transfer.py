@@ -8,16 +8,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import IO, Annotated, Any, NoReturn, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
 from mergeyard import __version__
-from mergeyard.adapters.store_sqlite.archive import copy_database, merge_wal_into_file
 from mergeyard.cli.db import checks
 from mergeyard.ports import archive as archive_port
-from mergeyard.settings import Settings
+
+if TYPE_CHECKING:
+    from mergeyard.settings import Settings
 
 EXPORT_FORMAT = 1
 GZIP_SUFFIX = ".gz"
@@ -276,8 +277,10 @@ async def _verify_import(
     return imported
 
 
-def back_up_database(settings: Settings, path: Path) -> None:
+def back_up_database(settings: "Settings", path: Path) -> None:
     """Works whether or not a server is running."""
+    from mergeyard.adapters.store_sqlite.archive import copy_database
+
     database = _require_embedded(settings, "pg_dump")
     if not database.exists():
         raise checks.DatabaseCommandError(
@@ -287,8 +290,10 @@ def back_up_database(settings: Settings, path: Path) -> None:
         copy_database(database, temporary)
 
 
-def restore_backup(settings: Settings, path: Path) -> Path | None:
+def restore_backup(settings: "Settings", path: Path) -> Path | None:
     """Returns the path under which the previous database is kept, if there was one."""
+    from mergeyard.adapters.store_sqlite.archive import copy_database
+
     database = _require_embedded(settings, "pg_restore")
     with checks.explain_os_errors(path):
         path.open("rb").close()
@@ -299,7 +304,7 @@ def restore_backup(settings: Settings, path: Path) -> Path | None:
             return _keep_previous(database) if database.exists() else None
 
 
-def refuse_existing_database(settings: Settings) -> None:
+def refuse_existing_database(settings: "Settings") -> None:
     if settings.database_path.exists():
         raise checks.DatabaseCommandError(
             f"The database {settings.database_path} already exists: use --force to keep it under another "
@@ -308,7 +313,7 @@ def refuse_existing_database(settings: Settings) -> None:
         )
 
 
-def _require_embedded(settings: Settings, tool: str) -> Path:
+def _require_embedded(settings: "Settings", tool: str) -> Path:
     if settings.database_server_url is not None:
         raise checks.DatabaseCommandError(
             f"This command works only with the embedded database. Use {tool} for PostgreSQL, "
@@ -319,6 +324,8 @@ def _require_embedded(settings: Settings, tool: str) -> Path:
 
 def _keep_previous(database: Path) -> Path:
     """Hard link: the database has two names until the backup replaces the first, so that a crash never leaves none."""
+    from mergeyard.adapters.store_sqlite.archive import merge_wal_into_file
+
     merge_wal_into_file(database)
     previous = database.with_name(f"{database.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     previous.hardlink_to(database)

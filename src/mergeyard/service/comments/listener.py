@@ -252,7 +252,7 @@ class CommentPublisher:
         """The required checks that failed."""
         if not run.chain:
             return ()
-        statuses = await self._store.statuses(queue_actor.key.repo, run.tip)
+        statuses = await self._store.statuses(queue_actor.key.repo, run.checked_commit)
         return tuple(
             status
             for status in statuses

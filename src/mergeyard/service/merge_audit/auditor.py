@@ -14,7 +14,7 @@ from mergeyard.domain.ids import QueueId, QueueKey, Sha
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
+from mergeyard.domain.timestamps import DAY, MINUTE, SECOND, Instant, later
 from mergeyard.ports.forge import HostUnavailable
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
@@ -144,6 +144,9 @@ CHECK_INTERVAL_MS = MINUTE
 FIRST_AUDIT_DELAY_MS = 2 * MINUTE
 """After a start and after a merge, so that several merges in a row are audited together."""
 AUDIT_INTERVAL_MS = 10 * MINUTE
+QUIET_FACTOR = 4
+"""While the target branch does not move, each interval is this many times as long as the one before."""
+MAX_AUDIT_INTERVAL_MS = DAY
 DEFAULT_AUDITED_MERGES = 20
 """The minimum per audit; all merges since the last audit are included."""
 MAX_AUDITED_MERGES = 500
@@ -166,6 +169,8 @@ class AuditScheduler:
         self._auditor = auditor
         self._leases = leases
         self._due: dict[QueueId, Instant] = {}
+        self._intervals = WeakKeyDictionary[QueueActor, int]()
+        """Until the audit after the next one, if the target branch does not move."""
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_AUDITS)
 
     async def start(self) -> None:
@@ -179,6 +184,7 @@ class AuditScheduler:
         if before is None or before.target_branch.tip != queue_actor.queue.target_branch.tip:
             due_at = later(self._registry.clock.now(), FIRST_AUDIT_DELAY_MS)
             self._due[queue_actor.id] = min(due_at, self._due.get(queue_actor.id, due_at))
+            self._intervals.pop(queue_actor, None)
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
         self._due.pop(queue_actor.id, None)
@@ -201,23 +207,30 @@ class AuditScheduler:
         try:
             async with self._slots:
                 await self._audit(queue_actor)
-            due = later(self._registry.clock.now(), AUDIT_INTERVAL_MS)
+            due = later(self._registry.clock.now(), self._next_interval_ms(queue_actor))
         except EXPECTED_ERRORS as error:
             log.warning("merge_audit_failed", queue=str(queue_actor.key), error=str(error))
         if not queue_actor.is_closed:
             self._due[queue_actor.id] = min(due, self._due.get(queue_actor.id, due))
 
+    def _next_interval_ms(self, queue_actor: QueueActor) -> int:
+        interval_ms = self._intervals.get(queue_actor, AUDIT_INTERVAL_MS)
+        self._intervals[queue_actor] = min(QUIET_FACTOR * interval_ms, MAX_AUDIT_INTERVAL_MS)
+        return interval_ms
+
     async def _audit(self, queue_actor: QueueActor) -> None:
-        unaudited = await self._count_unaudited(queue_actor)
+        cursor = await self._registry.store.cursor(CONSUMER_NAME, queue_actor.id)
+        unaudited = await self._count_unaudited(queue_actor, cursor)
         report = await self._auditor.audit(
             queue_actor, min(max(DEFAULT_AUDITED_MERGES, unaudited.landings), MAX_AUDITED_MERGES)
         )
         proof = self._leases.lease_assertion(queue_actor.key.repo)
         await self._auditor.report_mismatches(queue_actor, report, *proof)
-        await self._registry.store.commit(*proof, MoveCursor(CONSUMER_NAME, queue_actor.id, unaudited.seq))
+        if unaudited.seq != cursor:
+            await self._registry.store.commit(*proof, MoveCursor(CONSUMER_NAME, queue_actor.id, unaudited.seq))
 
-    async def _count_unaudited(self, queue_actor: QueueActor) -> Unaudited:
-        seq, landings = await self._registry.store.cursor(CONSUMER_NAME, queue_actor.id), 0
+    async def _count_unaudited(self, queue_actor: QueueActor, cursor: int) -> Unaudited:
+        seq, landings = cursor, 0
         while entries := await self._registry.store.entries(queue_actor.id, seq, ENTRIES_PER_READ):
             records = [decode_record(entry.body) for entry in entries]
             landings += sum(

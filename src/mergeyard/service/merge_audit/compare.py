@@ -79,10 +79,9 @@ def build_mismatch(
 ) -> Mismatch:
     """A mismatch of a recorded merge."""
     number, commit, tested = landing.submission.number, landing.commit, landing.tested_step
-    check = landing.submission.direct_merge_check
     message = MISMATCH_MESSAGES[kind].format(
         merge=_describe(number, commit),
-        tested=abbreviate_sha(tested.commit if tested is not None else None if check is None else check.commit),
+        tested=abbreviate_sha(None if tested is None else tested.commit),
         parent=abbreviate_sha(landing.tested_on),
         head=abbreviate_sha(landing.submission.pull_request.head),
         checks=" and ".join(missing_checks) or "a required check",
@@ -120,9 +119,6 @@ def find_mismatches(
 
 
 def _check_tested(landing: records.RecordedMerge) -> Iterator[Mismatch]:
-    if landing.form is records.LandingForm.DIRECT:
-        yield from _check_direct_merge(landing)
-        return
     run = landing.run
     if run is None or run.status is not RunStatus.SUCCEEDED or landing.tested_step is None:
         yield build_mismatch(MismatchKind.UNTESTED, landing)
@@ -131,14 +127,6 @@ def _check_tested(landing: records.RecordedMerge) -> Iterator[Mismatch]:
         yield build_mismatch(MismatchKind.NOT_PASSED, landing, missing_checks=landing.missing_checks)
     if landing.tested_head != landing.submission.pull_request.head:
         yield build_mismatch(MismatchKind.OTHER_HEAD, landing)
-
-
-def _check_direct_merge(landing: records.RecordedMerge) -> Iterator[Mismatch]:
-    check = landing.submission.direct_merge_check
-    if check is None or not check.contains_tip:
-        yield build_mismatch(MismatchKind.UNTESTED, landing)
-    elif not check.passed_statuses:
-        yield build_mismatch(MismatchKind.NOT_PASSED, landing)
 
 
 def _check_form(
@@ -155,17 +143,13 @@ def _check_form(
             yield from _check_tree(landing, history)
         case records.LandingForm.REBASED:
             yield from _check_rebased(landing, snapshot, history, own_commits)
-        case records.LandingForm.DIRECT:
-            yield from _check_tree(landing, history)
-            yield from _check_direct_parent(landing, snapshot, history)
         case _:
             assert_never(landing.form)
 
 
 def _check_tree(landing: records.RecordedMerge, history: records.BranchHistory) -> Iterator[Mismatch]:
-    tested, check = landing.tested_step, landing.submission.direct_merge_check
-    expected = tested.tree if tested is not None else None if check is None else check.tree
-    if landing.commit is not None and expected not in (None, history[landing.commit].tree):
+    tested = landing.tested_step
+    if landing.commit is not None and tested is not None and tested.tree != history[landing.commit].tree:
         yield build_mismatch(MismatchKind.OTHER_TREE, landing)
 
 
@@ -187,23 +171,6 @@ def _check_rebased(
     parent = history.find_parent(landing)
     between = () if parent is None or landing.run is None else history.list_between(landing.run.base, parent)
     if any(commit.sha not in own_commits for commit in between):
-        yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
-
-
-def _check_direct_parent(
-    landing: records.RecordedMerge, snapshot: records.TargetBranchSnapshot, history: records.BranchHistory
-) -> Iterator[Mismatch]:
-    """A merge by the Git host's own call creates another commit; then only the contents are compared."""
-    check, commit = landing.submission.direct_merge_check, landing.commit
-    if check is None or commit is None or commit != check.commit:
-        return
-    is_fast_forward = commit == landing.submission.pull_request.head
-    is_on_checked_tip = (
-        landing.submission.id in snapshot.on_checked_tip
-        if is_fast_forward
-        else history.find_parent(landing) == check.tip
-    )
-    if not is_on_checked_tip:
         yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
 
 

@@ -28,7 +28,6 @@ class LandingForm(StrEnum):
     AS_TESTED = "tested_commit"
     REBASED = "rebased"
     PROVIDER_MERGE = "provider_merge"
-    DIRECT = "direct"
 
 
 class RecordedMerge(Struct, frozen=True, kw_only=True):
@@ -36,9 +35,9 @@ class RecordedMerge(Struct, frozen=True, kw_only=True):
 
     submission: Submission
     run: Run | None = None
-    """The run that verified it; None for a direct merge."""
+    """The run that verified it, if it is still stored."""
     statuses: Mapping[str, Status] = {}
-    """The latest status per context of that run's tip."""
+    """The latest status per context of the commit whose checks the run used."""
 
     @property
     def commit(self) -> Sha | None:
@@ -46,8 +45,6 @@ class RecordedMerge(Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> LandingForm:
-        if self.submission.reason is Reason.MERGED_DIRECTLY:
-            return LandingForm.DIRECT
         if self.submission.rebased:
             return LandingForm.REBASED
         is_by_provider = self.run is not None and self.run.landing_method is LandingMethod.PROVIDER_MERGE
@@ -69,9 +66,7 @@ class RecordedMerge(Struct, frozen=True, kw_only=True):
     @property
     def tested_on(self) -> Sha | None:
         """The commit that it was tested on."""
-        if self.tested_step is not None:
-            return self.tested_step.parent
-        return None if self.submission.direct_merge_check is None else self.submission.direct_merge_check.tip
+        return None if self.tested_step is None else self.tested_step.parent
 
     @property
     def missing_checks(self) -> tuple[str, ...]:
@@ -83,10 +78,13 @@ class RecordedMerge(Struct, frozen=True, kw_only=True):
         )
 
     def _has_passed(self, run: Run, name: str) -> bool:
-        """A status reported after the decision does not count against it."""
+        """A status reported after the decision does not count against it. Statuses of a head count only against a
+        merge: the store does not keep them as long as the run, and those of a forge are not stored at all."""
         status = self.statuses.get(name)
-        if status is None or run.checks.get(name) not in SATISFIED_CHECK_STATES:
+        if run.checks.get(name) not in SATISFIED_CHECK_STATES:
             return False
+        if status is None:
+            return run.used_head_checks
         return status.check_state in SATISFIED_CHECK_STATES or status.at >= (run.decided_at or 0)
 
 
@@ -118,14 +116,13 @@ async def _read_run(store: Store, queue: QueueId, repo: Repo, submission: Submis
     run = await persistence.read_run(store, queue, run_id)
     if run is None:
         return RecordedMerge(submission=submission)
-    statuses = await store.statuses(repo, run.tip) if run.chain else ()
+    statuses = await store.statuses(repo, run.checked_commit) if run.chain else ()
     return RecordedMerge(submission=submission, run=run, statuses={status.context: status for status in statuses})
 
 
 class MergeClaim(Struct, frozen=True):
     number: PullRequestNumber
     run: RunId | None
-    """None: merged directly, without a run."""
 
 
 def read_claim(commit: Commit) -> MergeClaim | None:
@@ -166,14 +163,10 @@ class BranchHistory:
         return list_merge_commits(commit, self._commits)
 
     def list_added_commits(self, landing: RecordedMerge) -> tuple[Commit, ...]:
-        """All commits that a merge added to the target branch. A head that was fast-forwarded has commits without our
-        trailers."""
+        """All commits that a merge added to the target branch."""
         if landing.commit is None or not self.contains(landing.commit):
             return ()
-        check = landing.submission.direct_merge_check
-        if check is None or landing.commit != landing.submission.pull_request.head:
-            return self.list_merge_commits(landing.commit)
-        return self.list_between(check.tip, landing.commit) or self.list_merge_commits(landing.commit)
+        return self.list_merge_commits(landing.commit)
 
     def find_parent(self, landing: RecordedMerge) -> Sha | None:
         """The commit that a merge was put on; None if it cannot be determined."""
@@ -211,8 +204,6 @@ class TargetBranchSnapshot(Struct, frozen=True, kw_only=True):
     rebased_as_tested: Mapping[SubmissionId, bool] = {}
     """For rebased merges: whether the merge changed exactly the tested paths, and none that changed since the test.
     Merges whose tested commits the mirror no longer has are missing here."""
-    on_checked_tip: frozenset[SubmissionId] = frozenset()
-    """Direct merges that contain the tip that they were checked against."""
 
     @property
     def history(self) -> BranchHistory:
@@ -237,7 +228,6 @@ async def read_snapshot(context: RepositoryContext, landings: Sequence[RecordedM
     return replace(
         snapshot,
         rebased_as_tested=await _check_rebased_merges(mirror, on_branch, snapshot.history),
-        on_checked_tip=await _find_on_checked_tip(mirror, on_branch),
     )
 
 
@@ -287,15 +277,4 @@ async def _is_rebased_as_tested(mirror: Mirror, landing: RecordedMerge, parent: 
     paths_since = await mirror.changed_paths(tested.parent, parent)
     return tested_paths.isdisjoint(paths_since) and tested_paths.isdisjoint(
         await mirror.changed_paths(tested.commit, commit)
-    )
-
-
-async def _find_on_checked_tip(mirror: Mirror, landings: Iterable[RecordedMerge]) -> frozenset[SubmissionId]:
-    examined = [(landing.submission.id, landing.commit, landing.submission.direct_merge_check) for landing in landings]
-    return frozenset(
-        [
-            submission_id
-            for submission_id, commit, check in examined
-            if commit is not None and check is not None and await mirror.contains(commit, check.tip)
-        ]
     )

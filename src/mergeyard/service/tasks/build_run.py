@@ -9,8 +9,11 @@ from msgspec.structs import replace
 from mergeyard.domain import events
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Member, Run, Step
+from mergeyard.domain.states import CheckState
 from mergeyard.domain.tasks import BuildRun
+from mergeyard.ports.forge import ChecksFrom
 from mergeyard.ports.git import Conflict, GitError, MissingObject, OutputTooLargeError, PushRefused, RefUpdate, Stale
+from mergeyard.ports.store import Store
 from mergeyard.service import git_names
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
 from mergeyard.service.repositories import RepositoryContext
@@ -24,7 +27,7 @@ TARGET_REFUSALS = (
 )
 
 
-async def build_run(context: RepositoryContext, task: BuildRun) -> tuple[events.Event, ...]:
+async def build_run(context: RepositoryContext, store: Store, task: BuildRun) -> tuple[events.Event, ...]:
     run = context.queue_actor.queue.runs.get(task.run)
     if run is None:
         return ()
@@ -46,7 +49,24 @@ async def build_run(context: RepositoryContext, task: BuildRun) -> tuple[events.
     pushed = await _push_chain(context, task, run, steps)
     if isinstance(pushed, events.RunBuilt):
         await open_draft(context, run)
+        return (replace(pushed, head_checks=await _read_head_checks(context, store, task, pushed.steps)),)
     return (pushed,)
+
+
+async def _read_head_checks(
+    context: RepositoryContext, store: Store, task: BuildRun, steps: tuple[Step, ...]
+) -> dict[str, CheckState] | None:
+    """None unless the head has the tree of the test commit: only then its checks say something about this run."""
+    if not task.read_head_checks or not task.members:
+        return None
+    head = task.members[0].head
+    if await context.mirror.tree(head) != steps[-1].tree:
+        return None
+    if context.host.forge is not None and context.host.checks_from is ChecksFrom.HOST:
+        statuses = await context.host.forge.statuses(context.repo, head, context.queue_actor.key.branch)
+    else:
+        statuses = await store.statuses(context.repo, head)
+    return {status.context: status.check_state for status in statuses}
 
 
 async def _has_target_moved(context: RepositoryContext) -> bool:

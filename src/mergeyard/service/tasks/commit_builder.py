@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from mergeyard.domain.config import MergeMethod
-from mergeyard.domain.ids import RunId, Sha, SubmissionId
+from mergeyard.domain.ids import RunId, Sha
 from mergeyard.domain.queue import LandedCommit
 from mergeyard.domain.runs import Member, Step
 from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject, OutputTooLargeError
@@ -131,28 +131,6 @@ async def read_steps(mirror: Mirror, onto: Sha, tip: Sha, members: tuple[Member,
     return tuple(steps)
 
 
-async def create_direct_merge_commit(
-    context: RepositoryContext, submission_id: SubmissionId, head: Sha, tip: Sha
-) -> Sha:
-    """Creates the commit of a direct merge; for `rebase` that is the head itself, because it already contains the tip.
-    The commit has the dates of the head, so every replica creates the same SHA."""
-    method = context.queue_actor.queue.config.merge_method
-    if method is MergeMethod.REBASE:
-        return head
-    submission, head_commit = (
-        context.queue_actor.queue.submissions.get(submission_id),
-        await context.mirror.read_commit(head),
-    )
-    message = "" if submission is None else git_names.direct_message(submission.number, submission.pull_request.title)
-    if method is MergeMethod.MERGE_COMMIT:
-        return await context.mirror.commit(
-            head_commit.tree, (tip, head), message, committer_date=head_commit.committer_date
-        )
-    return await context.mirror.commit(
-        head_commit.tree, (tip,), message, head_commit.author, head_commit.committer_date
-    )
-
-
 async def find_tree_problems(context: RepositoryContext, head: Sha, base: Sha) -> str:
     """Problems of the head's tree that the base does not have: those of the base are not the pull request's fault."""
     found = await context.mirror.tree_problems(head, without=base)
@@ -172,12 +150,15 @@ async def find_config_error(context: RepositoryContext, before: Sha, after: Sha)
 
 
 async def contains_removed_commit(context: RepositoryContext, head: Sha, forbidden: frozenset[Sha]) -> bool:
-    """Ignores commits that the target branch contains again."""
+    """Ignores commits that the target branch contains again, also as a squash or rebase."""
     if not forbidden:
         return False
     tip = await context.fetch_target_tip()
     commits = await context.mirror.commit_shas(head, without=[] if tip is None else [tip])
-    return not forbidden.isdisjoint(commits)
+    if tip is None or forbidden.isdisjoint(commits):
+        return not forbidden.isdisjoint(commits)
+    squashed = await find_squashed_heads(context.mirror, tip, commits)
+    return not forbidden.isdisjoint(await context.mirror.commit_shas(head, without=[tip, *squashed]))
 
 
 async def find_removed_commits(

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.runs import Run, Step
+from mergeyard.domain.runs import Step
 from mergeyard.domain.tasks import Land, RebaseLanding
 from mergeyard.ports import git
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
 from mergeyard.service.repo_config import read_config_file
 from mergeyard.service.repositories import RepositoryContext, mark_merged
-from mergeyard.service.tasks.commit_builder import create_direct_merge_commit
 from mergeyard.service.tasks.test_branches import close_draft
 
 
@@ -91,7 +90,7 @@ Steps = tuple[Step, ...]
 async def recover_commits(context: RepositoryContext, task: Land) -> Land:
     """Returns the task with commits that exist. Two runs can create different commits with the same parent and tree;
     the one that this run's test branch points to cannot be lost. A rebased landing can be rebased again."""
-    if task.test_branch_tip is None or await ensure_available(context, task, task.steps[-1].commit):
+    if await ensure_available(context, task, task.steps[-1].commit):
         return task
     steps = await _use_test_branch_tip(context, task.test_branch_tip, task.steps) or await _recreate(context, task)
     return task if steps is None or not _have_same_trees(steps, task.steps) else replace(task, steps=steps)
@@ -121,16 +120,12 @@ async def ensure_available(context: RepositoryContext, task: Land, commit: Sha) 
 
 
 async def _recreate(context: RepositoryContext, task: Land) -> Steps | None:
-    """Creates the commits of a rebased or direct landing again. Returns the steps of a rebased landing only."""
+    """Creates the commits of a rebased landing again."""
     landing = context.queue_actor.queue.landing
-    if landing is None or landing.number != task.landing:
+    if landing is None or landing.number != task.landing or not landing.rebased:
         return None
     with suppress(git.MissingObject):
-        if landing.rebased:
-            return await rebase_steps(context, landing.tested_steps, task.expected_tip)
-        if landing.run is None:
-            (member,) = task.members
-            await create_direct_merge_commit(context, member.submission_id, member.head, task.expected_tip)
+        return await rebase_steps(context, landing.tested_steps, task.expected_tip)
     return None
 
 
@@ -141,10 +136,10 @@ MAX_PUSH_ATTEMPTS = 3
 
 
 async def land(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
-    run = _find_run(context, task)
-    if run is None and task.run is not None:
+    run = context.queue_actor.queue.runs.get(task.run)
+    if run is None:
         return ()  # another replica has finished the landing
-    branch = None if run is None else branch_ref(name_test_branch(run))
+    branch = branch_ref(name_test_branch(run))
     for _ in range(MAX_PUSH_ATTEMPTS):
         outcome = await _attempt(context, task, branch)
         if outcome is not None:
@@ -152,26 +147,28 @@ async def land(context: RepositoryContext, task: Land) -> tuple[events.Event, ..
     raise git.GitError("The target branch has the expected commit, but the push fails. Check the Git host.")
 
 
-async def _attempt(context: RepositoryContext, task: Land, branch: str | None) -> tuple[events.Event, ...] | None:
+async def _attempt(context: RepositoryContext, task: Land, branch: str) -> tuple[events.Event, ...] | None:
     """Reads the refs first and pushes only if nothing has landed. Our push deletes the test branch, so while that
     branch exists, wherever it points, nothing has landed. None: the refs changed during the push, read them again."""
     tip, permission = await _fetch_refs(context, branch)
     landed = await _find_landed(context, tip, task)
     if landed is not None:
         return await _finish_landing(context, landed)
-    if branch is not None and permission is None:
-        return await _resolve_missing_branch(context, task)
-    if branch is not None and permission != task.test_branch_tip:
+    if permission is None:
+        return await _resolve_missing_branch(context, task, branch)
+    if permission != task.test_branch_tip:
         return (events.LandingMissed(landing=task.landing, test_branch_moved=tip == task.expected_tip),)
     if tip != task.expected_tip:
         return await _withdraw_permission(context, task, branch)
     task = await recover_commits(context, task)
     new = task.steps[-1].commit
     if not await ensure_available(context, task, new):
-        return _refuse_lost_commit(task, branch)
+        raise git.GitError("The tested commits exist neither here nor on the Git host.")
     if not await context.mirror.contains(new, task.expected_tip):
         return await _withdraw_permission(context, task, branch)
-    outcome = await context.mirror.push(*_build_ref_updates(context, task, branch, new))
+    outcome = await context.mirror.push(
+        git.RefUpdate(context.target_ref, task.expected_tip, new), git.RefUpdate(branch, task.test_branch_tip, None)
+    )
     match outcome:
         case git.Pushed():  # final, even if the target branch is rewritten right after the push
             return (*await _finish_landing(context, task), events.TargetBranchDirty())
@@ -183,15 +180,10 @@ async def _attempt(context: RepositoryContext, task: Land, branch: str | None) -
             assert_never(outcome)
 
 
-def _find_run(context: RepositoryContext, task: Land) -> Run | None:
-    """None for a direct merge, which has no run."""
-    return None if task.run is None else context.queue_actor.queue.runs.get(task.run)
-
-
-async def _fetch_refs(context: RepositoryContext, branch: str | None) -> tuple[Sha | None, Sha | None]:
-    refs_to_fetch = [context.target_ref] if branch is None else [context.target_ref, branch]
-    refs = await context.mirror.fetch(refs_to_fetch)
-    return refs.get(context.target_ref), None if branch is None else refs.get(branch)
+async def _fetch_refs(context: RepositoryContext, branch: str) -> tuple[Sha | None, Sha | None]:
+    """The tips of the target branch and of the test branch."""
+    refs = await context.mirror.fetch([context.target_ref, branch])
+    return refs.get(context.target_ref), refs.get(branch)
 
 
 async def _find_landed(context: RepositoryContext, tip: Sha | None, task: Land) -> Land | None:
@@ -207,16 +199,9 @@ async def _find_landed(context: RepositoryContext, tip: Sha | None, task: Land) 
     )
 
 
-def _build_ref_updates(context: RepositoryContext, task: Land, branch: str | None, new: Sha) -> list[git.RefUpdate]:
-    updates = [git.RefUpdate(context.target_ref, task.expected_tip, new)]
-    if branch is not None:
-        updates.append(git.RefUpdate(branch, task.test_branch_tip, None))
-    return updates
-
-
-async def _resolve_missing_branch(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
+async def _resolve_missing_branch(context: RepositoryContext, task: Land, branch: str) -> tuple[events.Event, ...]:
     """The test branch is gone, so no push of ours can succeed any more: what the target branch has now is final."""
-    tip, _ = await _fetch_refs(context, None)
+    tip, _ = await _fetch_refs(context, branch)
     landed = await _find_landed(context, tip, task)
     return (
         (events.LandingOutcomeUnknown(landing=task.landing),)
@@ -225,34 +210,24 @@ async def _resolve_missing_branch(context: RepositoryContext, task: Land) -> tup
     )
 
 
-def _refuse_lost_commit(task: Land, branch: str | None) -> tuple[events.Event, ...]:
-    """A direct merge whose commit cannot be created again is refused; the engine then tests the pull request in a
-    run."""
-    if branch is not None:
-        raise git.GitError("The tested commits exist neither here nor on the Git host.")
-    message = "Its merge commit was lost with the replica that created it."
-    return (events.LandingRefused(landing=task.landing, submission_id=task.members[0].submission_id, detail=message),)
-
-
-async def _withdraw_permission(context: RepositoryContext, task: Land, branch: str | None) -> tuple[events.Event, ...]:
+async def _withdraw_permission(context: RepositoryContext, task: Land, branch: str) -> tuple[events.Event, ...]:
     """Withdraws the permission, then reads the target branch once more, because a push of ours may still be in flight.
 
     The test branch is moved, not deleted: after a crash, a moved branch means that this task gave up and nothing
     landed.
     """
-    tip, _ = await _fetch_refs(context, None)
-    if branch is not None:
-        await context.mirror.push(git.RefUpdate(branch, task.test_branch_tip, tip))
-        tip, permission = await _fetch_refs(context, branch)
-        if permission == task.test_branch_tip:
-            raise git.GitError("The test branch cannot be moved.")
+    tip, _ = await _fetch_refs(context, branch)
+    await context.mirror.push(git.RefUpdate(branch, task.test_branch_tip, tip))
+    tip, permission = await _fetch_refs(context, branch)
+    if permission == task.test_branch_tip:
+        raise git.GitError("The test branch cannot be moved.")
     landed = await _find_landed(context, tip, task)
     return (events.LandingMissed(landing=task.landing),) if landed is None else await _finish_landing(context, landed)
 
 
 async def _finish_landing(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
     await mark_merged(context, task.members, task.steps)
-    run = _find_run(context, task)
+    run = context.queue_actor.queue.runs.get(task.run)
     if run is not None:
         await close_draft(context, run)
     steps = [replace(step, tree=await context.mirror.tree(step.commit)) for step in task.steps]

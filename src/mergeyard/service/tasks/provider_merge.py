@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.events import Event, LandingMissed, LandingRefused, LandingSucceeded, TargetBranchDirty
-from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import Status
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import Mergeability
@@ -56,9 +56,7 @@ class GitMerger:
     async def merge(self, member: Member, onto: Sha) -> Step | MemberMergeRefused | None:
         """None if it cannot be merged onto this commit."""
         context, task = self._context, self._task
-        builder = MergeCommitBuilder(
-            context.mirror, context.merge_method_of(task.run), task.run or RunId(""), task.expected_tip
-        )
+        builder = MergeCommitBuilder(context.mirror, context.merge_method_of(task.run), task.run, task.expected_tip)
         await context.fetch_head_if_missing(member.number, member.head)
         try:
             step = await builder.build_step(member, context.title_of(member), onto)
@@ -171,7 +169,7 @@ class ForgeMerger:
         return MemberMergeRefused(detail)
 
     def _build_merge(self, member: Member) -> port.Merge:
-        run, title = self._task.run or RunId(""), self._context.title_of(member)
+        run, title = self._task.run, self._context.title_of(member)
         method = self._context.merge_method_of(self._task.run)
         if method is MergeMethod.SQUASH:
             text = git_names.squash_message(member.number, title, run, member.head)

@@ -10,6 +10,7 @@ from mergeyard.domain.ids import Repo, RunId
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.tasks import DeleteBranch
+from mergeyard.domain.timestamps import DAY, MINUTE
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.ports.forge import DraftPullRequest, Host, HostRefused, HostUnavailable
 from mergeyard.ports.git import GitError, Mirror, PushRefused, RefUpdate
@@ -99,7 +100,13 @@ async def delete_orphaned_branches(mirror: Mirror, known: Collection[RunId], bra
     return [ref.removeprefix(branch_ref("")) for ref in orphaned]
 
 
-CLEANUP_INTERVAL_MS = 5 * 60_000
+CLEANUP_INTERVAL_MS = 5 * MINUTE
+FIRST_CLEANUPS = frozenset({0, 1, 4, 16, 64})
+"""After so many intervals since the last activity. The push of a replica that was killed can create a branch until it
+exceeds git's time limit of ten minutes."""
+CLEANUP_PERIOD = DAY // CLEANUP_INTERVAL_MS
+"""In intervals: how often a repository without activity is cleaned up."""
+MAX_CONCURRENT_CLEANUPS = 4
 
 
 class BranchCleanup:
@@ -110,22 +117,37 @@ class BranchCleanup:
         self._repositories = repositories
         self._reader = reader
         self._leases = leases
-        self._repos = set[Repo]()
-        """Also repositories whose last queue was deleted: its test branches can exist a little longer."""
+        self._idle_intervals: dict[Repo, int] = {}
+        """Intervals since the last activity in each repository. Also of repositories whose last queue was deleted: its
+        test branches can exist a little longer."""
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_CLEANUPS)
 
-    def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
-        self._repos.add(queue_actor.key.repo)
+    def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
+        if queue_actor.has_other_runs_than(before) or (
+            before is not None and before.submissions is not queue_actor.queue.submissions
+        ):
+            self._idle_intervals[queue_actor.key.repo] = 0
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
         """Keeps the repository: a deleted queue is cleaned up later, and without the lease it is skipped."""
+        self._idle_intervals[queue_actor.key.repo] = 0
 
     async def clean_up_all(self) -> None:
-        self._repos |= {*self._leases.repos, *(actor.key.repo for actor in self._registry)}
-        await asyncio.gather(*(self.clean_up(repo) for repo in self._repos if self._leases.has_lease(repo)))
+        repos = {*self._idle_intervals, *self._leases.repos, *(actor.key.repo for actor in self._registry)}
+        await asyncio.gather(*(self._clean_up_if_due(repo) for repo in repos if self._leases.has_lease(repo)))
 
-    async def clean_up(self, repo: Repo) -> None:
-        """Reads the branches before the runs: a run is stored before its branch is pushed, so no branch of a new run
-        can look unknown."""
+    async def _clean_up_if_due(self, repo: Repo) -> None:
+        """Activity during the cleanup makes the next one due again, and so does an error."""
+        idle = self._idle_intervals.setdefault(repo, 0)
+        if idle in FIRST_CLEANUPS or idle % CLEANUP_PERIOD == 0:
+            async with self._slots:
+                if not await self.clean_up(repo) or self._idle_intervals[repo] != idle:
+                    return
+        self._idle_intervals[repo] = idle + 1
+
+    async def clean_up(self, repo: Repo) -> bool:
+        """Returns whether it succeeded. Reads the branches before the runs: a run is stored before its branch is
+        pushed, so no branch of a new run can look unknown."""
         try:
             mirror = await self._repositories.open_mirror(repo)
             branches = await list_test_branches(mirror)
@@ -137,3 +159,5 @@ class BranchCleanup:
             await self._reader.prune_unknown_heads(repo, host, mirror)
         except (GitError, HostUnavailable, RequestRefused, StoreUnavailable) as error:
             log.warning("branch_cleanup_failed", repo=str(repo), error=str(error))
+            return False
+        return True

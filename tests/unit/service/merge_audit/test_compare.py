@@ -15,7 +15,7 @@ from mergeyard.ports.git import Commit, Signature
 from mergeyard.service import git_names
 from mergeyard.service.merge_audit.compare import AuditContext, AuditReport, compare_merges
 from mergeyard.service.merge_audit.records import RecordedMerge, TargetBranchSnapshot
-from tests.support.builders import ROOT, a_direct_merge_check, a_run, a_step, a_submission
+from tests.support.builders import ROOT, a_run, a_step, a_submission
 
 RUN = RunId("6f1d2c3b-4a59-8e7f-a012-3456789abcde")
 ADA = Signature("Ada", "ada@example.org", "0 +0000")
@@ -200,34 +200,26 @@ def test_a_rebased_landing_is_on_top_of_merges_only():
     assert mismatches_of_rebased(*commits, as_tested={SubmissionId(2): True}) == ["other_parent #2"]
 
 
-def a_direct_merge(commit: str = "examined", **changes: Any) -> RecordedMerge:
-    submission = a_submission(1, state=PullRequestState.MERGED)
-    merged = {"merged_sha": Sha(commit), "reason": Reason.MERGED_DIRECTLY, "direct_merge_check": a_direct_merge_check()}
-    return RecordedMerge(submission=replace(submission, **merged | changes))
+DIRECT_RUN = replace(passed_run(1), used_head_checks=True)
+"""It passed with the checks of the head."""
 
 
-def test_a_direct_merge_is_the_checked_commit_on_the_tip():
-    assert mismatches(a_direct_merge(), snapshot=a_snapshot(a_commit("examined", ROOT))) == []
-    assert mismatches(a_direct_merge(), snapshot=a_snapshot(a_commit("examined", "theirs"))) == ["other_parent #1"]
-    assert mismatches(a_direct_merge(), snapshot=a_snapshot(a_commit("examined", ROOT, tree="x"))) == ["other_tree #1"]
+def test_a_direct_merge_is_compared_like_any_other():
+    merge = a_merge(1, DIRECT_RUN, reason=Reason.MERGED_DIRECTLY)
+    assert mismatches(merge, snapshot=a_snapshot(AS_MERGED[0])) == []
+    assert mismatches(merge, snapshot=a_snapshot(a_commit("1", "theirs", claims=1))) == ["other_parent #1"]
+    assert mismatches(merge, snapshot=a_snapshot(a_commit("1", ROOT, tree="x", claims=1))) == ["other_tree #1"]
 
 
-def test_a_directly_merged_head_contains_the_tip():
-    check = replace(a_direct_merge_check(), commit=Sha("head1"), tree=Sha("tree of head1"))
-    merge, commit = a_direct_merge("head1", direct_merge_check=check), a_commit("head1", "its first")
-    assert mismatches(merge, snapshot=a_snapshot(commit, on_checked_tip=frozenset({SubmissionId(1)}))) == []
-    assert mismatches(merge, snapshot=a_snapshot(commit)) == ["other_parent #1"]
-
-
-def test_a_direct_merge_needs_a_passed_direct_merge_check():
-    snapshot = a_snapshot(a_commit("examined", ROOT))
-    assert mismatches(a_direct_merge(direct_merge_check=None), snapshot=snapshot) == ["untested #1"]
-    assert mismatches(
-        a_direct_merge(direct_merge_check=a_direct_merge_check(contains_tip=False)), snapshot=snapshot
-    ) == ["untested #1"]
-    assert mismatches(a_direct_merge(direct_merge_check=a_direct_merge_check(passed=())), snapshot=snapshot) == [
-        "not_passed #1"
-    ]
+def test_a_direct_merge_needs_the_checks_that_its_run_used():
+    """The store can have forgotten the statuses of the head, or the Git host alone has them."""
+    merge = a_merge(1, DIRECT_RUN, reason=Reason.MERGED_DIRECTLY)
+    failed = replace(merge, statuses=a_status(StatusState.FAILURE))
+    unchecked = replace(merge, run=replace(DIRECT_RUN, checks={}))
+    snapshot = a_snapshot(AS_MERGED[0])
+    assert mismatches(replace(merge, statuses={}), snapshot=snapshot) == []
+    assert mismatches(failed, snapshot=snapshot) == ["not_passed #1"]
+    assert mismatches(unchecked, snapshot=snapshot) == ["not_passed #1"]
 
 
 # The history

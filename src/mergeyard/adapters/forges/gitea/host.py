@@ -85,6 +85,9 @@ class GiteaHost:
     async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
         return await pull_requests.read_refs(self._client, self._mergeability_tracker, repo, branches)
 
+    async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        return repos
+
     async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
         await self._merger.mark_merged(repo, number, head, commit)
 

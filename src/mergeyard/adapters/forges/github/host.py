@@ -87,6 +87,9 @@ class GithubHost:
     async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
         return await pull_requests.read_refs(await self._clients.for_repo(repo), repo, branches, self._clock.now())
 
+    async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        return repos
+
     async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
         """Nothing to do: GitHub detects by itself that the head is part of the target branch."""
 

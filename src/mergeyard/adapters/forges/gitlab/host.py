@@ -67,6 +67,9 @@ class GitlabHost:
     async def refs(self, repo: Repo, branches: Collection[str]) -> Mapping[str, Sha]:
         return await merge_requests.read_refs(self._client, repo, branches)
 
+    async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
+        return repos
+
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return await checks.read_required_statuses(self._client, repo)
 

@@ -62,6 +62,7 @@ CREATE INDEX submissions_live ON submissions (queue, submission_id) WHERE live;
 CREATE INDEX submissions_of_number ON submissions (queue, number, submission_id);
 CREATE INDEX submissions_of_branch ON submissions (queue, head_branch, live, submission_id);
 CREATE INDEX submissions_by_time ON submissions (queue, submitted_at, submission_id);
+CREATE INDEX submissions_by_end ON submissions (queue, ended_at, submission_id) WHERE ended_at IS NOT NULL;
 CREATE INDEX submissions_in_state ON submissions (queue, state, submission_id);
 CREATE INDEX submissions_by_version ON submissions (queue, version);
 CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL;

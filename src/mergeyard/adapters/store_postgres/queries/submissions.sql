@@ -38,6 +38,17 @@ WHERE queue = :queue AND submission_id IN (
 )
 ORDER BY submission_id DESC;
 
+-- name: submissions_by_end
+-- As `submissions_by_time`, of those that ended at a time or later. A submission in the queue has no end.
+SELECT body FROM submissions
+WHERE queue = :queue AND submission_id IN (
+    SELECT submission_id FROM submissions
+    WHERE queue = :queue AND ended_at >= :concluded_since AND submitted_at >= :since AND submitted_at < :until
+        AND submission_id < :before AND (:state::text IS NULL OR state = :state::text)
+    ORDER BY submission_id DESC LIMIT :take
+)
+ORDER BY submission_id DESC;
+
 -- name: concluded_submissions
 -- The submissions that ended last, latest first; found by their last entry, because some were submitted long before.
 SELECT body
