@@ -30,7 +30,8 @@ demo: setup ## Watch a real server at work, in the terminal; EXIT=1 exits at the
 
 # The engine's tests must cover every branch; measuring that slows tests down, so all others run separately. Many of those
 # wait for processes and leases, so four workers run on two processors. Each worker gets one test for each that it has
-# finished: a worker with many short tests would otherwise take hundreds more, and be the last for long.
+# finished, except that tests which share a server run in one worker.
+PARALLEL := -n 4 --dist loadgroup
 DECIDING := tests/unit/domain tests/unit/engine tests/story
 
 # Keep bytecode, even where the shell disables it: otherwise every worker and every server compiles everything again.
@@ -38,13 +39,13 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 test: setup ## Check everything: style, types, layers, then all tests, those of the engine with coverage.
 	@$(MAKE) --jobs 2 --output-sync=target types lint layers test-deciding
-	$(PYTEST) -n 4 --dist load --maxschedchunk 1 -m "not long" $(DECIDING:%=--ignore %)
+	$(PYTEST) $(PARALLEL) -m "not long" $(DECIDING:%=--ignore %)
 
 test-deciding: setup ## Test domain and engine, with full branch coverage.
 	$(PYTEST) -n auto --dist worksteal $(DECIDING) --cov
 
 test-long: setup ## Run the tests that are too slow for every day.
-	$(PYTEST) -n 4 --dist load --maxschedchunk 1 -m long
+	$(PYTEST) $(PARALLEL) -m long
 
 lint: setup ## Check format and style.
 	$(BIN)/ruff format --check

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import sys
 from collections.abc import Generator, Iterator
 
@@ -53,6 +54,25 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that share a server or a browser run in one worker: each worker would otherwise start its own."""
+    if isinstance(item, pytest.Function) and (shared := _shared_fixtures(item)):
+        item.add_marker(pytest.mark.xdist_group(min(shared, key=len)))
+
+
+def _shared_fixtures(item: pytest.Function) -> list[str]:
+    """The modules and packages whose shared fixtures a test uses."""
+    definitions = item._fixtureinfo.name2fixturedefs.values()  # pyright: ignore[reportPrivateUsage]
+    return [used[-1].baseid for used in definitions if used[-1].scope in ("module", "package")]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Removes the group, which workers append to the name of a test: `--last-failed` would not find the test."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = report.nodeid.partition("@tests/")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

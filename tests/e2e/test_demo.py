@@ -49,6 +49,7 @@ def address_of_server(folder: Path) -> str:
     return next(entry["url"] for entry in entries if entry["event"] == "listening")
 
 
+@pytest.mark.long
 def test_demo_has_the_expected_outcome_and_leaves_no_files(tmp_path: Path):
     with demo(tmp_path, "--exit") as process:
         output, _ = process.communicate(timeout=TIMEOUT_S)

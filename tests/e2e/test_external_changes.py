@@ -30,6 +30,7 @@ def test_changing_a_tested_pr_removes_it(start_env: StartEnvironment, act: str, 
     assert set(env.origin.files("main")) == {"README", "b.txt"}
 
 
+@pytest.mark.long
 def test_pushed_pr_can_be_submitted_again_and_its_new_head_lands(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False
@@ -45,6 +46,7 @@ def test_pushed_pr_can_be_submitted_again_and_its_new_head_lands(start_env: Star
     assert env.origin.files("main")["a.txt"] == "2"
 
 
+@pytest.mark.long
 def test_after_a_push_to_the_target_branch_everything_is_tested_again_on_the_new_tip(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False
@@ -78,6 +80,7 @@ def test_commit_removed_from_the_target_branch_does_not_come_back(start_env: Sta
     assert set(env.origin.files("main")) == {"README"}
 
 
+@pytest.mark.long
 def test_merged_closed_and_unknown_prs_are_refused(start_env: StartEnvironment):
     env = start_env()
     merged, closed = env.open_pr({"a.txt": "1"}), env.open_pr({"b.txt": "1"})
@@ -90,6 +93,7 @@ def test_merged_closed_and_unknown_prs_are_refused(start_env: StartEnvironment):
         assert refused.value.code == code
 
 
+@pytest.mark.long
 def test_deleted_test_branch_makes_the_landing_outcome_unknown(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False

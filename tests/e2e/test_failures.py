@@ -1,5 +1,7 @@
 """Pull requests that fail, alone or in combination, do not merge, and others are not affected."""
 
+import pytest
+
 from tests.e2e.conftest import StartEnvironment
 
 
@@ -23,6 +25,7 @@ def test_no_pr_fails_on_a_broken_base_and_the_repair_merges(start_env: StartEnvi
     assert env.wait_for_end(good, repair) == ["merged", "merged"]
 
 
+@pytest.mark.long
 def test_of_two_incompatible_prs_the_first_merges_and_the_second_fails_naming_it(start_env: StartEnvironment):
     env = start_env()
     left, right = env.open_pr({"left": "1"}), env.open_pr({"right": "1"})
@@ -31,6 +34,7 @@ def test_of_two_incompatible_prs_the_first_merges_and_the_second_fails_naming_it
     assert f"#{left}" in env.submission(right)["reason"]["message"]
 
 
+@pytest.mark.long
 def test_pr_with_a_conflict_waits_and_merges_after_it_was_resolved(start_env: StartEnvironment):
     env = start_env.without_queue()
     number = env.open_pr({"README": "theirs"})
@@ -44,6 +48,7 @@ def test_pr_with_a_conflict_waits_and_merges_after_it_was_resolved(start_env: St
     assert env.origin.files("main") == {"README": "both"}
 
 
+@pytest.mark.long
 def test_queued_pr_fails_when_the_target_branch_comes_to_conflict_with_it(start_env: StartEnvironment):
     env = start_env(concurrency=1)
     env.ci.enabled = False
@@ -57,6 +62,7 @@ def test_queued_pr_fails_when_the_target_branch_comes_to_conflict_with_it(start_
     assert env.reason(number) == "merge_conflict"
 
 
+@pytest.mark.long
 def test_pr_that_conflicts_with_a_pr_ahead_waits_until_that_pr_leaves(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False
@@ -82,6 +88,7 @@ def test_bisection_finds_the_culprit_of_a_batch_and_the_others_merge(start_env: 
     assert any(run["isBisection"] for run in env.evidence.runs.values())
 
 
+@pytest.mark.long
 def test_failed_run_is_retried_before_the_pr_fails(start_env: StartEnvironment):
     env = start_env(testRetries=1)
     env.ci.enabled = False
@@ -96,6 +103,7 @@ def test_failed_run_is_retried_before_the_pr_fails(start_env: StartEnvironment):
     assert [run["status"] for run in env.evidence.runs.values() if run["testBranchSha"] == flaky] == ["failed"]
 
 
+@pytest.mark.long
 def test_without_any_required_status_nothing_merges(start_env: StartEnvironment):
     env = start_env()
     env.update_queue(deleteRequiredStatuses=True)

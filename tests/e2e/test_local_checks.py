@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.environment import ServerEnvironment
+from tests.support.forked_server import ForkedServer
 from tests.support.polling import TIMEOUT_S, eventually
 from tests.support.sandbox import sandbox_problem
-from tests.support.server import Server
 
 CONFIG = """\
 version = 1
@@ -93,6 +93,7 @@ def test_server_shutdown_stops_checks_and_they_are_run_again_later(env: ServerEn
     env.wait_for("merged", number)
 
 
+@pytest.mark.long
 def test_cancelling_a_pr_stops_its_check(env: ServerEnvironment, checks: Checks):
     number = env.open_pr({"a.txt": "1"})
     env.submit(number)
@@ -116,12 +117,12 @@ def forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("forbidden")
 def test_without_a_sandbox_checks_run_with_a_warning_unless_it_is_required(tmp_path: Path):
-    server = Server(tmp_path, "run")
+    server = ForkedServer(tmp_path, "run")
     server.start()
     server.stop()
     (warning,) = [entry for entry in server.log_entries() if entry["event"] == "checks_run_without_sandbox"]
     assert (warning["level"], warning["problem"]) == ("warning", REFUSED)
-    strict = Server(tmp_path, "run", runner_sandbox="bwrap")
+    strict = ForkedServer(tmp_path, "run", runner_sandbox="bwrap")
     strict.launch()
     assert strict.process.wait(TIMEOUT_S) != 0
     assert f"Checks cannot be sandboxed: {REFUSED}. Install bubblewrap" in (tmp_path / "server.log").read_text()
@@ -129,7 +130,7 @@ def test_without_a_sandbox_checks_run_with_a_warning_unless_it_is_required(tmp_p
 
 @pytest.mark.usefixtures("forbidden")
 def test_a_server_that_runs_no_checks_needs_no_sandbox(tmp_path: Path):
-    server = Server(tmp_path, "api", runner_sandbox="bwrap")
+    server = ForkedServer(tmp_path, "api", runner_sandbox="bwrap")
     server.start()
     server.stop()
 
@@ -144,7 +145,7 @@ allow_untrusted_checks = true
 
 
 def test_a_server_that_runs_checks_of_a_forge_warns_at_start(tmp_path: Path):
-    server = Server(tmp_path, "api", runner_sandbox="none")
+    server = ForkedServer(tmp_path, "api", runner_sandbox="none")
     server.config.write_text(server.config.read_text() + FORGE)
     server.environment["MERGEYARD_HOST_GIT_EXAMPLE_COM_TOKEN"] = "secret"
     server.start()

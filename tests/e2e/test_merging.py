@@ -37,6 +37,7 @@ def test_three_queued_prs_merge_as_tested(start_env: StartEnvironment):
     ]  # fmt: skip
 
 
+@pytest.mark.long
 @METHODS
 def test_three_passed_prs_land_in_one_update(start_env: StartEnvironment, method: str):
     env = start_env(mergeMethod=method)
@@ -65,6 +66,7 @@ def test_a_batch_of_three_is_tested_once_and_lands_as_one(start_env: StartEnviro
     assert len({env.submission(number)["verifiedByTestRun"] for number in numbers}) == 1
 
 
+@pytest.mark.long
 @METHODS
 def test_independent_lanes_land_separately_and_later_ones_are_rebased(start_env: StartEnvironment, method: str):
     env = start_env(**PARALLEL, mergeMethod=method)
@@ -102,6 +104,7 @@ def test_in_parallel_mode_a_pr_waits_for_its_targets_and_depends_on_prs_that_sha
     env.wait_for("merged", first, second, third)
 
 
+@pytest.mark.long
 def test_with_optimistic_merging_a_passed_run_clears_the_failed_one_ahead(start_env: StartEnvironment):
     env = start_env(canOptimisticallyMerge=True, pendingFailureDepth=1, concurrency=2)
     env.ci.enabled = False
@@ -117,6 +120,7 @@ def test_with_optimistic_merging_a_passed_run_clears_the_failed_one_ahead(start_
     assert len(env.evidence.landings) == 1
 
 
+@pytest.mark.long
 @METHODS
 def test_a_head_on_the_tip_with_all_statuses_merges_directly(start_env: StartEnvironment, method: str):
     env = start_env(mergeMethod=method, directMergeMode="always")
@@ -129,6 +133,7 @@ def test_a_head_on_the_tip_with_all_statuses_merges_directly(start_env: StartEnv
     assert env.origin.files("main") == {"README": "1", "a.txt": "1"}
 
 
+@pytest.mark.long
 def test_a_head_behind_the_tip_is_tested_even_if_its_statuses_passed(start_env: StartEnvironment):
     env = start_env(directMergeMode="always")
     number = env.open_pr({"a.txt": "1"})
@@ -139,6 +144,7 @@ def test_a_head_behind_the_tip_is_tested_even_if_its_statuses_passed(start_env: 
     assert env.reason(number) == "merged_by_queue"
 
 
+@pytest.mark.long
 def test_pr_merged_by_hand_is_recorded_as_merged_and_does_not_land_again(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False

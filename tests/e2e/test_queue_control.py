@@ -19,6 +19,7 @@ def test_a_cancelled_pr_never_lands_and_those_behind_it_are_tested_without_it(st
     assert set(env.origin.files("main")) == {"README", "b.txt"}
 
 
+@pytest.mark.long
 def test_restarted_tests_are_a_new_run_and_old_results_do_not_count_for_it(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False
@@ -34,6 +35,7 @@ def test_restarted_tests_are_a_new_run_and_old_results_do_not_count_for_it(start
     assert env.submission(number)["verifiedByTestRun"] != old
 
 
+@pytest.mark.long
 def test_an_urgent_pr_goes_first_and_those_it_passed_are_tested_behind_it(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False
@@ -67,6 +69,7 @@ def test_nothing_lands_in_a_paused_queue_and_passed_prs_land_after_resuming(star
     env.wait_for("merged", first, second)
 
 
+@pytest.mark.long
 def test_draining_queue_merges_its_prs_and_admits_no_new_ones(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False
@@ -82,6 +85,7 @@ def test_draining_queue_merges_its_prs_and_admits_no_new_ones(start_env: StartEn
     env.wait_for("merged", outside)
 
 
+@pytest.mark.long
 def test_modes_switch_after_the_tested_prs_have_merged(start_env: StartEnvironment):
     env = start_env(concurrency=1)
     env.ci.enabled = False
@@ -98,6 +102,7 @@ def test_modes_switch_after_the_tested_prs_have_merged(start_env: StartEnvironme
     assert env.api.post("getQueue")["state"] == "RUNNING"
 
 
+@pytest.mark.long
 def test_deleted_queue_can_be_created_again_without_its_old_data(start_env: StartEnvironment):
     env = start_env()
     env.ci.enabled = False

@@ -12,11 +12,9 @@ from tests.support.host_log import TARGET_REF, TEST_BRANCH_PREFIX, ZERO_SHA, Pus
 
 AROUND_A_PUSH = [
     (PushStage.PREPARED, PushOutcome.FAILS),
-    (PushStage.PREPARED, PushOutcome.CONTINUES),
     (PushStage.COMMITTED, PushOutcome.CONTINUES),
+    (PushStage.PREPARED, PushOutcome.CONTINUES),
 ]
-IN_EVERY_RUN = [(PushStage.PREPARED, PushOutcome.FAILS), (PushStage.COMMITTED, PushOutcome.CONTINUES)]
-"""The other cases are slow and run only with `-m long`."""
 AT_EVERY_MOMENT = [
     *AROUND_A_PUSH,
     (PushStage.RECEIVED, PushOutcome.FAILS),
@@ -28,8 +26,10 @@ def by_name(value: PushStage | PushOutcome) -> str:
     return value.name.lower()
 
 
-def at(moments: list[tuple[PushStage, PushOutcome]]) -> pytest.MarkDecorator:
-    cases = [pytest.param(*case, marks=() if case in IN_EVERY_RUN else pytest.mark.long) for case in moments]
+def at(moments: list[tuple[PushStage, PushOutcome]], quick: PushOutcome) -> pytest.MarkDecorator:
+    """The other cases than the first with this outcome are slow and run only with `-m long`."""
+    first = next(case for case in moments if case[1] is quick)
+    cases = [pytest.param(*case, marks=() if case == first else pytest.mark.long) for case in moments]
     return pytest.mark.parametrize(("stage", "outcome"), cases, ids=by_name)
 
 
@@ -40,7 +40,7 @@ def kill_and_restart(env: ServerEnvironment, **trap: Any) -> None:
     env.host_log.release_push()
 
 
-@at(AT_EVERY_MOMENT)
+@at(AT_EVERY_MOMENT, PushOutcome.FAILS)
 def test_killed_while_a_test_branch_is_pushed(start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome):
     env = start_env()
     good, bad = env.open_pr({"a.txt": "1"}), env.open_pr({"bad": "1"})
@@ -50,7 +50,7 @@ def test_killed_while_a_test_branch_is_pushed(start_env: StartEnvironment, stage
     assert env.wait_for_end(good, bad) == ["merged", "failed"]
 
 
-@at(AT_EVERY_MOMENT)
+@at(AT_EVERY_MOMENT, PushOutcome.CONTINUES)
 def test_killed_during_a_landing(start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome):
     env = start_env(batch=True, batchingMinSize=3, mergeMethod="squash")
     numbers = [env.open_pr({f"{name}.txt": "1"}) for name in "abc"]
@@ -62,7 +62,7 @@ def test_killed_during_a_landing(start_env: StartEnvironment, stage: PushStage, 
     assert len(env.evidence.landings) == 1
 
 
-@at(AROUND_A_PUSH)
+@at(AROUND_A_PUSH, PushOutcome.FAILS)
 def test_killed_while_the_test_branch_of_a_discarded_run_is_deleted(
     start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome
 ):
@@ -100,6 +100,7 @@ def test_delayed_landing_push_changes_nothing_after_the_next_server_landed_it(st
     assert env.origin.run("rev-list", "--count", f"{tip}..main").strip() == b"2"
 
 
+@pytest.mark.long
 def test_delayed_test_branch_of_a_finished_run_is_deleted_at_the_next_start(start_env: StartEnvironment):
     env = start_env()
     number = env.open_pr({"a.txt": "1"})

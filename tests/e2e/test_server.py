@@ -39,7 +39,11 @@ FORWARDED = {"x-api-token": "my_wrong", "x-forwarded-for": "203.0.113.9, 192.0.2
 
 @pytest.mark.parametrize(
     ("settings", "address"),
-    [({}, "127.0.0.1"), ({"trusted_proxies": "127.0.0.0/8"}, "192.0.2.9"), ({"trusted_proxies": "::1"}, "127.0.0.1")],
+    [
+        ({}, "127.0.0.1"),
+        ({"trusted_proxies": "127.0.0.0/8"}, "192.0.2.9"),
+        pytest.param({"trusted_proxies": "::1"}, "127.0.0.1", marks=pytest.mark.long),
+    ],
 )
 def test_a_rejected_token_is_logged_with_the_address_of_its_client(
     tmp_path: Path, settings: dict[str, str], address: str
@@ -55,7 +59,9 @@ def test_a_rejected_token_is_logged_with_the_address_of_its_client(
         server.stop()
 
 
-@pytest.mark.parametrize(("mode", "warned"), [(0o700, []), (0o750, ["0750"]), (0o755, ["0755"])])
+@pytest.mark.parametrize(
+    ("mode", "warned"), [(0o700, []), (0o750, ["0750"]), pytest.param(0o755, ["0755"], marks=pytest.mark.long)]
+)
 def test_server_warns_about_a_data_folder_that_other_users_can_access(tmp_path: Path, mode: int, warned: list[str]):
     (tmp_path / "data").mkdir()
     (tmp_path / "data").chmod(mode)

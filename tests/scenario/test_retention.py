@@ -12,7 +12,7 @@ from mergeyard.ports.store import AuditQuery, SubmissionsQuery
 from mergeyard.ports.writes import RecordKind
 from mergeyard.service.retention import Retention, RetentionJob
 from tests.support.asynchronous import asynchronous
-from tests.support.scenario import KEY, Scenario, a_scenario
+from tests.support.scenario import KEY, MINUTE, Scenario, ScenarioSetup, a_scenario
 
 THIRTY_DAYS = Retention(runs_days=30, journal_days=30, statuses_days=30, targets_days=30, outputs_days=30)
 
@@ -20,14 +20,14 @@ THIRTY_DAYS = Retention(runs_days=30, journal_days=30, statuses_days=30, targets
 @asynccontextmanager
 async def a_merged_pull_request(folder: Path) -> AsyncGenerator[tuple[Scenario, RunId]]:
     """Number 1 is merged and audited, and every journal consumer has read its entries."""
-    async with a_scenario(folder) as scenario:
+    async with a_scenario(folder, setup=ScenarioSetup(poll_interval_ms=MINUTE)) as scenario:
         scenario.open(1, 2)
         await scenario.upload_impacted_targets(1, impacted_targets_from_names("a"))
         await scenario.upload_impacted_targets(2, impacted_targets_from_names("b"))
         await scenario.submit(1)
         run = scenario.run_of(1).id
         await scenario.passes(1)
-        await scenario.advance_time(5 * 60_000)
+        await scenario.advance_time(5 * MINUTE)
         yield scenario, run
 
 
@@ -81,7 +81,7 @@ async def test_the_queue_goes_on_and_the_merge_audit_finds_nothing_after_records
         await delete_expired(scenario)
         await scenario.restart()
         await scenario.passes(2)
-        await scenario.advance_time(5 * 60_000)
+        await scenario.advance_time(5 * MINUTE)
         report = await scenario.service.merge_auditor.audit_on_request(KEY, 20)
         assert not report.mismatches
         assert [landing.number for landing in report.landings] == [2]

@@ -34,6 +34,7 @@ from tests.contract.store.builders import (
     opened,
 )
 from tests.support.asynchronous import asynchronous
+from tests.support.long_tests import mark_long_after
 from tests.support.queue_part_store import stored_values
 from tests.support.scenario import a_scenario
 
@@ -262,7 +263,7 @@ async def a_large_export(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("ending", ["kill", "terminate"])
+@pytest.mark.parametrize("ending", mark_long_after(1, ["kill", "terminate"]))
 @asynchronous
 async def test_an_interrupted_import_leaves_no_rows(ending: str, database: Database, tmp_path: Path):
     file = await a_large_export(tmp_path)

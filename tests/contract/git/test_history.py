@@ -146,6 +146,7 @@ async def test_of_a_message_that_is_too_large_the_trailers_are_read(mirror: Mirr
         await mirror.commits(large, without=[before], full_messages=True)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_of_trailers_that_are_too_large_nothing_is_read(mirror: Mirror, origin: Origin):
     trailers = "\n".join(f"Trailer-{count}: {'x' * 1000}" for count in range(20_000))

@@ -78,6 +78,7 @@ async def test_a_token_is_renewed_five_minutes_before_it_expires(app: GithubEnvi
         assert app.github.faults.calls.count(TOKENS) == 2
 
 
+@pytest.mark.long
 @asynchronous
 async def test_tokens_of_growing_length_work_for_a_day(app: GithubEnvironment, clock: ManualClock):
     app.open(1)

@@ -111,6 +111,8 @@ async def test_detached_processes_end_with_a_sandboxed_command_even_if_its_super
     async with env.runner() as runner:
         await runner.start(env.job(unit=f"{DETACHED} sleep 1000"))
         assert await next_report(runner) == ("unit", *RUNNING)
+        while not await runner.output(ONE, "unit"):  # the detached process has begun
+            await asyncio.sleep(0)
         supervisor = await lock_holder(env)
         os.kill(supervisor, 9)
         state, description = (await final_results(runner))["unit"]

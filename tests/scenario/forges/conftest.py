@@ -1,4 +1,4 @@
-"""Runs each scenario at every forge unless it is about one of them; most other forges only with `-m long`."""
+"""Runs each scenario at every forge unless it is about one of them; at others than the first mostly with `-m long`."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +12,10 @@ from tests.support.forge_scenario import ForgeScenario, a_forge_scenario
 
 HERE = Path(__file__).parent
 DEFAULT_FORGE = "github"
-ALWAYS_AT_EVERY_FORGE = ("test_submissions.py",)
+ALWAYS_AT_EVERY_FORGE = (
+    "test_pr_submitted_by_the_api_lands_as_tested_and_is_shown_as_merged",
+    "test_comment_submits_with_the_options_it_names",
+)
 
 StartScenario = Callable[..., AbstractAsyncContextManager[ForgeScenario]]
 
@@ -20,13 +23,13 @@ StartScenario = Callable[..., AbstractAsyncContextManager[ForgeScenario]]
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _is_at_another_forge(item) and HERE in item.path.parents and item.path.name not in ALWAYS_AT_EVERY_FORGE:
+        if isinstance(item, pytest.Function) and HERE in item.path.parents and _is_at_another_forge(item):
             item.add_marker(pytest.mark.long)
 
 
-def _is_at_another_forge(item: pytest.Item) -> bool:
-    spec = getattr(item, "callspec", None)
-    return spec is not None and spec.params.get("forge_scenario", DEFAULT_FORGE) != DEFAULT_FORGE
+def _is_at_another_forge(item: pytest.Function) -> bool:
+    forge = item.callspec.params.get("forge_scenario", DEFAULT_FORGE) if hasattr(item, "callspec") else DEFAULT_FORGE
+    return forge != DEFAULT_FORGE and item.originalname not in ALWAYS_AT_EVERY_FORGE
 
 
 @pytest.fixture(params=FORGE_DRIVERS)

@@ -1,5 +1,7 @@
 """Checks are read from the forge, and required checks from the protection rules of the target branch."""
 
+import pytest
+
 from mergeyard.domain.config import Config, DirectMergeMode
 from mergeyard.domain.pull_requests import StatusState
 from tests.scenario.forges.conftest import StartScenario
@@ -43,6 +45,7 @@ async def test_check_required_from_one_app_counts_from_no_other_even_if_the_conf
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_check_required_from_one_app_counts_from_no_other_after_a_restart(github_scenario: StartScenario):
     async with github_scenario(setup=UNPROTECTED) as scenario:

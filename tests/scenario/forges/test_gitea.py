@@ -1,5 +1,7 @@
 """Gitea only: unknown mergeability, dependencies, and merges by push that Gitea does not notice."""
 
+import pytest
+
 from mergeyard.domain.config import Config, LandingMethod
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
@@ -31,6 +33,7 @@ async def test_pr_whose_mergeability_gitea_never_checks_is_tested_and_lands(gite
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_that_gitea_checks_again_during_its_tests_lands(gitea_scenario: StartScenario):
     async with gitea_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -110,6 +113,7 @@ async def test_failed_marking_is_retried_later(gitea_scenario: StartScenario):
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_failed_marking_is_retried_after_a_restart(gitea_scenario: StartScenario):
     async with gitea_scenario() as scenario:

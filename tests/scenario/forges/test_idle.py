@@ -1,5 +1,7 @@
 """A forge is asked less and less often about a repository in which nothing happens, until something happens."""
 
+import pytest
+
 from mergeyard.service.poller import MAX_IDLE_INTERVAL_MS
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
@@ -36,6 +38,7 @@ async def test_a_quiet_forge_is_asked_less_and_less_often(github_scenario: Start
         assert await count_polls(scenario, 3 * SECOND) == 1
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_submission_wakes_the_poller_at_once(github_scenario: StartScenario):
     async with github_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -74,6 +74,7 @@ async def test_after_a_lost_response_no_pr_is_merged_on_an_untested_commit(githu
         assert not scenario.forge.is_merged(2)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_after_a_lost_response_a_merge_on_a_rewound_target_branch_is_recognized(
     github_scenario: StartScenario,
@@ -164,6 +165,7 @@ async def test_merge_whose_response_was_lost_is_found_and_not_repeated(forge_sce
         assert len(scenario.landed_subjects()) == 1
 
 
+@pytest.mark.long
 @asynchronous
 async def test_outage_after_a_merge_does_not_count_towards_the_wait_for_the_target_branch(
     forge_scenario: StartScenario,

@@ -16,11 +16,12 @@ from tests.support.forges.faults import (
     RepeatsFirstResponse,
     RespondsWith,
 )
+from tests.support.long_tests import mark_long_after
 from tests.support.scenario import MINUTE, SECOND
 
 EVERY_TROUBLE: list[Fault] = [RespondsWith(503), LosesResponse(), RespondsWith(200, {}, b"<html>")]
-every_response = pytest.mark.parametrize("answers", range(3))
-landings = pytest.mark.parametrize("landing", list(LandingMethod))
+every_response = pytest.mark.parametrize("answers", mark_long_after(1, range(3)))
+landings = pytest.mark.parametrize("landing", mark_long_after(1, list(LandingMethod)))
 
 
 @asynchronous
@@ -171,6 +172,7 @@ async def test_head_that_git_does_not_show_yet_is_retried(forge_scenario: StartS
         assert scenario.test_branches() == [scenario.test_branch_of(1)]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_command_given_before_a_long_outage_is_executed_after_it(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
