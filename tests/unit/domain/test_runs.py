@@ -60,3 +60,21 @@ def test_commits_with_another_tree_are_not_interchangeable():
 
 def test_commits_with_another_parent_are_not_interchangeable():
     assert not a_step("1", tree="t").is_interchangeable_with(a_step("2", tree="t", parent="elsewhere"))
+
+
+def test_checks_of_a_run_are_reported_on_its_tip():
+    run = a_run(1, 2)
+    assert run.checked_commit == run.tip
+
+
+def test_checks_that_a_run_took_over_were_reported_on_the_head_of_its_pull_request():
+    run = replace(a_run(1), used_head_checks=True)
+    assert run.checked_commit == a_member(1).head
+
+
+@pytest.mark.parametrize(
+    ("attempt", "status", "expected"),
+    [(0, RunStatus.PREPARING, True), (0, RunStatus.SUCCEEDED, False), (1, RunStatus.PREPARING, False)],
+)
+def test_a_restarted_run_counts_as_one_until_it_is_decided(attempt: int, status: RunStatus, expected: bool):
+    assert replace(a_run(1), is_repetition=True, attempt=attempt, status=status).is_restarted is expected
