@@ -44,7 +44,8 @@ def test_no_pull_request_fails_when_git_cannot_start_without_descriptors(make_si
 
 
 @pytest.mark.long
-def test_idle_connections_take_descriptors_only_for_a_while(make_site: SiteFactory):
+def test_queue_goes_on_after_idle_connections_had_taken_all_descriptors(make_site: SiteFactory):
+    """A proxy limits connections; without one, clients that do nothing can take all descriptors while they stay."""
     site = make_site()
     site.ci.enabled = False
     number = site.open_pr({"a.txt": "1"})
@@ -55,5 +56,5 @@ def test_idle_connections_take_descriptors_only_for_a_while(make_site: SiteFacto
     with ExitStack() as connections:
         for _ in range(100):
             connections.enter_context(socket.create_connection((address.hostname or "", address.port or 0)))
-        site.ci.enabled = True
-        site.wait_for("merged", number)
+    site.ci.enabled = True
+    site.wait_for("merged", number)
