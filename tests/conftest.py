@@ -1,13 +1,17 @@
-"""Starts slow tests first, so that no worker waits for a last one, and reports the reasons of skipped tests."""
+"""Starts slow tests first, so that no worker waits for a last one, and reports what was not tested."""
 
 import gc
 import logging
 import os
 import sys
 from collections.abc import Generator, Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
 
 import pytest
 import structlog
+import typer.testing
 from structlog.dev import ConsoleRenderer, plain_traceback
 
 from mergeyard.logging import SERVER_LOGGERS
@@ -15,8 +19,15 @@ from tests.support.temporary_files import use_memory
 
 use_memory()
 
+if "MERGEYARD_TEST_FORGE_URL" not in os.environ:
+    # Reading all public certificates takes longer than most tests, and no other test talks to a public server.
+    os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "no_public_authority.pem")
+
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
 """It is not installed. httpx would try to import it with every request, which searches all folders every time."""
+
+typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore
+"""All commands would otherwise be built again for each command that a test runs."""
 
 structlog.configure(
     processors=[*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]
@@ -37,12 +48,13 @@ def logging_as_before() -> Iterator[None]:
     structlog.configure(**configured)
 
 
+WAITING = ("tests/browser/", "tests/replicas/", "tests/hostile/", "tests/e2e/", "tests/kills/", "tests/faults/")
+"""Their tests wait for servers and leases most of the time."""
 SLOW = (
-    *("tests/replicas/", "tests/e2e/", "tests/kills/", "tests/faults/"),
-    *("tests/hostile/", "tests/campaign/", "tests/browser/"),
-    *("tests/simulation/", "tests/bench/", "tests/model/"),
+    *("tests/campaign/", "tests/simulation/", "tests/bench/", "tests/model/"),
     *("tests/contract/archive/", "tests/scenario/"),
 )
+BUSY_TESTS_PER_WAITING_TEST = 4
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,10 +87,18 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         report.nodeid = report.nodeid.partition("@tests/")[0]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests come first. Where tests that share a server stay together, others come between those that wait."""
+    folders = (*WAITING, *SLOW)
     items.sort(
-        key=lambda item: next((at for at, folder in enumerate(SLOW) if item.nodeid.startswith(folder)), len(SLOW))
+        key=lambda item: next((at for at, folder in enumerate(folders) if item.nodeid.startswith(folder)), len(folders))
     )
+    if not config.getoption("loadgroup", False):
+        return
+    waiting = [item for item in items if item.nodeid.startswith(WAITING)]
+    busy = iter([item for item in items if not item.nodeid.startswith(WAITING)])
+    mixed = [item for each in waiting for item in (each, *islice(busy, BUSY_TESTS_PER_WAITING_TEST))]
+    items[:] = [*mixed, *busy]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

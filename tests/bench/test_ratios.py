@@ -19,10 +19,11 @@ from tests.bench.limits import (
     fallen_ratios,
 )
 from tests.bench.tables import service_table
+from tests.support.long_tests import mark_long_after
 
 ATTEMPTS = range(3)
 
-both_modes = pytest.mark.parametrize("mode", list(Mode))
+both_modes = pytest.mark.parametrize("mode", mark_long_after(1, list(Mode)))
 
 
 @both_modes

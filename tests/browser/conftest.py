@@ -5,7 +5,6 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -14,7 +13,7 @@ from playwright.sync_api import expect
 from tests.support.browser import BROWSER_REQUIRED_VARIABLE, PAGE_TIMEOUT_MS, BrowserSession, Chromium, find_executable
 from tests.support.shared_server import SharedServer, SharedServerQueue
 
-HERE = Path(__file__).parent
+FOLDER = "tests/browser/"
 QUICK_TESTS = {
     "test_queue_page_follows_a_pr_from_submit_to_merged_without_a_reload",
     "test_submit_change_priority_and_remove_by_keyboard",
@@ -27,7 +26,7 @@ MISSING = "The pages were not tested in a browser: there is no Chromium here. `m
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents and item.name not in QUICK_TESTS:
+        if item.nodeid.startswith(FOLDER) and item.name not in QUICK_TESTS:
             item.add_marker(pytest.mark.long)
 
 

@@ -14,7 +14,7 @@ import pytest
 from mergeyard.domain.config import MergeMethod
 from tests.support.log_capture import without_logs
 
-HERE = Path(__file__).parent
+FOLDER = "tests/scenario/"
 ALWAYS_WITH_EVERY_METHOD = ("test_the_commit_that_was_tested_is_the_commit_that_lands",)
 
 
@@ -22,7 +22,7 @@ ALWAYS_WITH_EVERY_METHOD = ("test_the_commit_that_was_tested_is_the_commit_that_
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     variants = defaultdict[tuple[Path, str], list[pytest.Function]](list)
     for item in items:
-        if isinstance(item, pytest.Function) and HERE in item.path.parents and _method_of(item):
+        if isinstance(item, pytest.Function) and item.nodeid.startswith(FOLDER) and _method_of(item):
             variants[item.path, item.originalname].append(item)
     for (_, name), functions in variants.items():
         methods = sorted({_method_of(function) for function in functions})

@@ -10,7 +10,7 @@ import pytest
 from tests.support.forge_drivers.registry import FORGE_DRIVERS
 from tests.support.forge_scenario import ForgeScenario, a_forge_scenario
 
-HERE = Path(__file__).parent
+FOLDER = "tests/scenario/forges/"
 DEFAULT_FORGE = "github"
 ALWAYS_AT_EVERY_FORGE = (
     "test_pr_submitted_by_the_api_lands_as_tested_and_is_shown_as_merged",
@@ -23,7 +23,7 @@ StartScenario = Callable[..., AbstractAsyncContextManager[ForgeScenario]]
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.Function) and HERE in item.path.parents and _is_at_another_forge(item):
+        if isinstance(item, pytest.Function) and item.nodeid.startswith(FOLDER) and _is_at_another_forge(item):
             item.add_marker(pytest.mark.long)
 
 

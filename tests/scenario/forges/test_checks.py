@@ -75,6 +75,7 @@ async def submit_with_check_required_from_one_app(scenario: ForgeScenario) -> Fa
     return acme
 
 
+@pytest.mark.long
 @asynchronous
 async def test_without_required_checks_nothing_merges(forge_scenario: StartScenario):
     async with forge_scenario(setup=UNPROTECTED) as scenario:
@@ -127,6 +128,7 @@ async def test_own_status_does_not_count_as_a_check(forge_scenario: StartScenari
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_last_result_of_a_repeated_check_counts(forge_scenario: StartScenario):
     async with forge_scenario(Config(required_statuses=("unit", "lint"))) as scenario:
@@ -150,6 +152,7 @@ async def test_a_head_on_the_tip_whose_checks_passed_merges_directly(forge_scena
         assert (len(report.landings), report.mismatches) == (1, ())
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_head_on_the_tip_whose_checks_did_not_pass_is_tested(forge_scenario: StartScenario):
     async with forge_scenario(Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
@@ -172,6 +175,7 @@ async def test_checks_of_an_overdue_run_are_read_again_before_it_fails(forge_sce
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_overdue_run_without_reports_fails(forge_scenario: StartScenario):
     async with forge_scenario(Config(testing_timeout_minutes=1)) as scenario:
@@ -182,6 +186,7 @@ async def test_overdue_run_without_reports_fails(forge_scenario: StartScenario):
         assert await scenario.state(1) == "failed: test_run_timeout"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_while_the_forge_cannot_be_read_no_run_is_overdue(forge_scenario: StartScenario):
     async with forge_scenario(Config(testing_timeout_minutes=1), poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -100,6 +100,7 @@ async def test_user_without_write_permission_gets_one_reply_per_pr_and_costs_few
         assert scenario.reactions(1) == [(NEGATIVE,), (), (), (), ()]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_new_write_permission_is_recognized_within_minutes(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -116,6 +117,7 @@ async def test_new_write_permission_is_recognized_within_minutes(github_scenario
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_only_some_of_many_users_without_write_permission_get_a_reply(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -378,7 +380,10 @@ async def test_fork_with_the_head_of_a_local_pr_is_still_checked_as_a_fork(githu
         assert await scenario.state(2) == "not_ready: waiting_for_maintainer"
 
 
-@pytest.mark.parametrize("polled", [True, False], ids=["while it is tested", "before it lands"])
+@pytest.mark.parametrize(
+    "polled",
+    [pytest.param(True, id="while it is tested", marks=pytest.mark.long), pytest.param(False, id="before it lands")],
+)
 @asynchronous
 async def test_fork_waits_again_when_the_target_branch_guards_its_paths(github_scenario: StartScenario, polled: bool):
     async with github_scenario(poll_seconds=USUAL_POLL_INTERVAL_S if polled else RARE_POLL_INTERVAL_S) as scenario:

@@ -18,6 +18,7 @@ def by_forge(method: MergeMethod = MergeMethod.MERGE_COMMIT) -> Config:
     return Config(landing=LandingMethod.PROVIDER_MERGE, merge_method=method)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_three_passed_prs_land_in_one_push_and_are_shown_as_merged(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -125,6 +126,7 @@ async def test_pr_merged_by_the_forge_and_removed_by_hand_does_not_come_back(
         assert await scenario.state(2) == "failed: contains_removed_commit"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_is_tested_again_after_a_push_to_the_target_branch_before_the_merge(forge_scenario: StartScenario):
     async with forge_scenario(by_forge()) as scenario:
@@ -270,6 +272,7 @@ async def test_test_branches_have_a_draft_while_they_are_tested(forge_scenario: 
         assert scenario.forge.drafts() == {branch: False}
 
 
+@pytest.mark.long
 @asynchronous
 async def test_draft_of_a_failed_run_is_closed(forge_scenario: StartScenario):
     async with forge_scenario(Config(create_prs_for_testing_branches=True)) as scenario:

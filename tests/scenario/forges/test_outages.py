@@ -110,6 +110,7 @@ async def test_removing_the_label_removes_the_pr_even_if_another_decision_follow
         assert scenario.queue_text == "main ← 2…"
 
 
+@pytest.mark.long
 @landings
 @asynchronous
 async def test_landing_continues_after_an_outage(forge_scenario: StartScenario, landing: LandingMethod):
@@ -127,6 +128,7 @@ async def test_landing_continues_after_an_outage(forge_scenario: StartScenario, 
         assert len(scenario.landed_subjects()) == 1
 
 
+@pytest.mark.long
 @asynchronous
 async def test_outage_fails_no_pr(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -1,5 +1,7 @@
 """The service restarts between commands, checks and comments, and executes each command once."""
 
+import pytest
+
 from mergeyard.domain.ids import QueueKey
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
@@ -37,6 +39,7 @@ async def test_command_given_during_downtime_is_executed(forge_scenario: StartSc
         assert scenario.queue_text == "main ← 2…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_command_whose_reply_failed_is_not_executed_again(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -65,6 +68,7 @@ async def test_pr_cancelled_after_a_lost_response_is_not_submitted_again(forge_s
         assert await scenario.state(1) == "cancelled: cancelled_by_user"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_run_whose_checks_finished_during_downtime_lands(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

@@ -1,6 +1,7 @@
 """Webhooks of a forge only trigger a read: with them changes are known immediately, without them within a minute."""
 
 import httpx
+import pytest
 
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
@@ -75,6 +76,7 @@ async def test_without_webhooks_changes_of_prs_are_found_within_a_minute(forge_s
         assert await scenario.state(3) == "cancelled: pr_converted_to_draft"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_without_webhooks_a_push_to_the_target_is_found_within_a_minute(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -86,6 +88,7 @@ async def test_without_webhooks_a_push_to_the_target_is_found_within_a_minute(fo
         assert scenario.run_of(1).base == foreign
 
 
+@pytest.mark.long
 @asynchronous
 async def test_change_in_the_same_second_as_the_last_poll_is_found_without_webhooks(forge_scenario: StartScenario):
     """Some forges report times in whole seconds: two comments in one second have the same time."""

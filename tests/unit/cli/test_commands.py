@@ -35,10 +35,10 @@ def test_every_command_has_help(name: str):
     [
         ["--version"],
         ["--help"],
-        ["status", "--help"],
-        ["queue", "create", "--help"],
         ["serve", "--help"],
-        ["db", "--help"],
+        pytest.param(["status", "--help"], marks=pytest.mark.long),
+        pytest.param(["queue", "create", "--help"], marks=pytest.mark.long),
+        pytest.param(["db", "--help"], marks=pytest.mark.long),
     ],
     ids=" ".join,
 )

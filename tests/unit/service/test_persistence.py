@@ -27,7 +27,7 @@ def write_of(world: QueueWorld, *events: Event) -> SaveDecision:
     )
 
 
-@pytest.mark.parametrize("seed", mark_long_after(20, range(60)))
+@pytest.mark.parametrize("seed", mark_long_after(8, range(60)))
 def test_loading_what_was_stored_after_each_decision_gives_the_queue(seed: int):
     random = RandomWorld(seed)
     storage = QueuePartStore(random.world.queue)
@@ -81,7 +81,7 @@ def targets_written(write: SaveDecision) -> list[str]:
     return [part.key for part in write.parts if part.kind == "impacted_targets"]
 
 
-@pytest.mark.parametrize("seed", mark_long_after(20, range(60)))
+@pytest.mark.parametrize("seed", mark_long_after(8, range(60)))
 def test_a_copy_that_applies_changes_now_and_then_equals_the_queue(seed: int):
     world, chance = RandomWorld(seed), random.Random(seed)
     storage = QueuePartStore(world.world.queue)

@@ -16,6 +16,7 @@ from mergeyard.domain.states import CheckState
 from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.engine.decide import decide
 from mergeyard.simulation.engine_driver import Actions, Change, Observations, SimulationDiverged
+from tests.support.long_tests import mark_long_after
 from tests.support.race_traces import a_trace, run_policy
 
 every_policy = pytest.mark.parametrize("policy", POLICIES)
@@ -37,7 +38,7 @@ def decision_minutes(trace: Trace, record: RaceResult) -> list[int]:
 
 
 @every_policy
-@pytest.mark.parametrize("day", DAYS)
+@pytest.mark.parametrize("day", mark_long_after(1, list(DAYS)))
 def test_no_bad_change_and_no_conflicting_pair_merges(policy: str, day: str):
     trace = generate_trace(DAYS[day], 1)
     record = run_policy(policy, trace)
