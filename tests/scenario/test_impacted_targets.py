@@ -1,25 +1,24 @@
-"""Long lists of impacted targets are uploaded encoded; names are decoded only where the queue needs them."""
+"""Uploads of long lists of impacted targets, before, while and after the pull request is submitted."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import ImpactedTargets
-from mergeyard.service.impacted_targets import NAMES_PER_LINE, EncodedTargets, to_encoded_targets
+from mergeyard.domain.pull_requests import ImpactedTargets, impacted_targets_from_names
+from mergeyard.service.impacted_targets import CHUNK_SIZE, EncodedTargets, encode_targets
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import KEY, Scenario, a_scenario
 
 
 def many(beside: str = "x") -> ImpactedTargets:
-    return ImpactedTargets(frozenset({beside, *(f"//area/{number}" for number in range(2 * NAMES_PER_LINE))}))
+    return ImpactedTargets(frozenset({beside, *(f"//area/{number}" for number in range(2 * CHUNK_SIZE))}))
 
 
 async def upload(scenario: Scenario, targets: ImpactedTargets) -> None:
-    nameless = replace(to_encoded_targets(targets), impacted_targets=None)
-    await scenario.service.impacted_targets_uploads.save(KEY, PullRequestNumber(1), None, nameless, lambda _: b"", None)
+    encoded = EncodedTargets(encode_targets(targets), targets)
+    await scenario.service.impacted_targets_uploads.save(KEY, PullRequestNumber(1), None, encoded, lambda _: b"", None)
 
 
 async def targets_of_the_first(scenario: Scenario) -> ImpactedTargets | None:
@@ -53,7 +52,7 @@ async def test_upload_for_a_queued_pr_is_stored_as_uploaded(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        spaced = EncodedTargets(b' {"names": ["a"]} ', 1)
+        spaced = EncodedTargets(b' {"names": ["a"]} ', impacted_targets_from_names("a"))
         await scenario.service.impacted_targets_uploads.save(
             KEY, PullRequestNumber(1), None, spaced, lambda _: b"", None
         )

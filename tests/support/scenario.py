@@ -32,7 +32,7 @@ from mergeyard.engine.views import render_text
 from mergeyard.ports.external import Forecaster
 from mergeyard.ports.forge import ChecksFrom, Host
 from mergeyard.service.git_names import branch_ref, name_test_branch
-from mergeyard.service.impacted_targets import to_encoded_targets
+from mergeyard.service.impacted_targets import EncodedTargets, encode_targets
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.service import Service
 from mergeyard.service.submissions import PullRequestCommand, SubmitOptions
@@ -165,7 +165,12 @@ class Scenario:
 
     async def upload_impacted_targets(self, number: int, impacted_targets: ImpactedTargets) -> None:
         await self.service.impacted_targets_uploads.save(
-            KEY, PullRequestNumber(number), None, to_encoded_targets(impacted_targets), lambda _: b"", None
+            KEY,
+            PullRequestNumber(number),
+            None,
+            EncodedTargets(encode_targets(impacted_targets), impacted_targets),
+            lambda _: b"",
+            None,
         )
         await self.wait_until_idle()
 

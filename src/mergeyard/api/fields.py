@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Raw, Struct, json
 
 from mergeyard.domain import ids
 from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES
@@ -17,7 +17,7 @@ from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service import git_names
 from mergeyard.service.errors import Code
-from mergeyard.service.impacted_targets import EncodedTargets, to_encoded_targets
+from mergeyard.service.impacted_targets import EncodedTargets, collect_names, encode_targets
 
 NAIVE_EPOCH = datetime(1970, 1, 1)
 EPOCH = NAIVE_EPOCH.replace(tzinfo=UTC)
@@ -41,11 +41,11 @@ def parse_time(text: str) -> Instant | None:
 
 
 MAX_TARGET_BYTES = 1024
-CHUNK_SIZE = 1000
-"""Targets that are added to the set at once: a larger step would hold the GIL and delay other requests."""
 DIGITS_PATTERN = re.compile(r"[0-9]{1,20}")
 SHA_PATTERN = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 ALL_SPELLINGS = {"all", "impacts_all"}
+
+_decode_names = json.Decoder(list[str] | str).decode
 
 
 class InvalidValueError(Exception):
@@ -130,20 +130,22 @@ def coerce_target_branch(value: Any) -> Any:
     return value
 
 
-def coerce_impacted_targets(value: Any) -> EncodedTargets:
-    if isinstance(value, str) and value.lower() in ALL_SPELLINGS:
-        return to_encoded_targets(ALL_TARGETS)
-    if not isinstance(value, list):
-        raise InvalidValueError('expected a list of target names, or "ALL"')
-    targets = cast(list[Any], value)
-    for at, target in enumerate(targets):
-        if not isinstance(target, str) or len(target.encode()) > MAX_TARGET_BYTES:
-            raise InvalidValueError(f"expected a string of at most {MAX_TARGET_BYTES:,} bytes", pointer=f"/{at}")
-    unique = set[str]()
-    for first in range(0, len(targets), CHUNK_SIZE):
-        unique.update(targets[first : first + CHUNK_SIZE])
-    unique.discard("")
-    return to_encoded_targets(ALL_TARGETS if "ALL" in unique else ImpactedTargets(frozenset(unique)))
+def decode_impacted_targets(raw: Raw) -> EncodedTargets:
+    """The list is stored as the client sent it, unless names are dropped."""
+    value = _decode_names(raw)
+    if isinstance(value, str):
+        if value.lower() not in ALL_SPELLINGS:
+            raise InvalidValueError('expected a list of target names, or "ALL"')
+        return EncodedTargets(encode_targets(ALL_TARGETS), ALL_TARGETS)
+    for at, target in enumerate(value):
+        if "\0" in target or len(target.encode()) > MAX_TARGET_BYTES:
+            message = f"expected a string of at most {MAX_TARGET_BYTES:,} bytes, without NUL characters"
+            raise InvalidValueError(message, pointer=f"/{at}")
+    names = collect_names(value)
+    if "ALL" in names or len(names) < len(value):
+        targets = ALL_TARGETS if "ALL" in names else ImpactedTargets(names)
+        return EncodedTargets(encode_targets(targets), targets)
+    return EncodedTargets(b'{"names":%b}' % bytes(raw), ImpactedTargets(names))
 
 
 def coerce_required_statuses(value: Any) -> Any:

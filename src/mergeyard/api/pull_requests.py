@@ -111,7 +111,8 @@ class PullRequestEndpoints:
         request: r.SetImpactedTargets = call.request
         key, number = self._resolver.resolve_queue(call), PullRequestNumber(request.pr.number)
         uploaded = request.impacted_targets
-        count = "ALL" if uploaded.count is None else uploaded.count
+        targets = uploaded.impacted_targets
+        count = "ALL" if targets.everything else len(targets.names)
 
         def encode_response(head: Sha) -> bytes:
             return encode(response_schemas.ImpactedTargetsStored(pr_number=number, pr_sha=head, impacted_targets=count))

@@ -111,7 +111,6 @@ ImpactedTargets = Annotated[
             ]
         },
     ),
-    CoerceWith(fields.coerce_impacted_targets),
 ]
 _PART = {"type": "string", "minLength": 1, "maxLength": 100, "pattern": r"^(?!-)(?!\.{1,2}$)[A-Za-z0-9._-]+$"}
 _GROUP = r"(?![-.])(?![^/]*\.git(/|$))[A-Za-z0-9._-]{1,100}"

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 from msgspec import DecodeError, Raw, Struct, UnsetType, ValidationError, convert, json
 from msgspec.structs import fields
 
-from mergeyard.api.fields import CoerceWith, InvalidValueError, choice_coercer, coerce_integer
+from mergeyard.api.fields import CoerceWith, InvalidValueError, choice_coercer, coerce_integer, decode_impacted_targets
 from mergeyard.api.responses import ApiError, ValidationIssue, invalid_request
 from mergeyard.service.errors import Code
 
 MAX_MEMBER_BYTES = 64 * 1024
 """Of one member's JSON. A member of many small lists would take a hundred times as much memory."""
-LONG_MEMBERS: Mapping[str, "json.Decoder[Any]"] = {"impactedTargets": json.Decoder(list[str] | str)}
-"""Members without that limit: their decoders build nothing but text."""
+LONG_MEMBERS: Mapping[str, Callable[[Raw], Any]] = {"impactedTargets": decode_impacted_targets}
+"""Decoders of members without that limit: they build nothing but text, and refuse NUL characters."""
 IGNORED_MEMBERS = frozenset({"pr"})
 """Requests with settings refuse unknown members, but not this one: clients send it with every request."""
 ESCAPED_NUL = b"\\u0000"
@@ -26,6 +26,7 @@ R = TypeVar("R", bound=Struct)
 Coercer = Callable[[Any], Any]
 
 _decode_raw_members = json.Decoder(dict[str, Raw]).decode
+_decode_any = json.Decoder().decode
 
 
 def decode_request(struct: type[R], body: bytes) -> R:
@@ -40,7 +41,8 @@ def decode_request_with_digest(struct: type[R], path: str, body: bytes) -> tuple
     digest = sha256(path.encode())
     for name, raw in sorted(raw_members.items()):
         digest.update(json.encode(name) + b":")
-        digest.update(json.encode(members[name], order="sorted") if name in members else json.format(raw, indent=-1))
+        is_decoded = name in members and name not in LONG_MEMBERS
+        digest.update(json.encode(members[name], order="sorted") if is_decoded else json.format(raw, indent=-1))
     return to_request(struct, members, raw_members), digest.digest()
 
 
@@ -64,22 +66,24 @@ def invalid_json(error: Exception) -> ApiError:
 def decode_members(struct: type[Struct], raw_members: Mapping[str, Raw]) -> dict[str, Any]:
     """The values of the members that this request has."""
     known = _member_names(struct)
-    return {name: _decode_member(name, bytes(raw)) for name, raw in raw_members.items() if name in known}
+    return {name: _decode_member(name, raw) for name, raw in raw_members.items() if name in known}
 
 
-def _decode_member(name: str, raw: bytes) -> Any:
+def _decode_member(name: str, raw: Raw) -> Any:
     pointer = f"/{escape_pointer(name)}"
-    decoder = LONG_MEMBERS.get(name)
-    if decoder is None and len(raw) > MAX_MEMBER_BYTES:
+    decode = LONG_MEMBERS.get(name, _decode_any)
+    if decode is _decode_any and len(raw) > MAX_MEMBER_BYTES:
         raise invalid_request(pointer, f"expected at most {MAX_MEMBER_BYTES:,} bytes of JSON")
     try:
-        value = json.decode(raw) if decoder is None else decoder.decode(raw)
+        value = decode(raw)
+    except InvalidValueError as error:
+        raise invalid_request(pointer + error.pointer, error.message) from None
     except ValidationError as error:
         place, message = translate_error(str(error))
         raise invalid_request(pointer + place, message) from None
     except RecursionError as error:  # `split_members` is called with fewer frames, so it accepts a little more.
         raise invalid_json(error) from None
-    if ESCAPED_NUL in raw and any("\0" in text for text in _texts(value)):
+    if decode is _decode_any and ESCAPED_NUL in bytes(raw) and any("\0" in text for text in _texts(value)):
         raise invalid_request(pointer, "expected text without NUL characters")
     return value
 

@@ -237,18 +237,17 @@ class ImpactedTargetsUploads:
         await self._refuse_over_quota(token, len(uploaded.body))
         response = render(head)
         saved = SaveImpactedTargets(queue_actor.id, number, head, uploaded.body, self._registry.clock.now(), token)
-        if _needs(queue_actor, number, head, uploaded):
-            uploaded = await uploaded.decode(*_current_targets(queue_actor, number))
-        replaced = [known for known in _current_targets(queue_actor, number) if known is not uploaded.impacted_targets]
-        events, was_applied = _to_events(number, head, uploaded), False
+        replaced = _current_targets(queue_actor, number)
+        event = e.ImpactedTargetsUploaded(number=number, head=head, impacted_targets=uploaded.impacted_targets)
+        was_applied = False
 
         def render_decision(decision: Decision) -> bytes:
             nonlocal was_applied
-            was_applied = bool(events) and _has_head(decision.queue, number, head)
+            was_applied = _has_head(decision.queue, number, head)
             return response
 
         await queue_actor.submit(
-            *events,
+            event,
             writes=(saved,),
             render=render_decision,
             idempotent_request=idempotent_request,
@@ -257,10 +256,9 @@ class ImpactedTargetsUploads:
         queue_actor.in_flight_submissions.mark_dirty(number)
         await free_targets_in_thread(replaced)
         queue_actor = await self._registry.get(key)
-        if not was_applied and _needs(queue_actor, number, head, uploaded):
+        if not was_applied and _has_head(queue_actor.queue, number, head):
             # The pull request was submitted meanwhile, and its submission read the store before this upload was stored.
-            uploaded = await uploaded.decode(*_current_targets(queue_actor, number))
-            await queue_actor.submit(*_to_events(number, head, uploaded), encoded_targets=uploaded)
+            await queue_actor.submit(event, encoded_targets=uploaded)
         return response
 
     async def _resolve_head(self, queue_actor: QueueActor, number: PullRequestNumber, head: Sha | None) -> Sha:
@@ -301,28 +299,9 @@ async def _is_known(context: RepositoryContext, number: PullRequestNumber, commi
     return await context.has_commit(commit)
 
 
-def _needs(queue_actor: QueueActor, number: PullRequestNumber, head: Sha, uploaded: EncodedTargets) -> bool:
-    """Whether the queue holds the pull request with other targets. True also when the upload is not decoded yet, so
-    that it cannot be compared."""
-    known = _current_targets(queue_actor, number)
-    return _has_head(queue_actor.queue, number, head) and (
-        uploaded.impacted_targets is None or known != [uploaded.impacted_targets]
-    )
-
-
 def _has_head(queue: Queue, number: PullRequestNumber, head: Sha) -> bool:
     submission = queue.submission_of(number)
     return submission is not None and submission.pull_request.head == head
-
-
-def _to_events(number: PullRequestNumber, head: Sha, uploaded: EncodedTargets) -> tuple[e.ImpactedTargetsUploaded, ...]:
-    """None for a list that is not decoded: the queue does not hold the pull request then."""
-    impacted_targets = uploaded.impacted_targets
-    return (
-        ()
-        if impacted_targets is None
-        else (e.ImpactedTargetsUploaded(number=number, head=head, impacted_targets=impacted_targets),)
-    )
 
 
 def _current_targets(queue_actor: QueueActor, number: PullRequestNumber) -> list[ImpactedTargets]:

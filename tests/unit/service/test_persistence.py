@@ -60,7 +60,7 @@ def test_impacted_targets_are_written_only_when_they_change():
 def test_impacted_targets_that_are_already_encoded_are_not_encoded_again():
     world = a_parallel_world("x", "y")
     same, equal = impacted_targets_from_names("z"), impacted_targets_from_names("z")
-    uploaded = EncodedTargets(b"as it was sent", 1, same)
+    uploaded = EncodedTargets(b"as it was sent", same)
     for targets, body in ((same, uploaded.body), (equal, encode_targets(equal))):
         before = world.queue
         decision = world.apply(
