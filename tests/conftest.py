@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from functools import cache
 from itertools import islice
@@ -102,7 +103,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Prints each reason of skipped tests once."""
+    """Says what was not tested, and how to test it."""
     skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
-    for reason in sorted({str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)}):
-        terminalreporter.write_line(reason.removeprefix("Skipped: "), yellow=True)
+    reasons = Counter(str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple))
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"Skipped {count}: {reason.removeprefix('Skipped: ')}", yellow=True)
+    if terminalreporter.config.getoption("markexpr") == "not long":
+        terminalreporter.write_line("Not run: the long tests. `make test-long` runs them.", yellow=True)

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 
-from mergeyard.simulation.engine_driver import Change, ChangeNumber
+from benchmarks.policy_race.policy import Change
+from mergeyard.simulation.engine_driver import ChangeNumber
 
 
 class Predecessors:

@@ -6,15 +6,9 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
+from benchmarks.policy_race.policy import Observations, Policy
 from benchmarks.policy_race.workload import Trace
-from mergeyard.simulation.engine_driver import (
-    Actions,
-    ChangeNumber,
-    Observations,
-    Policy,
-    SimulatedRun,
-    SimulationDiverged,
-)
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber, SimulatedRun, SimulationDiverged
 
 MAX_SLOWDOWN = 20
 """The time limit, as a multiple of testing all changes one after the other."""

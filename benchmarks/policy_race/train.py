@@ -1,6 +1,7 @@
 """Merge train: every change is tested on top of all changes ahead of it, on the assumption that they all merge."""
 
-from mergeyard.simulation.engine_driver import Actions, ChangeNumber, Observations, SimulatedRun
+from benchmarks.policy_race.policy import Observations
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber, SimulatedRun
 
 
 class TrainEntry:

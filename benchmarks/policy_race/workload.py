@@ -7,8 +7,9 @@ from random import Random
 
 from msgspec import Struct, field
 
+from benchmarks.policy_race.policy import Change
 from mergeyard.domain.timestamps import HOUR, MINUTE
-from mergeyard.simulation.engine_driver import Change, ChangeNumber, SimulatedRun, deterministic_random
+from mergeyard.simulation.engine_driver import ChangeNumber, SimulatedRun, deterministic_random
 
 MEDIAN_BUILD_MS = 30 * MINUTE
 BUILD_SIGMA = 0.5

@@ -40,7 +40,9 @@ def configure_logging(format: Format, level: Level, stream: TextIO) -> None:  # 
     root.handlers = [handler]
     root.setLevel(level.upper())
     for name in SERVER_LOGGERS:
-        _route_to_root(logging.getLogger(name))
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [], True
+        logger.setLevel(logging.NOTSET)
     for name in VERBOSE_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
@@ -49,12 +51,6 @@ def configure_logging(format: Format, level: Level, stream: TextIO) -> None:  # 
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-
-
-def _route_to_root(logger: logging.Logger) -> None:
-    logger.handlers = []
-    logger.propagate = True
-    logger.setLevel(logging.NOTSET)
 
 
 def _build_formatter(format: Format, stream: TextIO) -> ProcessorFormatter:  # noqa: A002
@@ -86,13 +82,10 @@ def _redact_output(render: Processor) -> Processor:
     """Redacts the rendered line, so that no value, message or traceback is missed."""
 
     def render_and_redact(logger: WrappedLogger, method: str, event: EventDict) -> str:
-        return _redact_tokens(str(render(logger, method, event)))
+        text = TOKEN_PATTERN.sub(f"my_{REDACTED}", str(render(logger, method, event)))
+        return CREDENTIALS_PATTERN.sub(f"://{REDACTED}@", text)
 
     return render_and_redact
-
-
-def _redact_tokens(text: str) -> str:
-    return CREDENTIALS_PATTERN.sub(f"://{REDACTED}@", TOKEN_PATTERN.sub(f"my_{REDACTED}", text))
 
 
 def _redact_named_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -46,7 +46,7 @@ from mergeyard.service.retention import Retention
 from mergeyard.service.service import Service
 from mergeyard.service.sessions import SingleSignOn
 from mergeyard.service.tokens import Tokens
-from mergeyard.service.webhooks.webhooks import WebhookServices
+from mergeyard.service.webhooks.webhooks import Webhooks
 from mergeyard.settings import ForgeHost, Provider, Settings
 from mergeyard.settings import PlainHost as PlainHostSettings
 from mergeyard.web.app import WebApp
@@ -70,9 +70,9 @@ def open_tokens(settings: Settings) -> tuple[Store, Tokens]:
     return store, Tokens(store, WallClock())
 
 
-def open_webhook_services(settings: Settings) -> tuple[Store, WebhookServices]:
+def open_webhooks(settings: Settings) -> tuple[Store, Webhooks]:
     store, sender = open_store(settings), HttpSender(allow_private=settings.allow_private_webhooks)
-    return store, WebhookServices(
+    return store, Webhooks(
         store, WallClock(), sender, make_secret_box(settings), settings.build_public_url(settings.port)
     )
 

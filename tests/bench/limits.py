@@ -7,20 +7,20 @@ MIN_PLACEMENT_SPEEDUP = 100
 
 MIN_RATIOS = {
     "submit_64_queues_over_naive": (
-        5.0,
+        4.0,
         "as many submissions to 64 queues as with one transaction for each",
     ),
     "submit_one_queue_over_naive": (
-        5.0,
+        4.0,
         "as many submissions to one queue as with one transaction for each",
     ),
-    "read_over_echo": (0.5, "as many pull requests read as a bare Starlette application echoes"),
+    "read_over_echo": (0.4, "as many pull requests read as a bare Starlette application echoes"),
 }
 MAX_RATIOS = {
     "branch_over_plain_git": (1.3, "the time of plain git for building a test branch"),
     "branch_100k_over_20k": (1.5, "the time of 20,000 files for building a test branch of 100,000 files"),
     "create_last_over_tenth": (1.5, "the time of the tenth queue for creating the last one"),
-    "read_p99_during_upload_over_quiet": (3.0, "the 99th percentile of reads without an upload during an upload"),
+    "read_p99_during_upload_over_quiet": (5.0, "the 99th percentile of reads without an upload during an upload"),
 }
 MAX_FIGURES = {
     "bytes_per_waiting_pr": (3072.0, "bytes for one more waiting pull request"),

@@ -72,8 +72,8 @@ def test_slow_decision_and_slow_placement_are_reported_in_sentences():
 
 
 def test_exceeded_ratio_is_reported_in_a_sentence():
-    too_low, too_high = exceeded_limits({"read_over_echo": 0.4, "branch_over_plain_git": 1.4})
-    assert too_low.startswith("0.40 times as many pull requests read")
+    too_low, too_high = exceeded_limits({"read_over_echo": 0.3, "branch_over_plain_git": 1.4})
+    assert too_low.startswith("0.30 times as many pull requests read")
     assert too_high.startswith("1.40 times the time of plain git")
     at_the_limit = {
         name: limit for limits in (MIN_RATIOS, MAX_RATIOS, MAX_FIGURES) for name, (limit, _) in limits.items()

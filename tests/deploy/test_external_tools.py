@@ -18,7 +18,7 @@ KUBERNETES_VERSION = ("--kube-version", "1.33.0")
 def run(tool: str, *arguments: str, **variables: str) -> str:
     found = shutil.which(tool)
     if found is None:
-        pytest.skip(f"{tool} is not installed")
+        pytest.skip(f"{tool} is not installed: put it on PATH to check the files in deploy/ with it.")
     result = subprocess.run([found, *arguments], capture_output=True, text=True, env=variables or None, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout

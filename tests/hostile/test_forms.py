@@ -44,7 +44,7 @@ async def forms(folder: Path) -> AsyncGenerator[tuple[Scenario, list[str]]]:
             await grace.post(
                 "/administration/webhooks", kind="webhook", url="https://there.example", event=["queue.created"]
             )
-        (webhook,) = await scenario.service.webhook_services.webhooks.list_visible(OPERATOR)
+        (webhook,) = await scenario.service.webhooks.list_visible(OPERATOR)
         token, _ = await scenario.service.tokens.create("victim", {Scope.READ}, ())
         named = {"queue": QUEUE, "action": "pause", "token": token.id, "webhook": webhook.id}
         found = list(routes(scenario, "POST"))
@@ -55,7 +55,7 @@ async def forms(folder: Path) -> AsyncGenerator[tuple[Scenario, list[str]]]:
 async def is_unchanged(scenario: Scenario) -> bool:
     victims = [token for token in await scenario.service.tokens.list_all() if token.name == "victim"]
     running = scenario.queue_actor.queue.state == "RUNNING"
-    (webhook,) = await scenario.service.webhook_services.webhooks.list_visible(OPERATOR)
+    (webhook,) = await scenario.service.webhooks.list_visible(OPERATOR)
     return running and victims[0].revoked_at is None and webhook.disabled is None
 
 

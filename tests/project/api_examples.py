@@ -15,7 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import json
 
-from mergeyard.api.examples import Example
+from mergeyard.api.openapi import Example
 from mergeyard.api.routes import TABLE
 from tests.contract.api.harness import QUEUE, ApiHarness, api_without_queue
 from tests.support.scenario import MINUTE, SECOND

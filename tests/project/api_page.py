@@ -8,7 +8,7 @@ from msgspec import json
 
 from mergeyard.api import openapi, routes
 from mergeyard.api.endpoint import Call, Endpoint
-from mergeyard.api.examples import EXAMPLES_FILE, Example
+from mergeyard.api.openapi import EXAMPLES_FILE, Example
 from tests.project.api_examples import record_examples
 
 Schema = dict[str, Any]

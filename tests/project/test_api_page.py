@@ -1,6 +1,6 @@
 """The API page agrees with the OpenAPI document, and its examples are what a real service returns."""
 
-from mergeyard.api.examples import EXAMPLES
+from mergeyard.api.openapi import EXAMPLES
 from mergeyard.api.routes import TABLE
 from tests.project.api_examples import record_examples
 from tests.project.api_page import GROUPS, PAGE, render_page

@@ -116,7 +116,7 @@ def test_repository_file_of_the_page_parses():
 
 def test_page_lists_the_paths_that_are_guarded_by_default():
     config = repo_config.parse_config(b"version = 1\n" + toml_blocks()[4].encode())
-    assert config == repo_config.default_config()
+    assert config == RepositoryConfig()
 
 
 # The example

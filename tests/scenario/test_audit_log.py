@@ -23,9 +23,7 @@ async def admin_actions(scenario: Scenario) -> list[AdminAction]:
 
 
 async def create_webhook(scenario: Scenario, actor: WebhookClient = OPERATOR) -> str:
-    made, _ = await scenario.service.webhook_services.webhooks.create(
-        actor, WebhookKind.WEBHOOK, URL, WebhookChanges(), lambda _: b""
-    )
+    made, _ = await scenario.service.webhooks.create(actor, WebhookKind.WEBHOOK, URL, WebhookChanges(), lambda _: b"")
     await scenario.service.webhook_subscriptions.refresh()
     await scenario.wait_until_idle()
     return made.id
@@ -34,16 +32,16 @@ async def create_webhook(scenario: Scenario, actor: WebhookClient = OPERATOR) ->
 @asynchronous
 async def test_every_change_of_a_webhook_is_recorded_without_its_secrets(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
-        office = scenario.service.webhook_services
+        webhooks = scenario.service.webhooks
         token, _ = await scenario.service.tokens.create("boss")
         boss = WebhookClient(token)
         webhook = await create_webhook(scenario, boss)
         changes = WebhookChanges(url="https://there.example/other", events=(EventType.PR_MERGED,), description="for us")
-        await office.webhooks.update(boss, webhook, changes, lambda _: b"")
-        await office.webhooks.update(OPERATOR, webhook, WebhookChanges(enabled=False), lambda _: b"")
-        await office.webhooks.update(OPERATOR, webhook, WebhookChanges(enabled=True), lambda _: b"")
-        await office.tester.send_test(boss, webhook, msgspec.json.encode)
-        await office.webhooks.delete(boss, webhook, b"")
+        await webhooks.update(boss, webhook, changes, lambda _: b"")
+        await webhooks.update(OPERATOR, webhook, WebhookChanges(enabled=False), lambda _: b"")
+        await webhooks.update(OPERATOR, webhook, WebhookChanges(enabled=True), lambda _: b"")
+        await webhooks.send_test(boss, webhook, msgspec.json.encode)
+        await webhooks.delete(boss, webhook, b"")
         recorded = [
             (type(action).__name__, action.actor, action.name) for action in (await admin_actions(scenario))[1:]
         ]
@@ -72,7 +70,7 @@ async def test_resending_an_event_is_recorded_with_its_outcome(tmp_path: Path):
         await scenario.submit(1)
         event = scenario.sender.received[0].id
         scenario.sender.statuses["there.example"] = 500
-        await scenario.service.webhook_services.tester.resend_event(OPERATOR, webhook, event, msgspec.json.encode)
+        await scenario.service.webhooks.resend_event(OPERATOR, webhook, event, msgspec.json.encode)
         resent = (await admin_actions(scenario))[-1]
         assert type(resent).__name__ == "EventResent"
         assert resent.detail == f"{event} was not delivered"
@@ -110,6 +108,6 @@ async def visible_history(scenario: Scenario) -> tuple[object, ...]:
     submission_id, now = (await scenario.submission(1)).id, scenario.clock.now()
     return (
         scenario.sender.received_types(),
-        await scenario.service.submission_lists.read_timeline(KEY, submission_id),
+        await scenario.service.submission_queries.read_timeline(KEY, submission_id),
         await scenario.store.transitions([scenario.queue_actor.id], Instant(0), later(now, 1)),
     )

@@ -70,7 +70,7 @@ async def test_the_forecast_is_shown_in_every_view(tmp_path: Path):
     async with a_queue_with_history(tmp_path, InProcessForecaster()) as scenario:
         await submit_and_forecast(scenario, 2, 3)
         assert await estimates(scenario, 3) == forecast(scenario, 3)
-        listed, _ = await scenario.service.submission_lists.read_page(KEY, SubmissionsQuery(take=1))
+        listed, _ = await scenario.service.submission_queries.read_page(KEY, SubmissionsQuery(take=1))
         assert (listed[0].estimated_merge_at, listed[0].estimated_merge_at_p90) == forecast(scenario, 3)
         seen = (await scenario.service.queues.read(KEY)).submissions[-1]
         assert (seen.estimated_merge_at, seen.estimated_merge_at_p90) == forecast(scenario, 3)

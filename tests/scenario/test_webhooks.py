@@ -20,7 +20,7 @@ async def create_webhook(
     scenario: Scenario, url: str = URL, kind: WebhookKind = WebhookKind.WEBHOOK, **changes: object
 ) -> str:
     """Creates a webhook, returns its id and makes its secret known to the fake sender."""
-    webhooks = scenario.service.webhook_services.webhooks
+    webhooks = scenario.service.webhooks
     webhook, secret = await webhooks.create(OPERATOR, kind, url, WebhookChanges(**changes), lambda _: b"")  # pyright: ignore[reportArgumentType]
     scenario.sender.secrets[webhook.id] = secret or ""
     await scenario.service.webhook_subscriptions.refresh()
@@ -138,7 +138,7 @@ async def test_receiver_that_was_down_gets_all_events_in_order(tmp_path: Path):
                 "pull_request.queued",
                 "pull_request.testing",
             ]
-        (*_, first) = await scenario.service.webhook_services.webhooks.list_deliveries(OPERATOR, name, 200)
+        (*_, first) = await scenario.service.webhooks.list_deliveries(OPERATOR, name, 200)
         assert (first.delivered, first.status, first.attempt) == (False, 503, 1)
 
 
@@ -188,7 +188,7 @@ async def test_receiver_that_fails_for_three_days_is_disabled_and_shown_as_such(
         scenario.sender.statuses["there.example"] = 500
         await scenario.update(concurrency=7)
         await hours_pass(scenario, DISABLE_AFTER_MS // HOUR - 2)
-        webhooks = scenario.service.webhook_services.webhooks
+        webhooks = scenario.service.webhooks
         assert (await webhooks.find(OPERATOR, name)).webhook.disabled is None
         await hours_pass(scenario, 4)
         disabled = (await webhooks.find(OPERATOR, name)).webhook.disabled
@@ -210,7 +210,7 @@ async def test_receiver_that_responds_gone_is_disabled_immediately(tmp_path: Pat
         name = await create_webhook(scenario)
         scenario.sender.statuses["there.example"] = 410
         await scenario.update(concurrency=7)
-        disabled = (await scenario.service.webhook_services.webhooks.find(OPERATOR, name)).webhook.disabled
+        disabled = (await scenario.service.webhooks.find(OPERATOR, name)).webhook.disabled
         assert disabled is not None
         assert disabled.reason is DisabledReason.GONE
 
@@ -250,7 +250,7 @@ async def test_nothing_secret_is_in_the_database(tmp_path: Path):
 async def test_changes_made_by_the_cli_take_effect_in_the_server(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         name = await create_webhook(scenario)
-        await scenario.service.webhook_services.webhooks.delete(OPERATOR, name, b"")
+        await scenario.service.webhooks.delete(OPERATOR, name, b"")
         await scenario.advance_time(MINUTE)
         await scenario.update(concurrency=7)
         assert scenario.sender.attempts == []

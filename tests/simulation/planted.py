@@ -105,7 +105,7 @@ async def _do_not_wait(*_: object) -> None:
 
 
 async def _assume_tested_tree(self: provider_merge.ForgeMerger, _: Member, commit: Sha, onto: Sha) -> Step:
-    return Step(commit, onto, self._task.steps[0].tree)
+    return Step(commit, onto, self.task.steps[0].tree)
 
 
 # Building.

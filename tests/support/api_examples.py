@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mergeyard.api.examples import EXAMPLES
+from mergeyard.api.openapi import EXAMPLES
 
 SUBMITTED: dict[str, Any] = EXAMPLES["getSubmittedPullRequest"].response
 QUEUE_RESPONSE: dict[str, Any] = EXAMPLES["listQueues"].response["queues"][0] | {

@@ -2,17 +2,18 @@
 
 from msgspec import convert
 
-from mergeyard.cli.demo.progress import Progress, Submission
 from mergeyard.cli.demo.sample_repository import SAMPLE_PULL_REQUESTS, ExpectedOutcome
+from mergeyard.cli.demo.verification import Progress
+from mergeyard.client import SubmittedPullRequest
 from tests.support.api_examples import SUBMITTED
 
 
-def a_submission(number: int, state: str, reason: str = "ready", **more: object) -> Submission:
-    why = {"code": reason, "message": f"{reason}."}
-    return convert(SUBMITTED | {"prNumber": number, "state": state, "reason": why} | more, type=Submission)
+def a_submission(number: int, state: str, reason: str = "ready", **more: object) -> SubmittedPullRequest:
+    why = {"code": reason, "message": f"{reason}.", "waitingFor": ()}
+    return convert(SUBMITTED | {"prNumber": number, "state": state, "reason": why} | more, type=SubmittedPullRequest)
 
 
-def a_progress(*submissions: Submission, bisections: frozenset[str] = frozenset()) -> Progress:
+def a_progress(*submissions: SubmittedPullRequest, bisections: frozenset[str] = frozenset()) -> Progress:
     return Progress({submission.pr_number: submission for submission in submissions}, bisections)
 
 

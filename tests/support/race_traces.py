@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from benchmarks.policy_race.policies import POLICIES
+from benchmarks.policy_race.policy import Change
 from benchmarks.policy_race.race import RaceResult, run_race
 from benchmarks.policy_race.workload import Trace, TrueOutcomes, Workload
 from mergeyard.domain.timestamps import MINUTE
-from mergeyard.simulation.engine_driver import Change
 
 
 def a_trace(

@@ -35,7 +35,6 @@ from mergeyard.simulation.history import (
     ConfigChange,
     EndState,
     History,
-    Period,
     RecordedRun,
     build_history,
 )
@@ -140,7 +139,9 @@ class Recording(Struct, frozen=True):
     runs: tuple[Run, ...]
 
     def history(self) -> History:
-        period = Period(since=PERIOD_START, until=PERIOD_END, config_changes=(ConfigChange(PERIOD_START, self.config),))
+        period = History(
+            since=PERIOD_START, until=PERIOD_END, config_changes=(ConfigChange(PERIOD_START, self.config),)
+        )
         return build_history(self.submissions, self.runs, period)
 
     def ending_at(self, now: Instant) -> "Recording":

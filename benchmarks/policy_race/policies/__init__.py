@@ -12,8 +12,8 @@ from benchmarks.policy_race.policies.speculate_all import SpeculateAll
 from benchmarks.policy_race.policies.submitqueue import SubmitQueue, predict_outcomes
 from benchmarks.policy_race.policies.tide import Tide
 from benchmarks.policy_race.policies.zuul import Zuul
+from benchmarks.policy_race.policy import Policy
 from benchmarks.policy_race.workload import Trace
-from mergeyard.simulation.engine_driver import Policy
 
 ORACLE = "oracle"
 

@@ -5,9 +5,10 @@ request that failed while all ahead of it passed is removed, and those after it 
 built at a time, the maximum of that setting.
 """
 
+from benchmarks.policy_race.policy import Observations
 from benchmarks.policy_race.train import MergeTrain, TrainEntry
 from mergeyard.domain.timestamps import MINUTE
-from mergeyard.simulation.engine_driver import Actions, ChangeNumber, Observations
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber
 
 GROUP_SIZE = 5
 MAX_WAIT_MS = 5 * MINUTE

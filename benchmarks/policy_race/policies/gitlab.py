@@ -3,8 +3,9 @@
 One whose pipeline failed is dropped at once, even if another one ahead is the cause, and those after it start again.
 """
 
+from benchmarks.policy_race.policy import Observations
 from benchmarks.policy_race.train import MergeTrain
-from mergeyard.simulation.engine_driver import Actions, Observations
+from mergeyard.simulation.engine_driver import Actions
 
 MAX_RUNS = 20
 

@@ -6,6 +6,7 @@ Batches use parallel mode too, because in single mode one failed batch would res
 
 from msgspec.structs import replace
 
+from benchmarks.policy_race.policy import Change, Observations
 from mergeyard.domain import events as e
 from mergeyard.domain.config import Config, Mode, OptimizationMode, Speculation
 from mergeyard.domain.ids import PullRequestNumber, Sha
@@ -13,15 +14,7 @@ from mergeyard.domain.pull_requests import PullRequest, impacted_targets_from_na
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.engine.decide import decide
-from mergeyard.simulation.engine_driver import (
-    STALL_TIMEOUT_MS,
-    TARGET_BRANCH,
-    Actions,
-    Change,
-    DecideFunction,
-    Observations,
-    start_driver,
-)
+from mergeyard.simulation.engine_driver import STALL_TIMEOUT_MS, TARGET_BRANCH, Actions, DecideFunction, start_driver
 
 DECISION_INTERVAL_MS = 5 * SECOND
 """Events of this interval go into one decision, as when the service is busy; this never speeds up a decision."""

@@ -7,9 +7,10 @@ run also clears the changes ahead in its stack can.
 
 from collections import deque
 
+from benchmarks.policy_race.policy import Change, Observations
 from benchmarks.policy_race.predecessors import Predecessors
 from benchmarks.policy_race.workload import TrueOutcomes
-from mergeyard.simulation.engine_driver import Actions, Change, ChangeNumber, Observations, SimulatedRun
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber, SimulatedRun
 
 
 class Oracle:

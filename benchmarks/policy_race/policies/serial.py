@@ -3,7 +3,8 @@ passing."""
 
 from collections import deque
 
-from mergeyard.simulation.engine_driver import Actions, ChangeNumber, Observations, SimulatedRun
+from benchmarks.policy_race.policy import Observations
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber, SimulatedRun
 
 
 class Serial:

@@ -8,9 +8,10 @@ are chosen again, and runs that are no longer among them are stopped.
 from heapq import heappop, heappush
 from itertools import count
 
+from benchmarks.policy_race.policy import Observations
 from benchmarks.policy_race.predecessors import Predecessors
 from benchmarks.policy_race.workload import Trace
-from mergeyard.simulation.engine_driver import Actions, ChangeNumber, Observations, SimulatedRun, deterministic_random
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber, SimulatedRun, deterministic_random
 
 ACCURACY = 0.97
 PASSED_BEFORE_PROBABILITY = 0.995

@@ -5,7 +5,8 @@ invalidate the batch. A change that fails alone leaves, and ends a batch that co
 again. Batches contain up to ten changes here.
 """
 
-from mergeyard.simulation.engine_driver import Actions, ChangeNumber, Observations, SimulatedRun
+from benchmarks.policy_race.policy import Observations
+from mergeyard.simulation.engine_driver import Actions, ChangeNumber, SimulatedRun
 
 MAX_BATCH_SIZE = 10
 

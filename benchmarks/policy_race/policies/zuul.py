@@ -5,8 +5,9 @@ are decided, and tested again if one of those was the cause. The window starts a
 is halved by every ejection, down to three.
 """
 
+from benchmarks.policy_race.policy import Observations
 from benchmarks.policy_race.train import MergeTrain
-from mergeyard.simulation.engine_driver import Actions, Observations
+from mergeyard.simulation.engine_driver import Actions
 
 INITIAL_WINDOW, MIN_WINDOW = 20, 3
 

@@ -6,6 +6,6 @@
 `presenting` builds the struct of `response_schemas` that is sent.
 
 `routes.TABLE` lists every endpoint once. A new endpoint needs a row there, its request and response structs, an example
-in `examples`, a handler in `app` and a method of `mergeyard.client`; tests fail while one of them is missing.
+in `examples.json`, a handler in `app` and a method of `mergeyard.client`; tests fail while one of them is missing.
 `openapi` derives `/openapi.json`, and with it `docs/api.md`, from the table and the structs.
 """

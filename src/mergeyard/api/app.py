@@ -18,9 +18,8 @@ from mergeyard.api.middleware import (
     RequestIdMiddleware,
     UnreadBodyMiddleware,
 )
-from mergeyard.api.presenting import RunPresenter
 from mergeyard.api.pull_requests import PullRequestEndpoints
-from mergeyard.api.queues import EventEndpoints, MergeAuditEndpoints, QueueEndpoints, RunEndpoints
+from mergeyard.api.queues import EventEndpoints, QueueEndpoints, RunEndpoints
 from mergeyard.api.responses import ERROR_KINDS, build_error_response, error_headers, to_refusal
 from mergeyard.api.webhooks import WebhookEndpoints
 from mergeyard.api.whatif import WhatIfEndpoints
@@ -84,8 +83,7 @@ def build_effect_waits(service: Service) -> Mapping[str, WaitForEffect]:
 def build_handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
     pull_requests = PullRequestEndpoints(service)
     queues = QueueEndpoints(service)
-    runs = RunEndpoints(service, RunPresenter(public_url))
-    events = EventEndpoints(service)
+    runs = RunEndpoints(service, public_url)
     webhooks = WebhookEndpoints(service)
     return {
         "submitPullRequest": pull_requests.submit,
@@ -103,8 +101,8 @@ def build_handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "listQueues": queues.list,
         "updateQueue": queues.update,
         "deleteQueue": queues.delete,
-        "listEvents": events.list,
-        "verifyLandings": MergeAuditEndpoints(service).verify,
+        "listEvents": EventEndpoints(service).list,
+        "verifyLandings": queues.verify_landings,
         "replayQueue": WhatIfEndpoints(service).replay,
         "createWebhook": webhooks.create,
         "listWebhooks": webhooks.list,

@@ -34,7 +34,7 @@ class Authenticator:
         is_repeated = len(secrets) > 1
         token = None if is_repeated else await self._tokens.find(secrets[0].encode("latin-1"))
         if token is None or not token.is_valid(self._clock.now()):
-            self._log_refusal(RefusalKind.TOKEN_REJECTED, request, token)
+            record_refusal(self._refusals, RefusalKind.TOKEN_REJECTED, request, token)
             raise ApiError(Code.INVALID_TOKEN, REPEATED_HEADER if is_repeated else UNKNOWN_TOKEN, headers=CHALLENGE)
         self._uses.record(token, client_address(request))
         request.state.is_authenticated = True
@@ -47,13 +47,16 @@ class Authenticator:
             yield
         except RequestRefused as refused:
             if refused.code is Code.INSUFFICIENT_SCOPE:
-                self._log_refusal(RefusalKind.SCOPE_MISSING, request, token)
+                record_refusal(self._refusals, RefusalKind.SCOPE_MISSING, request, token)
             raise
 
-    def _log_refusal(self, kind: RefusalKind, request: Request, token: Token | None) -> None:
-        self._refusals.record(
-            kind, client_address(request), token, path=request.url.path, request_id=request_id(request)
-        )
+
+def record_refusal(
+    refusals: RefusalLog, kind: RefusalKind, request: Request, token: Token | None = None, **fields: str
+) -> None:
+    refusals.record(
+        kind, client_address(request), token, path=request.url.path, request_id=request_id(request), **fields
+    )
 
 
 def require_scope(token: Token, scope: Scope) -> None:

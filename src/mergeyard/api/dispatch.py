@@ -96,5 +96,6 @@ async def _respond(endpoint: Endpoint, call: Call) -> Response:
 
 
 async def _replay(endpoint: Endpoint, call: Call, response: bytes) -> Response:
-    await endpoint.wait_for_effect(call)
+    if endpoint.wait_for_effect is not None:
+        await endpoint.wait_for_effect(call)
     return Response(response, headers=REPLAYED_HEADER, media_type=JSON)

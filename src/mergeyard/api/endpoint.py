@@ -5,15 +5,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from mergeyard.api.request_schemas import QueueRequest
+from mergeyard.api.responses import JSON
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.idempotency import IdempotentRequest
 from mergeyard.service.registry import queue_not_found
-from mergeyard.service.repositories import Repositories
-
-JSON = "application/json"
+from mergeyard.service.service import Service
 
 
 class Call(Struct, frozen=True):
@@ -31,10 +29,6 @@ WaitForEffect = Callable[[Call], Awaitable[None]]
 """Waits until a stored response can be sent again, where the first one also had to wait for its effect."""
 
 
-async def no_wait(_: Call) -> None:
-    """The `Settle` of most endpoints: what their response states is true as soon as it is stored."""
-
-
 class Endpoint(Struct, frozen=True, kw_only=True):
     path: str
     request: type[Struct]
@@ -46,7 +40,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     method: str = "POST"
     writes: bool = False
     media_type: str = JSON
-    wait_for_effect: WaitForEffect = no_wait
+    wait_for_effect: WaitForEffect | None = None
     refusals: tuple[Code, ...] = ()
     """In addition to the codes that every endpoint can return (`openapi.COMMON_ERRORS` and others)."""
 
@@ -55,30 +49,25 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return self.path.rpartition("/")[2]
 
 
-class QueueResolver:
-    def __init__(self, repositories: Repositories) -> None:
-        self._repositories = repositories
+class Endpoints:
+    """Base of the classes of handlers: the service, and the names in a request."""
 
-    def resolve_queue(self, call: Call) -> QueueKey:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def _resolve_queue(self, call: Call) -> QueueKey:
         """Refuses a queue outside the token's repositories with the same error as a queue that does not exist."""
-        request: QueueRequest = call.request
-        key = QueueKey(self.resolve_repo(call, request.key.repo), request.key.branch)
+        requested: QueueKey = call.request.key
+        key = QueueKey(self._service.repositories.canonical_repo(requested.repo, call.token), requested.branch)
         if not call.token.can_access(key.repo):
             raise queue_not_found(key)
         return key
 
-    def resolve_new_queue(self, call: Call) -> QueueKey:
-        request: QueueRequest = call.request
-        return QueueKey(self.resolve_visible_repo(call, request.key.repo), request.key.branch)
-
-    def resolve_visible_repo(self, call: Call, requested: Repo) -> Repo:
-        repo = self.resolve_repo(call, requested)
+    def _resolve_repo(self, call: Call, requested: Repo) -> Repo:
+        repo = self._service.repositories.canonical_repo(requested, call.token)
         if not call.token.can_access(repo):
             raise repository_not_found(repo)
         return repo
-
-    def resolve_repo(self, call: Call, requested: Repo) -> Repo:
-        return self._repositories.canonical_repo(requested, call.token)
 
 
 def repository_not_found(repo: Repo) -> RequestRefused:

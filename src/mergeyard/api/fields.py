@@ -102,32 +102,28 @@ def coerce_host(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def coerce_repository_name(value: Any) -> Any:
-    if isinstance(value, str) and not git_names.is_repository_name(value):
-        raise InvalidValueError(
-            "expected 1 to 100 of A-Z a-z 0-9 . _ -, not starting with - and not . or ..", code=Code.INVALID_REPO
-        )
-    return value
+def _name_coercer(is_valid: Callable[[str], bool], code: Code, message: str) -> Callable[[Any], Any]:
+    def coerce(value: Any) -> Any:
+        if isinstance(value, str) and not is_valid(value):
+            raise InvalidValueError(message, code=code)
+        return value
+
+    return coerce
 
 
-def coerce_owner(value: Any) -> Any:
-    if isinstance(value, str) and not git_names.is_owner(value):
-        raise InvalidValueError(
-            "expected 1 to 100 of A-Z a-z 0-9 . _ -, not starting with - and not . or .., or, for nested groups, "
-            f"up to {git_names.MAX_OWNER_GROUPS} such names with a / between them",
-            code=Code.INVALID_REPO,
-        )
-    return value
-
-
-def coerce_target_branch(value: Any) -> Any:
-    if isinstance(value, str) and not git_names.is_target_branch(value):
-        raise InvalidValueError(
-            f"expected a branch name that git accepts, up to {git_names.MAX_BRANCH_BYTES} bytes, "
-            f"not under {ids.TEST_BRANCH_PREFIX}",
-            code=Code.INVALID_BRANCH,
-        )
-    return value
+NAME_RULE = "expected 1 to 100 of A-Z a-z 0-9 . _ -, not starting with - and not . or .."
+coerce_repository_name = _name_coercer(git_names.is_repository_name, Code.INVALID_REPO, NAME_RULE)
+coerce_owner = _name_coercer(
+    git_names.is_owner,
+    Code.INVALID_REPO,
+    f"{NAME_RULE}, or, for nested groups, up to {git_names.MAX_OWNER_GROUPS} such names with a / between them",
+)
+coerce_target_branch = _name_coercer(
+    git_names.is_target_branch,
+    Code.INVALID_BRANCH,
+    f"expected a branch name that git accepts, up to {git_names.MAX_BRANCH_BYTES} bytes, "
+    f"not under {ids.TEST_BRANCH_PREFIX}",
+)
 
 
 def decode_impacted_targets(raw: Raw) -> EncodedTargets:

@@ -3,18 +3,31 @@
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any, cast
 
-from msgspec import json
+from msgspec import Struct, json
 
 from mergeyard import __version__
 from mergeyard.api import request_schemas
 from mergeyard.api.endpoint import Endpoint
-from mergeyard.api.examples import EXAMPLES
 from mergeyard.api.responses import ERROR_KINDS, Problem
 from mergeyard.service.errors import Code
 
 Schema = dict[str, Any]
+
+
+class Example(Struct, frozen=True):
+    """A request and its response; `make api-page` records them from a real service in `examples.json`."""
+
+    request: Any
+    """None if the endpoint takes no body."""
+    response: Any
+
+
+EXAMPLES_FILE = Path(__file__).with_name("examples.json")
+EXAMPLES = json.decode(EXAMPLES_FILE.read_bytes(), type=dict[str, Example])
+"""By the name of the endpoint."""
 
 REF = "#/components/schemas/{name}"
 COMMON_ERRORS = (

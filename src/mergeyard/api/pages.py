@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mergeyard.api.auth import TOKEN_HEADER, Authenticator, client_address, require_scope
+from mergeyard.api.auth import TOKEN_HEADER, Authenticator, record_refusal, require_scope
 from mergeyard.api.request_body import BodyReader
-from mergeyard.api.responses import JSON, METRICS_MEDIA_TYPE, request_id
+from mergeyard.api.responses import JSON, METRICS_MEDIA_TYPE
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.ids import RunId
 from mergeyard.domain.timestamps import SECOND, Instant, later
@@ -166,22 +166,12 @@ class ForgeWebhooks:
         try:
             notices = await self._body_reader.read(request, lambda body: parse(headers, body))
         except RequestRefused as refused:
-            self._log_invalid_signature(refused, request)
+            if refused.code is Code.INVALID_TOKEN:
+                kind, cause = RefusalKind.WEBHOOK_SIGNATURE_INVALID, str(refused.__cause__)
+                record_refusal(self._refusals, kind, request, provider=provider, host=host, cause=cause)
             raise
         self._dispatcher.dispatch(notices)
         return Response(b'{"accepted":true}', 202, media_type=JSON)
-
-    def _log_invalid_signature(self, refused: RequestRefused, request: Request) -> None:
-        if refused.code is Code.INVALID_TOKEN:
-            self._refusals.record(
-                RefusalKind.WEBHOOK_SIGNATURE_INVALID,
-                client_address(request),
-                path=request.url.path,
-                request_id=request_id(request),
-                provider=request.path_params["provider"],
-                host=request.path_params["host"],
-                cause=str(refused.__cause__),
-            )
 
 
 def _unambiguous_headers(request: Request) -> Mapping[str, str]:

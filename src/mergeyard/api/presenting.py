@@ -2,7 +2,8 @@
 
 from itertools import groupby
 
-from msgspec import UNSET, Struct, UnsetType, json
+from msgspec import UNSET, Raw, Struct, UnsetType, convert, json
+from msgspec.structs import asdict
 
 from mergeyard.api import response_schemas
 from mergeyard.api.fields import format_time
@@ -16,78 +17,66 @@ from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.runs import RunImpactedTargets, RunView, TestingResult
-from mergeyard.service.views import QueueView, ReasonView, SubmissionView, render_reason
+from mergeyard.service.views import QueueView, SubmissionView, render_reason
 
 encode = json.Encoder().encode
 
 
-class RunPresenter:
-    """Builds the responses that link to the pages of this server."""
+def present_run(public_url: str, repo: Repo, view: RunView) -> response_schemas.RunDetails:
+    """Checks and pull requests without a page of their own link to the pages of this server."""
+    run, run_url = view.run, f"{public_url}/runs/{view.run.id}"
+    return response_schemas.RunDetails(
+        id=run.id,
+        required_statuses=run.required_statuses,
+        required_statuses_source=run.required_statuses_source,
+        test_branch=view.branch,
+        test_branch_sha=run.tip,
+        check_suites=_present_check_suites(view, run_url),
+        status_checks=tuple(
+            response_schemas.StatusCheck(context=each.context, url=each.url or run_url, state=each.state)
+            for each in view.statuses
+            if not each.suite
+        ),
+        tested_pull_requests=tuple(
+            response_schemas.TestedPullRequest(
+                pr_number=pull_request.number,
+                pr_url=pull_request.page_url or f"{public_url}/pulls/{repo}/{pull_request.number}",
+                title=pull_request.title,
+            )
+            for pull_request in view.pull_requests
+        ),
+        status=run.status,
+        created_at=format_time(run.started_at or Instant(0)),
+        impacted_targets=_present_targets(view.impacted_targets, "all"),
+        impacted_targets_for_tested_prs=_present_targets(view.impacted_targets, "tested"),
+        dependent_prs=tuple(member.number for member in run.prs_ahead),
+        is_bisection=run.kind is RunKind.BISECTION,
+        base_sha=run.tested_on,
+    )
 
-    def __init__(self, public_url: str) -> None:
-        self._public_url = public_url
 
-    def present_run(self, repo: Repo, view: RunView) -> response_schemas.RunDetails:
-        run = view.run
-        return response_schemas.RunDetails(
-            id=run.id,
-            required_statuses=run.required_statuses,
-            required_statuses_source=run.required_statuses_source,
-            test_branch=view.branch,
-            test_branch_sha=view.tip,
-            check_suites=self._check_suites(view),
-            status_checks=tuple(
-                response_schemas.StatusCheck(
-                    context=each.context, url=each.url or self._run_url(run.id), state=each.state
-                )
-                for each in view.statuses
-                if not each.suite
-            ),
-            tested_pull_requests=tuple(
-                response_schemas.TestedPullRequest(
-                    pr_number=pull_request.number,
-                    pr_url=pull_request.page_url or self._pull_request_url(repo, pull_request.number),
-                    title=pull_request.title,
-                )
-                for pull_request in view.pull_requests
-            ),
-            status=run.status,
-            created_at=format_time(run.started_at or Instant(0)),
-            impacted_targets=_present_targets(view.impacted_targets, "all"),
-            impacted_targets_for_tested_prs=_present_targets(view.impacted_targets, "tested"),
-            dependent_prs=view.prs_ahead,
-            is_bisection=run.kind is RunKind.BISECTION,
-            base_sha=view.base,
-        )
-
-    def _check_suites(self, view: RunView) -> tuple[response_schemas.CheckSuite, ...]:
-        checks = sorted((status for status in view.statuses if status.suite), key=lambda status: status.suite)
-        return tuple(
-            response_schemas.CheckSuite(check_runs=tuple(self._check_run(view, check) for check in suite))
-            for _, suite in groupby(checks, key=lambda check: check.suite)
-        )
-
-    def _check_run(self, view: RunView, check: Status) -> response_schemas.CheckRun:
+def _present_check_suites(view: RunView, run_url: str) -> tuple[response_schemas.CheckSuite, ...]:
+    def present(check: Status) -> response_schemas.CheckRun:
         is_pending = check.state is StatusState.PENDING
         return response_schemas.CheckRun(
             name=check.context,
-            url=check.url or self._run_url(view.run.id),
+            url=check.url or run_url,
             status="in_progress" if is_pending else "completed",
             conclusion=None if is_pending else check.state,
         )
 
-    def _run_url(self, run: str) -> str:
-        return f"{self._public_url}/runs/{run}"
-
-    def _pull_request_url(self, repo: Repo, number: int) -> str:
-        return f"{self._public_url}/pulls/{repo}/{number}"
+    checks = sorted((status for status in view.statuses if status.suite), key=lambda status: status.suite)
+    return tuple(
+        response_schemas.CheckSuite(check_runs=tuple(map(present, suite)))
+        for _, suite in groupby(checks, key=lambda check: check.suite)
+    )
 
 
 def present_pull_request(
     view: SubmissionView, timeline: tuple[response_schemas.TimelineEntry, ...] | UnsetType = UNSET
 ) -> response_schemas.SubmittedPullRequest:
     submission = view.submission
-    name = priority_name(submission.priority)
+    name = config.format_priority(submission.priority)
     return response_schemas.SubmittedPullRequest(
         id=derive_submission_uuid(view.queue_id, submission.id),
         state=submission.state,
@@ -113,46 +102,31 @@ def present_pull_request(
         test_run_id=view.run_id,
         verified_by_test_run=submission.verified_by,
         position=view.position,
-        reason=_present_reason(view.reason),
-        estimated_merge_at=None if view.estimated_merge_at is None else format_time(view.estimated_merge_at),
-        estimated_merge_at_p90=None
-        if view.estimated_merge_at_p90 is None
-        else format_time(view.estimated_merge_at_p90),
+        reason=convert(view.reason, response_schemas.ReasonDetails, from_attributes=True),
+        estimated_merge_at=_format_optional_time(view.estimated_merge_at),
+        estimated_merge_at_p90=_format_optional_time(view.estimated_merge_at_p90),
         submitted_at=format_time(submission.submitted_at),
         merged_sha=submission.merged_sha,
         timeline=timeline,
     )
 
 
-def present_enqueued(view: SubmissionView) -> response_schemas.EnqueuedPullRequest:
-    submission = view.submission
-    name = priority_name(submission.priority)
-    return response_schemas.EnqueuedPullRequest(
-        id=derive_submission_uuid(view.queue_id, submission.id),
-        state=submission.state,
-        state_changed_at=format_time(submission.state_changed_at),
-        priority_value=submission.priority,
-        priority_name=name,
-        used_default_priority_name=name if submission.priority_is_default else UNSET,
-        skip_the_line=submission.is_urgent,
-        no_batch=submission.no_batch,
-        pr_number=submission.number,
-        pr_title=submission.pull_request.title,
-        pr_sha=submission.pull_request.head,
-        pr_base_branch=submission.pull_request.base_branch,
-        pr_author=submission.pull_request.author,
-        test_run_id=view.run_id,
-        position=view.position,
-        reason=_present_reason(view.reason),
+def present_queue(view: QueueView, *, with_pull_requests: bool = False) -> Struct:
+    settings = asdict(view.queue.config)
+    settings |= {name: Raw(settings[name].encode()) for name in config.JSON_TEXT_SETTINGS}
+    return response_schemas.QueueResponse(
+        state=view.queue.state,
+        branch=view.key.branch,
+        repo=RepoReference.from_repo(view.key.repo),
+        enqueued_pull_requests=tuple(map(_present_enqueued, view.submissions)) if with_pull_requests else UNSET,
+        **settings,
     )
 
 
-def present_queue(view: QueueView) -> Struct:
-    return _build_queue(view, UNSET)
-
-
-def present_queue_with_pull_requests(view: QueueView) -> Struct:
-    return _build_queue(view, tuple(map(present_enqueued, view.submissions)))
+def _present_enqueued(view: SubmissionView) -> response_schemas.EnqueuedPullRequest:
+    """Some of the members of the submitted pull request."""
+    submitted, members = present_pull_request(view), response_schemas.EnqueuedPullRequest.__struct_fields__
+    return response_schemas.EnqueuedPullRequest(**{name: getattr(submitted, name) for name in members})
 
 
 def present_timeline_entry(entry: PullRequestChanged) -> response_schemas.TimelineEntry:
@@ -181,20 +155,6 @@ def present_testing_result(decided: TestingResult) -> response_schemas.TestingRe
     )
 
 
-def priority_name(priority: int) -> str:
-    return config.format_priority(priority)
-
-
-def _build_queue(view: QueueView, entries: tuple[response_schemas.EnqueuedPullRequest, ...] | UnsetType) -> Struct:
-    return response_schemas.build_queue(
-        view.queue.config,
-        state=view.queue.state,
-        branch=view.key.branch,
-        repo=RepoReference.from_repo(view.key.repo),
-        enqueued=entries,
-    )
-
-
 def _admitted_without_targets(view: SubmissionView) -> bool:
     """True after a switch to parallel mode: pull requests admitted before it need no upload and count as ALL."""
     submission = view.submission
@@ -205,8 +165,8 @@ def _admitted_without_targets(view: SubmissionView) -> bool:
     )
 
 
-def _present_reason(reason: ReasonView) -> response_schemas.ReasonDetails:
-    return response_schemas.ReasonDetails(code=reason.code, message=reason.message, waiting_for=reason.waiting_for)
+def _format_optional_time(instant: Instant | None) -> str | None:
+    return None if instant is None else format_time(instant)
 
 
 def _present_targets(impact: RunImpactedTargets | None, which: str) -> tuple[str, ...] | UnsetType:

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from mergeyard.api import presenting, response_schemas
 from mergeyard.api import request_schemas as r
 from mergeyard.api.auth import require_scope
-from mergeyard.api.endpoint import Call, QueueResolver
+from mergeyard.api.endpoint import Call, Endpoints
 from mergeyard.api.presenting import encode
 from mergeyard.api.responses import invalid_request
 from mergeyard.domain.access import Scope
@@ -54,16 +54,15 @@ class ResponseCache:
 T = TypeVar("T")
 
 
-class PullRequestEndpoints:
+class PullRequestEndpoints(Endpoints):
     def __init__(self, service: Service) -> None:
-        self._service = service
-        self._resolver = QueueResolver(service.repositories)
+        super().__init__(service)
         self._cache = ResponseCache()
 
     async def submit(self, call: Call) -> bytes:
         request: r.SubmitPullRequest = call.request
         options = SubmitOptions(
-            head=_to_sha(request.pr.sha),
+            head=_none_if_unset(request.pr.sha),
             priority=_none_if_unset(request.priority),
             no_batch=_none_if_unset(request.no_batch),
             forced=_none_if_unset(request.force),
@@ -81,13 +80,17 @@ class PullRequestEndpoints:
 
     async def get(self, call: Call) -> bytes:
         request: r.GetSubmittedPullRequest = call.request
-        key = self._resolver.resolve_queue(call)
-        if isinstance(request.pr.number, int) and not request.include_timeline:
-            return await self._get_by_number(key, PullRequestNumber(request.pr.number))
-        view = await self._find_view(key, request.pr)
+        key, number, queries = self._resolve_queue(call), request.pr.number, self._service.submission_queries
+        if isinstance(number, int) and not request.include_timeline:
+            return await self._get_by_number(key, PullRequestNumber(number))
+        view = (
+            await queries.view_by_number(key, PullRequestNumber(number))
+            if isinstance(number, int)
+            else await queries.view_by_branch(key, request.pr.branch or "")
+        )
         if not request.include_timeline:
             return _encode_view(view)
-        entries = await self._service.submission_lists.read_timeline(key, view.submission.id)
+        entries = await self._service.submission_queries.read_timeline(key, view.submission.id)
         return encode(presenting.present_pull_request(view, tuple(map(presenting.present_timeline_entry, entries))))
 
     async def _get_by_number(self, key: QueueKey, number: PullRequestNumber) -> bytes:
@@ -100,16 +103,9 @@ class PullRequestEndpoints:
             cached[number] = response
         return response
 
-    async def _find_view(self, key: QueueKey, pr: r.PullRequestByNumberOrBranch) -> SubmissionView:
-        if not isinstance(pr.number, UnsetType):
-            return await self._service.submission_queries.view_by_number(key, PullRequestNumber(pr.number))
-        if not isinstance(pr.branch, UnsetType):
-            return await self._service.submission_queries.view_by_branch(key, pr.branch)
-        raise invalid_request("/pr/number", "expected an integer")
-
     async def set_impacted_targets(self, call: Call) -> bytes:
         request: r.SetImpactedTargets = call.request
-        key, number = self._resolver.resolve_queue(call), PullRequestNumber(request.pr.number)
+        key, number = self._resolve_queue(call), PullRequestNumber(request.pr.number)
         uploaded = request.impacted_targets
         targets = uploaded.impacted_targets
         count = "ALL" if targets.everything else len(targets.names)
@@ -117,7 +113,7 @@ class PullRequestEndpoints:
         def encode_response(head: Sha) -> bytes:
             return encode(response_schemas.ImpactedTargetsStored(pr_number=number, pr_sha=head, impacted_targets=count))
 
-        head, uploads = _to_sha(request.pr.sha), self._service.impacted_targets_uploads
+        head, uploads = _none_if_unset(request.pr.sha), self._service.impacted_targets_uploads
         return await uploads.save(key, number, head, uploaded, encode_response, call.idempotent_request, call.token.id)
 
     async def list(self, call: Call) -> bytes:
@@ -130,9 +126,7 @@ class PullRequestEndpoints:
             until=_none_if_unset(request.until),
             concluded_since=_none_if_unset(request.concluded_since),
         )
-        views, next_submission_id = await self._service.submission_lists.read_page(
-            self._resolver.resolve_queue(call), page
-        )
+        views, next_submission_id = await self._service.submission_queries.read_page(self._resolve_queue(call), page)
         response = response_schemas.PullRequests(
             pull_requests=tuple(map(presenting.present_pull_request, views)),
             next_cursor=UNSET if next_submission_id is None else str(next_submission_id),
@@ -142,9 +136,7 @@ class PullRequestEndpoints:
     async def get_several(self, call: Call) -> bytes:
         request: r.GetSubmittedPullRequests = call.request
         numbers = [PullRequestNumber(pr.number) for pr in request.prs]
-        found, missing = await self._service.submission_lists.read_by_number(
-            self._resolver.resolve_queue(call), numbers
-        )
+        found, missing = await self._service.submission_queries.read_by_number(self._resolve_queue(call), numbers)
         response = response_schemas.FoundPullRequests(
             pull_requests=tuple(map(presenting.present_pull_request, found)),
             not_found=tuple(missing),
@@ -153,7 +145,7 @@ class PullRequestEndpoints:
 
     def _command(self, call: Call) -> PullRequestCommand:
         return PullRequestCommand(
-            key=self._resolver.resolve_queue(call),
+            key=self._resolve_queue(call),
             number=PullRequestNumber(call.request.pr.number),
             actor=encode_actor(call.token),
             render=_encode_view,
@@ -167,10 +159,6 @@ def _encode_view(view: SubmissionView) -> bytes:
 
 def _none_if_unset(value: T | UnsetType) -> T | None:
     return None if isinstance(value, UnsetType) else value
-
-
-def _to_sha(value: str | UnsetType) -> Sha | None:
-    return None if isinstance(value, UnsetType) else Sha(value)
 
 
 def _decode_cursor(cursor: str | None) -> SubmissionId | None:

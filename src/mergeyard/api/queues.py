@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Annotated
 from urllib.parse import parse_qsl
@@ -15,15 +15,15 @@ from prometheus_client.registry import Collector
 
 from mergeyard.api import presenting, response_schemas
 from mergeyard.api import request_schemas as r
-from mergeyard.api.endpoint import Call, QueueResolver, repository_not_found
+from mergeyard.api.endpoint import Call, Endpoints, repository_not_found
 from mergeyard.api.fields import format_time
-from mergeyard.api.presenting import RunPresenter, encode
+from mergeyard.api.presenting import encode
 from mergeyard.api.request_schemas import QueueRequest, RepoReference, describe
 from mergeyard.api.response_schemas import ResponseBody, Timestamp
 from mergeyard.api.responses import invalid_request
 from mergeyard.domain.config import Config
-from mergeyard.domain.events import Mismatch, MismatchKind
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.events import MismatchKind
+from mergeyard.domain.ids import QueueKey, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.states import PullRequestState, QueueState
 from mergeyard.domain.timestamps import SECOND, later
@@ -33,31 +33,29 @@ from mergeyard.service.audit_log import encode_actor
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.git_names import is_owner, is_repository_name
 from mergeyard.service.merge_audit.auditor import DEFAULT_AUDITED_MERGES
-from mergeyard.service.merge_audit.compare import AuditedMerge, AuditReport, Verdict
+from mergeyard.service.merge_audit.compare import AuditReport, Verdict
 from mergeyard.service.merge_audit.records import LandingForm
 from mergeyard.service.service import Service
 from mergeyard.service.views import QueueView
-from mergeyard.service.webhooks.dispatch import EventFeedItem
 
 STATUS_ACCEPTED = encode(response_schemas.StatusAccepted())
 
 
-class RunEndpoints:
-    def __init__(self, service: Service, presenter: RunPresenter) -> None:
-        self._service = service
-        self._presenter = presenter
-        self._resolver = QueueResolver(service.repositories)
+class RunEndpoints(Endpoints):
+    def __init__(self, service: Service, public_url: str) -> None:
+        super().__init__(service)
+        self._public_url = public_url
 
     async def details(self, call: Call) -> bytes:
         request: r.GetMergeQueueTestingDetails = call.request
-        key = self._resolver.resolve_queue(call)
+        key = self._resolve_queue(call)
         view = await self._service.runs.view_run(key, request.test_run_id)
-        return encode(self._presenter.present_run(key.repo, view))
+        return encode(presenting.present_run(self._public_url, key.repo, view))
 
     async def results(self, call: Call) -> bytes:
         request: r.ListMergeQueueTestingResults = call.request
         until = later(self._service.clock.now(), 1) if not isinstance(request.until, int) else request.until
-        key = self._resolver.resolve_queue(call)
+        key = self._resolve_queue(call)
         page, total = await self._service.runs.list_testing_results(
             key, request.since, until, request.offset, request.take
         )
@@ -69,7 +67,7 @@ class RunEndpoints:
 
     async def report_status(self, call: Call) -> bytes:
         request: r.ReportCommitStatus = call.request
-        repo = self._resolver.resolve_visible_repo(call, request.repo.repo)
+        repo = self._resolve_repo(call, request.repo.repo)
         host = self._service.repositories.get_host(repo.host)
         if host.checks_from is not ChecksFrom.API:
             detail = f'{repo.host} does not take statuses from the API: set `checks = "api"` in its configuration.'
@@ -92,20 +90,27 @@ class RunEndpoints:
 MAX_LONG_POLLS_PER_TOKEN = 20
 
 
-class EventEndpoints:
+class EventEndpoints(Endpoints):
     def __init__(self, service: Service) -> None:
-        self._events = service.event_feed
-        self._resolver = QueueResolver(service.repositories)
+        super().__init__(service)
         self._polls = Counter[str]()
         """The number of waiting requests by token."""
 
     async def list(self, call: Call) -> bytes:
         request: r.ListEvents = call.request
-        key = self._resolver.resolve_queue(call)
+        key = self._resolve_queue(call)
         with self._count_poll(call) if request.wait_seconds else nullcontext():
-            entries = await self._events.read_after(key, request.after, request.take, request.wait_seconds * SECOND)
+            entries = await self._service.event_feed.read_after(
+                key, request.after, request.take, request.wait_seconds * SECOND
+            )
         last = entries[-1].cursor if entries else request.after
-        return encode(response_schemas.Events(events=tuple(map(_present_event, entries)), next=str(last)))
+        events = tuple(
+            response_schemas.QueueEvent(
+                cursor=str(entry.cursor), message=entry.payload.message, **asdict(entry.payload.event)
+            )
+            for entry in entries
+        )
+        return encode(response_schemas.Events(events=events, next=str(last)))
 
     @contextmanager
     def _count_poll(self, call: Call) -> Generator[None]:
@@ -119,12 +124,6 @@ class EventEndpoints:
         finally:
             self._polls[call.token.id] -= 1
             self._polls = +self._polls
-
-
-def _present_event(entry: EventFeedItem) -> response_schemas.QueueEvent:
-    return response_schemas.QueueEvent(
-        cursor=str(entry.cursor), message=entry.payload.message, **asdict(entry.payload.event)
-    )
 
 
 BUCKETS_S = (60, 300, 600, 900, 1800, 3600, 5400, 7200)
@@ -148,46 +147,41 @@ class _SnapshotCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        depth = GaugeMetricFamily("mq_depth_current", "Pull requests in the queue.", labels=METRIC_LABELS)
-        awaiting = GaugeMetricFamily(
-            "mq_awaiting_mergeability", "Pull requests that are not ready.", labels=METRIC_LABELS
+        yield self._gauge("mq_depth_current", "Pull requests in the queue.", lambda metrics: metrics.depth)
+        yield self._gauge(
+            "mq_awaiting_mergeability", "Pull requests that are not ready.", lambda metrics: metrics.not_ready
         )
-        slots = GaugeMetricFamily("mq_testing_slots_active", "Pull requests in testing.", labels=METRIC_LABELS)
-        concluded = GaugeMetricFamily(
-            "mq_pr_conclusions_1h_total",
-            "How submissions ended in the last hour.",
-            labels=(*METRIC_LABELS, "conclusion"),
-        )
-        restarts = GaugeMetricFamily(
-            "mq_pr_restarts_1h_total",
-            "Pull requests that went back from testing to pending, in the last hour.",
-            labels=METRIC_LABELS,
-        )
-        for labels, figures in self._snapshot:
-            depth.add_metric(labels, figures.depth)
-            awaiting.add_metric(labels, figures.not_ready)
-            slots.add_metric(labels, figures.testing)
-            restarts.add_metric(labels, figures.restarts)
-            for conclusion in CONCLUSIONS:
-                concluded.add_metric((*labels, conclusion.value), figures.conclusions.get(conclusion, 0))
-        yield from (depth, awaiting, slots, concluded, restarts)
-        yield from self._histograms()
+        yield self._gauge("mq_testing_slots_active", "Pull requests in testing.", lambda metrics: metrics.testing)
+        yield self._conclusions()
+        restarts = "Pull requests that went back from testing to pending, in the last hour."
+        yield self._gauge("mq_pr_restarts_1h_total", restarts, lambda metrics: metrics.restarts)
+        waits = "From admission to testing, in the last hour."
+        yield self._histogram("mq_pr_wait_duration_1h_seconds", waits, lambda metrics: metrics.wait_seconds)
+        tests = "Time in testing, in the last hour."
+        yield self._histogram("mq_pr_test_duration_1h_seconds", tests, lambda metrics: metrics.test_seconds)
+        times_in_queue = "From admission to the end, in the last hour."
+        yield self._histogram("mq_pr_time_in_queue_1h_seconds", times_in_queue, lambda metrics: metrics.queue_seconds)
 
-    def _histograms(self) -> Iterator[Metric]:
-        waits = HistogramMetricFamily(
-            "mq_pr_wait_duration_1h_seconds", "From admission to testing, in the last hour.", labels=METRIC_LABELS
-        )
-        tests = HistogramMetricFamily(
-            "mq_pr_test_duration_1h_seconds", "Time in testing, in the last hour.", labels=METRIC_LABELS
-        )
-        times_in_queue = HistogramMetricFamily(
-            "mq_pr_time_in_queue_1h_seconds", "From admission to the end, in the last hour.", labels=METRIC_LABELS
-        )
-        for labels, figures in self._snapshot:
-            waits.add_metric(labels, _buckets(figures.wait_seconds), sum(figures.wait_seconds))
-            tests.add_metric(labels, _buckets(figures.test_seconds), sum(figures.test_seconds))
-            times_in_queue.add_metric(labels, _buckets(figures.queue_seconds), sum(figures.queue_seconds))
-        yield from (waits, tests, times_in_queue)
+    def _gauge(self, name: str, text: str, get_value: Callable[[QueueTypeMetrics], int]) -> Metric:
+        gauge = GaugeMetricFamily(name, text, labels=METRIC_LABELS)
+        for labels, metrics in self._snapshot:
+            gauge.add_metric(labels, get_value(metrics))
+        return gauge
+
+    def _conclusions(self) -> Metric:
+        text = "How submissions ended in the last hour."
+        gauge = GaugeMetricFamily("mq_pr_conclusions_1h_total", text, labels=(*METRIC_LABELS, "conclusion"))
+        for labels, metrics in self._snapshot:
+            for conclusion in CONCLUSIONS:
+                gauge.add_metric((*labels, conclusion.value), metrics.conclusions.get(conclusion, 0))
+        return gauge
+
+    def _histogram(self, name: str, text: str, get_seconds: Callable[[QueueTypeMetrics], Sequence[float]]) -> Metric:
+        histogram = HistogramMetricFamily(name, text, labels=METRIC_LABELS)
+        for labels, metrics in self._snapshot:
+            seconds = get_seconds(metrics)
+            histogram.add_metric(labels, _buckets(seconds), sum(seconds))
+        return histogram
 
 
 def _by_queue_type(queue: QueueMetrics) -> tuple[LabeledMetrics, LabeledMetrics]:
@@ -205,22 +199,18 @@ def _buckets(seconds: Sequence[float]) -> list[tuple[str, float]]:
     return [(bound, float(sum(counts[: at + 1]))) for at, bound in enumerate(bounds)]
 
 
-class QueueEndpoints:
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._resolver = QueueResolver(service.repositories)
-
+class QueueEndpoints(Endpoints):
     async def create(self, call: Call) -> bytes:
         request: r.QueueSettingsRequest = call.request
         config = replace(Config(), **request.given_settings)
-        key = self._resolver.resolve_new_queue(call)
+        key = QueueKey(self._resolve_repo(call, request.key.repo), request.key.branch)
         return await self._service.queues.create(
             key, config, encode_actor(call.token), _encode_with_pull_requests, call.idempotent_request
         )
 
     async def update(self, call: Call) -> bytes:
         request: r.UpdateQueueBase = call.request
-        key = self._resolver.resolve_queue(call)
+        key = self._resolve_queue(call)
         state = None if isinstance(request.state, UnsetType) else QueueState(request.state)
         queues = self._service.queues
         return await queues.update(
@@ -231,13 +221,13 @@ class QueueEndpoints:
         """A repeated request to pause also returns only when no push is in flight."""
         request: r.UpdateQueueBase = call.request
         if request.state == QueueState.PAUSED:
-            await self._service.queues.wait_for_landing(self._resolver.resolve_queue(call))
+            await self._service.queues.wait_for_landing(self._resolve_queue(call))
 
     async def get(self, call: Call) -> bytes:
-        return _encode_with_pull_requests(await self._service.queues.read(self._resolver.resolve_queue(call)))
+        return _encode_with_pull_requests(await self._service.queues.read(self._resolve_queue(call)))
 
     async def delete(self, call: Call) -> bytes:
-        key = self._resolver.resolve_queue(call)
+        key = self._resolve_queue(call)
         response = encode(
             response_schemas.QueueDeleted(repo=RepoReference.from_repo(key.repo), target_branch=key.branch)
         )
@@ -249,14 +239,20 @@ class QueueEndpoints:
 
     async def metrics(self, call: Call) -> bytes:
         request: r.GetMergeQueueMetrics = call.request
-        repo = None if request.repo_filter is None else self._resolver.resolve_repo(call, request.repo_filter)
-        host = request.host_filter
+        host, repo = request.host_filter, request.repo_filter
+        if repo is not None:
+            repo = self._service.repositories.canonical_repo(repo, call.token)
         if host is not None:
             self._service.repositories.get_host(host, call.token)
         metrics = await self._service.queue_metrics.read_visible(call.token, repo)
         if repo is not None and not metrics:
             raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: create one with `createQueue`.")
         return format_metrics(queue for queue in metrics if host in (None, queue.key.repo.host))
+
+    async def verify_landings(self, call: Call) -> bytes:
+        request: VerifyLandings = call.request
+        report = await self._service.merge_auditor.audit_on_request(self._resolve_queue(call), request.last)
+        return encode(_present_report(report))
 
 
 def parse_metrics_query(query: bytes) -> r.GetMergeQueueMetrics:
@@ -278,7 +274,7 @@ def parse_metrics_query(query: bytes) -> r.GetMergeQueueMetrics:
 
 
 def _encode_with_pull_requests(view: QueueView) -> bytes:
-    return encode(presenting.present_queue_with_pull_requests(view))
+    return encode(presenting.present_queue(view, with_pull_requests=True))
 
 
 def _encode_view(view: QueueView) -> bytes:
@@ -316,37 +312,25 @@ class VerifiedLandings(ResponseBody, frozen=True, kw_only=True):
     notes: Annotated[tuple[str, ...], describe("Observations that do not pause the queue.")]
 
 
-class MergeAuditEndpoints:
-    def __init__(self, service: Service) -> None:
-        self._auditor = service.merge_auditor
-        self._resolver = QueueResolver(service.repositories)
-
-    async def verify(self, call: Call) -> bytes:
-        request: VerifyLandings = call.request
-        return encode(
-            _present_report(await self._auditor.audit_on_request(self._resolver.resolve_queue(call), request.last))
-        )
-
-
 def _present_report(report: AuditReport) -> VerifiedLandings:
     return VerifiedLandings(
         target_sha=report.tip,
-        landings=tuple(_present_landing(landing, report) for landing in report.landings),
-        mismatches=tuple(map(_present_mismatch, report.mismatches)),
+        landings=tuple(
+            VerifiedLanding(
+                pr_number=landing.number,
+                merged_sha=landing.commit,
+                verified_by_test_run=landing.run,
+                landed_at=format_time(landing.landed_at),
+                form=landing.form,
+                verdict=report.verdict_of(landing),
+            )
+            for landing in report.landings
+        ),
+        mismatches=tuple(
+            LandingMismatch(
+                kind=mismatch.kind, pr_number=mismatch.number, sha=mismatch.commit, message=mismatch.message
+            )
+            for mismatch in report.mismatches
+        ),
         notes=report.notes,
     )
-
-
-def _present_landing(landing: AuditedMerge, report: AuditReport) -> VerifiedLanding:
-    return VerifiedLanding(
-        pr_number=landing.number,
-        merged_sha=landing.commit,
-        verified_by_test_run=landing.run,
-        landed_at=format_time(landing.landed_at),
-        form=landing.form,
-        verdict=report.verdict_of(landing),
-    )
-
-
-def _present_mismatch(mismatch: Mismatch) -> LandingMismatch:
-    return LandingMismatch(kind=mismatch.kind, pr_number=mismatch.number, sha=mismatch.commit, message=mismatch.message)

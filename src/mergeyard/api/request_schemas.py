@@ -1,5 +1,6 @@
 """The request bodies of the endpoints: the name, type and meaning of every member."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Any, Literal, cast
 
@@ -32,35 +33,29 @@ def describe_with_schema(text: str, schema: dict[str, Any]) -> Meta:
 
 PrNumber = Annotated[
     int,
-    Meta(
-        ge=1,
-        le=2**31 - 1,
-        description="The pull request's number, as an integer or a string of digits.",
-        extra_json_schema={
-            SCHEMA_OVERRIDE_KEY: {
-                "anyOf": [
-                    {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-                    {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
-                ]
-            }
+    Meta(ge=1, le=2**31 - 1),
+    describe_with_schema(
+        "The pull request's number, as an integer or a string of digits.",
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+                {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
+            ]
         },
     ),
     CoerceWith(fields.coerce_number),
 ]
 Cursor = Annotated[
     int,
-    Meta(
-        ge=0,
-        le=10**18 - 1,
-        description="The `next` or a `cursor` of a response for the same queue: only later events are returned. "
+    Meta(ge=0, le=10**18 - 1),
+    describe_with_schema(
+        "The `next` or a `cursor` of a response for the same queue: only later events are returned. "
         "Any other value starts with the oldest stored event.",
-        extra_json_schema={
-            SCHEMA_OVERRIDE_KEY: {
-                "anyOf": [
-                    {"type": "string", "pattern": "^[0-9]{1,18}$"},
-                    {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
-                ]
-            }
+        {
+            "anyOf": [
+                {"type": "string", "pattern": "^[0-9]{1,18}$"},
+                {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
+            ]
         },
     ),
     CoerceWith(fields.coerce_number),
@@ -196,12 +191,7 @@ def _annotate(name: str, field_type: Any) -> Any:
 SETTING_FIELDS: list[tuple[str, Any]] = [
     (field.name, _annotate(field.name, field.type)) for field in structs.fields(Config)
 ]
-"""Name and type of every setting, for the response of a queue."""
-
-OPTIONAL_SETTING_FIELDS: list[tuple[str, Any, Any]] = [
-    (name, field_type | UnsetType, UNSET) for name, field_type in SETTING_FIELDS
-]
-"""The same with the default UNSET, for requests that name any of them."""
+"""Name and type of every setting."""
 
 
 Take = Annotated[int, Meta(ge=1, le=100, description="How many at most.")]
@@ -355,8 +345,8 @@ class QueueSettingsRequest(QueueRequest, frozen=True, kw_only=True):
     @property
     def given_settings(self) -> dict[str, Any]:
         """The settings that the request names, by their names in `Config`."""
-        named = {name: getattr(self, name) for name in SETTING_NAMES}
-        return {name: value for name, value in named.items() if value is not UNSET}
+        members = structs.asdict(self)
+        return {name: members[name] for name in SETTING_NAMES if members.get(name, UNSET) is not UNSET}
 
 
 class UpdateQueueBase(QueueSettingsRequest, frozen=True, kw_only=True):
@@ -375,24 +365,18 @@ class UpdateQueueBase(QueueSettingsRequest, frozen=True, kw_only=True):
         return super().given_settings | removed
 
 
-CreateQueue = defstruct(
-    "CreateQueue",
-    OPTIONAL_SETTING_FIELDS,
-    bases=(QueueSettingsRequest,),
-    frozen=True,
-    kw_only=True,
-    rename="camel",
-    forbid_unknown_fields=True,
-)
-UpdateQueue = defstruct(
-    "UpdateQueue",
-    OPTIONAL_SETTING_FIELDS,
-    bases=(UpdateQueueBase,),
-    frozen=True,
-    kw_only=True,
-    rename="camel",
-    forbid_unknown_fields=True,
-)
+def define_with_settings(
+    name: str, base: type[QueueSettingsRequest], settings: Collection[str] = SETTING_NAMES
+) -> type[Struct]:
+    """A request that can name any of these settings, and refuses unknown members."""
+    members = [(setting, kind | UnsetType, UNSET) for setting, kind in SETTING_FIELDS if setting in settings]
+    return defstruct(
+        name, members, bases=(base,), frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+    )
+
+
+CreateQueue = define_with_settings("CreateQueue", QueueSettingsRequest)
+UpdateQueue = define_with_settings("UpdateQueue", UpdateQueueBase)
 
 
 class GetMergeQueueMetrics(Request, frozen=True, kw_only=True):

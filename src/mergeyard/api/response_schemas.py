@@ -1,13 +1,11 @@
 """The response bodies of the endpoints: the name, type and meaning of every member."""
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType, defstruct, field
-from msgspec.structs import asdict
+from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
 from mergeyard.api import request_schemas
 from mergeyard.api.request_schemas import RepoReference, describe, describe_with_schema
-from mergeyard.domain.config import JSON_TEXT_SETTINGS, Config
 from mergeyard.domain.pull_requests import RequiredSource, StatusState
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.service.webhooks.events import WebhookEvent
@@ -167,20 +165,6 @@ QueueResponse = defstruct(
     kw_only=True,
     rename="camel",
 )
-
-
-def build_queue(
-    config: Config,
-    *,
-    state: QueueState,
-    branch: str,
-    repo: RepoReference,
-    enqueued: tuple[EnqueuedPullRequest, ...] | UnsetType = UNSET,
-) -> QueueBase:
-    settings: dict[str, Any] = asdict(config)
-    settings |= {name: Raw(settings[name].encode()) for name in JSON_TEXT_SETTINGS}
-    response = QueueResponse(state=state, branch=branch, repo=repo, enqueued_pull_requests=enqueued, **settings)
-    return cast(QueueBase, response)
 
 
 class QueueDeleted(ResponseBody, frozen=True, kw_only=True):

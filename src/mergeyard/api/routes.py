@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mergeyard.api import queues, request_schemas, response_schemas, webhooks, whatif
-from mergeyard.api.endpoint import PREFIX, Endpoint, Handler, WaitForEffect, no_wait
+from mergeyard.api.endpoint import PREFIX, Endpoint, Handler, WaitForEffect
 from mergeyard.api.responses import METRICS_MEDIA_TYPE
 from mergeyard.domain.access import Scope
 from mergeyard.service.errors import Code
 
 QUEUE_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.QUEUE_NOT_FOUND)
-TOPIC_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND)
+REPOSITORY_ERRORS = (Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND)
 PROVIDER_ERRORS = (Code.PROVIDER_ERROR, Code.PROVIDER_UNAVAILABLE, Code.PROVIDER_TIMEOUT)
 
 TABLE: dict[str, dict[str, Any]] = {
@@ -93,10 +93,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "writes": True,
         "refusals": (
             Code.UNKNOWN_FIELD,
-            Code.INVALID_REPO,
-            Code.INVALID_BRANCH,
-            Code.HOST_NOT_ALLOWED,
-            Code.REPOSITORY_NOT_FOUND,
+            *REPOSITORY_ERRORS,
             Code.QUEUE_ALREADY_EXISTS,
             Code.BRANCH_NOT_FOUND,
             *PROVIDER_ERRORS,
@@ -162,7 +159,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "response": webhooks.Webhook,
         "scope": Scope.ADMIN,
         "writes": True,
-        "refusals": (*TOPIC_ERRORS, Code.ADDRESS_NOT_ALLOWED),
+        "refusals": (*REPOSITORY_ERRORS, Code.ADDRESS_NOT_ALLOWED),
     },
     "listWebhooks": {
         "summary": "List the webhooks that the token can access",
@@ -176,7 +173,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "response": webhooks.Webhook,
         "scope": Scope.ADMIN,
         "writes": True,
-        "refusals": (*TOPIC_ERRORS, Code.ADDRESS_NOT_ALLOWED, Code.WEBHOOK_NOT_FOUND),
+        "refusals": (*REPOSITORY_ERRORS, Code.ADDRESS_NOT_ALLOWED, Code.WEBHOOK_NOT_FOUND),
     },
     "deleteWebhook": {
         "summary": "Delete a webhook",
@@ -228,8 +225,8 @@ def build_endpoints(
         raise LookupError(
             f"Endpoints without a handler, or handlers without an endpoint: {sorted(handlers.keys() ^ TABLE.keys())}"
         )
-    settle_by_name = effect_waits or {}
+    waits = effect_waits or {}
     return tuple(
-        Endpoint(path=PREFIX + name, handler=handlers[name], wait_for_effect=settle_by_name.get(name, no_wait), **row)
+        Endpoint(path=PREFIX + name, handler=handlers[name], wait_for_effect=waits.get(name), **row)
         for name, row in TABLE.items()
     )

@@ -7,15 +7,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from mergeyard.api import request_schemas
-from mergeyard.api.endpoint import Call, QueueResolver
+from mergeyard.api.endpoint import Call, Endpoints
 from mergeyard.api.fields import format_time
 from mergeyard.api.presenting import encode
 from mergeyard.api.request_schemas import RepoReference, Request, Take, describe
 from mergeyard.api.response_schemas import ResponseBody, Timestamp
-from mergeyard.domain.webhooks import Delivery, Disabled, DisabledReason, EventType, Topic, WebhookKind
+from mergeyard.domain.webhooks import Delivery, DisabledReason, EventType, Topic, WebhookKind
 from mergeyard.domain.webhooks import Webhook as StoredWebhook
 from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.service.service import Service
 from mergeyard.service.webhooks.webhooks import WebhookChanges, WebhookClient
 
 Url = Annotated[str, Meta(min_length=1, max_length=2048, description="Address that events are sent to, over https.")]
@@ -128,19 +127,13 @@ class WebhookDeliveries(ResponseBody, frozen=True, kw_only=True):
     deliveries: Annotated[tuple[WebhookDelivery, ...], describe("Newest first.")]
 
 
-class WebhookEndpoints:
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._webhooks = service.webhook_services.webhooks
-        self._tester = service.webhook_services.tester
-        self._resolver = QueueResolver(service.repositories)
-
+class WebhookEndpoints(Endpoints):
     async def create(self, call: Call) -> bytes:
         request: CreateWebhook = call.request
         settings = self._settings(call, request)
         if call.token.repos and not settings.topics:
             raise _topics_required()
-        webhook, secret = await self._webhooks.create(
+        webhook, secret = await self._service.webhooks.create(
             _requester(call), request.kind, request.url, settings, _encode_webhook
         )
         self._refresh_subscriptions()
@@ -151,32 +144,34 @@ class WebhookEndpoints:
         settings = self._settings(call, request)
         if call.token.repos and settings.topics == ():
             raise _topics_required()
-        response = await self._webhooks.update(_requester(call), request.id, settings, _encode_webhook)
+        response = await self._service.webhooks.update(_requester(call), request.id, settings, _encode_webhook)
         self._refresh_subscriptions()
         return response
 
     async def delete(self, call: Call) -> bytes:
         request: DeleteWebhook = call.request
         response = encode(WebhookDeleted(id=request.id))
-        await self._webhooks.delete(_requester(call), request.id, response)
+        await self._service.webhooks.delete(_requester(call), request.id, response)
         self._refresh_subscriptions()
         return response
 
     async def list(self, call: Call) -> bytes:
-        webhooks = await self._webhooks.list_visible(_requester(call))
+        webhooks = await self._service.webhooks.list_visible(_requester(call))
         return encode(Webhooks(webhooks=tuple(map(present_webhook, webhooks))))
 
     async def test(self, call: Call) -> bytes:
         request: TestWebhook = call.request
-        return await self._tester.send_test(_requester(call), request.id, _encode_delivery)
+        return await self._service.webhooks.send_test(_requester(call), request.id, _encode_delivery)
 
     async def resend(self, call: Call) -> bytes:
         request: ResendWebhookEvent = call.request
-        return await self._tester.resend_event(_requester(call), request.id, request.event_id, _encode_delivery)
+        return await self._service.webhooks.resend_event(
+            _requester(call), request.id, request.event_id, _encode_delivery
+        )
 
     async def deliveries(self, call: Call) -> bytes:
         request: ListWebhookDeliveries = call.request
-        found = await self._webhooks.list_deliveries(_requester(call), request.id, request.take)
+        found = await self._service.webhooks.list_deliveries(_requester(call), request.id, request.take)
         return encode(WebhookDeliveries(deliveries=tuple(map(present_delivery, found))))
 
     def _refresh_subscriptions(self) -> None:
@@ -193,10 +188,7 @@ class WebhookEndpoints:
         )
 
     def _resolve_topics(self, call: Call, requested: Iterable[WebhookTopic]) -> tuple[Topic, ...]:
-        topics = (
-            Topic(self._resolver.resolve_visible_repo(call, topic.repo.repo), topic.target_branch or None)
-            for topic in requested
-        )
+        topics = (Topic(self._resolve_repo(call, topic.repo.repo), topic.target_branch or None) for topic in requested)
         return tuple(dict.fromkeys(topics))
 
 
@@ -223,10 +215,15 @@ def present_webhook(webhook: StoredWebhook) -> Webhook:
         kind=webhook.kind,
         url=webhook.redacted_url,
         events=webhook.events,
-        queues=tuple(map(_present_topic, webhook.topics)),
+        queues=tuple(
+            WebhookTopic(repo=RepoReference.from_repo(topic.repo), target_branch=topic.branch or UNSET)
+            for topic in webhook.topics
+        ),
         description=webhook.description,
         enabled=webhook.disabled is None,
-        disabled=None if webhook.disabled is None else _present_disabled(webhook.disabled),
+        disabled=None
+        if (disabled := webhook.disabled) is None
+        else WebhookDisabled(at=format_time(disabled.at), reason=disabled.reason, message=disabled.detail),
         created_at=format_time(webhook.created_at),
     )
 
@@ -241,11 +238,3 @@ def present_delivery(delivery: Delivery) -> WebhookDelivery:
         status=delivery.status,
         message=delivery.detail,
     )
-
-
-def _present_topic(topic: Topic) -> WebhookTopic:
-    return WebhookTopic(repo=RepoReference.from_repo(topic.repo), target_branch=topic.branch or UNSET)
-
-
-def _present_disabled(disabled: Disabled) -> WebhookDisabled:
-    return WebhookDisabled(at=format_time(disabled.at), reason=disabled.reason, message=disabled.detail)

@@ -1,17 +1,16 @@
 """The what-if endpoint, which replays a queue's history with other settings: its structs and its handler."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import UNSET, UnsetType, defstruct
+from msgspec import UNSET, UnsetType, convert
 
 from mergeyard.api import request_schemas
-from mergeyard.api.endpoint import Call, QueueResolver
+from mergeyard.api.endpoint import Call, Endpoints
 from mergeyard.api.fields import format_time
 from mergeyard.api.presenting import encode
-from mergeyard.api.request_schemas import QueueRequest, describe
+from mergeyard.api.request_schemas import QueueSettingsRequest, describe
 from mergeyard.api.response_schemas import ResponseBody, Timestamp
 from mergeyard.domain.timestamps import DAY, MINUTE, SECOND, later
-from mergeyard.service.service import Service
 from mergeyard.service.whatif import Replay
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 from mergeyard.simulation.report import AssumptionKind, Confidence, PeriodMetrics
@@ -19,28 +18,13 @@ from mergeyard.simulation.report import AssumptionKind, Confidence, PeriodMetric
 DEFAULT_PERIOD_MS = 14 * DAY
 
 
-class ReplayQueueBase(QueueRequest, frozen=True, kw_only=True):
+class ReplayQueueBase(QueueSettingsRequest, frozen=True, kw_only=True):
     since: (
         Annotated[request_schemas.Time, describe("Start of the replayed history; default: 14 days ago.")] | UnsetType
     ) = UNSET
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that the request names, by their names in `Config`."""
-        named = {name: getattr(self, name) for name in REPLAYABLE_SETTINGS}
-        return {name: value for name, value in named.items() if value is not UNSET}
 
-
-ReplayQueue = defstruct(
-    "ReplayQueue",
-    [setting for setting in request_schemas.OPTIONAL_SETTING_FIELDS if setting[0] in REPLAYABLE_SETTINGS],
-    bases=(ReplayQueueBase,),
-    module=__name__,
-    frozen=True,
-    kw_only=True,
-    rename="camel",
-    forbid_unknown_fields=True,
-)
+ReplayQueue = request_schemas.define_with_settings("ReplayQueue", ReplayQueueBase, REPLAYABLE_SETTINGS)
 
 
 class ReplayMetrics(ResponseBody, frozen=True, kw_only=True):
@@ -90,18 +74,13 @@ class QueueReplay(ResponseBody, frozen=True, kw_only=True):
     assumptions: tuple[ReplayAssumption, ...]
 
 
-class WhatIfEndpoints:
-    def __init__(self, service: Service) -> None:
-        self._replays = service.replays
-        self._clock = service.clock
-        self._resolver = QueueResolver(service.repositories)
-
+class WhatIfEndpoints(Endpoints):
     async def replay(self, call: Call) -> bytes:
         request: ReplayQueueBase = call.request
-        since = later(self._clock.now(), -DEFAULT_PERIOD_MS) if isinstance(request.since, UnsetType) else request.since
-        return encode(
-            _present_replay(await self._replays.replay(self._resolver.resolve_queue(call), since, request.settings))
-        )
+        default_since = later(self._service.clock.now(), -DEFAULT_PERIOD_MS)
+        since = default_since if isinstance(request.since, UnsetType) else request.since
+        key, settings = self._resolve_queue(call), request.given_settings
+        return encode(_present_replay(await self._service.replays.replay(key, since, settings)))
 
 
 def _present_replay(replay: Replay) -> QueueReplay:
@@ -111,7 +90,10 @@ def _present_replay(replay: Replay) -> QueueReplay:
         until=format_time(replay.until),
         pull_requests=replay.pull_request_count,
         limited_to=replay.limit,
-        changes=tuple(_present_change(replay, name) for name in replay.changed_settings),
+        changes=tuple(
+            ReplayChange(setting=_to_camel_case(name), now=getattr(replay.current_config, name), proposed=proposed)
+            for name, proposed in replay.changed_settings.items()
+        ),
         actual=_present_figures(answer.actual),
         baseline=None if answer.baseline is None else _present_figures(answer.baseline),
         proposed=None if draws is None else _present_figures(draws.median),
@@ -119,16 +101,7 @@ def _present_replay(replay: Replay) -> QueueReplay:
         proposed_max=None if draws is None else _present_figures(draws.maximum),
         confidence=answer.confidence,
         reasons=answer.reasons,
-        assumptions=tuple(
-            ReplayAssumption(about=guess.about, count=guess.count, of=guess.of, message=guess.message)
-            for guess in answer.assumptions
-        ),
-    )
-
-
-def _present_change(replay: Replay, name: str) -> ReplayChange:
-    return ReplayChange(
-        setting=_to_camel_case(name), now=getattr(replay.current_config, name), proposed=replay.changed_settings[name]
+        assumptions=convert(answer.assumptions, tuple[ReplayAssumption, ...], from_attributes=True),
     )
 
 

@@ -93,28 +93,17 @@ def serve(
     server.serve(config, options)
 
 
-PULL_REQUESTS_PANEL = "Pull requests"
-QUEUES_PANEL = "Queues"
-OPERATIONS_PANEL = "Running the service"
-
-app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.submit)
-app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.cancel)
-app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.restart)
-app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.status)
-app.command(rich_help_panel=PULL_REQUESTS_PANEL)(pull_requests.watch)
-app.add_typer(targets.app, rich_help_panel=PULL_REQUESTS_PANEL)
-app.add_typer(pr.app, rich_help_panel=PULL_REQUESTS_PANEL)
-
-app.add_typer(queues.app, rich_help_panel=QUEUES_PANEL)
-app.add_typer(history.app, rich_help_panel=QUEUES_PANEL)
-app.command(rich_help_panel=QUEUES_PANEL)(history.events)
-app.command(rich_help_panel=QUEUES_PANEL)(history.audit)
-app.command(rich_help_panel=QUEUES_PANEL)(whatif.whatif)
-app.command(rich_help_panel=QUEUES_PANEL)(top.top)
-
-app.command(rich_help_panel=OPERATIONS_PANEL)(serve)
-app.command("demo", rich_help_panel=OPERATIONS_PANEL)(demo.run_demo)
-app.add_typer(token.app, rich_help_panel=OPERATIONS_PANEL)
-app.add_typer(webhook.app, rich_help_panel=OPERATIONS_PANEL)
-app.add_typer(host.app, rich_help_panel=OPERATIONS_PANEL)
-app.add_typer(db.app, rich_help_panel=OPERATIONS_PANEL)
+PANELS = {
+    "Pull requests": [
+        *(pull_requests.submit, pull_requests.cancel, pull_requests.restart, pull_requests.status, pull_requests.watch),
+        *(targets.app, pr.app),
+    ],
+    "Queues": [queues.app, history.app, history.events, history.audit, whatif.whatif, top.top],
+    "Running the service": [serve, demo.demo, token.app, webhook.app, host.app, db.app],
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel)(command)

@@ -1,26 +1,38 @@
-"""Options that several commands share: settings files, the server, the queue, and ages."""
+"""Options that several commands share: the server, the queue, and ages."""
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from msgspec import Struct
-from msgspec.structs import replace
 
-from mergeyard.cli.output import ExitCode, exit_with_message, sanitize
-from mergeyard.client import Client, MergeyardError, QueueName, RepoName, RetryPolicy, Unreachable
+from mergeyard.cli.output import exit_with_usage_error, sanitize
+from mergeyard.client import Client, MergeyardError, Queue, QueueName, RepoName, RetryPolicy, Unreachable
 from mergeyard.domain.ids import Repo
 
 
-def parse_repo(text: str) -> Repo:
-    repo = Repo.parse(text)
-    if repo is None:
-        exit_with_message(f"{text} is not a repository name: write --repo host/owner/name.", ExitCode.USAGE_ERROR)
-    return repo
+def with_options_of(make: Callable[..., Any], command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the parameters of `make` to a command as options, and passes it the result of `make` as first argument."""
+    options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in signature(make).parameters.values()]
+
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        made = make(**{option.name: arguments.pop(option.name) for option in options})
+        command(made, **arguments)
+
+    _, *own = signature(command).parameters.values()
+    return set_signature(run, [*own, *options])
+
+
+def set_signature(run: Callable[..., None], parameters: Iterable[Parameter]) -> Callable[..., None]:
+    """Typer derives arguments and options from the signature of a function."""
+    vars(run)["__signature__"] = Signature(list(parameters))
+    return run
 
 
 COMPLETION_RETRY_POLICY = RetryPolicy(total_timeout_s=0, response_timeout_s=1)
@@ -35,7 +47,7 @@ def complete_branches(incomplete: str) -> list[str]:
 
 
 def fetch_queue_names() -> list[QueueName]:
-    url, token = os.environ.get("MERGEYARD_URL", ""), os.environ.get("MERGEYARD_TOKEN", "")
+    url, token = os.environ.get(URL_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
     try:
         with Client(url, token, retry_policy=COMPLETION_RETRY_POLICY) as client:
             return [queue.queue_name for queue in client.list_queues().queues]
@@ -47,90 +59,68 @@ def filter_by_prefix(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted({name for name in names if name.startswith(incomplete)})
 
 
-CONNECTION_PANEL = "Connection"
 URL_VARIABLE, TOKEN_VARIABLE = "MERGEYARD_URL", "MERGEYARD_TOKEN"
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option("--url", envvar=URL_VARIABLE, help="The URL of the server.", rich_help_panel=CONNECTION_PANEL),
-]
+connection_option: Callable[..., Any] = partial(typer.Option, rich_help_panel="Connection")
+
+UrlOption = Annotated[str | None, connection_option("--url", envvar=URL_VARIABLE, help="The URL of the server.")]
 TokenFileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--token-file",
-        help=f"A file that contains the token; default: {TOKEN_VARIABLE}.",
-        rich_help_panel=CONNECTION_PANEL,
-    ),
+    connection_option("--token-file", help=f"A file that contains the token; default: {TOKEN_VARIABLE}."),
 ]
 RepoOption = Annotated[
     str | None,
-    typer.Option(
+    connection_option(
         "--repo",
         envvar="MERGEYARD_REPO",
         metavar="HOST/OWNER/NAME",
         help="The repository; not needed if the token can read only one queue.",
-        rich_help_panel=CONNECTION_PANEL,
         autocompletion=complete_repositories,
     ),
 ]
 BranchOption = Annotated[
     str | None,
-    typer.Option(
+    connection_option(
         "--branch",
         "--target-branch",
         envvar="MERGEYARD_BRANCH",
         metavar="BRANCH",
         help="The target branch; not needed if there is only one queue.",
-        rich_help_panel=CONNECTION_PANEL,
         autocompletion=complete_branches,
     ),
 ]
 QueueOption = Annotated[
     str | None,
-    typer.Option(
+    connection_option(
         "--queue",
         metavar="HOST/OWNER/NAME:BRANCH",
         help="Repository and branch in one option, as in the URLs of the pages.",
-        rich_help_panel=CONNECTION_PANEL,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the API response, for programs.")]
 
 
-class ConnectionOptions(Struct, frozen=True, kw_only=True):
-    """The parsed connection options."""
-
-    url: UrlOption = None
-    token_file: TokenFileOption = None
-    repo: RepoOption = None
-    branch: BranchOption = None
-    queue: QueueOption = None
-    as_json: JsonOption = False
-
-
 MAX_LISTED_QUEUES = 20
+INVALID_REPO = "{} is not a repository name: write --repo host/owner/name."
+
+
+def parse_repo(text: str) -> Repo:
+    return Repo.parse(text) or exit_with_usage_error(INVALID_REPO.format(sanitize(text)))
 
 
 def parse_repo_name(text: str) -> RepoName:
     try:
         return RepoName.parse(text)
     except ValueError:
-        exit_with_message(
-            f"{sanitize(text)} is not a repository name: write --repo host/owner/name.", ExitCode.USAGE_ERROR
-        )
+        exit_with_usage_error(INVALID_REPO.format(sanitize(text)))
 
 
-def expand_queue_option(options: ConnectionOptions) -> ConnectionOptions:
+def split_queue_option(queue: str) -> tuple[str, str]:
     """Splits --queue host/owner/name:branch into repository and branch."""
-    if options.queue is None:
-        return options
-    repo, _, branch = options.queue.rpartition(":")
+    repo, _, branch = queue.rpartition(":")
     if not (repo and branch):
-        exit_with_message(
-            f"{sanitize(options.queue)} is not a queue name: write --queue host/owner/name:branch.",
-            ExitCode.USAGE_ERROR,
-        )
-    return replace(options, repo=repo, branch=branch)
+        exit_with_usage_error(f"{sanitize(queue)} is not a queue name: write --queue host/owner/name:branch.")
+    return repo, branch
 
 
 def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueName:
@@ -138,29 +128,26 @@ def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueN
     repo_name = None if repo is None else parse_repo_name(repo)
     if repo_name is not None and branch is not None:
         return QueueName(repo_name, branch)
-    matching = find_queues(client, repo_name, branch)
+    matching = [queue.queue_name for queue in find_queues(client, repo_name, branch)]
     if not matching:
-        exit_with_message(
-            f"{describe_missing_queue(repo_name, branch)} Create one with `mergeyard queue create`.",
-            ExitCode.USAGE_ERROR,
-        )
+        exit_with_usage_error(f"{describe_missing_queue(repo_name, branch)} Create one with `mergeyard queue create`.")
     if len(matching) > 1:
-        exit_with_message(
-            f"The token can read several queues. Choose one with --repo and --branch:\n{format_queues(matching)}",
-            ExitCode.USAGE_ERROR,
+        exit_with_usage_error(
+            f"The token can read several queues. Choose one with --repo and --branch:\n{format_queues(matching)}"
         )
     return matching[0]
 
 
-def find_queues(client: Client, repo: RepoName | None, branch: str | None) -> list[QueueName]:
-    """All queues that the token can read, filtered by repository and branch if given."""
-    queues = [queue.queue_name for queue in client.list_queues().queues]
-    return [queue for queue in queues if is_same_repo(repo, queue) and branch in (None, queue.target_branch)]
+def find_queues(client: Client, repo: RepoName | None, branch: str | None) -> list[Queue]:
+    """All queues that the token can read, filtered by repository and branch if given.
 
-
-def is_same_repo(repo: RepoName | None, queue: QueueName) -> bool:
-    """Ignores case: most Git hosts do, and no host here has two repositories whose names differ only in case."""
-    return repo is None or str(repo).lower() == str(queue.repo).lower()
+    Ignores the case of names: most Git hosts do, and no host here has two repositories that differ only in case.
+    """
+    return [
+        queue
+        for queue in client.list_queues().queues
+        if (repo is None or str(repo).lower() == str(queue.repo).lower()) and branch in (None, queue.branch)
+    ]
 
 
 def format_queues(queues: list[QueueName]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -63,17 +64,11 @@ def events(
 
     Oldest first; with --json one object per line. To continue later, pass the cursor of the last event: --after CURSOR.
     """
+    if follow:
+        session.retry_longer()
     with output.show_spinner("Waiting for events" if follow else "Reading"):
-        for event in follow_events(session, after) if follow else read_events(session, after):
-            if session.options.as_json:
-                typer.echo(output.encode_json(event))
-            else:
-                output.print_output(format_event(event))
-
-
-def follow_events(session: Session, after: str | None) -> Iterator[Event]:
-    session.retry_longer()
-    return session.client.events(session.queue, after=after)
+        for event in session.client.events(session.queue, after=after) if follow else read_events(session, after):
+            session.show(event, partial(output.print_output, format_event(event)))
 
 
 def read_events(session: Session, after: str | None) -> Iterator[Event]:

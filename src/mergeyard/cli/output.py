@@ -66,6 +66,10 @@ def exit_with_message(message: str, code: ExitCode = ExitCode.FAILED) -> NoRetur
     raise typer.Exit(code)
 
 
+def exit_with_usage_error(message: str) -> NoReturn:
+    exit_with_message(message, ExitCode.USAGE_ERROR)
+
+
 def is_terminal() -> bool:
     return sys.stdout.isatty()
 
@@ -98,6 +102,7 @@ def show_spinner(message: str) -> Generator[Callable[[str], None]]:
 
 
 STATE_COLUMN_WIDTH = 15
+STATE_MARKS = {"testing": "…", "tests_passed": "✓", "pending_failure": "✗"}
 STATE_STYLES = {
     "not_ready": "bright_black",
     "pending": "blue",
@@ -123,16 +128,8 @@ def style_state(name: str) -> Text:
     return plain_text(name, STATE_STYLES.get(name, ""))
 
 
-def format_title(pull_request: client.EnqueuedPullRequest) -> Text:
-    return Text.assemble(
-        (f"#{pull_request.pr_number} ", "bold"),
-        plain_text(pull_request.pr_title, "bold"),
-        "  ",
-        style_state(pull_request.state),
-    )
-
-
 def show_pull_request(pull_request: client.SubmittedPullRequest) -> None:
+    title = plain_text(f"#{pull_request.pr_number} {pull_request.pr_title}", "bold")
     facts = {
         "why": format_reason(pull_request.reason),
         "author": pull_request.pr_author,
@@ -145,7 +142,7 @@ def show_pull_request(pull_request: client.SubmittedPullRequest) -> None:
         "merged as": None if pull_request.merged_sha is None else pull_request.merged_sha[:12],
     }
     print_output(
-        format_title(pull_request),
+        Text.assemble(title, "  ", style_state(pull_request.state)),
         build_facts_table(facts),
         *map(format_timeline_entry, reversed(pull_request.timeline or ())),
     )
@@ -177,25 +174,18 @@ def format_line(at: datetime, *parts: Text) -> Text:
 
 
 def show_queue(queue: client.Queue) -> None:
+    """With the most important settings; `--json` shows all of them."""
     title = Text.assemble(plain_text(queue.queue_name, "bold"), "  ", style_state(queue.state))
-    pull_requests = queue.enqueued_pull_requests
-    print_output(
-        title,
-        build_facts_table(list_settings(queue)),
-        *([build_pull_requests_table(pull_requests)] if pull_requests else []),
-    )
-
-
-def list_settings(queue: client.Queue) -> Mapping[str, object]:
-    """The most important settings; `--json` shows all of them."""
-    statuses = queue.required_statuses
-    return {
+    pull_requests, statuses = queue.enqueued_pull_requests, queue.required_statuses
+    settings = {
         "mode": queue.mode,
         "concurrency": queue.concurrency,
         "batches": f"of {queue.batching_min_size}" if queue.batch else "off",
         "merge method": queue.merge_method,
         "required": "as configured in the repository" if statuses is None else ", ".join(statuses),
     }
+    tables = [build_facts_table(settings), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]
+    print_output(title, *tables)
 
 
 def build_pull_requests_table(pull_requests: tuple[client.EnqueuedPullRequest, ...]) -> Table:

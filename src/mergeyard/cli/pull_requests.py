@@ -1,4 +1,4 @@
-"""Commands for one pull request (submit, cancel, restart, status, watch), and `mergeyard pr` for plain Git."""
+"""Commands for one pull request: submit, cancel, restart, status and watch."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import typer
 from msgspec.structs import replace
 
 from mergeyard.cli import output
-from mergeyard.cli.session import Session, exit_code_for, follow_pull_request, ignore_change, with_session
+from mergeyard.cli.session import Session, exit_code_for, follow_pull_request, with_session
 from mergeyard.client import SubmittedPullRequest, TimelineEntry
 from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES
 
@@ -93,9 +93,7 @@ def status(
     elif head is not None:
         pull_request = session.client.find_pull_request(session.queue, head, include_timeline=timeline or None)
     else:
-        output.exit_with_message(
-            "No pull request given: pass its number, or its branch with --head.", output.ExitCode.USAGE_ERROR
-        )
+        output.exit_with_usage_error("No pull request given: pass its number, or its branch with --head.")
     show_result(session, pull_request, wait=wait)
 
 
@@ -108,10 +106,7 @@ def watch(session: Session, number: NumberArgument) -> None:
     """
 
     def print_entry(entry: TimelineEntry) -> None:
-        if session.options.as_json:
-            typer.echo(output.encode_json(entry))
-        else:
-            output.print_output(output.format_timeline_entry(entry))
+        session.show(entry, lambda: output.print_output(output.format_timeline_entry(entry)))
 
     raise typer.Exit(exit_code_for(follow_pull_request(session, number, print_entry)))
 
@@ -122,7 +117,7 @@ def show_result(session: Session, pull_request: SubmittedPullRequest, *, wait: b
     if not wait:
         session.show(pull_request, lambda: output.show_pull_request(pull_request))
         return
-    final = follow_pull_request(session, pull_request.pr_number, ignore_change)
+    final = follow_pull_request(session, pull_request.pr_number)
     displayed = replace(final, timeline=None) if pull_request.timeline is None else final
     session.show(displayed, lambda: output.show_pull_request(displayed))
     raise typer.Exit(exit_code_for(final))

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, cast
 import typer
 from msgspec import inspect
 
-from mergeyard.cli.connection_options import is_same_repo, parse_repo_name
+from mergeyard.cli.connection_options import find_queues, parse_repo_name, set_signature
 from mergeyard.cli.output import print_message, show_queue, show_queues, show_spinner
-from mergeyard.cli.session import Session, set_signature, with_session
+from mergeyard.cli.session import Session, with_session
 from mergeyard.client import Queue, Queues, Settings
 from mergeyard.domain.config import SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
 
@@ -111,13 +111,8 @@ DeleteStatusesOption = Annotated[
 @with_session
 def list_command(session: Session) -> None:
     """List the queues that the token can read, or those of --repo and --branch."""
-    options = session.options
-    repo = None if options.repo is None else parse_repo_name(options.repo)
-    queues = [
-        queue
-        for queue in session.client.list_queues().queues
-        if is_same_repo(repo, queue.queue_name) and options.branch in (None, queue.branch)
-    ]
+    repo = None if session.repo is None else parse_repo_name(session.repo)
+    queues = find_queues(session.client, repo, session.branch)
     session.show(Queues(queues=tuple(queues)), lambda: show_queues(queues))
 
 

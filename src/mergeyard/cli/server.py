@@ -18,8 +18,7 @@ import uvicorn
 import uvloop
 
 from mergeyard import logging, wiring
-from mergeyard.cli.data_dir_lock import DataDirLocked, lock_data_dir
-from mergeyard.cli.local_store import load_settings
+from mergeyard.cli.local_store import DataDirLocked, load_settings, lock_data_dir
 from mergeyard.cli.output import exit_with_message
 from mergeyard.ports.external import SandboxUnavailableError
 from mergeyard.ports.forge import ChecksFrom
@@ -79,7 +78,8 @@ def serve(config: Path | None, options: Mapping[str, object]) -> None:
     try:
         with lock_data_dir(settings.data_dir), _open_listener(settings) as listener:
             _warn_about_exposure(settings)
-            _run(settings, listener)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(_serve(settings, listener))
     except DataDirLocked:
         exit_with_message(
             f"Another server uses {settings.data_dir}: stop it, or choose another folder with --data-dir."
@@ -116,13 +116,8 @@ def _warn_about_exposure(settings: Settings) -> None:
         log.warning("database_connection_not_verified", advice=advice)
 
 
-def _run(settings: Settings, listener: socket.socket) -> None:
+async def _serve(settings: Settings, listener: socket.socket) -> None:
     public_url = settings.build_public_url(listener.getsockname()[1])
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, listener, public_url))
-
-
-async def _serve(settings: Settings, listener: socket.socket, public_url: str) -> None:
     service = wiring.make_service(settings, public_url)
     await service.start()
     try:
@@ -179,12 +174,9 @@ class _Server(uvicorn.Server):
 
 
 def _open_listener(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=_address_family(settings.host), backlog=2048)
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except OSError as error:
         address = f"{settings.host}:{settings.port}"
         exit_with_message(f"Cannot listen on {address} ({error.strerror}): choose another with --host and --port.")
-
-
-def _address_family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, assert_never
 
 import typer
 
-from mergeyard.cli.output import ExitCode, encode_json, exit_with_message, print_message, show_spinner
+from mergeyard.cli.output import encode_json, exit_with_message, exit_with_usage_error, print_message, show_spinner
 from mergeyard.cli.session import Session, with_session
 from mergeyard.client import ImpactedTargetsStored
 from mergeyard.domain import pull_requests
@@ -28,50 +28,39 @@ class Checkout:
         self._folder = folder
 
     def resolve_commit(self, revision: str) -> Sha:
-        result = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        if result.returncode:
-            raise CheckoutError(
-                f"This checkout has no commit {revision}: fetch it, or choose another one. {format_stderr(result)}"
-            )
-        return Sha(result.stdout.decode().strip())
+        arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        failure = f"This checkout has no commit {revision}: fetch it, or choose another one."
+        return Sha(self._git(*arguments, failure=failure).decode().strip())
 
     def list_changed_paths(self, base: Sha, head: Sha) -> set[str]:
         """Paths that the head changed since the merge base; a moved file counts with both of its names."""
-        merge_bases = self._git("merge-base", "--all", base, head)
-        if merge_bases.returncode:
-            raise CheckoutError(
-                f"{head[:12]} and {base[:12]} have no common history in this checkout. "
-                f"Fetch both with their full history; a shallow clone is not enough. {format_stderr(merge_bases)}"
-            )
-        return {path for start in merge_bases.stdout.decode().split() for path in self._paths_between(start, head)}
+        failure = (
+            f"{head[:12]} and {base[:12]} have no common history in this checkout. "
+            "Fetch both with their full history; a shallow clone is not enough."
+        )
+        merge_bases = self._git("merge-base", "--all", base, head, failure=failure).decode().split()
+        return {path for start in merge_bases for path in self._paths_between(start, head)}
 
     def read_file(self, commit: Sha, path: str) -> bytes | None:
-        result = self._git("ls-tree", "-z", "--full-tree", commit, "--", path)
-        if result.returncode:
-            raise CheckoutError(f"Git cannot list {commit[:12]}. {format_stderr(result)}")
-        if not result.stdout:
+        listing = ("ls-tree", "-z", "--full-tree", commit, "--", path)
+        if not self._git(*listing, failure=f"Git cannot list {commit[:12]}."):
             return None
-        content = self._git("cat-file", "blob", f"{commit}:{path}")
-        if content.returncode:
-            raise CheckoutError(f"Git cannot read {path} of {commit[:12]}. {format_stderr(content)}")
-        return content.stdout
+        return self._git("cat-file", "blob", f"{commit}:{path}", failure=f"Git cannot read {path} of {commit[:12]}.")
 
     def _paths_between(self, old: str, new: str) -> list[str]:
         options = ("-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
-        result = self._git("diff-tree", *options, old, new)
-        if result.returncode:
-            raise CheckoutError(f"Git cannot compare {old[:12]} with {new[:12]}. {format_stderr(result)}")
-        return result.stdout.decode(errors="surrogateescape").split("\0")[:-1]
+        printed = self._git("diff-tree", *options, old, new, failure=f"Git cannot compare {old[:12]} with {new[:12]}.")
+        return printed.decode(errors="surrogateescape").split("\0")[:-1]
 
-    def _git(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    def _git(self, *arguments: str, failure: str) -> bytes:
+        """`failure`: the start of the message if git fails."""
         try:
-            return subprocess.run(["git", *arguments], cwd=self._folder, capture_output=True, check=False)
+            result = subprocess.run(["git", *arguments], cwd=self._folder, capture_output=True, check=False)
         except FileNotFoundError:
             raise CheckoutError("Git is not installed: install it.") from None
-
-
-def format_stderr(result: subprocess.CompletedProcess[bytes]) -> str:
-    return result.stderr.decode(errors="replace").strip()
+        if result.returncode:
+            raise CheckoutError(f"{failure} {result.stderr.decode(errors='replace').strip()}")
+        return result.stdout
 
 
 ANY_FOLDERS_PATTERN = "(?:[^/]+/)*"
@@ -194,8 +183,7 @@ def set_targets(
     with exit_on_checkout_errors():
         names_given = [*(names or ()), *read_lines(file)]
     if not names_given and not nothing:
-        message = "No target given: pass targets, or --allow-empty if the pull request impacts nothing."
-        exit_with_message(message, ExitCode.USAGE_ERROR)
+        exit_with_usage_error("No target given: pass targets, or --allow-empty if the pull request impacts nothing.")
     stored = upload_targets(session, require_number(pr), to_impacted_targets(names_given), sha)
     session.show(stored, lambda: report_upload(stored))
 
@@ -229,11 +217,7 @@ def read_lines(file: Path | None) -> Iterable[str]:
 
 
 def require_number(pr: int | None) -> int:
-    return (
-        exit_with_message("No pull request given: pass its number with --pr N.", ExitCode.USAGE_ERROR)
-        if pr is None
-        else pr
-    )
+    return pr or exit_with_usage_error("No pull request given: pass its number with --pr N.")
 
 
 def encode_targets(targets: pull_requests.ImpactedTargets) -> Literal["ALL"] | list[str]:
@@ -253,7 +237,7 @@ def format_target_count(stored: ImpactedTargetsStored) -> str:
 
 def print_targets(session: Session, targets: pull_requests.ImpactedTargets) -> None:
     encoded = encode_targets(targets)
-    if session.options.as_json:
+    if session.as_json:
         typer.echo(encode_json(encoded))
     else:
         for name in [encoded] if isinstance(encoded, str) else encoded:

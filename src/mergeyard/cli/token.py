@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.table import Table
 
-from mergeyard.cli import local_store
 from mergeyard.cli.connection_options import parse_repo
+from mergeyard.cli.local_store import LocalStore, with_local_store
 from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope, Token
 from mergeyard.domain.timestamps import DAY, HOUR, Instant
 
 if TYPE_CHECKING:
     from mergeyard.service.tokens import Tokens
-    from mergeyard.settings import Settings
 
 Result = TypeVar("Result")
 
@@ -26,34 +25,27 @@ LIFETIME_UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY}
 
 
 @app.command()
+@with_local_store
 def create(
+    store: LocalStore,
     name: Annotated[str, typer.Option(help="Who uses it; shown in the audit log.")],
     scope: Annotated[
         list[Scope] | None, typer.Option(help="What it can do; default: read, submit and targets.")
     ] = None,
     repo: Annotated[list[str] | None, typer.Option(help="Restrict it to this repository: host/owner/name.")] = None,
     expires: Annotated[str | None, typer.Option(help="When it expires: 12h, 90d, 8w. Default: never.")] = None,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """Create a token and print it; it is not shown again."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
     repos, lifetime = [parse_repo(each) for each in repo or ()], _parse_lifetime(expires)
-    created = _run_with_tokens(settings, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
+    created = _run_with_tokens(store, lambda tokens: tokens.create(name, scope or DEFAULT_SCOPES, repos, lifetime))
     typer.echo(created[1])
 
 
 @app.command("list")
-def show(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
-) -> None:
+@with_local_store
+def show(store: LocalStore, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """List all tokens, without their secrets."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    tokens = _run_with_tokens(settings, lambda tokens: tokens.list_all())
+    tokens = _run_with_tokens(store, lambda tokens: tokens.list_all())
     if as_json:
         typer.echo(encode_json([_to_members(token) for token in tokens]))
         return
@@ -64,24 +56,22 @@ def show(
 
 
 @app.command()
+@with_local_store
 def revoke(
+    store: LocalStore,
     token_id: Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard token list` shows it.")],
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """Revoke a token, effective immediately."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    revoked = _run_with_tokens(settings, lambda tokens: tokens.revoke(token_id))
+    revoked = _run_with_tokens(store, lambda tokens: tokens.revoke(token_id))
     if revoked is None:
         exit_with_message(f"There is no token {token_id}: `mergeyard token list` shows all tokens.")
     print_message(f"Revoked {revoked.name} ({revoked.id}).")
 
 
-def _run_with_tokens(settings: "Settings", use: "Callable[[Tokens], Awaitable[Result]]") -> Result:
+def _run_with_tokens(store: LocalStore, use: "Callable[[Tokens], Awaitable[Result]]") -> Result:
     from mergeyard.wiring import open_tokens
 
-    return local_store.run_with_store(open_tokens, settings, use)
+    return store.run(open_tokens, use)
 
 
 def _parse_lifetime(text: str | None) -> int | None:

@@ -9,12 +9,13 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from heapq import nlargest
-from itertools import groupby
+from itertools import groupby, islice
 from threading import Event, Thread
 from typing import Self
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -68,8 +69,8 @@ class BatchSnapshot(Struct, frozen=True):
     run: Run | None
 
     @property
-    def state(self) -> str:
-        return self.pull_requests[0].state
+    def is_bisection(self) -> bool:
+        return self.run is not None and self.run.is_bisection
 
 
 class QueueSnapshot(Struct, frozen=True, kw_only=True):
@@ -77,39 +78,33 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
     runs: Mapping[str, Run]
     concluded: tuple[SubmittedPullRequest, ...]
     """Latest first."""
+    error: str | None = None
+    """Of a later poll, which failed."""
 
     @property
     def pull_requests(self) -> PullRequests:
         return self.queue.enqueued_pull_requests or ()
 
     @property
-    def active_batches(self) -> list[BatchSnapshot]:
-        return [batch for batch in self._batches() if not _is_bisection(batch)]
-
-    @property
-    def bisections(self) -> list[BatchSnapshot]:
-        return [batch for batch in self._batches() if _is_bisection(batch)]
-
-    @property
     def waiting(self) -> PullRequests:
-        return tuple(
-            pull_request
-            for pull_request in self.pull_requests
-            if pull_request.state not in UNDER_TEST_STATES and pull_request.state != "not_ready"
-        )
+        others = {*UNDER_TEST_STATES, "not_ready"}
+        return tuple(pull_request for pull_request in self.pull_requests if pull_request.state not in others)
 
     @property
     def not_ready(self) -> PullRequests:
         return tuple(pull_request for pull_request in self.pull_requests if pull_request.state == "not_ready")
 
-    def _batches(self) -> list[BatchSnapshot]:
-        under_test = (pull_request for pull_request in self.pull_requests if pull_request.state in UNDER_TEST_STATES)
-        groups = groupby(under_test, key=lambda pull_request: pull_request.test_run_id or pull_request.id)
+    @property
+    def batches(self) -> list[BatchSnapshot]:
+        groups = groupby(
+            list_under_test(self.queue), key=lambda pull_request: pull_request.test_run_id or pull_request.id
+        )
         return [BatchSnapshot(tuple(pull_requests), self.runs.get(run)) for run, pull_requests in groups]
 
 
-def _is_bisection(batch: BatchSnapshot) -> bool:
-    return batch.run is not None and batch.run.is_bisection
+def list_under_test(queue: Queue) -> PullRequests:
+    pull_requests = queue.enqueued_pull_requests or ()
+    return tuple(pull_request for pull_request in pull_requests if pull_request.state in UNDER_TEST_STATES)
 
 
 POLL_INTERVAL_S = 1.0
@@ -119,13 +114,6 @@ MAX_CONCLUDED = 10
 MAX_PULL_REQUESTS_PER_REQUEST = 50
 NO_RETRY_POLICY = RetryPolicy(total_timeout_s=0, response_timeout_s=10)
 """The next poll follows anyway."""
-
-
-class LatestSnapshot(Struct, frozen=True):
-    """The last snapshot that was fetched, and the error of the last poll if it failed."""
-
-    snapshot: QueueSnapshot
-    error: str | None = None
 
 
 def fetch_snapshot(client: Client, name: QueueName, previous: QueueSnapshot | None = None) -> QueueSnapshot:
@@ -154,18 +142,15 @@ def fetch_departed(
 
 def fetch_runs(client: Client, name: QueueName, queue: Queue) -> dict[str, Run]:
     """The server still returns a run that ended a moment ago."""
-    under_test = (
-        pull_request for pull_request in queue.enqueued_pull_requests or () if pull_request.state in UNDER_TEST_STATES
-    )
-    ids = dict.fromkeys(pull_request.test_run_id for pull_request in under_test if pull_request.test_run_id is not None)
-    return {run: client.get_run(name, run) for run in tuple(ids)[:MAX_RUNS]}
+    ids = dict.fromkeys(pull_request.test_run_id for pull_request in list_under_test(queue))
+    return {run: client.get_run(name, run) for run in islice(filter(None, ids), MAX_RUNS)}
 
 
 class SnapshotPoller:
     """`with SnapshotPoller(client, name, first) as poller: poller.latest`."""
 
     def __init__(self, client: Client, name: QueueName, first: QueueSnapshot) -> None:
-        self.latest = LatestSnapshot(first)
+        self.latest = first
         self._client = client
         self._name = name
         self._stopping = Event()
@@ -183,105 +168,79 @@ class SnapshotPoller:
     def _poll(self) -> None:
         while not self._stopping.wait(POLL_INTERVAL_S):
             try:
-                self.latest = LatestSnapshot(fetch_snapshot(self._client, self._name, self.latest.snapshot))
+                self.latest = fetch_snapshot(self._client, self._name, self.latest)
             except (Unreachable, MergeyardError) as error:
-                self.latest = LatestSnapshot(self.latest.snapshot, str(error))
+                self.latest = replace(self.latest, error=str(error))
             except RuntimeError:
                 return  # the client was closed because the user quit
 
 
-STATE_MARKS = {"testing": "…", "tests_passed": "✓", "pending_failure": "✗"}
 PENDING_CHECK = "pending"
 
 Row = tuple[Text, Text, Text, Text, Text]
 
 
-class Section(Struct, frozen=True):
-    title: str
-    rows: Sequence[Row]
-
-
-def render_view(latest: LatestSnapshot, now: datetime, height: int, hint: str = "") -> RenderableType:
+def render_view(snapshot: QueueSnapshot, now: datetime, height: int, hint: str = "") -> RenderableType:
     """Everything if the screen is high enough, otherwise the first rows of every section and how many more there
     are."""
-    snapshot = latest.snapshot
-    header_lines = [
-        render_header(snapshot, now, hint),
-        *([] if latest.error is None else [render_error(latest.error)]),
-        render_diagram(snapshot),
-        Text(),
-    ]
-    visible = [section for section in build_sections(snapshot, now) if section.rows]
+    header_lines = [render_header(snapshot, now, hint), render_diagram(snapshot), Text()]
+    if snapshot.error is not None:
+        error = output.plain_text(f"Cannot refresh, retrying: {snapshot.error}", "bold red")
+        header_lines.insert(1, truncate_to_line(error))
+    visible = {title: rows for title, rows in build_sections(snapshot, now).items() if rows}
     available = height - len(header_lines) - 2 * len(visible)
-    row_counts = distribute_rows([len(section.rows) for section in visible], available)
-    rendered = [render_section(section, row_count) for section, row_count in zip(visible, row_counts, strict=True)]
+    row_counts = distribute_rows([len(rows) for rows in visible.values()], available)
+    rendered = [render_section(*section, count) for section, count in zip(visible.items(), row_counts, strict=True)]
     return Group(*header_lines, *(rendered or [Text("The queue is empty.", "dim")]))
 
 
 def render_header(snapshot: QueueSnapshot, now: datetime, hint: str) -> Text:
-    under_test = sum(len(batch.pull_requests) for batch in (*snapshot.active_batches, *snapshot.bisections))
+    under_test = len(list_under_test(snapshot.queue))
     counts = f"{under_test} under test   {len(snapshot.waiting)} waiting   {len(snapshot.not_ready)} not ready"
     clock = now.astimezone().strftime("%H:%M:%S")
     name, queue_state = output.plain_text(snapshot.queue.queue_name, "bold"), output.style_state(snapshot.queue.state)
     return truncate_to_line(Text.assemble(name, "   ", queue_state, f"   {counts}   ", (f"{clock}   {hint}", "dim")))
 
 
-def render_error(text: str) -> Text:
-    return truncate_to_line(output.plain_text(f"Cannot refresh, retrying: {text}", "bold red"))
-
-
 def render_diagram(snapshot: QueueSnapshot) -> Text:
     """`main ← 12✓ ← 13+14…`."""
     rendered = output.plain_text(snapshot.queue.branch, "bold")
-    for batch in snapshot.active_batches:
-        numbers = "+".join(str(pull_request.pr_number) for pull_request in batch.pull_requests)
-        rendered.append(" ← ", "not bold dim")
-        rendered.append(
-            f"{numbers}{STATE_MARKS.get(batch.state, '')}", f"not bold {output.STATE_STYLES.get(batch.state, '')}"
-        )
+    for batch in snapshot.batches:
+        if not batch.is_bisection:
+            numbers = "+".join(str(pull_request.pr_number) for pull_request in batch.pull_requests)
+            state = batch.pull_requests[0].state
+            rendered.append(" ← ", "not bold dim")
+            rendered.append(f"{numbers}{output.STATE_MARKS[state]}", f"not bold {output.STATE_STYLES[state]}")
     return truncate_to_line(rendered)
 
 
-def build_sections(snapshot: QueueSnapshot, now: datetime) -> Iterable[Section]:
-    yield Section("Under test", [row for batch in snapshot.active_batches for row in build_batch_rows("←", batch, now)])
-    yield Section(
-        "Bisecting failed batches", [row for batch in snapshot.bisections for row in build_batch_rows("⋔", batch, now)]
-    )
-    yield Section(
-        "Waiting",
-        [
-            build_row(
-                str(pull_request.position or ""),
-                pull_request,
-                output.plain_text(output.format_reason(pull_request.reason)),
-            )
+def build_sections(snapshot: QueueSnapshot, now: datetime) -> dict[str, list[Row]]:
+    batches = [batch for batch in snapshot.batches if not batch.is_bisection]
+    bisections = [batch for batch in snapshot.batches if batch.is_bisection]
+    return {
+        "Under test": [row for batch in batches for row in build_batch_rows("←", batch, now)],
+        "Bisecting failed batches": [row for batch in bisections for row in build_batch_rows("⋔", batch, now)],
+        "Waiting": [
+            build_row(str(pull_request.position or ""), pull_request, format_reason(pull_request))
             for pull_request in snapshot.waiting
         ],
-    )
-    yield Section(
-        "Not ready",
-        [
-            build_row("–", pull_request, output.plain_text(output.format_reason(pull_request.reason)))
-            for pull_request in snapshot.not_ready
+        "Not ready": [build_row("–", pull_request, format_reason(pull_request)) for pull_request in snapshot.not_ready],
+        "Concluded": [
+            build_row("", pull_request, format_age(pull_request, now)) for pull_request in snapshot.concluded
         ],
-    )
-    yield Section(
-        "Concluded", [build_row("", pull_request, format_age(pull_request, now)) for pull_request in snapshot.concluded]
-    )
+    }
 
 
 def build_batch_rows(mark: str, batch: BatchSnapshot, now: datetime) -> Iterable[Row]:
     """The first row of a batch shows the run."""
     first, *others = batch.pull_requests
-    yield build_row(
-        mark,
-        first,
-        output.plain_text(output.format_reason(first.reason))
-        if batch.run is None
-        else format_run_progress(batch.run, now),
-    )
+    yield build_row(mark, first, format_reason(first) if batch.run is None else format_run_progress(batch.run, now))
     for pull_request in others:
         yield build_row("+", pull_request, Text())
+
+
+def format_reason(pull_request: EnqueuedPullRequest, style: str = "") -> Text:
+    return output.plain_text(output.format_reason(pull_request.reason), style)
 
 
 def build_row(mark: str, pull_request: EnqueuedPullRequest, text: Text) -> Row:
@@ -305,21 +264,21 @@ def format_run_progress(run: Run, now: datetime) -> Text:
 def format_age(pull_request: EnqueuedPullRequest, now: datetime) -> Text:
     return Text.assemble(
         f"{output.format_duration((now - pull_request.state_changed_at).total_seconds())} ago  ",
-        output.plain_text(output.format_reason(pull_request.reason), "dim"),
+        format_reason(pull_request, "dim"),
     )
 
 
-def render_section(section: Section, row_count: int) -> RenderableType:
-    rows, hidden = section.rows[:row_count], len(section.rows) - row_count
+def render_section(title: str, rows: Sequence[Row], row_count: int) -> RenderableType:
+    hidden = len(rows) - row_count
     more = f"  and {hidden} more" if hidden else ""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(width=4, justify="right")
     table.add_column(width=7)
     for ratio in (3, None, 4):
         table.add_column(ratio=ratio, width=None if ratio else 15, no_wrap=True, overflow="ellipsis")
-    for row in rows:
+    for row in rows[:row_count]:
         table.add_row(*row)
-    return Group(Text.assemble((section.title, "bold"), (more, "dim")), table, Text())
+    return Group(Text.assemble((title, "bold"), (more, "dim")), table, Text())
 
 
 def distribute_rows(needs: Sequence[int], available: int) -> list[int]:
@@ -351,14 +310,12 @@ def top(session: Session) -> None:
 
     q quits. In a pipe, and with --json, the current state of the queue is printed once.
     """
-    if session.options.as_json:
+    if session.as_json:
         typer.echo(output.encode_json(session.client.get_queue(session.queue)))
         return
     first = fetch_snapshot(session.client, session.queue)
     if not output.is_terminal():
-        output.print_output(
-            render_view(LatestSnapshot(first), datetime.now(UTC), UNLIMITED_HEIGHT), pipe_width=PIPE_WIDTH
-        )
+        output.print_output(render_view(first, datetime.now(UTC), UNLIMITED_HEIGHT), pipe_width=PIPE_WIDTH)
         return
     with SnapshotPoller(session.client, session.queue, first) as poller:
         run_screen(poller, output.get_console())

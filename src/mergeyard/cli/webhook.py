@@ -1,27 +1,24 @@
 """`mergeyard webhook`: webhooks. The commands write to the store directly; a running server notices within seconds."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from msgspec import UNSET, UnsetType
 from rich.table import Column, Table
 
-from mergeyard.cli import local_store
 from mergeyard.cli.connection_options import parse_repo
+from mergeyard.cli.local_store import LocalStore, with_local_store
 from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
 from mergeyard.domain.webhooks import Delivery, EventType, Topic, Webhook, WebhookKind
 
 if TYPE_CHECKING:
-    from mergeyard.service.webhooks.webhooks import WebhookChanges, WebhookClient, WebhookServices
-    from mergeyard.settings import Settings
+    from mergeyard.service.webhooks.webhooks import WebhookChanges, WebhookClient, Webhooks
 
 app = typer.Typer(
     name="webhook", no_args_is_help=True, help="Webhooks that send events to other programs and to Slack."
 )
 
-Value = TypeVar("Value")
 Result = TypeVar("Result")
 encode = msgspec.json.Encoder().encode
 
@@ -36,22 +33,20 @@ DescriptionOption = Annotated[str | None, typer.Option("--description", help="Wh
 
 
 @app.command()
+@with_local_store
 def create(
+    store: LocalStore,
     url: Annotated[str, typer.Option(help="The URL that events are sent to, over https.")],
     slack: Annotated[bool, typer.Option("--slack", help="The URL is an incoming webhook of Slack.")] = False,
     event: EventOption = None,
     queue: QueueOption = None,
     description: DescriptionOption = None,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """Create a webhook and print its signing secret; it is not shown again."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    kind, changes = WebhookKind.SLACK if slack else WebhookKind.WEBHOOK, _build_changes(event, queue, description)
+    kind = WebhookKind.SLACK if slack else WebhookKind.WEBHOOK
+    changes = _build_changes(event, queue, description=description)
     created, secret = _run_with_webhooks(
-        settings,
-        lambda services, client: services.webhooks.create(client, kind, url, changes, lambda _: b""),
+        store, lambda webhooks, client: webhooks.create(client, kind, url, changes, lambda _: b"")
     )
     print_message(f"Created webhook {created.id}.")
     if secret is not None:
@@ -59,17 +54,12 @@ def create(
 
 
 @app.command("list")
-def show(
-    as_json: JsonOption = False,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
-) -> None:
+@with_local_store
+def show(store: LocalStore, as_json: JsonOption = False) -> None:
     """List all webhooks, without their secrets."""
     from mergeyard.api.webhooks import present_webhook
 
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    webhooks = _run_with_webhooks(settings, lambda services, client: services.webhooks.list_visible(client))
+    webhooks = _run_with_webhooks(store, lambda webhooks, client: webhooks.list_visible(client))
     if as_json:
         typer.echo(encode_json([present_webhook(webhook) for webhook in webhooks]))
         return
@@ -80,7 +70,9 @@ def show(
 
 
 @app.command()
+@with_local_store
 def update(
+    store: LocalStore,
     webhook: IdArgument,
     url: Annotated[str | None, typer.Option(help="The new URL.")] = None,
     event: EventOption = None,
@@ -89,83 +81,53 @@ def update(
     enabled: Annotated[
         bool | None, typer.Option("--enable/--disable", help="Continue where it stopped, or pause it.")
     ] = None,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """Change a webhook; options that are not given stay as they are."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    changes = msgspec.structs.replace(
-        _build_changes(event, queue, description), url=_unset_if_none(url), enabled=_unset_if_none(enabled)
-    )
-    _run_with_webhooks(
-        settings,
-        lambda services, client: services.webhooks.update(client, webhook, changes, lambda _: b""),
-    )
+    changes = _build_changes(event, queue, description=description, url=url, enabled=enabled)
+    _run_with_webhooks(store, lambda webhooks, client: webhooks.update(client, webhook, changes, lambda _: b""))
     print_message(f"Changed webhook {webhook}.")
 
 
 @app.command()
-def delete(
-    webhook: IdArgument,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
-) -> None:
+@with_local_store
+def delete(store: LocalStore, webhook: IdArgument) -> None:
     """Delete a webhook; nothing is sent to it any longer."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    _run_with_webhooks(settings, lambda services, client: services.webhooks.delete(client, webhook, b""))
+    _run_with_webhooks(store, lambda webhooks, client: webhooks.delete(client, webhook, b""))
     print_message(f"Deleted webhook {webhook}.")
 
 
 @app.command("test")
-def send_test(
-    webhook: IdArgument,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
-) -> None:
+@with_local_store
+def send_test(store: LocalStore, webhook: IdArgument) -> None:
     """Send a test event now and report the result."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    _report_delivery(
-        _run_with_webhooks(settings, lambda services, client: services.tester.send_test(client, webhook, encode))
-    )
+    _report_delivery(_run_with_webhooks(store, lambda webhooks, client: webhooks.send_test(client, webhook, encode)))
 
 
 @app.command()
+@with_local_store
 def resend(
+    store: LocalStore,
     webhook: IdArgument,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="As `mergeyard webhook deliveries` shows it.")],
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """Send an event again, now, and report the result."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
     _report_delivery(
-        _run_with_webhooks(
-            settings,
-            lambda services, client: services.tester.resend_event(client, webhook, event, encode),
-        )
+        _run_with_webhooks(store, lambda webhooks, client: webhooks.resend_event(client, webhook, event, encode))
     )
 
 
 @app.command()
+@with_local_store
 def deliveries(
+    store: LocalStore,
     webhook: IdArgument,
     as_json: JsonOption = False,
     take: Annotated[int, typer.Option(min=1, max=200, help="How many at most.")] = 50,
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
 ) -> None:
     """List the last delivery attempts, newest first."""
     from mergeyard.api.webhooks import present_delivery
 
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    attempts = _run_with_webhooks(
-        settings, lambda services, client: services.webhooks.list_deliveries(client, webhook, take)
-    )
+    attempts = _run_with_webhooks(store, lambda webhooks, client: webhooks.list_deliveries(client, webhook, take))
     if as_json:
         typer.echo(encode_json([present_delivery(delivery) for delivery in attempts]))
         return
@@ -178,41 +140,30 @@ def deliveries(
 
 
 @app.command()
-def reseal(
-    config: local_store.ConfigFileOption = None,
-    data_dir: local_store.DataDirOption = None,
-    database_url: local_store.DatabaseUrlOption = None,
-) -> None:
+@with_local_store
+def reseal(store: LocalStore) -> None:
     """Encrypt all webhooks again with the newest key, which is the first line of the sealing key file."""
-    settings = local_store.load_store_settings(config, data_dir, database_url)
-    count = _run_with_webhooks(settings, lambda services, _: services.webhooks.reencrypt_all())
+    count = _run_with_webhooks(store, lambda webhooks, _: webhooks.reencrypt_all())
     print_message(f"Encrypted {count} webhooks with the newest key. Older lines of the key file can be removed now.")
 
 
-def _run_with_webhooks(
-    settings: "Settings", use: "Callable[[WebhookServices, WebhookClient], Awaitable[Result]]"
-) -> Result:
+def _run_with_webhooks(store: LocalStore, use: "Callable[[Webhooks, WebhookClient], Awaitable[Result]]") -> Result:
     """Passes the operator as the client, who has access to all webhooks."""
     from mergeyard.service.webhooks.webhooks import OPERATOR
-    from mergeyard.wiring import open_webhook_services
+    from mergeyard.wiring import open_webhooks
 
-    return local_store.run_with_store(open_webhook_services, settings, lambda services: use(services, OPERATOR))
+    return store.run(open_webhooks, lambda webhooks: use(webhooks, OPERATOR))
 
 
-def _build_changes(
-    events: list[EventType] | None, queues: list[str] | None, description: str | None
-) -> "WebhookChanges":
+def _build_changes(events: list[EventType] | None, queues: list[str] | None, **others: Any) -> "WebhookChanges":
+    """Changes what is not None."""
     from mergeyard.service.webhooks.webhooks import WebhookChanges
 
-    return WebhookChanges(
-        events=UNSET if events is None else tuple(events),
-        topics=UNSET if queues is None else tuple(map(_parse_topic, queues)),
-        description=_unset_if_none(description),
-    )
-
-
-def _unset_if_none(value: Value | None) -> Value | UnsetType:
-    return UNSET if value is None else value
+    lists: dict[str, Any] = {
+        "events": None if events is None else tuple(events),
+        "topics": None if queues is None else tuple(map(_parse_topic, queues)),
+    }
+    return WebhookChanges(**{name: value for name, value in (lists | others).items() if value is not None})
 
 
 def _parse_topic(text: str) -> Topic:

@@ -55,13 +55,10 @@ OUTCOME_ROWS = ("merged", "failed")
 
 def build_rows(price: float | None) -> dict[str, tuple[Metric, Formatter]]:
     """With a price per CI minute, also the cost."""
-    if price is None:
-        return METRIC_ROWS
-
-    def compute_cost(metrics: ReplayMetrics) -> float:
-        return metrics.ci_minutes * price
-
-    return {**METRIC_ROWS, "cost": (compute_cost, format_money)}
+    rows = dict(METRIC_ROWS)
+    if price is not None:
+        rows["cost"] = (lambda metrics: metrics.ci_minutes * price, format_money)
+    return rows
 
 
 def show_replay(replay: QueueReplay, price: float | None = None) -> None:

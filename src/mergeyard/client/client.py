@@ -2,45 +2,25 @@
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import wraps
 from time import monotonic
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, assert_never, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import uuid4
 
 import httpx
 import msgspec
-from msgspec import Struct
 
 from mergeyard.client import requests
 from mergeyard.client import transport as http
-from mergeyard.client.models import Event, Events, SubmittedPullRequest
-from mergeyard.client.requests import (
-    create_webhook,
-    delete_webhook,
-    list_deliveries,
-    list_webhooks,
-    resend_event,
-    test_webhook,
-    update_webhook,
-)
+from mergeyard.client.models import Event, SubmittedPullRequest
 
 ResponseT = TypeVar("ResponseT")
-Page = TypeVar("Page")
-Item = TypeVar("Item")
 
 MIN_POLL_S = 0.5
 MAX_POLL_S = 5.0
 LONG_POLL_S = 25
-
-
-class Pagination(Struct, Generic[Page, Item], frozen=True):
-    """Pages of a list: the first request, the items of a page, and the request of the next page, if any."""
-
-    first_request: http.Request[Page]
-    get_items: Callable[[Page], Sequence[Item]]
-    next_request: Callable[[Page], http.Request[Page] | None]
+EVENTS_PER_PAGE = 100
 
 
 def send_with_retries(
@@ -52,12 +32,8 @@ def send_with_retries(
     A proxy may end a slow request with an error while the server works on it. Such time, up to
     `request.extra_time_s`, does not count against the total timeout.
     """
-    sending, deadline, attempt, allowance = (
-        build_http_request(request, patience),
-        now() + patience.total_timeout_s,
-        0,
-        request.extra_time_s,
-    )
+    sending, attempt = build_http_request(request, patience), 0
+    deadline, allowance = now() + patience.total_timeout_s, request.extra_time_s
     while True:
         sent_at = now()
         reply = yield sending
@@ -88,15 +64,6 @@ def wait_until_concluded(
         pause = min(MAX_POLL_S, 2 * pause)
 
 
-def follow_events(queue: http.QueueName, *, after: str | None = None) -> Pagination[Events, Event]:
-    """The events after this cursor, and then new events as they happen, without an end."""
-
-    def next_page(cursor: str | None) -> http.Request[Events]:
-        return requests.list_events(queue, after=cursor, take=100, wait_seconds=LONG_POLL_S)
-
-    return Pagination(next_page(after), lambda page: page.events, lambda page: next_page(page.next))
-
-
 def build_http_request(request: http.Request[Any], patience: http.RetryPolicy) -> http.SendRequest:
     is_get = request.response is str
     key = {"idempotency-key": uuid4().hex} if request.writes else {}
@@ -113,27 +80,6 @@ def build_http_request(request: http.Request[Any], patience: http.RetryPolicy) -
 P = ParamSpec("P")
 
 
-class BlockingRunner(ABC):
-    retry_policy: http.RetryPolicy
-
-    @abstractmethod
-    def run_exchange(self, exchange: http.Exchange[ResponseT]) -> ResponseT:
-        """Performs the steps of the exchange, and returns its response."""
-
-    @abstractmethod
-    def iterate_pages(self, pages: Pagination[Page, Item]) -> Iterator[Item]: ...
-
-
-class AsyncRunner(ABC):
-    retry_policy: http.RetryPolicy
-
-    @abstractmethod
-    async def run_exchange(self, exchange: http.Exchange[ResponseT]) -> ResponseT: ...
-
-    @abstractmethod
-    def iterate_pages(self, pages: Pagination[Page, Item]) -> AsyncIterator[Item]: ...
-
-
 class ExchangeMethod(Generic[P, ResponseT]):
     """A client method that performs an exchange, as a descriptor."""
 
@@ -141,33 +87,15 @@ class ExchangeMethod(Generic[P, ResponseT]):
         self._begin = begin
 
     @overload
-    def __get__(self, client: BlockingRunner, kind: object) -> Callable[P, ResponseT]: ...
+    def __get__(self, client: "Client", kind: object) -> Callable[P, ResponseT]: ...
     @overload
-    def __get__(self, client: AsyncRunner, kind: object) -> Callable[P, Awaitable[ResponseT]]: ...
-    def __get__(self, client: BlockingRunner | AsyncRunner, kind: object) -> Callable[P, Any]:
+    def __get__(self, client: "AsyncClient", kind: object) -> Callable[P, Awaitable[ResponseT]]: ...
+    def __get__(self, client: "Client | AsyncClient", kind: object) -> Callable[P, Any]:
         @wraps(self._begin)
         def call(*args: P.args, **kwargs: P.kwargs) -> Any:
             return client.run_exchange(self._begin(client.retry_policy, *args, **kwargs))
 
         return call
-
-
-class PaginatedMethod(Generic[P, Item]):
-    """A client method that iterates over the items of all pages, as a descriptor."""
-
-    def __init__(self, paginate: Callable[P, Pagination[Any, Item]]) -> None:
-        self._paginate = paginate
-
-    @overload
-    def __get__(self, client: BlockingRunner, kind: object) -> Callable[P, Iterator[Item]]: ...
-    @overload
-    def __get__(self, client: AsyncRunner, kind: object) -> Callable[P, AsyncIterator[Item]]: ...
-    def __get__(self, client: BlockingRunner | AsyncRunner, kind: object) -> Callable[P, Any]:
-        @wraps(self._paginate)
-        def iterate(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.iterate_pages(self._paginate(*args, **kwargs))
-
-        return iterate
 
 
 def request_method(request: Callable[P, http.Request[ResponseT]]) -> ExchangeMethod[P, ResponseT]:
@@ -205,15 +133,14 @@ class Calls:
     replay_queue = request_method(requests.replay_queue)
 
     list_events = request_method(requests.list_events)
-    events = PaginatedMethod(follow_events)
 
-    create_webhook = request_method(create_webhook)
-    list_webhooks = request_method(list_webhooks)
-    update_webhook = request_method(update_webhook)
-    delete_webhook = request_method(delete_webhook)
-    test_webhook = request_method(test_webhook)
-    list_deliveries = request_method(list_deliveries)
-    resend_event = request_method(resend_event)
+    create_webhook = request_method(requests.create_webhook)
+    list_webhooks = request_method(requests.list_webhooks)
+    update_webhook = request_method(requests.update_webhook)
+    delete_webhook = request_method(requests.delete_webhook)
+    test_webhook = request_method(requests.test_webhook)
+    list_deliveries = request_method(requests.list_deliveries)
+    resend_event = request_method(requests.resend_event)
 
 
 CONNECT_TIMEOUT_S = 10.0
@@ -239,9 +166,9 @@ def to_httpx_arguments(sending: http.SendRequest) -> dict[str, Any]:
     return {
         "method": sending.method,
         "url": sending.path,
-        "params": dict(sending.query),
+        "params": sending.query,
         "content": sending.content,
-        "headers": dict(sending.headers),
+        "headers": sending.headers,
         "timeout": httpx.Timeout(sending.timeout_s, connect=min(sending.timeout_s, CONNECT_TIMEOUT_S)),
     }
 
@@ -260,7 +187,7 @@ def to_no_reply(error: httpx.RequestError) -> http.NoReply:
     return http.NoReply(f"The server does not respond ({cause}): check the address, and whether the server is running.")
 
 
-class AsyncClient(Calls, AsyncRunner):
+class AsyncClient(Calls):
     """`async with AsyncClient("https://queue.example.com", token) as client: await client.submit(queue, 12)`."""
 
     def __init__(
@@ -290,21 +217,15 @@ class AsyncClient(Calls, AsyncRunner):
                 step = exchange.send(result)
             except StopIteration as end:
                 return end.value
-            match step:
-                case http.SendRequest():
-                    result = await self._send(step)
-                case http.Pause():
-                    result = await asyncio.sleep(step.seconds)
-                case _:
-                    assert_never(step)
+            result = await (asyncio.sleep(step.seconds) if isinstance(step, http.Pause) else self._send(step))
 
-    async def iterate_pages(self, pages: Pagination[Page, Item]) -> AsyncIterator[Item]:
-        request = pages.first_request
-        while request is not None:
-            page = await self.run_exchange(send_with_retries(self.retry_policy, request))
-            for item in pages.get_items(page):
-                yield item
-            request = pages.next_request(page)
+    async def events(self, queue: http.QueueName, *, after: str | None = None) -> AsyncIterator[Event]:
+        """The events after this cursor, and then new events as they happen, without an end."""
+        while True:
+            page = await self.list_events(queue, after=after, take=EVENTS_PER_PAGE, wait_seconds=LONG_POLL_S)
+            for event in page.events:
+                yield event
+            after = page.next
 
     async def _send(self, sending: http.SendRequest) -> http.Reply | http.NoReply:
         try:
@@ -313,7 +234,7 @@ class AsyncClient(Calls, AsyncRunner):
             return to_no_reply(error)
 
 
-class Client(Calls, BlockingRunner):
+class Client(Calls):
     """`with Client("https://queue.example.com", token) as client: client.submit(queue, 12)`."""
 
     def __init__(
@@ -343,20 +264,14 @@ class Client(Calls, BlockingRunner):
                 step = exchange.send(result)
             except StopIteration as end:
                 return end.value
-            match step:
-                case http.SendRequest():
-                    result = self._send(step)
-                case http.Pause():
-                    result = time.sleep(step.seconds)
-                case _:
-                    assert_never(step)
+            result = time.sleep(step.seconds) if isinstance(step, http.Pause) else self._send(step)
 
-    def iterate_pages(self, pages: Pagination[Page, Item]) -> Iterator[Item]:
-        request = pages.first_request
-        while request is not None:
-            page = self.run_exchange(send_with_retries(self.retry_policy, request))
-            yield from pages.get_items(page)
-            request = pages.next_request(page)
+    def events(self, queue: http.QueueName, *, after: str | None = None) -> Iterator[Event]:
+        """The events after this cursor, and then new events as they happen, without an end."""
+        while True:
+            page = self.list_events(queue, after=after, take=EVENTS_PER_PAGE, wait_seconds=LONG_POLL_S)
+            yield from page.events
+            after = page.next
 
     def _send(self, sending: http.SendRequest) -> http.Reply | http.NoReply:
         try:

@@ -4,73 +4,70 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal, Unpack
 
-from msgspec.structs import replace
-
-from mergeyard.client import models, transport
+from mergeyard.client import models
+from mergeyard.client.transport import (
+    QueueName,
+    RepoName,
+    Request,
+    drop_unset,
+    read_request,
+    to_camel_case,
+    write_request,
+)
 
 REMOTE_WORK_S = 600
 """Seconds after which the server gives up a fetch or push, or a replay, that a request has to wait for."""
 
 
 def submit(
-    queue: transport.QueueName,
+    queue: QueueName,
     number: int,
     *,
     priority: int | str | None = None,
     no_batch: bool | None = None,
     force: bool | None = None,
     sha: str | None = None,
-) -> transport.Request[models.SubmittedPullRequest]:
+) -> Request[models.SubmittedPullRequest]:
     """Submit a pull request to the queue. If it is already queued, only the given options change."""
-    options = {"priority": priority, "noBatch": no_batch, "force": force}
-    return transport.write_request(
-        "submitPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number, sha), **options
-    )
+    options: dict[str, Any] = {"pr": _pr(number, sha), "priority": priority, "noBatch": no_batch, "force": force}
+    return write_request("submitPullRequest", models.SubmittedPullRequest, **queue.members, **options)
 
 
-def cancel(queue: transport.QueueName, number: int) -> transport.Request[models.SubmittedPullRequest]:
+def cancel(queue: QueueName, number: int) -> Request[models.SubmittedPullRequest]:
     """Remove a pull request from the queue."""
-    return transport.write_request("cancelPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number))
+    return write_request("cancelPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number))
 
 
-def restart(queue: transport.QueueName, number: int) -> transport.Request[models.SubmittedPullRequest]:
+def restart(queue: QueueName, number: int) -> Request[models.SubmittedPullRequest]:
     """Run the tests of a pull request again."""
-    return transport.write_request(
-        "restartTestsOnPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number)
-    )
+    return write_request("restartTestsOnPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number))
 
 
 def get_pull_request(
-    queue: transport.QueueName, number: int, *, include_timeline: bool | None = None
-) -> transport.Request[models.SubmittedPullRequest]:
+    queue: QueueName, number: int, *, include_timeline: bool | None = None
+) -> Request[models.SubmittedPullRequest]:
     """Read the status of a pull request, optionally with its timeline, newest first."""
-    options = {"includeTimeline": include_timeline}
-    return transport.read_request(
-        "getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number), **options
-    )
+    options: dict[str, Any] = {"pr": _pr(number), "includeTimeline": include_timeline}
+    return read_request("getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, **options)
 
 
 def find_pull_request(
-    queue: transport.QueueName, head_branch: str, *, include_timeline: bool | None = None
-) -> transport.Request[models.SubmittedPullRequest]:
+    queue: QueueName, head_branch: str, *, include_timeline: bool | None = None
+) -> Request[models.SubmittedPullRequest]:
     """Read the status of the pull request with this head branch."""
-    head, options = {"branch": head_branch}, {"includeTimeline": include_timeline}
-    return transport.read_request(
-        "getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, pr=head, **options
-    )
+    options: dict[str, Any] = {"pr": {"branch": head_branch}, "includeTimeline": include_timeline}
+    return read_request("getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, **options)
 
 
-def get_pull_requests(
-    queue: transport.QueueName, numbers: Iterable[int]
-) -> transport.Request[models.FoundPullRequests]:
+def get_pull_requests(queue: QueueName, numbers: Iterable[int]) -> Request[models.FoundPullRequests]:
     """Read the status of up to 50 pull requests."""
-    return transport.read_request(
+    return read_request(
         "getSubmittedPullRequests", models.FoundPullRequests, **queue.members, prs=list(map(_pr, numbers))
     )
 
 
 def list_pull_requests(
-    queue: transport.QueueName,
+    queue: QueueName,
     *,
     state: str | None = None,
     since: datetime | None = None,
@@ -78,141 +75,131 @@ def list_pull_requests(
     concluded_since: datetime | None = None,
     cursor: str | None = None,
     take: int | None = None,
-) -> transport.Request[models.PullRequests]:
+) -> Request[models.PullRequests]:
     """List submissions, newest first; pass `next_cursor` as `cursor` for the next page.
 
     `since` and `until` compare the time of submission, `concluded_since` the time when the submission ended.
     """
     times = {"since": since, "until": until, "concludedSince": concluded_since}
-    filters = {"state": state} | {name: _format_time(time) for name, time in times.items()}
-    return transport.read_request(
-        "listPullRequests", models.PullRequests, **queue.members, **filters, cursor=cursor, take=take
-    )
+    filters: dict[str, Any] = {"state": state} | {name: _format_time(time) for name, time in times.items()}
+    return read_request("listPullRequests", models.PullRequests, **queue.members, **filters, cursor=cursor, take=take)
 
 
 def set_impacted_targets(
-    queue: transport.QueueName, number: int, impacted_targets: Iterable[str] | Literal["ALL"], *, sha: str | None = None
-) -> transport.Request[models.ImpactedTargetsStored]:
+    queue: QueueName, number: int, impacted_targets: Iterable[str] | Literal["ALL"], *, sha: str | None = None
+) -> Request[models.ImpactedTargetsStored]:
     """Set the impacted targets of a pull request; an empty list means that it impacts nothing."""
     names = impacted_targets if isinstance(impacted_targets, str) else list(impacted_targets)
-    return transport.write_request(
+    return write_request(
         "setImpactedTargets", models.ImpactedTargetsStored, **queue.members, pr=_pr(number, sha), impactedTargets=names
     )
 
 
-def get_run(queue: transport.QueueName, run_id: str) -> transport.Request[models.Run]:
+def get_run(queue: QueueName, run_id: str) -> Request[models.Run]:
     """Read the details of a test run."""
-    return transport.read_request("getMergeQueueTestingDetails", models.Run, **queue.members, testRunId=run_id)
+    return read_request("getMergeQueueTestingDetails", models.Run, **queue.members, testRunId=run_id)
 
 
 def list_results(
-    queue: transport.QueueName,
+    queue: QueueName,
     *,
     since: datetime,
     until: datetime | None = None,
     offset: int | None = None,
     take: int | None = None,
-) -> transport.Request[models.TestingResults]:
+) -> Request[models.TestingResults]:
     """List the results of finished test runs, newest first."""
-    page = {"since": _format_time(since), "until": _format_time(until), "offset": offset, "take": take}
-    return transport.read_request("listMergeQueueTestingResults", models.TestingResults, **queue.members, **page)
+    page: dict[str, Any] = {"since": _format_time(since), "until": _format_time(until), "offset": offset, "take": take}
+    return read_request("listMergeQueueTestingResults", models.TestingResults, **queue.members, **page)
 
 
-def create_queue(queue: transport.QueueName, **settings: Unpack[models.Settings]) -> transport.Request[models.Queue]:
+def create_queue(queue: QueueName, **settings: Unpack[models.Settings]) -> Request[models.Queue]:
     """Create a queue for a branch. For the first queue of a repository, the server fetches the repository meanwhile."""
-    request = transport.write_request("createQueue", models.Queue, **queue.members, **_encode_settings(settings))
-    return replace(request, extra_time_s=REMOTE_WORK_S)
+    members = queue.members | _encode_settings(settings)
+    return write_request("createQueue", models.Queue, extra_time_s=REMOTE_WORK_S, **members)
 
 
-def get_queue(queue: transport.QueueName) -> transport.Request[models.Queue]:
+def get_queue(queue: QueueName) -> Request[models.Queue]:
     """Read a queue with its pull requests."""
-    return transport.read_request("getQueue", models.Queue, **queue.members)
+    return read_request("getQueue", models.Queue, **queue.members)
 
 
-def list_queues() -> transport.Request[models.Queues]:
+def list_queues() -> Request[models.Queues]:
     """List the queues that the token can access."""
-    return transport.read_request("listQueues", models.Queues)
+    return read_request("listQueues", models.Queues)
 
 
 def update_queue(
-    queue: transport.QueueName,
+    queue: QueueName,
     *,
     state: Literal["RUNNING", "PAUSED", "DRAINING"] | None = None,
     **settings: Unpack[models.Settings],
-) -> transport.Request[models.Queue]:
+) -> Request[models.Queue]:
     """Change only the given settings. `required_statuses=None` removes the override of the repository's checks.
 
     A request to pause returns when no push is in flight.
     """
     removes_override = settings.get("required_statuses", ...) is None or None
-    options = {"state": state, "deleteRequiredStatuses": removes_override}
-    request = transport.write_request(
-        "updateQueue", models.Queue, **queue.members, **options, **_encode_settings(settings)
-    )
-    return replace(request, extra_time_s=REMOTE_WORK_S if state == "PAUSED" else 0)
+    members = queue.members | {"state": state, "deleteRequiredStatuses": removes_override} | _encode_settings(settings)
+    extra_time_s = REMOTE_WORK_S if state == "PAUSED" else 0
+    return write_request("updateQueue", models.Queue, extra_time_s=extra_time_s, **members)
 
 
-def delete_queue(queue: transport.QueueName) -> transport.Request[models.QueueDeleted]:
+def delete_queue(queue: QueueName) -> Request[models.QueueDeleted]:
     """Delete an empty queue."""
-    return transport.write_request("deleteQueue", models.QueueDeleted, **queue.members)
+    return write_request("deleteQueue", models.QueueDeleted, **queue.members)
 
 
 def list_events(
-    queue: transport.QueueName,
+    queue: QueueName,
     *,
     after: str | None = None,
     take: int | None = None,
     wait_seconds: int | None = None,
-) -> transport.Request[models.Events]:
+) -> Request[models.Events]:
     """List events, oldest first; with `wait_seconds` the server waits for the first event if there is none."""
-    page = {"after": after, "take": take, "waitSeconds": wait_seconds}
-    return replace(
-        transport.read_request("listEvents", models.Events, **queue.members, **page), extra_time_s=wait_seconds or 0
-    )
+    members = queue.members | {"after": after, "take": take, "waitSeconds": wait_seconds}
+    return read_request("listEvents", models.Events, extra_time_s=wait_seconds or 0, **members)
 
 
-def verify_landings(
-    queue: transport.QueueName, *, last: int | None = None
-) -> transport.Request[models.VerifiedLandings]:
+def verify_landings(queue: QueueName, *, last: int | None = None) -> Request[models.VerifiedLandings]:
     """Audit the last merges: compare them with the current target branch. A mismatch pauses the queue."""
-    return replace(
-        transport.read_request("verifyLandings", models.VerifiedLandings, **queue.members, last=last),
-        extra_time_s=REMOTE_WORK_S,
-    )
+    members = queue.members | {"last": last}
+    return read_request("verifyLandings", models.VerifiedLandings, extra_time_s=REMOTE_WORK_S, **members)
 
 
 def replay_queue(
-    queue: transport.QueueName, *, since: datetime | None = None, **settings: Unpack[models.Settings]
-) -> transport.Request[models.QueueReplay]:
+    queue: QueueName, *, since: datetime | None = None, **settings: Unpack[models.Settings]
+) -> Request[models.QueueReplay]:
     """Replay the queue's history with other settings. The server refuses settings that cannot be replayed."""
-    request = transport.read_request(
-        "replayQueue", models.QueueReplay, **queue.members, since=_format_time(since), **_encode_settings(settings)
-    )
-    return replace(request, extra_time_s=REMOTE_WORK_S)
+    members = queue.members | {"since": _format_time(since)} | _encode_settings(settings)
+    return read_request("replayQueue", models.QueueReplay, extra_time_s=REMOTE_WORK_S, **members)
 
 
 def report_status(
-    repo: transport.RepoName,
+    repo: RepoName,
     sha: str,
     context: str,
     state: Literal["pending", "success", "failure", "error"],
     *,
     url: str | None = None,
     description: str | None = None,
-) -> transport.Request[models.StatusAccepted]:
+) -> Request[models.StatusAccepted]:
     """Report the status of a check for a commit."""
-    status = {"sha": sha, "context": context, "state": state, "url": url, "description": description}
-    return transport.write_request("reportCommitStatus", models.StatusAccepted, repo=repo, **status)
+    status: dict[str, Any] = {"sha": sha, "context": context, "state": state, "url": url, "description": description}
+    return write_request("reportCommitStatus", models.StatusAccepted, repo=repo, **status)
 
 
-def get_metrics(repo: transport.RepoName | None = None, *, host: str | None = None) -> transport.Request[str]:
+def get_metrics(repo: RepoName | None = None, *, host: str | None = None) -> Request[str]:
     """Read the metrics of all queues, or those of one repository or one Git host, in the Prometheus text format."""
-    filters = {"repoHost": host} if repo is None else {"repo": f"{repo.owner}/{repo.name}", "repoHost": repo.host}
-    return transport.read_request("getMergeQueueMetrics", str, **filters)
+    filters: dict[str, Any] = (
+        {"repoHost": host} if repo is None else {"repo": f"{repo.owner}/{repo.name}", "repoHost": repo.host}
+    )
+    return read_request("getMergeQueueMetrics", str, **filters)
 
 
 def _pr(number: int, sha: str | None = None) -> dict[str, Any]:
-    return transport.drop_unset({"number": number, "sha": sha})
+    return drop_unset({"number": number, "sha": sha})
 
 
 def _format_time(time: datetime | None) -> str | None:
@@ -221,10 +208,10 @@ def _format_time(time: datetime | None) -> str | None:
 
 
 def _encode_settings(settings: models.Settings) -> dict[str, Any]:
-    return {transport.to_camel_case(name): value for name, value in settings.items()}
+    return {to_camel_case(name): value for name, value in settings.items()}
 
 
-Topics = Iterable[transport.QueueName | transport.RepoName]
+Topics = Iterable[QueueName | RepoName]
 """Single queues, or repositories with all their queues."""
 
 
@@ -236,20 +223,15 @@ def create_webhook(
     queues: Topics | None = None,
     description: str | None = None,
     enabled: bool | None = None,
-) -> transport.Request[models.Webhook]:
+) -> Request[models.Webhook]:
     """Create a webhook. Only this response has the secret that verifies its signatures."""
-    settings = {
-        "events": _to_list(events),
-        "queues": _to_topics(queues),
-        "description": description,
-        "enabled": enabled,
-    }
-    return transport.write_request("createWebhook", models.Webhook, url=url, kind=kind, **settings)
+    settings: dict[str, Any] = _encode_topics(events, queues) | {"description": description, "enabled": enabled}
+    return write_request("createWebhook", models.Webhook, url=url, kind=kind, **settings)
 
 
-def list_webhooks() -> transport.Request[models.Webhooks]:
+def list_webhooks() -> Request[models.Webhooks]:
     """List the webhooks that the token can access."""
-    return transport.read_request("listWebhooks", models.Webhooks)
+    return read_request("listWebhooks", models.Webhooks)
 
 
 def update_webhook(
@@ -260,46 +242,41 @@ def update_webhook(
     queues: Topics | None = None,
     description: str | None = None,
     enabled: bool | None = None,
-) -> transport.Request[models.Webhook]:
+) -> Request[models.Webhook]:
     """Change only the given settings of a webhook."""
-    settings = {
-        "events": _to_list(events),
-        "queues": _to_topics(queues),
-        "description": description,
-        "enabled": enabled,
-    }
-    return transport.write_request("updateWebhook", models.Webhook, id=webhook_id, url=url, **settings)
+    settings: dict[str, Any] = _encode_topics(events, queues) | {"description": description, "enabled": enabled}
+    return write_request("updateWebhook", models.Webhook, id=webhook_id, url=url, **settings)
 
 
-def delete_webhook(webhook_id: str) -> transport.Request[models.WebhookDeleted]:
+def delete_webhook(webhook_id: str) -> Request[models.WebhookDeleted]:
     """Delete a webhook."""
-    return transport.write_request("deleteWebhook", models.WebhookDeleted, id=webhook_id)
+    return write_request("deleteWebhook", models.WebhookDeleted, id=webhook_id)
 
 
-def test_webhook(webhook_id: str) -> transport.Request[models.WebhookDelivery]:
+def test_webhook(webhook_id: str) -> Request[models.WebhookDelivery]:
     """Send a test event now, and return the result."""
-    return transport.write_request("testWebhook", models.WebhookDelivery, id=webhook_id)
+    return write_request("testWebhook", models.WebhookDelivery, id=webhook_id)
 
 
-def list_deliveries(webhook_id: str, *, take: int | None = None) -> transport.Request[models.WebhookDeliveries]:
+def list_deliveries(webhook_id: str, *, take: int | None = None) -> Request[models.WebhookDeliveries]:
     """List the latest delivery attempts, newest first."""
-    return transport.read_request("listWebhookDeliveries", models.WebhookDeliveries, id=webhook_id, take=take)
+    return read_request("listWebhookDeliveries", models.WebhookDeliveries, id=webhook_id, take=take)
 
 
-def resend_event(webhook_id: str, event_id: str) -> transport.Request[models.WebhookDelivery]:
+def resend_event(webhook_id: str, event_id: str) -> Request[models.WebhookDelivery]:
     """Send an event again now, and return the result."""
-    return transport.write_request("resendWebhookEvent", models.WebhookDelivery, id=webhook_id, eventId=event_id)
+    return write_request("resendWebhookEvent", models.WebhookDelivery, id=webhook_id, eventId=event_id)
 
 
-def _to_list(events: Iterable[str] | None) -> list[str] | None:
-    return None if events is None else list(events)
+def _encode_topics(events: Iterable[str] | None, queues: Topics | None) -> dict[str, Any]:
+    """The events that a webhook sends, and the queues that they are about."""
+    return {
+        "events": None if events is None else list(events),
+        "queues": None if queues is None else list(map(_to_topic, queues)),
+    }
 
 
-def _to_topics(queues: Topics | None) -> list[models.WebhookTopic] | None:
-    return None if queues is None else list(map(_to_topic, queues))
-
-
-def _to_topic(name: transport.QueueName | transport.RepoName) -> models.WebhookTopic:
-    if isinstance(name, transport.RepoName):
+def _to_topic(name: QueueName | RepoName) -> models.WebhookTopic:
+    if isinstance(name, RepoName):
         return models.WebhookTopic(repo=name)
     return models.WebhookTopic(repo=name.repo, target_branch=name.target_branch)

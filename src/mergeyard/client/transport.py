@@ -6,6 +6,7 @@ from typing import Any, Generic, Self, TypeVar, assert_never
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 ResponseT = TypeVar("ResponseT")
 
@@ -72,12 +73,16 @@ class Request(Struct, Generic[ResponseT], frozen=True, kw_only=True):
     """Seconds that the server may need for this request, in addition to the usual timeout."""
 
 
-def read_request(endpoint: str, answer: type[ResponseT], /, **members: Any) -> Request[ResponseT]:
-    return Request(endpoint=endpoint, members=drop_unset(members), response=answer)
+def read_request(
+    endpoint: str, response: type[ResponseT], /, *, extra_time_s: float = 0, **members: Any
+) -> Request[ResponseT]:
+    return Request(endpoint=endpoint, members=drop_unset(members), response=response, extra_time_s=extra_time_s)
 
 
-def write_request(endpoint: str, answer: type[ResponseT], /, **members: Any) -> Request[ResponseT]:
-    return Request(endpoint=endpoint, members=drop_unset(members), response=answer, writes=True)
+def write_request(
+    endpoint: str, response: type[ResponseT], /, *, extra_time_s: float = 0, **members: Any
+) -> Request[ResponseT]:
+    return replace(read_request(endpoint, response, extra_time_s=extra_time_s, **members), writes=True)
 
 
 def drop_unset(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 import asyncio
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct, field
@@ -14,7 +15,7 @@ from mergeyard.domain.ids import BatchId, QueueId, QueueKey, Repo, RunId, Sha
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL_STATES, CheckState, PullRequestState, RunStatus
 from mergeyard.domain.timestamps import HOUR, Instant, later
-from mergeyard.ports.store import Store, StoredRun, TransitionRow
+from mergeyard.ports.store import Store, TransitionRow
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 
@@ -25,9 +26,7 @@ class QueueTypeMetrics(Struct, kw_only=True):
 
     depth: int = 0
     not_ready: int = 0
-    """Not ready."""
     testing: int = 0
-    """Being tested."""
     conclusions: dict[str, int] = field(default_factory=dict[str, int])
     """Ended submissions, by their final state."""
     restarts: int = 0
@@ -105,9 +104,7 @@ class PastRun(Struct, frozen=True, kw_only=True, gc=False):
     started_at: Instant
     decided_at: Instant
     failed_checks: tuple[str, ...] = ()
-    """Names of the failed checks."""
     passed_checks: tuple[str, ...] = ()
-    """Names of the passed checks."""
 
     @property
     def duration_ms(self) -> int:
@@ -216,18 +213,15 @@ def find_flaky_checks(runs: Iterable[PastRun]) -> list[FlakyCheck]:
 
 
 def _find_contradictions(runs_of_stack: Sequence[PastRun]) -> Iterator[FlakyStack]:
+    decided_at = attrgetter("decided_at")
     failed = {check for run in runs_of_stack for check in run.failed_checks}
     passed = {check for run in runs_of_stack for check in run.passed_checks}
     for check in sorted(failed & passed):
         failures = [run for run in runs_of_stack if check in run.failed_checks]
-        last_failed = max(failures, key=_decided_at)
-        last_passed = max((run for run in runs_of_stack if check in run.passed_checks), key=_decided_at)
+        last_failed = max(failures, key=decided_at)
+        last_passed = max((run for run in runs_of_stack if check in run.passed_checks), key=decided_at)
         at = max(last_failed.decided_at, last_passed.decided_at)
         yield FlakyStack(last_failed.queue, check, len(failures), last_failed.id, last_passed.id, at)
-
-
-def _decided_at(run: PastRun) -> Instant:
-    return run.decided_at
 
 
 def _summarize(contradictions: Sequence[FlakyStack], reports: int) -> FlakyCheck:
@@ -261,6 +255,7 @@ class _RunExcerpt(Struct):
     decided_at: Instant
     batch: BatchId | None = None
     checks: Mapping[str, CheckState] = field(default_factory=dict[str, CheckState])
+    used_head_checks: bool = False
 
 
 _decode = msgspec.json.Decoder(_RunExcerpt).decode
@@ -278,32 +273,28 @@ class AnalyticsReader:
 
     async def read_transitions(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> list[TransitionRow]:
         transitions = list[TransitionRow]()
-        for start, end in _split_period(since, until, CHUNK_MS):
-            transitions += filter(is_counted, await self._store.transitions(queues, start, end))
+        for start in range(since, until, CHUNK_MS):
+            end = Instant(min(start + CHUNK_MS, until))
+            transitions += filter(is_counted, await self._store.transitions(queues, Instant(start), end))
         return transitions
 
     async def _read_runs(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> list[PastRun]:
+        """All runs that were started and decided in the period, read chunk by chunk, latest first."""
         runs = list[PastRun]()
         for queue in queues:
-            async for stored in iterate_decided_runs(self._store, queue, since, until):
-                runs += await asyncio.to_thread(decode_past_runs, queue, [run.body for run in stored])
+            end, before = until, 0
+            while found := await self._store.decided_runs(queue, since, end, MAX_RUNS_PER_CHUNK, before):
+                runs += await asyncio.to_thread(decode_past_runs, queue, [run.body for run in found])
+                if len(found) < MAX_RUNS_PER_CHUNK:
+                    break
+                end, before = found[-1].decided_at, found[-1].row_id
         return runs
 
 
-async def iterate_decided_runs(
-    store: Store, queue: QueueId, since: Instant, until: Instant
-) -> AsyncIterator[Sequence[StoredRun]]:
-    """All runs of a queue that were started and decided in the period, chunk by chunk, latest first."""
-    before = 0
-    while found := await store.decided_runs(queue, since, until, MAX_RUNS_PER_CHUNK, before):
-        yield found
-        if len(found) < MAX_RUNS_PER_CHUNK:
-            return
-        until, before = found[-1].decided_at, found[-1].row_id
-
-
 def decode_past_runs(queue: QueueId, bodies: Iterable[bytes]) -> list[PastRun]:
-    return [_to_past_run(queue, _decode(body)) for body in bodies]
+    """A run that took its result from the checks of a head tested nothing, so it is left out."""
+    excerpts = (_decode(body) for body in bodies)
+    return [_to_past_run(queue, run) for run in excerpts if not run.used_head_checks]
 
 
 def _to_past_run(queue: QueueId, run: _RunExcerpt) -> PastRun:
@@ -317,18 +308,9 @@ def _to_past_run(queue: QueueId, run: _RunExcerpt) -> PastRun:
         status=run.status,
         started_at=run.started_at,
         decided_at=run.decided_at,
-        failed_checks=_checks_in_state(CheckState.FAILED, run.checks),
-        passed_checks=_checks_in_state(CheckState.PASSED, run.checks),
+        failed_checks=tuple(name for name, state in run.checks.items() if state is CheckState.FAILED),
+        passed_checks=tuple(name for name, state in run.checks.items() if state is CheckState.PASSED),
     )
-
-
-def _checks_in_state(state: CheckState, checks: Mapping[str, CheckState]) -> tuple[str, ...]:
-    return tuple(check for check, actual in checks.items() if actual is state)
-
-
-def _split_period(since: Instant, until: Instant, length_ms: int) -> Iterable[tuple[Instant, Instant]]:
-    for start in range(since, until, length_ms):
-        yield Instant(start), Instant(min(start + length_ms, until))
 
 
 class ReasonCount(Struct, frozen=True):

@@ -1,8 +1,9 @@
 """The journal as audit log: building its rows, reading them, and logging refused credentials."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 import structlog
@@ -18,7 +19,7 @@ from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import PullRequestState
 from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.store import AuditedEntry, AuditQuery, Store
+from mergeyard.ports.store import AuditQuery, Store
 from mergeyard.ports.writes import AppendEntries, EntryRow
 from mergeyard.service.background import Background
 from mergeyard.service.metrics import REFUSED_REQUESTS
@@ -37,55 +38,47 @@ def decode_actor_name(actor: str) -> str:
     return actor.partition(ACTOR_TOKEN_SEPARATOR)[0]
 
 
-def decode_actor_token_id(actor: str) -> str | None:
-    return actor.partition(ACTOR_TOKEN_SEPARATOR)[2] or None
-
-
-def build_decision_rows(before: Queue, decision: Decision) -> tuple[EntryRow, ...]:
-    return tuple(_build_rows(before, decision))
-
-
-def build_queue_row(
-    queue: QueueId, entry: journal.QueueChanged | journal.QueueCreated | journal.QueueDeleted
-) -> EntryRow:
-    changed = isinstance(entry, journal.QueueChanged)
+def build_row(queue: QueueId | None, entry: journal.JournalEntry, **columns: Any) -> EntryRow:
+    if isinstance(entry, journal.PullRequestChanged | journal.QueueChanged):
+        columns |= {"source": entry.source, "to": entry.to, "reason": entry.reason}
+    name, _, token_id = entry.actor.partition(ACTOR_TOKEN_SEPARATOR)
     return EntryRow(
         queue=queue,
         at=entry.at,
         kind=type(entry).__name__,
-        actor=decode_actor_name(entry.actor),
-        token=decode_actor_token_id(entry.actor),
-        source=entry.source if changed else None,
-        to=entry.to if changed else None,
-        reason=entry.reason if changed else None,
+        actor=name,
+        token=token_id or None,
         body=encode(entry),
+        **columns,
     )
 
 
 def audit_entry(action: journal.AdminEntry) -> AppendEntries:
     """The journal entry of an administrative action. Commit it with the action, so that none goes unrecorded."""
-    entry = EntryRow(
-        queue=None,
-        at=action.at,
-        kind=type(action).__name__,
-        actor=decode_actor_name(action.actor),
-        token=decode_actor_token_id(action.actor),
-        body=encode(action),
-    )
-    return AppendEntries((entry,))
+    return AppendEntries((build_row(None, action),))
 
 
-def _build_rows(before: Queue, decision: Decision) -> Iterator[EntryRow]:
-    bisected = set(before.bisected_submission_ids)
+def build_decision_rows(before: Queue, decision: Decision) -> tuple[EntryRow, ...]:
+    bisected, rows = set(before.bisected_submission_ids), list[EntryRow]()
     clocks = dict[SubmissionId, SubmissionClock]()
     for entry in decision.journal:
         if isinstance(entry, journal.QueueChanged):
-            yield build_queue_row(before.id, entry)
+            rows.append(build_row(before.id, entry))
             continue
         clock = clocks.setdefault(entry.submission_id, SubmissionClock(before.submissions.get(entry.submission_id)))
-        bisecting = entry.submission_id in bisected or _is_bisection_run((before, decision.queue), entry.run)
-        yield _build_pull_request_row(before.id, entry, clock, bisecting=bisecting)
+        row = build_row(
+            before.id,
+            entry,
+            submission_id=entry.submission_id,
+            number=entry.number,
+            bisecting=entry.submission_id in bisected or _is_bisection_run((before, decision.queue), entry.run),
+            ms_in_state=_elapsed_ms(clock.state_since, entry.at),
+            ms_in_queue=_elapsed_ms(clock.admitted_at, entry.at),
+            first_run=entry.to is PullRequestState.TESTING and not clock.was_in_run,
+        )
+        rows.append(row)
         clock.advance(entry)
+    return tuple(rows)
 
 
 class SubmissionClock:
@@ -104,28 +97,6 @@ class SubmissionClock:
         elif self.admitted_at is None:
             self.admitted_at = entry.at
         self.was_in_run |= entry.to is PullRequestState.TESTING
-
-
-def _build_pull_request_row(
-    queue: QueueId, entry: journal.PullRequestChanged, clock: SubmissionClock, *, bisecting: bool
-) -> EntryRow:
-    return EntryRow(
-        queue=queue,
-        at=entry.at,
-        kind=type(entry).__name__,
-        actor=decode_actor_name(entry.actor),
-        token=decode_actor_token_id(entry.actor),
-        submission_id=entry.submission_id,
-        number=entry.number,
-        source=entry.source,
-        to=entry.to,
-        reason=entry.reason,
-        bisecting=bisecting,
-        ms_in_state=_elapsed_ms(clock.state_since, entry.at),
-        ms_in_queue=_elapsed_ms(clock.admitted_at, entry.at),
-        first_run=entry.to is PullRequestState.TESTING and not clock.was_in_run,
-        body=encode(entry),
-    )
 
 
 def _elapsed_ms(since: Instant | None, at: Instant) -> int | None:
@@ -160,7 +131,10 @@ class AuditLogReader:
     async def read_page(self, reader: Token, page: AuditQuery) -> tuple[list[AuditLogEntry], int | None]:
         """The entries, and the `before` of the next page if there is one."""
         found = await self._store.audit_entries(replace(_restrict_to_reader(reader, page), take=page.take + 1))
-        entries = [_decode_entry(entry) for entry in found[: page.take]]
+        entries = [
+            AuditLogEntry(entry.seq, entry.key, entry.token, decode_journal_entry(entry.body))
+            for entry in found[: page.take]
+        ]
         return entries, entries[-1].seq if len(found) > page.take else None
 
     async def iterate_chunks(self, reader: Token, page: AuditQuery) -> AsyncIterator[list[AuditLogEntry]]:
@@ -179,10 +153,6 @@ def _restrict_to_reader(reader: Token, page: AuditQuery) -> AuditQuery:
         return page
     visible = reader.repos if page.repos is None else reader.repos.intersection(page.repos)
     return replace(page, repos=tuple(sorted(visible, key=str)))
-
-
-def _decode_entry(entry: AuditedEntry) -> AuditLogEntry:
-    return AuditLogEntry(entry.seq, entry.key, entry.token, decode_journal_entry(entry.body))
 
 
 log = structlog.get_logger()

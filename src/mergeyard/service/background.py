@@ -68,11 +68,23 @@ class Background:
             log.error("background_task_failed", work=str(task.get_coro()), error=str(error), exc_info=error)
 
 
-async def retry_until_stored(clock: Clock, store_it: Callable[[], Awaitable[None]]) -> None:
+async def is_done_before(work: Coroutine[Any, Any, object], *limits: Coroutine[Any, Any, object]) -> bool:
+    """Waits for the first of them, cancels the others, and returns whether `work` is done."""
+    tasks = [asyncio.create_task(each) for each in (work, *limits)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return tasks[0].done()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def retry_until_stored(clock: Clock, store_it: Callable[[], Awaitable[object]]) -> None:
     """Retries while the store is unavailable. Background work has no client that would repeat the request."""
     while True:
         try:
-            return await store_it()
+            await store_it()
+            return
         except StoreUnavailable as error:
             log.error("store_unavailable", error=str(error))
             await clock.sleep(RETRY_DELAY_MS)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 import structlog
@@ -12,7 +13,7 @@ from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import RunStatus
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import Instant, later
 from mergeyard.ports.external import CheckJob, CheckRunner, Clock
 from mergeyard.ports.forge import ChecksFrom, Forge, HostUnavailable
 from mergeyard.ports.git import GitError
@@ -43,24 +44,16 @@ class PolledCommit(Struct, eq=False):
     """The statuses of the last read; only others are reported to the queue."""
 
 
+@dataclass(eq=False)
 class ForgeCheckPoller:
-    def __init__(
-        self,
-        repositories: Repositories,
-        statuses: Statuses,
-        leases: Leases,
-        replica_bus: ReplicaBus,
-        clock: Clock,
-        background: Background,
-    ) -> None:
-        self._repositories = repositories
-        self._statuses = statuses
-        self._leases = leases
-        self._replica_bus = replica_bus
-        self._clock = clock
-        self._background = background
-        self._commits: dict[CommitKey, PolledCommit] = {}
-        self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
+    repositories: Repositories
+    statuses: Statuses
+    leases: Leases
+    replica_bus: ReplicaBus
+    clock: Clock
+    background: Background
+    _commits: dict[CommitKey, PolledCommit] = field(default_factory=dict[CommitKey, PolledCommit], init=False)
+    _read_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS), init=False)
 
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
         """Polls the tips of all runs in progress, and no other commit of this queue."""
@@ -71,39 +64,33 @@ class ForgeCheckPoller:
         under_test = [(queue_actor.key.repo, run.tip) for run in queue_actor.queue.runs_in_progress]
         self._forget_commits(queue_actor, except_for=under_test)
         for key in under_test:
-            self._commits.setdefault(key, PolledCommit(queue_actor, self._clock.now()))
+            self._commits.setdefault(key, PolledCommit(queue_actor, self.clock.now()))
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
         self._forget_commits(queue_actor, except_for=())
 
     async def poll_due(self) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         for key, commit in self._commits.items():
             if commit.due <= now and not commit.busy:
-                commit.busy, commit.due = True, self._next_due(key[0], now)
-                self._background.start(self._read_in_slot(key, commit))
+                interval_ms = self.repositories.get_host(key[0].host).poll_interval_ms
+                commit.busy, commit.due = True, later(now, interval_ms)
+                self.background.start(self._read_in_slot(key, commit))
 
     def on_commit_notice(self, repo: Repo, sha: Sha) -> None:
         """The checks of this commit may have changed. If another replica polls it, that replica gets a hint."""
-        if not self._poll_soon(repo, sha) and not self._leases.has_lease(repo):
-            self._replica_bus.publish(CommitNoticeReceived(repo, sha))
-
-    def _poll_soon(self, repo: Repo, sha: Sha) -> bool:
         commit = self._commits.get((repo, sha))
-        if commit is None:
-            return False
-        commit.due = self._clock.now()
-        self._background.start(self.poll_due())
-        return True
+        if commit is not None:
+            commit.due = self.clock.now()
+            self.background.start(self.poll_due())
+        elif not self.leases.has_lease(repo):
+            self.replica_bus.publish(CommitNoticeReceived(repo, sha))
 
     async def refresh_checks(self, key: QueueKey, sha: Sha) -> None:
         """Reads the checks right now, for a decision that depends on them."""
         forge = self._find_forge(key.repo)
         if forge is not None:
-            await self._statuses.report_with_lease(key.repo, sha, *await forge.statuses(key.repo, sha, key.branch))
-
-    def _next_due(self, repo: Repo, now: Instant) -> Instant:
-        return Instant(now + self._repositories.get_host(repo.host).poll_interval_ms)
+            await self.statuses.report_with_lease(key.repo, sha, *await forge.statuses(key.repo, sha, key.branch))
 
     async def _read_in_slot(self, key: CommitKey, commit: PolledCommit) -> None:
         repo, sha = key
@@ -123,12 +110,12 @@ class ForgeCheckPoller:
         statuses = tuple(await forge.statuses(repo, sha, commit.queue_actor.key.branch))
         changed = [status for status in statuses if status not in commit.reported]
         if changed:
-            await self._statuses.report_with_lease(repo, sha, *changed)
+            await self.statuses.report_with_lease(repo, sha, *changed)
             commit.reported = statuses
 
     def _find_forge(self, repo: Repo) -> Forge | None:
         """The forge that the checks of this repository come from; None if they come from elsewhere."""
-        host = self._repositories.hosts.get(repo.host)
+        host = self.repositories.hosts.get(repo.host)
         return host.forge if host is not None and host.checks_from is ChecksFrom.HOST else None
 
     def _forget_commits(self, queue_actor: QueueActor, except_for: Iterable[CommitKey]) -> None:
@@ -140,34 +127,26 @@ class ForgeCheckPoller:
 JOB_START_RETRY_DELAY_MS = 1000
 
 
+@dataclass(eq=False)
 class LocalCheckRunner:
-    def __init__(
-        self,
-        runner: CheckRunner,
-        repositories: Repositories,
-        statuses: Statuses,
-        clock: Clock,
-        background: Background,
-        public_url: str,
-    ) -> None:
-        self._runner = runner
-        self._repositories = repositories
-        self._statuses = statuses
-        self._clock = clock
-        self._background = background
-        self._public_url = public_url
-        self._actor_by_run: dict[RunId, QueueActor] = {}
-        """The runs that were given to the runner, each with the actor of its queue."""
+    runner: CheckRunner
+    repositories: Repositories
+    statuses: Statuses
+    clock: Clock
+    background: Background
+    public_url: str
+    _actor_by_run: dict[RunId, QueueActor] = field(default_factory=dict[RunId, QueueActor], init=False)
+    """The runs that were given to the runner, each with the actor of its queue."""
 
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
         if not queue_actor.has_other_runs_than(before):
             return
-        if self._repositories.get_host(queue_actor.key.repo.host).checks_from is not ChecksFrom.RUN:
+        if self.repositories.get_host(queue_actor.key.repo.host).checks_from is not ChecksFrom.RUN:
             return
         for run in queue_actor.queue.runs_in_progress:
             if run.id not in self._actor_by_run:
                 self._actor_by_run[run.id] = queue_actor
-                self._background.start(self._start(queue_actor, run))
+                self.background.start(self._start(queue_actor, run))
         self._stop(
             [run for run, owner in self._actor_by_run.items() if owner is queue_actor and _is_over(queue_actor, run)]
         )
@@ -178,11 +157,11 @@ class LocalCheckRunner:
     def _stop(self, runs: list[RunId]) -> None:
         for run in runs:
             del self._actor_by_run[run]
-            self._background.start(self._runner.stop(run))
+            self.background.start(self.runner.stop(run))
 
     async def report_next_result(self) -> None:
         """Waits for the next result of the runner and reports it as a status, unless its run was stopped."""
-        result = await self._runner.next_result()
+        result = await self.runner.next_result()
         queue_actor = self._actor_by_run.get(result.run)
         if queue_actor is not None:
             repo, description = queue_actor.key.repo, result.description
@@ -195,7 +174,7 @@ class LocalCheckRunner:
                 break
             except (GitError, HostUnavailable) as error:
                 log.warning("checks_not_started", run=run.id, error=str(error))
-                await self._clock.sleep(JOB_START_RETRY_DELAY_MS)
+                await self.clock.sleep(JOB_START_RETRY_DELAY_MS)
 
     async def _start_job(self, queue_actor: QueueActor, run: Run) -> None:
         """The commands come from commits of the target branch, so that no pull request chooses how it is checked. The
@@ -211,19 +190,19 @@ class LocalCheckRunner:
         required = {name: command for name, command in commands.items() if name in run.required_statuses}
         if required and not _is_over(queue_actor, run.id):
             job = CheckJob(run=run.id, repo=repo, commit=run.tip, commands=required, timeout_ms=run.timeout_ms)
-            await self._runner.start(job)
+            await self.runner.start(job)
 
     async def _read_commands(self, repo: Repo, commit: Sha) -> dict[str, str]:
-        mirror = await self._repositories.open_mirror(repo)
+        mirror = await self.repositories.open_mirror(repo)
         config = parse_config(await read_config_file(mirror, commit))
         return {} if isinstance(config, InvalidConfig) else config.checks
 
     async def _report(
         self, repo: Repo, run: RunId, commit: Sha, check: str, state: StatusState, description: str
     ) -> None:
-        url = f"{self._public_url}/runs/{run}/checks/{quote(check, safe='')}"
-        status = Status(context=check, state=state, at=self._clock.now(), url=url, description=description)
-        await retry_until_stored(self._clock, lambda: self._statuses.report_with_lease(repo, commit, status))
+        url = f"{self.public_url}/runs/{run}/checks/{quote(check, safe='')}"
+        status = Status(context=check, state=state, at=self.clock.now(), url=url, description=description)
+        await retry_until_stored(self.clock, lambda: self.statuses.report_with_lease(repo, commit, status))
 
 
 def _is_over(queue_actor: QueueActor, run: RunId) -> bool:

@@ -1,13 +1,13 @@
 """Dispatches webhook notices of forges. A notice is only a hint: the service reads the facts from the Git host."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 import structlog
 
 from mergeyard.domain.events import Event, PullRequestDirty, TargetBranchDirty
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import Mergeability
 from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, InvalidSignature, PullRequestNotice
 from mergeyard.ports.store import StoreUnavailable
@@ -27,27 +27,20 @@ WEBHOOK_NOT_VERIFIED = (
 """The same message for all causes, so that a client without the secret cannot find out which hosts are configured."""
 
 
+@dataclass(eq=False)
 class ForgeEventDispatcher:
-    def __init__(
-        self,
-        registry: QueueRegistry,
-        repositories: Repositories,
-        schedule_comments: Callable[[Repo, PullRequestNumber], None],
-        check_poller: ForgeCheckPoller,
-        background: Background,
-    ) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._schedule_comments = schedule_comments
-        self._check_poller = check_poller
-        self._background = background
-        self.notice_listeners: list[Callable[[Repo], None]] = []
-        """Called with the repository of every notice."""
+    registry: QueueRegistry
+    repositories: Repositories
+    schedule_comments: Callable[[Repo, PullRequestNumber], None]
+    check_poller: ForgeCheckPoller
+    background: Background
+    wake_poller: Callable[[Repo], None]
+    """Called with the repository of every notice."""
 
     def build_parser(self, provider: str, name: str) -> Callable[[Mapping[str, str], bytes], Sequence[ForgeNotice]]:
         """Returns a function that verifies and parses a webhook of this Git host from its headers and raw body. The
         function can run in any thread."""
-        host = self._repositories.hosts.get(name)
+        host = self.repositories.hosts.get(name)
         forge = None if host is None or host.provider != provider else host.forge
 
         def parse(headers: Mapping[str, str], body: bytes) -> Sequence[ForgeNotice]:
@@ -63,9 +56,8 @@ class ForgeEventDispatcher:
     def dispatch(self, notices: Sequence[ForgeNotice]) -> None:
         """Returns at once: the forge does not wait until the notices are handled."""
         for notice in notices:
-            for listener in self.notice_listeners:
-                listener(notice.repo)
-            self._background.start(self._dispatch(notice))
+            self.wake_poller(notice.repo)
+            self.background.start(self._dispatch(notice))
 
     async def _dispatch(self, notice: ForgeNotice) -> None:
         try:
@@ -75,7 +67,7 @@ class ForgeEventDispatcher:
                 case BranchNotice():
                     await self._on_branch(notice.repo, notice.branch)
                 case CommitNotice():
-                    self._check_poller.on_commit_notice(notice.repo, notice.sha)
+                    self.check_poller.on_commit_notice(notice.repo, notice.sha)
                     await self._on_head(notice.repo, notice.sha)
                 case _:
                     assert_never(notice)
@@ -83,31 +75,27 @@ class ForgeEventDispatcher:
             log.warning("forge_notice_lost", repo=str(notice.repo), error=str(error))
 
     async def _on_pull_request(self, repo: Repo, number: PullRequestNumber) -> None:
-        queue_actors = await self._registry.load_by_repo(repo)
+        queue_actors = await self.registry.load_by_repo(repo)
         for queue_actor in queue_actors:
             if queue_actor.note_dirty(number):
                 await _submit_unless_closed(queue_actor, PullRequestDirty(number=number))
         if queue_actors:
-            self._schedule_comments(repo, number)
+            self.schedule_comments(repo, number)
 
     async def _on_branch(self, repo: Repo, branch: str) -> None:
-        for queue_actor in await self._registry.load_by_repo(repo):
+        for queue_actor in await self.registry.load_by_repo(repo):
             if queue_actor.key.branch == branch:
                 await _submit_unless_closed(queue_actor, TargetBranchDirty())
 
     async def _on_head(self, repo: Repo, sha: Sha) -> None:
-        """Only in queues that are loaded here: the replica that holds the lease gets a hint about the commit."""
-        for queue_actor in self._registry.cached_by_repo(repo):
-            for number in _find_unmergeable(queue_actor.queue, sha):
-                await _submit_unless_closed(queue_actor, PullRequestDirty(number=number))
-
-
-def _find_unmergeable(queue: Queue, head: Sha) -> Iterator[PullRequestNumber]:
-    """Pull requests with this head that are not mergeable: a required check of the head can be all that is missing."""
-    for _, submission_id in queue.not_ready:
-        pull_request = queue.submissions[submission_id].pull_request
-        if pull_request.head == head and pull_request.mergeability is not Mergeability.MERGEABLE:
-            yield pull_request.number
+        """Reads pull requests with this head that are not mergeable: a required check of it can be all that is missing.
+        Only in queues that are loaded here: the replica that holds the lease gets a hint about the commit."""
+        for queue_actor in self.registry.cached_by_repo(repo):
+            queue = queue_actor.queue
+            waiting = [queue.submissions[submission_id].pull_request for _, submission_id in queue.not_ready]
+            for pull_request in waiting:
+                if pull_request.head == sha and pull_request.mergeability is not Mergeability.MERGEABLE:
+                    await _submit_unless_closed(queue_actor, PullRequestDirty(number=pull_request.number))
 
 
 async def _submit_unless_closed(queue_actor: QueueActor, event: Event) -> None:

@@ -24,7 +24,7 @@ def is_owner(name: str) -> bool:
     groups = name.split("/")
     if len(groups) == 1:
         return is_repository_name(name)
-    return len(groups) <= MAX_OWNER_GROUPS and all(_is_group(group) for group in groups)
+    return len(groups) <= MAX_OWNER_GROUPS and all(map(_is_group, groups))
 
 
 def is_branch(name: str) -> bool:
@@ -78,6 +78,7 @@ def run_id_from_ref(ref: str) -> RunId | None:
 RUN_TRAILER = "Mergeyard-Run"
 PULL_REQUEST_TRAILER = "Mergeyard-Pull-Request"
 HEAD_TRAILER = "Mergeyard-Head"
+OWN_TRAILERS = (f"{RUN_TRAILER}:", f"{PULL_REQUEST_TRAILER}:", f"{HEAD_TRAILER}:")
 MAX_TITLE_CHARS = 200
 MAX_TITLE_INPUT_CHARS = 1_000
 """Longer titles and paths are cut before any regular expression runs on them."""
@@ -107,18 +108,14 @@ def merge_message(number: PullRequestNumber, title: str, run: RunId) -> str:
 
 
 def squash_message(number: PullRequestNumber, title: str, run: RunId, head: Sha) -> str:
-    return _add_head_trailer(_add_trailers(f"{_subject(title)} (#{number})", number, run), head)
+    return _add_trailers(f"{_subject(title)} (#{number})", number, run, head)
 
 
 def rebase_message(number: PullRequestNumber, message: str, run: RunId, head: Sha) -> str:
-    lines = (_CONTROL.sub(" ", _cut(line, MAX_LINE_CHARS)).rstrip() for line in _limit_length(message).splitlines())
-    kept = [
-        line
-        for line in lines
-        if not line.startswith(tuple(f"{name}:" for name in (RUN_TRAILER, PULL_REQUEST_TRAILER, HEAD_TRAILER)))
-    ]
-    text = _neutralize("\n".join(kept).strip())
-    return _add_head_trailer(_add_trailers(text or "(no message)", number, run), head)
+    limited = _cut(message[: 2 * MAX_MESSAGE_CHARS].strip(), MAX_MESSAGE_CHARS)
+    lines = (_CONTROL.sub(" ", _cut(line, MAX_LINE_CHARS)).rstrip() for line in limited.splitlines())
+    text = _neutralize("\n".join(line for line in lines if not line.startswith(OWN_TRAILERS)).strip())
+    return _add_trailers(text or "(no message)", number, run, head)
 
 
 def base_run_message(run: RunId) -> str:
@@ -164,10 +161,6 @@ def _is_skip_command(bracketed: str) -> bool:
     return letters.startswith("skip") or letters.endswith("skip") or letters == "noci"
 
 
-def _limit_length(message: str) -> str:
-    return _cut(message[: 2 * MAX_MESSAGE_CHARS].strip(), MAX_MESSAGE_CHARS)
-
-
 def _cut(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
@@ -176,9 +169,6 @@ def _subject(title: str) -> str:
     return sanitize_line(title)[:MAX_TITLE_CHARS] or "(no title)"
 
 
-def _add_head_trailer(message: str, head: Sha) -> str:
-    return f"{message}{HEAD_TRAILER}: {head}\n"
-
-
-def _add_trailers(message: str, number: PullRequestNumber, run: RunId) -> str:
-    return f"{message}\n\n{PULL_REQUEST_TRAILER}: {number}\n{RUN_TRAILER}: {run}\n"
+def _add_trailers(message: str, number: PullRequestNumber, run: RunId, head: Sha | None = None) -> str:
+    head_trailer = "" if head is None else f"{HEAD_TRAILER}: {head}\n"
+    return f"{message}\n\n{PULL_REQUEST_TRAILER}: {number}\n{RUN_TRAILER}: {run}\n{head_trailer}"

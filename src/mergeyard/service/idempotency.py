@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
@@ -33,34 +34,20 @@ def to_response_writes(request: IdempotentRequest | None, body: bytes, now: Inst
     return () if request is None else (request.to_save_response(body, now),)
 
 
-class InFlight:
-    """Requests with the same key that are being processed at the same time: one after the other."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.count = 0
-
-
 class Idempotency:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._in_flight: dict[tuple[str, str], InFlight] = {}
+        self._locks = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
+        """One for each key with requests in flight."""
 
     @asynccontextmanager
     async def execute_once(self, request: IdempotentRequest) -> AsyncGenerator[bytes | None]:
         """Yields the stored response, or None if the caller has to process the request. Waits for a request with the
         same key that is in flight in this process; the store detects one in another replica."""
-        key = (request.token_id, request.key)
-        in_flight = self._in_flight.setdefault(key, InFlight())
-        in_flight.count += 1
-        try:
-            async with in_flight.lock:
-                yield await self.find_response(request)
-        finally:
-            in_flight.count -= 1
-            if not in_flight.count:
-                del self._in_flight[key]
+        lock = self._locks.setdefault((request.token_id, request.key), asyncio.Lock())
+        async with lock:
+            yield await self.find_response(request)
 
     async def delete_expired_responses(self) -> None:
         await self._store.commit(DeleteExpiredResponses(Instant(self._clock.now() - RESPONSE_RETENTION_MS)))

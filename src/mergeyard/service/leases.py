@@ -5,6 +5,7 @@ Every worker aims for the same share of the repositories, so that work spreads e
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from socket import gethostname
@@ -126,26 +127,17 @@ MIRROR_HEAD_START_MS = 500
 """How much earlier a replica that has a mirror of the repository can take its lease."""
 
 
+@dataclass(eq=False)
 class Replica:
-    def __init__(
-        self,
-        shared: SharedStore,
-        registry: QueueRegistry,
-        leases: Leases,
-        bus: ReplicaBus,
-        git: Git,
-        clock: Clock,
-        background: Background,
-    ) -> None:
-        self._shared = shared
-        self._registry = registry
-        self._leases = leases
-        self._bus = bus
-        self._git = git
-        self._clock = clock
-        self._background = background
-        self._name: str | None = None
-        self._heartbeat_lock = asyncio.Lock()
+    shared: SharedStore
+    registry: QueueRegistry
+    leases: Leases
+    bus: ReplicaBus
+    git: Git
+    clock: Clock
+    background: Background
+    _name: str | None = field(default=None, init=False)
+    _heartbeat_lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def send_heartbeat(self) -> None:
         """Renews the leases, and takes or releases repositories to reach the share of this replica."""
@@ -162,11 +154,11 @@ class Replica:
     async def claim_released_leases(self) -> None:
         """Takes leases that another replica released: at once with a mirror of the repository, else a little later."""
         await self.send_heartbeat()
-        await self._clock.sleep(MIRROR_HEAD_START_MS)
+        await self.clock.sleep(MIRROR_HEAD_START_MS)
         await self.send_heartbeat()
 
     def check_ready(self) -> None:
-        if self._name is None or not self._leases.is_valid:
+        if self._name is None or not self.leases.is_valid:
             message = "This replica cannot renew its leases: see its log for the database's error message."
             raise RequestRefused(Code.STORAGE_UNAVAILABLE, message)
 
@@ -176,24 +168,24 @@ class Replica:
         if name is None:
             return
         try:
-            await self._shared.unregister_worker(name)
-            await self._shared.notify(encode_hint(LeaseReleased()))
+            await self.shared.unregister_worker(name)
+            await self.shared.notify(encode_hint(LeaseReleased()))
         except StoreUnavailable as error:
             # The leases expire after LEASE_TTL_MS.
             log.warning("leases_not_released", replica=name, error=str(error))
 
     async def _renew(self) -> LeaseStatus:
-        started = self._clock.now()
+        started = self.clock.now()
         if self._name is None:
             name = f"{gethostname()}-{uuid4()}"
-            await self._shared.register_worker(name, LEASE_TTL_MS)
+            await self.shared.register_worker(name, LEASE_TTL_MS)
             self._name = name
-            self._leases.require_leases(name)
-        status = await self._shared.renew_leases(self._name, LEASE_TTL_MS)
-        if self._leases.is_expired:
+            self.leases.require_leases(name)
+        status = await self.shared.renew_leases(self._name, LEASE_TTL_MS)
+        if self.leases.is_expired:
             # Listeners were not called while the leases were expired: drop all, so that each counts as new.
-            self._leases.replace_all((), self._registry.cached_by_repo)
-        self._leases.extend_until(later(started, LEASE_TTL_MS))
+            self.leases.replace_all((), self.registry.cached_by_repo)
+        self.leases.extend_until(later(started, LEASE_TTL_MS))
         return status
 
     async def _balance(self, status: LeaseStatus) -> Collection[Lease]:
@@ -203,34 +195,34 @@ class Replica:
         if len(status.leases) == share:
             return status.leases
         if len(status.leases) < share:
-            names = await asyncio.to_thread(self._git.mirror_names)
+            names = await asyncio.to_thread(self.git.mirror_names)
             mirrored = [repo for repo in map(Repo.parse, names) if repo is not None]
-            acquired = await self._shared.acquire_leases(
+            acquired = await self.shared.acquire_leases(
                 self._name, share - len(status.leases), mirrored, MIRROR_HEAD_START_MS
             )
             return (*status.leases, *acquired)
         idle_last = sorted(status.leases, key=lambda lease: self._is_idle(lease.repo))
         retained, surplus = idle_last[:share], idle_last[share:]
         await self._set_leases(retained)
-        await self._shared.release_leases(self._name, [lease.repo for lease in surplus])
-        self._bus.publish(LeaseReleased())
+        await self.shared.release_leases(self._name, [lease.repo for lease in surplus])
+        self.bus.publish(LeaseReleased())
         return retained
 
     def _is_idle(self, repo: Repo) -> bool:
-        return not any(len(actor.queue.submissions) for actor in self._registry.cached_by_repo(repo))
+        return not any(len(actor.queue.submissions) for actor in self.registry.cached_by_repo(repo))
 
     async def _set_leases(self, leases: Collection[Lease]) -> None:
         """Reads the queues of new repositories first: if that fails, the leases stay as they are until the next
         heartbeat."""
-        new = set(self._leases.find_new(leases))
-        queues = await self._shared.leased_queues(self._leases.replica_name) if new else ()
-        self._leases.replace_all(leases, self._registry.cached_by_repo)
+        new = set(self.leases.find_new(leases))
+        queues = await self.shared.leased_queues(self.leases.replica_name) if new else ()
+        self.leases.replace_all(leases, self.registry.cached_by_repo)
         if new:
             log.info("leases_acquired", repos=sorted(map(str, new)))
         for queue in queues:
             if queue.key.repo in new:
-                self._background.start(retry_until_stored(self._clock, partial(self._resume, queue)))
+                self.background.start(retry_until_stored(self.clock, partial(self._resume, queue)))
 
     async def _resume(self, queue: StoredQueue) -> None:
-        queue_actor = await self._registry.load(queue)
+        queue_actor = await self.registry.load(queue)
         await queue_actor.resume()

@@ -1,6 +1,7 @@
 """Prometheus metrics of this process, for operators; docs/metrics.md explains each."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -11,67 +12,52 @@ from mergeyard.domain.events import MismatchKind
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 
-DECISION_SECONDS = Histogram(
+_counter = partial(Counter, registry=REGISTRY)
+_gauge = partial(Gauge, registry=REGISTRY)
+_histogram = partial(Histogram, registry=REGISTRY)
+
+DECISION_SECONDS = _histogram(
     "mergeyard_decision_seconds",
     "Time from the first event of a decision until the decision is saved.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
-    registry=REGISTRY,
 )
-DECISION_EVENTS = Counter("mergeyard_decision_events", "Events that decisions processed.", registry=REGISTRY)
-VERSION_CONFLICTS = Counter(
-    "mergeyard_version_conflicts",
-    "Decisions that were repeated because another replica saved the queue first.",
-    registry=REGISTRY,
+DECISION_EVENTS = _counter("mergeyard_decision_events", "Events that decisions processed.")
+VERSION_CONFLICTS = _counter(
+    "mergeyard_version_conflicts", "Decisions that were repeated because another replica saved the queue first."
 )
-LEASES = Gauge("mergeyard_leases", "Repositories whose lease this replica holds.", registry=REGISTRY)
-LEASES_ACQUIRED = Counter("mergeyard_leases_acquired", "Leases that this replica acquired.", registry=REGISTRY)
-LEASES_LOST = Counter("mergeyard_leases_lost", "Leases that this replica released or lost.", registry=REGISTRY)
-ESTIMATES = Counter(
-    "mergeyard_estimates", "Pull requests that merged after a merge time was estimated for them.", registry=REGISTRY
-)
-ESTIMATES_MET = Counter(
-    "mergeyard_estimates_met",
-    "Pull requests among them that merged by the estimated time.",
-    ["estimate"],
-    registry=REGISTRY,
+LEASES = _gauge("mergeyard_leases", "Repositories whose lease this replica holds.")
+LEASES_ACQUIRED = _counter("mergeyard_leases_acquired", "Leases that this replica acquired.")
+LEASES_LOST = _counter("mergeyard_leases_lost", "Leases that this replica released or lost.")
+ESTIMATES = _counter("mergeyard_estimates", "Pull requests that merged after a merge time was estimated for them.")
+ESTIMATES_MET = _counter(
+    "mergeyard_estimates_met", "Pull requests among them that merged by the estimated time.", ["estimate"]
 )
 for estimate in ("p50", "p90"):
     ESTIMATES_MET.labels(estimate)
-TASKS = Counter(
-    "mergeyard_tasks", "Attempts of tasks at Git and the Git hosts.", ["task", "outcome"], registry=REGISTRY
-)
-TASK_SECONDS = Histogram(
+TASKS = _counter("mergeyard_tasks", "Attempts of tasks at Git and the Git hosts.", ["task", "outcome"])
+TASK_SECONDS = _histogram(
     "mergeyard_task_seconds",
     "Duration of one attempt of a task.",
     ["task"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60),
-    registry=REGISTRY,
 )
-REFUSED_REQUESTS = Counter(
-    "mergeyard_refused_requests", "Requests refused because of their credentials.", ["kind"], registry=REGISTRY
+REFUSED_REQUESTS = _counter("mergeyard_refused_requests", "Requests refused because of their credentials.", ["kind"])
+LANDINGS_VERIFIED = _counter(
+    "mergeyard_audit_landings_verified", "Landings that the merge audit compared with the target branch."
 )
-LANDINGS_VERIFIED = Counter(
-    "mergeyard_audit_landings_verified",
-    "Landings that the merge audit compared with the target branch.",
-    registry=REGISTRY,
-)
-AUDIT_MISMATCHES = Counter(
+AUDIT_MISMATCHES = _counter(
     "mergeyard_audit_mismatches",
     "Mismatches that the merge audit found between records and target branches, each counted once.",
     ["kind"],
-    registry=REGISTRY,
 )
 for mismatch_kind in MismatchKind:
     AUDIT_MISMATCHES.labels(mismatch_kind)
-AUDIT_LAST_ROUND = Gauge(
+AUDIT_LAST_ROUND = _gauge(
     "mergeyard_audit_last_round_timestamp_seconds",
     "Time at which the merge audit last completed all queues that were due.",
-    registry=REGISTRY,
 )
-DATA_DIR_FREE = Gauge(
-    "mergeyard_data_dir_free_bytes", "Free bytes on the disk of the data directory.", registry=REGISTRY
-)
-DATA_DIR_SIZE = Gauge("mergeyard_data_dir_size_bytes", "Total bytes of that disk.", registry=REGISTRY)
+DATA_DIR_FREE = _gauge("mergeyard_data_dir_free_bytes", "Free bytes on the disk of the data directory.")
+DATA_DIR_SIZE = _gauge("mergeyard_data_dir_size_bytes", "Total bytes of that disk.")
 
 
 def measure_disk(folder: Path) -> None:

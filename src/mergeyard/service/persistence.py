@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueId, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import QueueChanged, QueueEntry
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
-from mergeyard.domain.queue import ActiveBatches, Batch, Bisection, Landing, PassRateModel, Queue, TargetBranch
+from mergeyard.domain.queue import Batch, Bisection, Landing, PassRateModel, Queue, TargetBranch
 from mergeyard.domain.runs import Run
 from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.states import PullRequestState, QueueState
@@ -25,10 +25,13 @@ from mergeyard.ports.store import ChangedRow, LoadedQueue, QueueChanges, Store, 
 from mergeyard.ports.writes import QueuePart, RunRow, SaveDecision, SubmissionRow
 from mergeyard.service.impacted_targets import EncodedTargets, decode_targets_in_thread, encode_targets
 
-SubmissionsById = Mapping[SubmissionId, Submission]
-
 encode = msgspec.json.Encoder().encode
-EMPTY_MAP: SortedMap[Any, Any] = SortedMap()
+EMPTY_QUEUE = Queue(id=QueueId(""), target_branch=TargetBranch(name=""))
+LISTS = ("submissions", "submission_by_number", "not_ready", "waiting", "held", "refresh_requested")
+"""The fields that are built from the stored submissions, or not stored at all."""
+EMPTY_PARTS = {
+    name: getattr(EMPTY_QUEUE, name) for name in ("landing", "pass_rate_model", "active", "bisections", "runs", *LISTS)
+}
 
 
 class PartOrder(Struct, frozen=True):
@@ -80,7 +83,10 @@ def encode_changes(
             *(to_submission_row(submission) for submission in changed.values()),
             *(to_submission_row(submission, now) for submission in concluded),
         ),
-        runs=(*_changed_runs(before, after), *(to_run_row(run, now) for run in finished)),
+        runs=(
+            *(to_run_row(run) for run in after.runs.values() if before.runs.get(run.id) is not run),
+            *(to_run_row(run, now) for run in finished),
+        ),
     )
 
 
@@ -144,56 +150,29 @@ def part_order(queue: Queue) -> PartOrder:
 
 def strip_parts(queue: Queue) -> Queue:
     """The queue without everything that is stored as other parts or rows, or not at all."""
-    return replace(
-        queue,
-        target_branch=TargetBranch(name=queue.target_branch.name),
-        landing=None,
-        pass_rate_model=PassRateModel(),
-        active=ActiveBatches(),
-        bisections=(),
-        runs={},
-        submissions=EMPTY_MAP,
-        submission_by_number=EMPTY_MAP,
-        not_ready=EMPTY_MAP,
-        waiting={},
-        held=EMPTY_MAP,
-        refresh_requested=EMPTY_MAP,
-    )
-
-
-def _changed_runs(before: Queue, after: Queue) -> Iterator[RunRow]:
-    for run in after.runs.values():
-        if before.runs.get(run.id) is not run:
-            yield to_run_row(run)
+    return replace(queue, target_branch=TargetBranch(name=queue.target_branch.name), **EMPTY_PARTS)
 
 
 def _changed_targets(
-    old: SubmissionsById,
-    new: SubmissionsById,
+    old: Mapping[SubmissionId, Submission],
+    new: Mapping[SubmissionId, Submission],
     submission_ids: Iterable[SubmissionId],
     encoded_targets: Sequence[EncodedTargets],
 ) -> Iterator[QueuePart]:
     """Impacted targets can be a long list and rarely change, so they are stored apart from their submission."""
+    encoded = {id(each.impacted_targets): each.body for each in encoded_targets}
     for submission_id in submission_ids:
-        before, after = _targets_of(old.get(submission_id)), _targets_of(new.get(submission_id))
+        before, after = (
+            submissions[submission_id].impacted_targets if submission_id in submissions else None
+            for submissions in (old, new)
+        )
         if after is not before:
-            body = None if after is None else _encode_targets(after, encoded_targets)
+            body = None if after is None else encoded.get(id(after)) or encode_targets(after)
             yield QueuePart("impacted_targets", str(submission_id), body)
-
-
-def _encode_targets(impacted_targets: ImpactedTargets, encoded_targets: Sequence[EncodedTargets]) -> bytes:
-    known = next((each.body for each in encoded_targets if each.impacted_targets is impacted_targets), None)
-    return known or encode_targets(impacted_targets)
-
-
-def _targets_of(submission: Submission | None) -> ImpactedTargets | None:
-    return None if submission is None else submission.impacted_targets
 
 
 ChangedParts = dict[str, Any]
 """The changed parts of one kind by key; None for a part that was deleted."""
-
-EMPTY_QUEUE = Queue(id=QueueId(""), target_branch=TargetBranch(name=""))
 
 
 def decode_queue(loaded: LoadedQueue) -> Queue:
@@ -268,7 +247,7 @@ def _apply_parts(queue: Queue, parts: Mapping[str, ChangedParts], runs: Iterable
     order: PartOrder = parts["order"].get("") or part_order(queue)
     batches = {str(batch.id): batch for batch in queue.active.batches} | parts["batch"]
     bisections = {str(bisection.id): bisection for bisection in queue.bisections} | parts["bisection"]
-    known = {**queue.runs, **{run.id: run for run in (decode_run(run.body) for run in runs if run.live)}}
+    known = {**queue.runs, **{run.id: run for run in map(decode_run, (row.body for row in runs if row.live))}}
     return replace(
         parts["queue"].get("") or strip_parts(queue),
         target_branch=parts["target_branch"].get("", queue.target_branch),
@@ -277,12 +256,7 @@ def _apply_parts(queue: Queue, parts: Mapping[str, ChangedParts], runs: Iterable
         active=lanes.build_active(batches[str(batch)] for batch in order.batches),
         bisections=tuple(bisections[str(bisection)] for bisection in order.bisections),
         runs={run: known[run] for run in order.runs},
-        submissions=queue.submissions,
-        submission_by_number=queue.submission_by_number,
-        not_ready=queue.not_ready,
-        waiting=queue.waiting,
-        held=queue.held,
-        refresh_requested=queue.refresh_requested,
+        **{name: getattr(queue, name) for name in LISTS},
     )
 
 

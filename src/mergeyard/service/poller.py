@@ -7,8 +7,9 @@ often about a repository without pull requests in its queues, until a webhook or
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from weakref import WeakKeyDictionary, WeakSet
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import structlog
 from msgspec import Struct
@@ -32,16 +33,11 @@ from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repositories import Repositories
 
 Refs = Mapping[str, Sha]
-Heads = Mapping[PullRequestNumber, Sha]
-
-
-class RefSnapshot(Struct, frozen=True):
-    refs: Refs
-    heads: Heads
 
 
 class PolledRepository(Struct, eq=False):
-    snapshot: RefSnapshot | None = None
+    refs: Refs | None = None
+    """As of the last poll that succeeded."""
     polled_at: int = 0
     next_poll_at: int = 0
     failures: int = 0
@@ -51,8 +47,17 @@ class PolledRepository(Struct, eq=False):
     numbers: frozenset[PullRequestNumber] = frozenset()
     """The pull requests that its queues held at the last poll. A change of them leads to another poll."""
     must_read: bool = True
-    """The refs must be read even if they are the same as in the snapshot, because a queue may need another report."""
+    """The refs must be read even if they did not change, because a queue may need another report."""
     in_progress: bool = False
+
+
+class PolledQueue(Struct, eq=False):
+    needs_refresh: bool = True
+    """Everything must be read again."""
+    tip: Sha | None = None
+    """The tip of the target branch that the queue had recorded at its last poll."""
+    rechecks: int = 0
+    next_rules_check_at: int = 0
 
 
 def diff_refs(refs: Refs, before: Refs) -> set[str]:
@@ -60,15 +65,9 @@ def diff_refs(refs: Refs, before: Refs) -> set[str]:
     return set() if refs is before else {ref for ref, _ in refs.items() ^ before.items()}
 
 
-def update_heads(host: Host, refs: Refs, changed: set[str] | None, before: Heads) -> Heads:
-    """The heads of all pull requests, at the cost of the changed refs; None: all refs are new."""
-    numbered = ((host.pull_request_number_of(ref), ref) for ref in (refs if changed is None else changed))
-    moved = [(number, ref) for number, ref in numbered if number is not None and ref == host.head_ref(number)]
-    if not moved:
-        return before
-    removed = {number for number, ref in moved if ref not in refs}
-    merged = {**before, **{number: refs[ref] for number, ref in moved if ref in refs}}
-    return {number: head for number, head in merged.items() if number not in removed} if removed else merged
+def list_heads(host: Host, refs: Refs) -> dict[PullRequestNumber, Sha]:
+    numbered = ((host.pull_request_number_of(ref), ref) for ref in refs)
+    return {number: refs[ref] for number, ref in numbered if number is not None and ref == host.head_ref(number)}
 
 
 def is_commit_ref(host: Host, ref: str) -> bool:
@@ -123,51 +122,39 @@ MAX_PLAIN_RETRY_INTERVAL_MS = 10 * SECOND
 MAX_CONCURRENT_POLLS = 8
 
 
+@dataclass(eq=False)
 class Poller:
-    def __init__(
-        self,
-        registry: QueueRegistry,
-        repositories: Repositories,
-        reader: PullRequestReader,
-        schedule_comments: Callable[[Repo, PullRequestNumber, str], None],
-        background: Background,
-        leases: Leases,
-    ) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._reader = reader
-        self._schedule_comments = schedule_comments
-        self._background = background
-        self._leases = leases
-        self._polled: dict[Repo, PolledRepository] = {}
-        """The leased repositories."""
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_POLLS)
-        self._searched_hosts = set[str]()
-        """Hosts that are being asked for changed repositories: a host that does not respond delays only itself."""
-        self._refresh_all = WeakSet[QueueActor]()
-        """Queues of which everything must be read again."""
-        self._polled_tips = WeakKeyDictionary[QueueActor, Sha | None]()
-        """The tip of the target branch that each queue had recorded at its last poll."""
-        self._recheck_counts = WeakKeyDictionary[QueueActor, int]()
-        self._next_rules_check_at = WeakKeyDictionary[QueueActor, int]()
+    registry: QueueRegistry
+    repositories: Repositories
+    reader: PullRequestReader
+    schedule_comments: Callable[[Repo, PullRequestNumber, str], None]
+    background: Background
+    leases: Leases
+    _polled: dict[Repo, PolledRepository] = field(default_factory=dict, init=False)
+    """The leased repositories."""
+    _queues: WeakKeyDictionary[QueueActor, PolledQueue] = field(
+        default_factory=WeakKeyDictionary[QueueActor, PolledQueue], init=False
+    )
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_POLLS), init=False)
+    _searched_hosts: set[str] = field(default_factory=set, init=False)
+    """Hosts that are being asked for changed repositories: a host that does not respond delays only itself."""
 
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
         """Anything can have changed before this replica began to process the queue."""
         if before is None:
-            self._refresh_all.add(queue_actor)
+            self._queues[queue_actor] = PolledQueue()
         if before is None or _needs_poll(before, queue_actor.queue):
             self.wake(queue_actor.key.repo)
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
-        self._refresh_all.discard(queue_actor)
-        self._polled_tips.pop(queue_actor, None)
+        self._queues.pop(queue_actor, None)
 
     def wake(self, repo: Repo) -> None:
         """Something happened in this repository: ends its quiet time. The next poll is due at once, or after the usual
         interval since the last one, because a busy forge sends many notices."""
         polled = self._polled.get(repo)
         if polled is not None:
-            host = self._repositories.hosts.get(repo.host)
+            host = self.repositories.hosts.get(repo.host)
             usual = 0 if host is None else host.poll_interval_ms
             polled.must_read, polled.quiet_polls = True, 0
             polled.next_poll_at = min(polled.next_poll_at, polled.polled_at + usual)
@@ -175,47 +162,42 @@ class Poller:
     async def poll_due(self) -> None:
         """Starts a poll of every leased repository that is due."""
         self._update_leased()
-        now, due = self._registry.clock.now(), defaultdict[str, list[tuple[Repo, PolledRepository]]](list)
+        now, due = self.registry.clock.now(), defaultdict[str, list[tuple[Repo, PolledRepository]]](list)
         for repo, polled in self._polled.items():
             if polled.next_poll_at <= now and not polled.in_progress:
                 due[repo.host].append((repo, polled))
         for name in due.keys() - self._searched_hosts:
             self._searched_hosts.add(name)
-            self._background.start(self._poll_changed(name, due[name]))
+            self.background.start(self._poll_changed(name, due[name]))
 
     def _update_leased(self) -> None:
         leased = dict[Repo, PolledRepository]()
-        for queue_actor in self._registry:
+        for queue_actor in self.registry:
             repo = queue_actor.key.repo
-            if self._leases.has_lease(repo):
+            if self.leases.has_lease(repo):
                 polled = leased[repo] = self._polled.get(repo) or PolledRepository()
-                polled.must_read = polled.must_read or queue_actor not in self._polled_tips
+                polled.must_read |= self._queues.setdefault(queue_actor, PolledQueue()).needs_refresh
         self._polled = leased
 
     async def _poll_changed(self, name: str, due: Sequence[tuple[Repo, PolledRepository]]) -> None:
+        """If the host does not respond, all of them are polled: that shows its outage to their queues."""
+        host = self.repositories.hosts.get(name)
+        must_read = [repo for repo, polled in due if polled.must_read]
+        others = {repo: polled.numbers for repo, polled in due if not polled.must_read}
         try:
-            must_read = [repo for repo, polled in due if polled.must_read]
-            changed = await self._find_changed(
-                name, {repo: polled.numbers for repo, polled in due if not polled.must_read}
-            )
+            changed = others if host is None or not others else await host.find_changed(others)
+        except HostUnavailable:
+            changed = others
         finally:
             self._searched_hosts.discard(name)
         for repo in (*must_read, *changed):
             polled = self._polled.get(repo)
             if polled is not None and not polled.in_progress:
                 polled.in_progress = True
-                self._background.start(self._poll(repo, polled))
-
-    async def _find_changed(self, name: str, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
-        """All of them if the host does not respond: reading them shows that to their queues."""
-        host = self._repositories.hosts.get(name)
-        try:
-            return repos if host is None or not repos else await host.find_changed(repos)
-        except HostUnavailable:
-            return repos
+                self.background.start(self._poll(repo, polled))
 
     async def _poll(self, repo: Repo, polled: PolledRepository) -> None:
-        queue_actors = self._registry.cached_by_repo(repo)
+        queue_actors = self.registry.cached_by_repo(repo)
         polled.must_read = False
         polled.numbers = frozenset(
             submission.number for actor in queue_actors for submission in actor.queue.submissions.values()
@@ -233,11 +215,11 @@ class Poller:
             polled.must_read = True
         finally:
             polled.in_progress = False
-            polled.polled_at = self._registry.clock.now()
+            polled.polled_at = self.registry.clock.now()
             polled.next_poll_at = polled.polled_at + self._delay_ms(repo, polled, queue_actors)
 
     def _delay_ms(self, repo: Repo, polled: PolledRepository, queue_actors: tuple[QueueActor, ...]) -> int:
-        host = self._repositories.hosts.get(repo.host)
+        host = self.repositories.hosts.get(repo.host)
         usual = 0 if host is None else host.poll_interval_ms
         if polled.failures:
             first, longest = (
@@ -254,52 +236,49 @@ class Poller:
     async def _read_and_report(
         self, repo: Repo, polled: PolledRepository, queue_actors: tuple[QueueActor, ...]
     ) -> bool:
-        """Returns whether something changed. Keeps the new snapshot only after all queues got the difference, so that a
+        """Returns whether something changed. Keeps the new refs only after all queues got the difference, so that a
         failed poll loses no change."""
-        host = self._repositories.get_host(repo.host)
+        host = self.repositories.get_host(repo.host)
         refs = await host.refs(repo, {actor.key.branch for actor in queue_actors})
-        before = polled.snapshot
-        changed = None if before is None else diff_refs(refs, before.refs)
+        changed = None if polled.refs is None else diff_refs(refs, polled.refs)
         for queue_actor in queue_actors:
             await self._report_changes(queue_actor, host, refs, changed)
-        snapshot = RefSnapshot(refs, update_heads(host, refs, changed, {} if before is None else before.heads))
         if changed is None or any(is_commit_ref(host, ref) for ref in changed):
-            await self._refresh_head_index(repo, queue_actors, snapshot)
+            await self._refresh_head_index(repo, host, queue_actors, refs)
         if host.forge is not None:
             for number, fingerprint in fingerprint_pull_requests(host, refs, changed).items():
-                self._schedule_comments(repo, number, fingerprint)
-        polled.snapshot = snapshot
+                self.schedule_comments(repo, number, fingerprint)
+        polled.refs = refs
         # The read that was just requested can return an older tip, or none: the report is then repeated.
         if any(refs.get(branch_ref(actor.key.branch)) != actor.queue.target_branch.tip for actor in queue_actors):
             polled.must_read = True
         return changed is None or len(changed) > 0
 
     async def _report_changes(self, queue_actor: QueueActor, host: Host, refs: Refs, changed: set[str] | None) -> None:
-        tip = queue_actor.queue.target_branch.tip
-        refresh_all = queue_actor in self._refresh_all or queue_actor not in self._polled_tips
-        self._refresh_all.discard(queue_actor)
+        polled, tip = self._queues.setdefault(queue_actor, PolledQueue()), queue_actor.queue.target_branch.tip
+        needs_refresh, polled.needs_refresh = polled.needs_refresh, False
         try:
             events = (
-                *derive_dirty_events(queue_actor, host, refs, None if refresh_all else changed),
-                *self._recheck_unmergeable(queue_actor, host),
-                *self._recheck_rules(queue_actor, host),
+                *derive_dirty_events(queue_actor, host, refs, None if needs_refresh else changed),
+                *self._recheck_unmergeable(queue_actor, polled, host),
+                *self._recheck_rules(queue_actor, polled, host),
             )
             await _submit(queue_actor, events)
         except BaseException:
-            self._polled_tips.pop(queue_actor, None)
+            polled.needs_refresh = True
             raise
-        self._polled_tips[queue_actor] = tip
+        polled.tip = tip
 
-    def _recheck_unmergeable(self, queue_actor: QueueActor, host: Host) -> Iterator[Event]:
+    def _recheck_unmergeable(self, queue_actor: QueueActor, polled: PolledQueue, host: Host) -> Iterator[Event]:
         """On another tip, a pull request that was not mergeable can be mergeable, a pull request can be part of the
         target branch, and other paths can be guarded from forks. A Git host that reports mergeability itself can also
         change its answer at any time, without a notice."""
         tip = queue_actor.queue.target_branch.tip
-        has_moved = self._polled_tips.get(queue_actor) != tip
+        has_moved = polled.tip != tip
         if tip is None or not (has_moved or host.reports_mergeability):
             return
-        self._recheck_counts[queue_actor] = self._recheck_counts.get(queue_actor, 0) + 1
-        is_recheck_due = self._recheck_counts[queue_actor] % RECHECK_EVERY_POLLS == 0
+        polled.rechecks += 1
+        is_recheck_due = polled.rechecks % RECHECK_EVERY_POLLS == 0
         for submission in queue_actor.queue.submissions.values():
             pull_request = submission.pull_request
             mergeability = pull_request.mergeability
@@ -310,32 +289,32 @@ class Poller:
             if (
                 may_differ
                 or guards_may_differ
-                or self._reader.is_known_contained(queue_actor, submission.number, pull_request.head)
+                or self.reader.is_known_contained(queue_actor, submission.number, pull_request.head)
             ):
                 yield PullRequestDirty(number=submission.number)
 
-    def _recheck_rules(self, queue_actor: QueueActor, host: Host) -> Iterator[Event]:
+    def _recheck_rules(self, queue_actor: QueueActor, polled: PolledQueue, host: Host) -> Iterator[Event]:
         """Forges send no notice when other statuses become required, so they are asked every minute. Not during a
         landing, which waits for every read of the target branch."""
-        now = self._registry.clock.now()
+        now = self.registry.clock.now()
         is_landing = queue_actor.queue.landing is not None
-        if host.forge is None or is_landing or now < self._next_rules_check_at.get(queue_actor, 0):
+        if host.forge is None or is_landing or now < polled.next_rules_check_at:
             return
-        self._next_rules_check_at[queue_actor] = now + MINUTE
+        polled.next_rules_check_at = now + MINUTE
         yield TargetBranchDirty()
 
     async def _refresh_head_index(
-        self, repo: Repo, queue_actors: tuple[QueueActor, ...], snapshot: RefSnapshot
+        self, repo: Repo, host: Host, queue_actors: tuple[QueueActor, ...], refs: Refs
     ) -> None:
         """Without submissions the heads are fetched only when the first one is read."""
+        heads = list_heads(host, refs)
         if not any(len(actor.queue.submissions) for actor in queue_actors):
-            self._reader.postpone_head_refresh(repo, snapshot.heads)
+            self.reader.postpone_head_refresh(repo, heads)
             return
-        target_refs = {branch_ref(actor.key.branch) for actor in queue_actors} & snapshot.refs.keys()
+        target_refs = {branch_ref(actor.key.branch) for actor in queue_actors} & refs.keys()
         if target_refs:
-            await self._reader.refresh_head_index(
-                await self._repositories.open_context(queue_actors[0]), target_refs, snapshot.heads
-            )
+            context = await self.repositories.open_context(queue_actors[0])
+            await self.reader.refresh_head_index(context, target_refs, heads)
 
 
 def _needs_poll(before: Queue, queue: Queue) -> bool:

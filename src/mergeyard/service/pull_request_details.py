@@ -1,12 +1,13 @@
 """Everything that the page of a pull request shows: its submissions, timeline, test runs and overlapping targets."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from msgspec import Struct
 
 from mergeyard.domain.config import Mode
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Queue
@@ -18,7 +19,7 @@ from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repositories import Repositories
 from mergeyard.service.runs import Runs, RunWithStatuses
-from mergeyard.service.submission_queries import SubmissionLists, SubmissionQueries
+from mergeyard.service.submission_queries import SubmissionQueries
 from mergeyard.service.views import SubmissionView, view_submission
 
 MAX_SUBMISSIONS = 20
@@ -53,33 +54,25 @@ class PullRequestDetails(Struct, frozen=True, kw_only=True):
     overlaps: tuple[Overlap, ...]
 
 
+@dataclass(eq=False)
 class PullRequestDetailsReader:
-    def __init__(
-        self,
-        registry: QueueRegistry,
-        repositories: Repositories,
-        submissions: SubmissionQueries,
-        listing: SubmissionLists,
-        runs: Runs,
-    ) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._submissions = submissions
-        self._listing = listing
-        self._runs = runs
+    registry: QueueRegistry
+    repositories: Repositories
+    submissions: SubmissionQueries
+    runs: Runs
 
     async def list_queue_keys(self, repo: Repo) -> list[QueueKey]:
         return sorted(
-            (queue_actor.key for queue_actor in await self._registry.load_by_repo(repo)), key=lambda key: key.branch
+            (queue_actor.key for queue_actor in await self.registry.load_by_repo(repo)), key=lambda key: key.branch
         )
 
     async def find_queue_key(self, repo: Repo, number: PullRequestNumber) -> QueueKey | None:
         """The queue that the pull request is in, or else the one of its last submission."""
         latest: tuple[Instant, QueueKey] | None = None
-        for queue_actor in await self._registry.load_by_repo(repo):
+        for queue_actor in await self.registry.load_by_repo(repo):
             if queue_actor.queue.submission_of(number) is not None:
                 return queue_actor.key
-            submission = await persistence.read_last_submission(self._registry.store, queue_actor.id, number)
+            submission = await persistence.read_last_submission(self.registry.store, queue_actor.id, number)
             if submission is not None and (latest is None or submission.submitted_at > latest[0]):
                 latest = (submission.submitted_at, queue_actor.key)
         return None if latest is None else latest[1]
@@ -88,35 +81,31 @@ class PullRequestDetailsReader:
         self, key: QueueKey, number: PullRequestNumber, submission_id: SubmissionId | None = None
     ) -> PullRequestDetails:
         """The details of this submission; of the latest one if the id is None or unknown."""
-        queue_actor, now = await self._registry.get(key), self._registry.clock.now()
-        bodies = await self._registry.store.submissions_of(queue_actor.id, number, MAX_SUBMISSIONS)
+        queue_actor, now = await self.registry.get(key), self.registry.clock.now()
+        bodies = await self.registry.store.submissions_of(queue_actor.id, number, MAX_SUBMISSIONS)
         stored = map(persistence.decode_submission, bodies)
         submissions = [queue_actor.queue.submissions.get(submission.id) or submission for submission in stored]
         if not submissions:
             detail = f"Pull request {number} was never submitted to the queue for {key}: submit it first."
             raise RequestRefused(Code.PR_NOT_SUBMITTED, detail)
         chosen = next((submission for submission in submissions if submission.id == submission_id), submissions[0])
-        submission = await self._submissions.load_impacted_targets(queue_actor, chosen)
+        submission = await self.submissions.load_impacted_targets(queue_actor, chosen)
         pull_request_view = view_submission(queue_actor.queue, submission, now, queue_actor.forecast)
-        timeline = await self._listing.read_timeline(key, submission.id)
-        runs = _list_runs(pull_request_view, timeline)
+        timeline = await self.submissions.read_timeline(key, submission.id)
+        # The run that the view shows, then the others, newest first.
+        named = (pull_request_view.run_id, *(entry.run for entry in timeline))
+        runs = list(dict.fromkeys(run for run in named if run is not None))
         return PullRequestDetails(
             key=key,
             queue=queue_actor.queue,
             view=pull_request_view,
             submissions=tuple(submissions),
-            host_page_url=self._repositories.get_host(key.repo.host).pull_request_url(key.repo, number),
+            host_page_url=self.repositories.get_host(key.repo.host).pull_request_url(key.repo, number),
             timeline=tuple(timeline),
-            runs=await self._runs.list_with_statuses(key, runs[:MAX_RUNS]),
+            runs=await self.runs.list_with_statuses(key, runs[:MAX_RUNS]),
             older_runs=max(0, len(runs) - MAX_RUNS),
             overlaps=tuple(islice(_find_overlaps(queue_actor.queue, submission, now), MAX_OVERLAPS)),
         )
-
-
-def _list_runs(pull_request_view: SubmissionView, timeline: Sequence[PullRequestChanged]) -> list[RunId]:
-    """The run that the view shows, then the others, newest first."""
-    named: Iterable[RunId | None] = (pull_request_view.run_id, *(entry.run for entry in timeline))
-    return list(dict.fromkeys(run for run in named if run is not None))
 
 
 def _find_overlaps(queue: Queue, submission: Submission, now: Instant) -> Iterator[Overlap]:

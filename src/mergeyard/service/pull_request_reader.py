@@ -5,11 +5,12 @@ What git finds out about two commits never changes, so each pair of head and tip
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mergeyard.domain.config import MergeMethod
@@ -24,99 +25,66 @@ from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.repo_config import parse_guarded_paths, read_config_file
 from mergeyard.service.repositories import RepositoryContext
 
-
-class ContainedHeads(Struct, frozen=True):
-    """The pull request heads that a target branch contained when it was at `tip`."""
-
-    tip: Sha
-    heads: frozenset[Sha]
+Heads = Mapping[PullRequestNumber, Sha]
+NOTHING_REPORTED: Heads = MappingProxyType({})
+"""Before the Git host has reported any heads."""
 
 
-class HeadIndex:
-    """Filled by `refresh`. Between refreshes, heads that were read from the Git host are added as unverified: it is not
-    known yet which target branches contain them."""
+class HeadIndex(Struct, eq=False):
+    """Filled by `refresh_heads`. Between refreshes, heads that were read from the Git host are added as unverified: it
+    is not known yet which target branches contain them."""
 
-    def __init__(self) -> None:
-        self.refresh_lock = asyncio.Lock()
-        """One refresh at a time."""
-        self.is_refreshed = False
-        """At least one refresh is complete, and none was postponed since."""
-        self.postponed_heads: Mapping[PullRequestNumber, Sha] | None = None
-        """The heads that the Git host reported when a refresh was postponed."""
-        self.contained_heads: dict[str, ContainedHeads] = {}
-        """By the ref of the target branch."""
-        self._heads: dict[PullRequestNumber, Sha] = {}
-        self._numbers: dict[Sha, tuple[PullRequestNumber, ...]] = {}
-        """The inverse of `_heads`: several pull requests can have the same head."""
-        self._unverified = set[PullRequestNumber]()
+    heads: dict[PullRequestNumber, Sha] = {}
+    unverified: set[PullRequestNumber] = set()
+    contained: dict[str, tuple[Sha, frozenset[Sha]]] = {}
+    """By the ref of the target branch: its tip at the last refresh, and the heads that it contained then."""
+    postponed: Heads | None = NOTHING_REPORTED
+    """The heads that the Git host reported when a refresh was postponed; None: the index is refreshed."""
+    refresh_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One refresh at a time."""
 
     @property
     def known_numbers(self) -> Collection[PullRequestNumber] | None:
         """All pull requests of the repository, as far as the Git host reports them; None before the first report."""
-        if self.postponed_heads is not None:
-            return self._unverified | self.postponed_heads.keys()
-        return self._heads.keys() if self.is_refreshed else None
+        if self.postponed is None:
+            return self.heads.keys()
+        return None if self.postponed is NOTHING_REPORTED else self.unverified | self.postponed.keys()
 
-    def postpone_refresh(self, heads: Mapping[PullRequestNumber, Sha]) -> None:
-        self.postponed_heads, self.is_refreshed = heads, False
-
-    def find_numbers(self, head: Sha) -> Collection[PullRequestNumber]:
-        return self._numbers.get(head, ())
-
-    def select_heads(self, commits: Iterable[Sha]) -> frozenset[Sha]:
-        """Those of the commits that are heads of pull requests."""
-        return frozenset(commit for commit in commits if commit in self._numbers)
-
-    def find_unverified(self, heads: Mapping[PullRequestNumber, Sha]) -> list[PullRequestNumber]:
+    def find_unverified(self, heads: Heads) -> list[PullRequestNumber]:
         """The pull requests whose head is new, or not compared with the target branches yet."""
         return [number for number, head in heads.items() if not self._is_verified(number, head)]
 
     def is_contained(self, target_ref: str, tip: Sha, number: PullRequestNumber, head: Sha) -> bool | None:
         """Whether the target branch contains the head; None if this was not determined for this tip and head."""
-        held = self.contained_heads.get(target_ref)
-        if held is None or held.tip != tip or not self._is_verified(number, head):
-            return None
-        return head in held.heads
+        compared_tip, contained = self.contained.get(target_ref, (None, ()))
+        return head in contained if compared_tip == tip and self._is_verified(number, head) else None
 
     def note_unverified(self, number: PullRequestNumber, head: Sha) -> None:
-        if self._heads.get(number) != head:
-            self._set_head(number, head)
-            self._unverified.add(number)
+        if self.heads.get(number) != head:
+            self.heads[number] = head
+            self.unverified.add(number)
 
     def record_refresh(
         self,
-        found: Mapping[PullRequestNumber, Sha],
-        held: Mapping[str, ContainedHeads],
-        postponed: Mapping[PullRequestNumber, Sha] | None = None,
+        found: Heads,
+        contained: Mapping[str, tuple[Sha, frozenset[Sha]]],
+        postponed: Heads | None = NOTHING_REPORTED,
     ) -> None:
         """Records the result of a refresh: every found head was compared with the target branches. `postponed` is what
         was postponed when it began: heads that were reported since then still have to be fetched."""
-        for number, head in found.items():
-            self._set_head(number, head)
-        self._unverified -= found.keys()
-        self.contained_heads.update(held)
-        if self.postponed_heads is postponed:
-            self.postponed_heads, self.is_refreshed = None, True
+        self.heads.update(found)
+        self.unverified -= found.keys()
+        self.contained.update(contained)
+        if self.postponed is postponed:
+            self.postponed = None
 
     def forget_except(self, *retained: Collection[PullRequestNumber]) -> None:
         """Unverified pull requests stay too: they may be newer than the lists in `retained`."""
-        for number in (self._heads.keys() - self._unverified).difference(*retained):
-            self._remove(number)
+        for number in (self.heads.keys() - self.unverified).difference(*retained):
+            del self.heads[number]
 
     def _is_verified(self, number: PullRequestNumber, head: Sha) -> bool:
-        return self._heads.get(number) == head and number not in self._unverified
-
-    def _set_head(self, number: PullRequestNumber, head: Sha) -> None:
-        if number in self._heads:
-            self._remove(number)
-        self._heads[number] = head
-        self._numbers[head] = (*self._numbers.get(head, ()), number)
-
-    def _remove(self, number: PullRequestNumber) -> None:
-        head = self._heads.pop(number)
-        others = tuple(other for other in self._numbers.pop(head) if other != number)
-        if others:
-            self._numbers[head] = others
+        return self.heads.get(number) == head and number not in self.unverified
 
 
 MAX_NEW_COMMITS = 1000
@@ -125,13 +93,16 @@ MAX_NEW_HEADS = 1000
 
 
 async def refresh_heads(
-    context: RepositoryContext, index: HeadIndex, target_refs: Collection[str], heads: Mapping[PullRequestNumber, Sha]
+    context: RepositoryContext, index: HeadIndex, target_refs: Collection[str], heads: Heads
 ) -> None:
     """`heads` are those that the Git host reports. A forge reports only open pull requests, so the pull requests of
     waiting submissions are kept too."""
     submitted = {submission.number for submission in context.queue_actor.queue.submissions.values()}
-    postponed = index.postponed_heads
-    refs = await context.mirror.fetch([*_refs_to_fetch(context, index, heads, submitted), *target_refs])
+    postponed = index.postponed
+    new = {*heads, *submitted} if postponed is not None else index.find_unverified(heads)
+    fetches_all = context.host.forge is None and (postponed is not None or len(new) > MAX_NEW_HEADS)
+    head_refs = [context.host.head_ref_pattern] if fetches_all else map(context.host.head_ref, new)
+    refs = await context.mirror.fetch([*head_refs, *target_refs])
     found = {
         number: head for ref, head in refs.items() if (number := context.host.pull_request_number_of(ref)) is not None
     }
@@ -144,27 +115,15 @@ async def refresh_heads(
     index.forget_except(heads, submitted, found)
 
 
-def _refs_to_fetch(
-    context: RepositoryContext,
-    index: HeadIndex,
-    heads: Mapping[PullRequestNumber, Sha],
-    submitted: Collection[PullRequestNumber],
-) -> Collection[str]:
-    new = index.find_unverified(heads) if index.is_refreshed else {*heads, *submitted}
-    if context.host.forge is None and (not index.is_refreshed or len(new) > MAX_NEW_HEADS):
-        return [context.host.head_ref_pattern]
-    return [context.host.head_ref(number) for number in new]
-
-
 async def _find_contained(
-    context: RepositoryContext, index: HeadIndex, target_ref: str, tip: Sha, found: Mapping[PullRequestNumber, Sha]
-) -> ContainedHeads:
-    before = index.contained_heads.get(target_ref)
-    added = None if before is None else await _list_added_commits(context, before.tip, tip)
-    if before is None or added is None or len(found) > MAX_NEW_HEADS:
-        return ContainedHeads(tip, await context.mirror.contained_heads(tip, [context.host.head_ref_pattern]))
+    context: RepositoryContext, index: HeadIndex, target_ref: str, tip: Sha, found: Heads
+) -> tuple[Sha, frozenset[Sha]]:
+    before, contained = index.contained.get(target_ref, (None, frozenset[Sha]()))
+    added = None if before is None else await _list_added_commits(context, before, tip)
+    if added is None or len(found) > MAX_NEW_HEADS:
+        return tip, await context.mirror.contained_heads(tip, [context.host.head_ref_pattern])
     new = await context.mirror.contained_heads(tip, [context.host.head_ref(number) for number in found])
-    return ContainedHeads(tip, before.heads | new | index.select_heads(added))
+    return tip, contained | new | frozenset(added).intersection(index.heads.values())
 
 
 async def _list_added_commits(context: RepositoryContext, before: Sha, tip: Sha) -> Collection[Sha] | None:
@@ -212,10 +171,8 @@ MAX_MERGE_BASES = 10
 class MergeFacts(Struct, frozen=True):
     """What git finds out about a head and a tip."""
 
-    contained: bool
-    mergeability: Mergeability
     commits: tuple[Sha, ...]
-    """Those that the head adds to the tip."""
+    """Those that the head adds to the tip; the newest of them if there are many."""
     tree: Sha | None
     """Of the head merged into the tip; None when they conflict."""
 
@@ -230,7 +187,9 @@ class TipCache(Struct):
     guarded: dict[Sha, tuple[str, ...]] = {}
     """Some of the guarded paths that a head changes. Only known for heads of forks, so not part of `MergeFacts`: a pull
     request of the same repository can have the same head."""
-    contained: dict[Sha, bool] = {}
+
+    def has(self, pull_request: PullRequest) -> bool:
+        return pull_request.head in (self.guarded if pull_request.fork else self.facts)
 
 
 class PullRequestReader:
@@ -246,12 +205,10 @@ class PullRequestReader:
         tip = context.queue_actor.queue.target_branch.tip
         if pull_request is None or tip is None:
             return pull_request, True
-        head = pull_request.head
-        self._head_indexes[context.repo].note_unverified(number, head)
+        self._head_indexes[context.repo].note_unverified(number, pull_request.head)
         cache = self._cache_for(context.queue_actor, tip)
-        facts = cache.facts.get(head)
-        if facts is not None and (not pull_request.fork or head in cache.guarded):
-            return self._complete(context, pull_request, facts, cache), True
+        if cache.has(pull_request):
+            return self._complete(context, pull_request, cache), True
         contained = await self._is_contained(context, tip, pull_request)
         return replace(pull_request, is_in_target_branch=contained, mergeability=Mergeability.CHECKING), False
 
@@ -261,35 +218,32 @@ class PullRequestReader:
         tip = context.queue_actor.queue.target_branch.tip
         if pull_request is None or tip is None:
             return pull_request
-        if not self._head_indexes[context.repo].is_refreshed:
+        if self._head_indexes[context.repo].postponed is not None:
             await self.refresh_head_index(context, {context.target_ref})
         cache, head = self._cache_for(context.queue_actor, tip), pull_request.head
-        if head not in cache.facts or (pull_request.fork and head not in cache.guarded):
+        if not cache.has(pull_request):
             if not await context.has_commit(tip):
                 await context.fetch_target_tip()
             await context.fetch_head_if_missing(number, head)
-            cache.facts[head] = facts = await self._examine(context, tip, head)
+            cache.facts[head] = facts = await _examine(context, tip, head)
             if pull_request.fork:
-                cache.guarded[head] = await self._find_guarded_paths(context, cache, head, facts)
-        return self._complete(context, pull_request, cache.facts[head], cache)
+                cache.guarded[head] = await _find_guarded_paths(context, cache, head, facts)
+        return self._complete(context, pull_request, cache)
 
     async def refresh_head_index(
-        self,
-        context: RepositoryContext,
-        target_refs: Collection[str],
-        heads: Mapping[PullRequestNumber, Sha] | None = None,
+        self, context: RepositoryContext, target_refs: Collection[str], heads: Heads | None = None
     ) -> None:
         """Updates the index of heads, and which of them the target branches contain. Without `heads`, which the Git
         host reports, this happens only the first time and after `postpone_head_refresh`."""
         index = self._head_indexes[context.repo]
         async with index.refresh_lock:
-            if heads is not None or not index.is_refreshed:
-                reported = index.postponed_heads if heads is None else heads
-                await refresh_heads(context, index, target_refs, reported or {})
+            reported = index.postponed if heads is None else heads
+            if reported is not None:
+                await refresh_heads(context, index, target_refs, reported)
 
-    def postpone_head_refresh(self, repo: Repo, heads: Mapping[PullRequestNumber, Sha]) -> None:
+    def postpone_head_refresh(self, repo: Repo, heads: Heads) -> None:
         """Heads changed, but no submission needs the index: the next read of a pull request updates it."""
-        self._head_indexes[repo].postpone_refresh(heads)
+        self._head_indexes[repo].postponed = heads
 
     async def prune_unknown_heads(self, repo: Repo, host: Host, mirror: Mirror) -> None:
         """Drops from the mirror the heads of pull requests that the index no longer has."""
@@ -312,66 +266,58 @@ class PullRequestReader:
             cache = self._caches[queue_actor] = TipCache(tip)
         return cache
 
-    async def _examine(self, context: RepositoryContext, tip: Sha, head: Sha) -> MergeFacts:
-        commits = await context.mirror.commit_shas(head, without=[tip], limit=MAX_COMMITS)
-        merged = await context.mirror.merge(await self._merge_base(context, tip, commits), head)
-        if isinstance(merged, Conflict):
-            return MergeFacts(not commits, Mergeability.NOT_MERGEABLE, commits, None)
-        return MergeFacts(not commits, Mergeability.MERGEABLE, commits, merged)
-
-    async def _find_guarded_paths(
-        self, context: RepositoryContext, cache: TipCache, head: Sha, facts: MergeFacts
-    ) -> tuple[str, ...]:
-        """Compares the head with every merge base, and the merged tree with the tip: a merge follows renames, so it can
-        change a guarded file that the head has under another name."""
-        mirror, tip = context.mirror, cache.tip
-        if cache.guards is None:
-            cache.guards = parse_guarded_paths(await read_config_file(mirror, tip))
-        all_bases = await mirror.merge_bases(tip, head)
-        bases = all_bases[:MAX_MERGE_BASES]
-        if not all_bases or len(all_bases) > MAX_MERGE_BASES:
-            bases = (*bases, tip)
-        changes = [(base, head) for base in bases] + ([(tip, facts.tree)] if facts.tree else [])
-        found = dict[str, None]()
-        for before, after in changes:
-            found |= dict.fromkeys(await mirror.changed_paths_matching(before, after, cache.guards))
-        return tuple(path[:MAX_PATH_LENGTH] for path in islice(found, MAX_GUARDED_SHOWN))
-
-    async def _merge_base(self, context: RepositoryContext, tip: Sha, commits: tuple[Sha, ...]) -> Sha:
-        """Merge commits contain the heads that they merged; squashed and rebased commits do not."""
-        if context.queue_actor.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
-            return tip
-        return await merge_base_with_squashed_heads(context.mirror, tip, commits)
-
     async def _is_contained(self, context: RepositoryContext, tip: Sha, pull_request: PullRequest) -> bool:
         """False while the mirror lacks the commits: a submission does not wait for a fetch."""
         number, head = pull_request.number, pull_request.head
         known = self._head_indexes[context.repo].is_contained(context.target_ref, tip, number, head)
         if known is not None:
             return known
-        contained = self._cache_for(context.queue_actor, tip).contained
         try:
-            if head not in contained:
-                contained[head] = await context.mirror.contains(tip, head)
+            return await context.mirror.contains(tip, head)
         except MissingObject:
             return False
-        return contained[head]
 
-    def _complete(
-        self, context: RepositoryContext, pull_request: PullRequest, facts: MergeFacts, cache: TipCache
-    ) -> PullRequest:
+    def _complete(self, context: RepositoryContext, pull_request: PullRequest, cache: TipCache) -> PullRequest:
         """A Git host that reports mergeability overrides git."""
-        index = self._head_indexes[context.repo]
-        contains = {number: commit for commit in facts.commits for number in index.find_numbers(commit)}
-        contains.pop(pull_request.number, None)
+        facts, heads = cache.facts[pull_request.head], self._head_indexes[context.repo].heads
+        commits = frozenset(facts.commits)
+        contained = {number: head for number, head in heads.items() if head in commits}
+        contained.pop(pull_request.number, None)
         mergeability = pull_request.mergeability if context.host.reports_mergeability else Mergeability.UNKNOWN
         if mergeability is Mergeability.UNKNOWN:
-            mergeability = facts.mergeability
-        guarded = cache.guarded.get(pull_request.head) if pull_request.fork else None
+            mergeability = Mergeability.NOT_MERGEABLE if facts.tree is None else Mergeability.MERGEABLE
         return replace(
             pull_request,
-            is_in_target_branch=facts.contained,
+            is_in_target_branch=not commits,
             mergeability=mergeability,
-            contained_heads=contains,
-            guarded_paths=guarded,
+            contained_heads=contained,
+            guarded_paths=cache.guarded[pull_request.head] if pull_request.fork else None,
         )
+
+
+async def _examine(context: RepositoryContext, tip: Sha, head: Sha) -> MergeFacts:
+    """Merge commits contain the heads that they merged; squashed and rebased commits do not."""
+    commits, onto = await context.mirror.commit_shas(head, without=[tip], limit=MAX_COMMITS), tip
+    if context.queue_actor.queue.config.merge_method is not MergeMethod.MERGE_COMMIT:
+        onto = await merge_base_with_squashed_heads(context.mirror, tip, commits)
+    merged = await context.mirror.merge(onto, head)
+    return MergeFacts(commits, None if isinstance(merged, Conflict) else merged)
+
+
+async def _find_guarded_paths(
+    context: RepositoryContext, cache: TipCache, head: Sha, facts: MergeFacts
+) -> tuple[str, ...]:
+    """Compares the head with every merge base, and the merged tree with the tip: a merge follows renames, so it can
+    change a guarded file that the head has under another name."""
+    mirror, tip = context.mirror, cache.tip
+    if cache.guards is None:
+        cache.guards = parse_guarded_paths(await read_config_file(mirror, tip))
+    all_bases = await mirror.merge_bases(tip, head)
+    bases = all_bases[:MAX_MERGE_BASES]
+    if not all_bases or len(all_bases) > MAX_MERGE_BASES:
+        bases = (*bases, tip)
+    changes = [(base, head) for base in bases] + ([(tip, facts.tree)] if facts.tree else [])
+    found = dict[str, None]()
+    for before, after in changes:
+        found |= dict.fromkeys(await mirror.changed_paths_matching(before, after, cache.guards))
+    return tuple(path[:MAX_PATH_LENGTH] for path in islice(found, MAX_GUARDED_SHOWN))

@@ -6,11 +6,13 @@ client nor a listener sees a decision before it is stored, so a response that wa
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from time import perf_counter
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
+import msgspec
 import structlog
 from msgspec import Struct
 
@@ -36,7 +38,6 @@ ComputeEvents = Callable[[Queue], Sequence[Event]]
 
 class PendingCommand(Struct, eq=False):
     events: Sequence[Event] | ComputeEvents
-    outcome: asyncio.Future[bytes]
     writes: tuple[Write, ...] = ()
     render: Render = lambda _: b""
     idempotent_request: IdempotentRequest | None = None
@@ -44,10 +45,15 @@ class PendingCommand(Struct, eq=False):
     """Committed before the other writes: fails the commit if this replica no longer holds the lease."""
     encoded_targets: EncodedTargets | None = None
     """The uploaded targets in stored form, so that a long list is not encoded a second time."""
+    outcome: asyncio.Future[bytes] = msgspec.field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
+    def fail(self, error: Exception) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
 
-def create_outcome() -> asyncio.Future[bytes]:
-    return asyncio.get_running_loop().create_future()
+    def complete(self, response: bytes) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(response)
 
 
 def batchable_prefix(inbox: Sequence[PendingCommand]) -> int:
@@ -57,70 +63,20 @@ def batchable_prefix(inbox: Sequence[PendingCommand]) -> int:
     return max(1, computed)
 
 
-def split_refused(
-    commands: Sequence[PendingCommand], events_by_command: Sequence[Sequence[Event]], decision: Decision
-) -> tuple[list[PendingCommand], list[tuple[PendingCommand, Refusal]]]:
-    """The accepted commands, and the refused ones with the first refusal of each. `decision.refusals` is keyed by the
-    position of an event in the concatenated events of all commands."""
-    accepted, refused, start = list[PendingCommand](), list[tuple[PendingCommand, Refusal]](), 0
-    for command, events in zip(commands, events_by_command, strict=True):
-        refusals = [decision.refusals[at] for at in range(start, start + len(events)) if at in decision.refusals]
+def find_refusals(events_by_command: Iterable[Sequence[Event]], decision: Decision) -> Iterator[Refusal | None]:
+    """The first refusal of each command; None: accepted. `decision.refusals` is keyed by the position of an event among
+    those of all commands."""
+    start = 0
+    for events in events_by_command:
+        positions = range(start, start + len(events))
+        yield next((decision.refusals[at] for at in positions if at in decision.refusals), None)
         start += len(events)
-        if refusals:
-            refused.append((command, refusals[0]))
-        else:
-            accepted.append(command)
-    return accepted, refused
 
 
-def collect_writes(accepted: Sequence[PendingCommand], responses: Sequence[bytes], now: Instant) -> Iterator[Write]:
-    """The writes of the commands themselves; those of the decision are committed with them."""
-    for command, response in zip(accepted, responses, strict=True):
-        yield from command.writes
-        yield from to_response_writes(command.idempotent_request, response, now)
-
-
-def fail_command(command: PendingCommand, error: Exception) -> None:
-    if not command.outcome.done():
-        command.outcome.set_exception(error)
-
-
-def complete_command(command: PendingCommand, response: bytes) -> None:
-    if not command.outcome.done():
-        command.outcome.set_result(response)
-
-
-class InFlightSubmission:
-    def __init__(
-        self, number: PullRequestNumber, in_flight: dict[PullRequestNumber, set["InFlightSubmission"]]
-    ) -> None:
-        self.is_dirty = False
-        """A notice about the pull request arrived in the meantime."""
-        self._number = number
-        self._in_flight = in_flight
-
-    def __enter__(self) -> Self:
-        self._in_flight.setdefault(self._number, set()).add(self)
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        same_number = self._in_flight[self._number]
-        same_number.remove(self)
-        if not same_number:
-            del self._in_flight[self._number]
-
-
-class InFlightSubmissions:
-    def __init__(self) -> None:
-        self._in_flight: dict[PullRequestNumber, set[InFlightSubmission]] = {}
-
-    def track(self, number: PullRequestNumber) -> InFlightSubmission:
-        """Enter it before the pull request is read, leave it when the submission is stored."""
-        return InFlightSubmission(number, self._in_flight)
-
-    def mark_dirty(self, number: PullRequestNumber) -> None:
-        for submission in self._in_flight.get(number, ()):
-            submission.is_dirty = True
+class InFlightSubmission(Struct, eq=False):
+    number: PullRequestNumber
+    is_dirty: bool = False
+    """A notice about the pull request arrived in the meantime."""
 
 
 log = structlog.get_logger()
@@ -150,18 +106,14 @@ class QueueActor:
         self.forecast = EMPTY_FORECAST
         """Expected merge times; empty without a forecaster."""
         self.listeners: list[Listener] = []
-        self.in_flight_submissions = InFlightSubmissions()
+        self.is_closed = False
         self._store = store
         self._clock = clock
         self._inbox: list[PendingCommand] = []
         self._processing: asyncio.Task[None] | None = None
         self._commit_lock = asyncio.Lock()
         self._waiters: dict[asyncio.Future[None], Callable[[Queue], bool]] = {}
-        self._closed = False
-
-    @property
-    def is_closed(self) -> bool:
-        return self._closed
+        self._in_flight_submissions: list[InFlightSubmission] = []
 
     @property
     def id(self) -> QueueId:
@@ -180,8 +132,22 @@ class QueueActor:
         dirty, so that the pull request is read again once the queue holds it."""
         if self.queue.submission_of(number) is not None:
             return True
-        self.in_flight_submissions.mark_dirty(number)
+        self.mark_in_flight_dirty(number)
         return False
+
+    @contextmanager
+    def track_submission(self, number: PullRequestNumber) -> Generator[InFlightSubmission]:
+        """Enter it before the pull request is read, leave it when the submission is stored."""
+        submission = InFlightSubmission(number)
+        self._in_flight_submissions.append(submission)
+        try:
+            yield submission
+        finally:
+            self._in_flight_submissions.remove(submission)
+
+    def mark_in_flight_dirty(self, number: PullRequestNumber) -> None:
+        for submission in self._in_flight_submissions:
+            submission.is_dirty |= submission.number == number
 
     async def submit(
         self,
@@ -189,27 +155,20 @@ class QueueActor:
         writes: tuple[Write, ...] = (),
         render: Render = lambda _: b"",
         idempotent_request: IdempotentRequest | None = None,
+        lease_assertion: tuple[Write, ...] = (),
         encoded_targets: EncodedTargets | None = None,
     ) -> bytes:
         """Returns the rendered response once the decision is stored."""
         return await self._enqueue(
-            PendingCommand(
-                events, create_outcome(), writes, render, idempotent_request, encoded_targets=encoded_targets
-            )
+            PendingCommand(events, writes, render, idempotent_request, lease_assertion, encoded_targets)
         )
-
-    async def submit_with_lease(self, *events: Event, lease_assertion: tuple[Write, ...]) -> None:
-        """Stores the decision only if this replica still holds the lease when the store commits."""
-        await self._enqueue(PendingCommand(events, create_outcome(), lease_assertion=lease_assertion))
 
     async def submit_computed(
         self, compute_events: ComputeEvents, render: Render, idempotent_request: IdempotentRequest | None
     ) -> bytes:
         """For events that depend on the current queue. They are computed in a decision of their own, so no other
         request changes the queue in between."""
-        return await self._enqueue(
-            PendingCommand(compute_events, create_outcome(), render=render, idempotent_request=idempotent_request)
-        )
+        return await self._enqueue(PendingCommand(compute_events, (), render, idempotent_request))
 
     async def wait_until(self, settled: Callable[[Queue], bool]) -> None:
         """Waits for the first stored queue for which `settled` is true, or until the actor closes."""
@@ -240,14 +199,14 @@ class QueueActor:
         while True:
             await self.wait_idle()
             self._require_empty()
-            self._closed = True
+            self.is_closed = True
             try:
                 return await self._store.commit(DeleteQueue(self.id, self.version, at), *writes)
             except VersionConflict:
-                self._closed = False
+                self.is_closed = False
                 await self.catch_up(self.version + 1)
             except BaseException:
-                self._closed = False
+                self.is_closed = False
                 raise
 
     async def wait_idle(self) -> None:
@@ -257,13 +216,11 @@ class QueueActor:
 
     def close(self) -> None:
         """Refuses further events and releases all waiters."""
-        self._closed = True
-        for reached in self._waiters:
-            if not reached.done():
-                reached.set_result(None)
+        self.is_closed = True
+        self._release_waiters()
 
     async def _enqueue(self, command: PendingCommand) -> bytes:
-        if self._closed:
+        if self.is_closed:
             self._raise_not_found()
         self._inbox.append(command)
         if self._processing is None:
@@ -271,14 +228,14 @@ class QueueActor:
         return await command.outcome
 
     def _require_empty(self) -> None:
-        if self._closed:
+        if self.is_closed:
             self._raise_not_found()
         if count := len(self.queue.submissions):
             message = f"The queue for {self.key} holds {count} pull request{'s' if count > 1 else ''}"
             raise RequestRefused(Code.QUEUE_NOT_EMPTY, f"{message}: cancel them or let them merge first.")
 
     def _raise_not_found(self) -> NoReturn:
-        raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {self.key}.")
+        raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {self.key}: create it with createQueue.")
 
     async def _process_inbox(self) -> None:
         while self._inbox:
@@ -299,7 +256,7 @@ class QueueActor:
                 self._publish(before)
             fails_all = len(commands) == 1 or isinstance(error, StoreUnavailable)
             for command in commands:
-                fail_command(command, error) if fails_all else await self._process([command])
+                command.fail(error) if fails_all else await self._process([command])
         else:
             self._publish(before)
 
@@ -315,10 +272,15 @@ class QueueActor:
     async def _try_to_save(self, commands: list[PendingCommand]) -> None:
         before, now, started = self.queue, self._clock.now(), perf_counter()
         events = [command.events(before) if callable(command.events) else command.events for command in commands]
-        decision = decide(before, [event for of_command in events for event in of_command], now)
-        accepted, refused = split_refused(commands, events, decision)
+        decision = decide(before, list(chain.from_iterable(events)), now)
+        refusals = list(find_refusals(events, decision))
+        accepted = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
         responses = [command.render(decision) for command in accepted]
-        writes = [*collect_writes(accepted, responses, now), *self._encode_decision(before, decision, accepted, now)]
+        writes = list[Write]()
+        for command, response in zip(accepted, responses, strict=True):
+            writes += (*command.writes, *to_response_writes(command.idempotent_request, response, now))
+        if decision.queue is not before:
+            writes += self._encode_decision(before, decision, accepted, now)
         if writes:
             # A dict drops duplicates: commands of one decision mostly assert the same lease.
             assertions = {assertion: None for command in accepted for assertion in command.lease_assertion}
@@ -327,29 +289,20 @@ class QueueActor:
             self.version += 1
             self.queue = decision.queue
         self.decided_version, self.wake_at = self.version, decision.wake_at
-        for command, refusal in refused:
-            fail_command(command, EventRefused(refusal))
+        for command, refusal in zip(commands, refusals, strict=True):
+            if refusal is not None:
+                command.fail(EventRefused(refusal))
         for command, response in zip(accepted, responses, strict=True):
-            complete_command(command, response)
+            command.complete(response)
         DECISION_EVENTS.inc(sum(map(len, events)))
         DECISION_SECONDS.observe(perf_counter() - started)
 
     def _encode_decision(
         self, before: Queue, decision: Decision, accepted: Sequence[PendingCommand], now: Instant
     ) -> list[Write]:
-        if decision.queue is before:
-            return []
-        version = self.version + 1
-        encoded_targets = [command.encoded_targets for command in accepted if command.encoded_targets is not None]
-        saved = persistence.encode_changes(
-            before,
-            decision.queue,
-            version,
-            decision.concluded_submissions,
-            decision.finished_runs,
-            now,
-            encoded_targets,
-        )
+        uploaded = [command.encoded_targets for command in accepted if command.encoded_targets is not None]
+        concluded, finished = decision.concluded_submissions, decision.finished_runs
+        saved = persistence.encode_changes(before, decision.queue, self.version + 1, concluded, finished, now, uploaded)
         journal = audit_log.build_decision_rows(before, decision)
         return [saved, AppendEntries(journal)] if journal else [saved]
 
@@ -359,7 +312,7 @@ class QueueActor:
 
     def _release_waiters(self) -> None:
         for reached, settled in self._waiters.items():
-            if not reached.done() and settled(self.queue):
+            if not reached.done() and (self.is_closed or settled(self.queue)):
                 reached.set_result(None)
 
     def _notify_listeners(self, before: Queue | None) -> None:

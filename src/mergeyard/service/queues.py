@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,43 +31,43 @@ from mergeyard.service.views import QueueView, view_queue
 Present = Callable[[QueueView], bytes]
 
 
+@dataclass(eq=False)
 class Queues:
-    def __init__(self, registry: QueueRegistry, repositories: Repositories, replica_bus: ReplicaBus) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._replica_bus = replica_bus
+    registry: QueueRegistry
+    repositories: Repositories
+    replica_bus: ReplicaBus
 
     async def create(
         self, key: QueueKey, config: Config, actor: str, present: Present, idempotent_request: IdempotentRequest | None
     ) -> bytes:
-        host = self._repositories.get_host(key.repo.host)
-        if await self._registry.find(key) is not None:
+        host = self.repositories.get_host(key.repo.host)
+        if await self.registry.find(key) is not None:
             raise _queue_already_exists(key)
         _require_supported_landing(host, config)
         if not await host.has_repository(key.repo):
             raise RequestRefused(Code.REPOSITORY_NOT_FOUND, f"{key.repo} does not exist: check its owner and name.")
-        now = self._registry.clock.now()
+        now = self.registry.clock.now()
         blank = Queue(
             id=QueueId(str(uuid.uuid4())), target_branch=TargetBranch(name=key.branch), config=config, mode=config.mode
         )
-        blank_actor = QueueActor(key, blank, 0, self._registry.store, self._registry.clock)
-        context = RepositoryContext(blank_actor, host, await self._repositories.open_mirror(key.repo))
+        blank_actor = QueueActor(key, blank, 0, self.registry.store, self.registry.clock)
+        context = RepositoryContext(blank_actor, host, await self.repositories.open_mirror(key.repo))
         initial = replace(blank, target_branch=await _read_target_branch(context))
         decision = decide(initial, (), now)
         body = present(QueueView(key=key, queue=decision.queue))
-        created = audit_log.build_queue_row(blank.id, QueueCreated(at=now, actor=actor))
+        created = audit_log.build_row(blank.id, QueueCreated(at=now, actor=actor))
         writes = (
             CreateQueue(blank.id, key, now),
             persistence.encode_changes(blank, decision.queue, 1, (), (), now),
             AppendEntries((created, *audit_log.build_decision_rows(initial, decision))),
         )
         try:
-            await self._registry.store.commit(*writes, *to_response_writes(idempotent_request, body, now))
+            await self.registry.store.commit(*writes, *to_response_writes(idempotent_request, body, now))
         except AlreadyExists:
             raise _queue_already_exists(key) from None
-        self._registry.add_created(QueueActor(key, decision.queue, 1, self._registry.store, self._registry.clock))
-        self._replica_bus.publish(QueueSaved(key.repo, blank.id, 1))
-        self._replica_bus.publish(LeaseReleased())
+        self.registry.add_created(QueueActor(key, decision.queue, 1, self.registry.store, self.registry.clock))
+        self.replica_bus.publish(QueueSaved(key.repo, blank.id, 1))
+        self.replica_bus.publish(LeaseReleased())
         return body
 
     async def update(
@@ -80,14 +81,14 @@ class Queues:
     ) -> bytes:
         """Applies settings and state together, or neither. When the response says that the queue is paused, a push that
         was in progress has ended."""
-        queue_actor = await self._registry.get(key)
+        queue_actor = await self.registry.get(key)
 
         def compute_events(queue: Queue) -> list[Event]:
             config = replace(queue.config, **settings)
             if queue.is_switching_modes and config.mode is not queue.config.mode:
                 detail = f"The queue for {key} is still changing its mode: wait until that is complete, then try again."
                 raise RequestRefused(Code.MODE_SWITCH_IN_PROGRESS, detail)
-            _require_supported_landing(self._repositories.get_host(key.repo.host), config)
+            _require_supported_landing(self.repositories.get_host(key.repo.host), config)
             saved: list[Event] = [SettingsSaved(config=config, actor=actor)] if settings else []
             return saved if state is None else [*saved, StateRequested(state=state, actor=actor)]
 
@@ -104,32 +105,32 @@ class Queues:
 
     async def wait_for_landing(self, key: QueueKey) -> None:
         """Waits until the landing that may be pushed right now has ended. Later ones see the paused state."""
-        queue_actor = await self._registry.find(key)
-        landing = None if queue_actor is None else queue_actor.queue.landing
-        if queue_actor is not None and landing is not None and landing.is_intended:
+        queue_actor = await self.registry.find(key)
+        landing = queue_actor and queue_actor.queue.landing
+        if queue_actor and landing and landing.is_intended:
             number = landing.number
             await queue_actor.wait_until(lambda queue: queue.landing is None or queue.landing.number != number)
 
     async def read(self, key: QueueKey) -> QueueView:
-        queue_actor = await self._registry.get(key)
-        return view_queue(key, queue_actor.queue, self._registry.clock.now(), queue_actor.forecast)
+        queue_actor = await self.registry.get(key)
+        return view_queue(key, queue_actor.queue, self.registry.clock.now(), queue_actor.forecast)
 
     async def list_visible(self, token: Token) -> list[QueueView]:
-        queue_actors = await self._registry.list_visible(token)
+        queue_actors = await self.registry.list_visible(token)
         return [QueueView(key=queue_actor.key, queue=queue_actor.queue) for queue_actor in queue_actors]
 
     async def delete(
         self, key: QueueKey, actor: str, response: bytes, idempotent_request: IdempotentRequest | None
     ) -> bytes:
-        queue_actor = await self._registry.get(key)
-        if key.repo.host not in self._repositories.hosts:
+        queue_actor = await self.registry.get(key)
+        if key.repo.host not in self.repositories.hosts:
             await _cancel_all(queue_actor, actor)
-        now = self._registry.clock.now()
-        deleted = audit_log.build_queue_row(queue_actor.id, QueueDeleted(at=now, actor=actor))
+        now = self.registry.clock.now()
+        deleted = audit_log.build_row(queue_actor.id, QueueDeleted(at=now, actor=actor))
         await queue_actor.delete_if_empty(
             now, AppendEntries((deleted,)), *to_response_writes(idempotent_request, response, now)
         )
-        self._registry.evict(queue_actor)
+        self.registry.evict(queue_actor)
         return response
 
 

@@ -15,6 +15,7 @@ from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.store import SharedStore, Store, StoredQueue
 from mergeyard.service import persistence
+from mergeyard.service.background import is_done_before
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.queue_actor import Listener, QueueActor
 
@@ -167,11 +168,5 @@ class ChangeWaiter:
         left = until - self._clock.now()
         if left <= 0:
             return False
-        change = asyncio.create_task(queue_actor.wait_until(lambda queue: queue is not known or queue_actor.is_closed))
-        limits = [asyncio.create_task(limit) for limit in (self._clock.sleep(left), self._shutdown.wait())]
-        try:
-            await asyncio.wait([change, *limits], return_when=asyncio.FIRST_COMPLETED)
-            return change.done()
-        finally:
-            for task in (change, *limits):
-                task.cancel()
+        change = queue_actor.wait_until(lambda queue: queue is not known or queue_actor.is_closed)
+        return await is_done_before(change, self._clock.sleep(left), self._shutdown.wait())

@@ -96,11 +96,6 @@ WARNINGS_REFRESH_AFTER_MS = 5 * MINUTE
 """Branch rules change rarely, and every open queue page asks for their warnings every few seconds."""
 
 
-class CachedWarnings(Struct, frozen=True):
-    warnings: Sequence[str]
-    read_at: Instant
-
-
 class BranchWarnings:
     """Warnings of the Git hosts about target branches, cached for pages that must not wait for a Git host."""
 
@@ -108,17 +103,18 @@ class BranchWarnings:
         self._repositories = repositories
         self._clock = clock
         self._background = background
-        self._cached: dict[QueueKey, CachedWarnings] = {}
+        self._cached: dict[QueueKey, tuple[Instant, Sequence[str]]] = {}
+        """Each with the time of its last read."""
 
     def get_cached(self, key: QueueKey) -> Sequence[str]:
         """Returns the cached warnings. Stale ones are read again in the background, for a later call."""
-        cached = self._cached.get(key, CachedWarnings((), Instant(0)))
         now = self._clock.now()
-        if now >= later(cached.read_at, WARNINGS_REFRESH_AFTER_MS) or key not in self._cached:
+        read_at, warnings = self._cached.get(key, (None, ()))
+        if read_at is None or now >= later(read_at, WARNINGS_REFRESH_AFTER_MS):
             # Stamped before the read, so that other page views do not start a second one.
-            self._cached[key] = CachedWarnings(cached.warnings, now)
+            self._cached[key] = (now, warnings)
             self._background.start(self._read(key))
-        return cached.warnings
+        return warnings
 
     async def _read(self, key: QueueKey) -> None:
         """Keeps the cached warnings if the Git host does not answer."""
@@ -131,7 +127,7 @@ class BranchWarnings:
         except (HostUnavailable, TimeoutError) as error:
             log.warning("branch_warnings_unread", repo=str(key.repo), branch=key.branch, error=str(error))
             return
-        self._cached[key] = CachedWarnings(warnings, self._clock.now())
+        self._cached[key] = (self._clock.now(), warnings)
 
 
 async def diagnose_host(host: Host, repo: Repo | None, timeout_s: float = DIAGNOSTICS_TIMEOUT_S) -> Sequence[Finding]:

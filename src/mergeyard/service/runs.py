@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from mergeyard.domain.access import Token
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId, Sha
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId
 from mergeyard.domain.pull_requests import ImpactedTargets, Status, union_impacted_targets
 from mergeyard.domain.runs import Member, Run
 from mergeyard.domain.states import RunStatus
@@ -35,11 +35,7 @@ class RunImpactedTargets(Struct, frozen=True):
 class RunView(Struct, frozen=True, kw_only=True):
     run: Run
     branch: str
-    tip: Sha
-    base: Sha
     pull_requests: tuple[TestedPullRequest, ...]
-    prs_ahead: tuple[PullRequestNumber, ...]
-    """The pull requests in the test branch that the run does not test (`dependentPrs` in the API)."""
     statuses: tuple[Status, ...]
     impacted_targets: RunImpactedTargets | None
     """None until impacted targets were uploaded for any pull request of the repository."""
@@ -73,10 +69,7 @@ class Runs:
         return RunView(
             run=run,
             branch=name_test_branch(run),
-            tip=run.tip,
-            base=run.tested_on,
             pull_requests=tuple([await self._describe_member(queue_actor, member) for member in run.tested_members]),
-            prs_ahead=tuple(member.number for member in run.prs_ahead),
             statuses=tuple(await self._store.statuses(key.repo, run.checked_commit)),
             impacted_targets=await self._load_impact(queue_actor, run),
         )

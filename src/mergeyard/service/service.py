@@ -13,7 +13,7 @@ from mergeyard.service.analytics import QueueMetricsReader
 from mergeyard.service.audit_log import RefusalLog
 from mergeyard.service.background import Background
 from mergeyard.service.check_sources import ForgeCheckPoller, LocalCheckRunner
-from mergeyard.service.comments.commands import ThreadStates
+from mergeyard.service.comments.commands import CommandExecutor, ThreadStates
 from mergeyard.service.comments.listener import CommentListener, CommentPublisher
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.forecasts import Calibration, Forecasts
@@ -34,7 +34,7 @@ from mergeyard.service.retention import DELETE_INTERVAL_MS, KEEP_FOREVER, Retent
 from mergeyard.service.runs import Runs
 from mergeyard.service.sessions import DELETE_EXPIRED_INTERVAL_MS, Sessions
 from mergeyard.service.statuses import Statuses
-from mergeyard.service.submission_queries import SubmissionLists, SubmissionQueries
+from mergeyard.service.submission_queries import SubmissionQueries
 from mergeyard.service.submissions import DEFAULT_TARGETS_QUOTA_BYTES, ImpactedTargetsUploads, Submissions
 from mergeyard.service.tasks import test_branches
 from mergeyard.service.tasks.test_branches import BranchCleanup
@@ -42,7 +42,7 @@ from mergeyard.service.tokens import Tokens, TokenUses
 from mergeyard.service.webhooks import journal_consumers
 from mergeyard.service.webhooks.dispatch import EventFeed, WebhookSubscriptions
 from mergeyard.service.webhooks.journal_consumers import JournalConsumers, MergeMarker
-from mergeyard.service.webhooks.webhooks import WebhookServices
+from mergeyard.service.webhooks.webhooks import Webhooks
 from mergeyard.service.whatif import Replayer, Replays, replay_in_this_process
 from mergeyard.service.worker import Wakeups, Worker
 
@@ -98,12 +98,11 @@ class Service:
             self.registry, self.repositories, reader, self.submission_queries, self.background
         )
         self.impacted_targets_uploads = ImpactedTargetsUploads(self.registry, self.repositories, targets_quota_bytes)
-        self.submission_lists = SubmissionLists(self.registry, self.submission_queries)
         self.queues = Queues(self.registry, self.repositories, self._bus)
         self.branch_warnings = BranchWarnings(self.repositories, clock, self.background)
         self.runs = Runs(self.registry, self.repositories)
         self.pull_request_details = PullRequestDetailsReader(
-            self.registry, self.repositories, self.submission_queries, self.submission_lists, self.runs
+            self.registry, self.repositories, self.submission_queries, self.runs
         )
         self.queue_metrics = QueueMetricsReader(self.registry)
         self.statuses = Statuses(store, clock, self.background, self.leases, self._bus)
@@ -114,30 +113,27 @@ class Service:
         self._comment_listener = CommentListener(
             self.registry,
             self.repositories,
-            self.submissions,
-            self.submission_queries,
-            self.idempotency,
+            CommandExecutor(self.submissions, self.submission_queries, self.idempotency, clock),
             threads,
             self.leases,
             self._bus,
             self.background,
         )
         self._comment_publisher = CommentPublisher(self.registry, self.repositories, threads, public_url)
+        schedule_comments = self._comment_listener.schedule
+        self._poller = Poller(self.registry, self.repositories, reader, schedule_comments, self.background, self.leases)
         self.forge_events = ForgeEventDispatcher(
-            self.registry, self.repositories, self._comment_listener.schedule, self._forge_checks, self.background
+            self.registry,
+            self.repositories,
+            schedule_comments,
+            self._forge_checks,
+            self.background,
+            self._poller.wake,
         )
         self._local_checks = LocalCheckRunner(
             runner, self.repositories, self.statuses, clock, self.background, public_url
         )
         self._worker = Worker(self.repositories, reader, store, self._forge_checks, clock, self.background, self.leases)
-        self._poller = Poller(
-            self.registry,
-            self.repositories,
-            reader,
-            self._comment_listener.schedule,
-            self.background,
-            self.leases,
-        )
         self._branch_cleanup = BranchCleanup(self.registry, self.repositories, reader, self.leases)
         self.merge_auditor = MergeAuditor(self.registry, self.repositories)
         self.replays = Replays(self.registry, replayer)
@@ -146,9 +142,9 @@ class Service:
         self._audit_scheduler = AuditScheduler(self.registry, self.merge_auditor, self.leases)
         self._merge_marker = MergeMarker(store, clock, self.repositories)
         self.journal_consumers = JournalConsumers(store, clock, self.background, self.leases)
-        self.webhook_services = WebhookServices(store, self.wall_clock, sender, secret_box, public_url)
-        self.webhook_subscriptions = WebhookSubscriptions(self.webhook_services, self.journal_consumers)
-        self.event_feed = EventFeed(self.registry, self.webhook_services.payload_builder, clock, self.change_waiter)
+        self.webhooks = Webhooks(store, self.wall_clock, sender, secret_box, public_url)
+        self.webhook_subscriptions = WebhookSubscriptions(self.webhooks, self.journal_consumers)
+        self.event_feed = EventFeed(self.registry, self.webhooks.payload_builder, self.change_waiter)
         self._retention_job = None if retention == KEEP_FOREVER else RetentionJob(store, runner, clock, retention)
         self._wakeups = Wakeups(clock)
         self._shared_store = shared_store
@@ -164,9 +160,13 @@ class Service:
         await self.git.check()
         await self.store.open()
         self._add_listeners()
-        self._start_forecasts()
+        if self._forecasts is not None:
+            self.registry.listeners.append(self._forecasts.on_change)
+            self.background.run_periodically("forecasts", self._forecasts.refresh_due, forecasts.FORECAST_INTERVAL_MS)
         if self._shared_store is None:
-            await self._resume_all_queues()
+            await self.registry.load_all()
+            for queue_actor in self.registry:
+                await queue_actor.resume()
         else:
             await self._join_replicas(self._shared_store)
         if self._is_worker:
@@ -187,7 +187,6 @@ class Service:
         )
         self.registry.listeners += (self._bus.on_change, self.leases.on_change)
         self.registry.on_evicted.append(self.leases.on_lease_lost)
-        self.forge_events.notice_listeners.append(self._poller.wake)
 
     async def _start_consumers(self) -> None:
         await self._audit_scheduler.start()
@@ -197,11 +196,6 @@ class Service:
             self.background.run_periodically(
                 "check_poller", self._forge_checks.poll_due, check_sources.CHECK_POLL_INTERVAL_MS
             )
-
-    def _start_forecasts(self) -> None:
-        if self._forecasts is not None:
-            self.registry.listeners.append(self._forecasts.on_change)
-            self.background.run_periodically("forecasts", self._forecasts.refresh_due, forecasts.FORECAST_INTERVAL_MS)
 
     def _start_periodic_jobs(self) -> None:
         for name, step, pause_ms in (
@@ -244,11 +238,6 @@ class Service:
         for host in self.repositories.hosts.values():
             await host.close()
         await self.store.close()
-
-    async def _resume_all_queues(self) -> None:
-        await self.registry.load_all()
-        for queue_actor in self.registry:
-            await queue_actor.resume()
 
     async def _join_replicas(self, shared: SharedStore) -> None:
         """A process that is no worker gets no leases, so it processes no queue."""

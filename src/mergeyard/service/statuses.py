@@ -135,7 +135,7 @@ class Statuses:
                 observed = ChecksObserved(
                     run=tracked.run_id, checks=now, observed_at_revision=ALWAYS_CURRENT_REVISION, pushed=True
                 )
-                await tracked.queue_actor.submit_with_lease(
+                await tracked.queue_actor.submit(
                     observed, lease_assertion=self._leases.lease_assertion(tracked.queue_actor.key.repo)
                 )
                 tracked.reported_checks = now

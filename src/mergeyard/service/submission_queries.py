@@ -1,4 +1,4 @@
-"""Views of single submissions: live ones from the queue, ended ones from the store."""
+"""Views of submissions: live ones from the queue, ended ones from the store."""
 
 from collections.abc import Iterable
 
@@ -15,6 +15,11 @@ from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, view_submission
+
+MAX_TIMELINE_ENTRIES = 1000
+"""Of one submission, the newest: a client can restart its tests any number of times."""
+
+decode_entry = msgspec.json.Decoder(PullRequestChanged).decode
 
 
 class SubmissionQueries:
@@ -70,27 +75,15 @@ class SubmissionQueries:
     ) -> ImpactedTargets | None:
         return await persistence.read_impacted_targets(self._registry.store, queue_actor.id, number, head)
 
-
-MAX_TIMELINE_ENTRIES = 1000
-"""Of one submission, the newest: a client can restart its tests any number of times."""
-
-decode_entry = msgspec.json.Decoder(PullRequestChanged).decode
-
-
-class SubmissionLists:
-    def __init__(self, registry: QueueRegistry, submissions: SubmissionQueries) -> None:
-        self._registry = registry
-        self._submissions = submissions
-
     async def read_page(
         self, key: QueueKey, page: SubmissionsQuery
     ) -> tuple[list[SubmissionView], SubmissionId | None]:
         """Newest submission first, and the `before` of the next page if there is one."""
         queue_actor, now = await self._registry.get(key), self._registry.clock.now()
-        one_more = msgspec.structs.replace(page, take=page.take + 1)
+        one_more = replace(page, take=page.take + 1)
         bodies = await self._registry.store.submissions(queue_actor.id, one_more)
-        viewpoint = SubmissionViewBuilder(queue_actor.queue, now, queue_actor.forecast)
-        views = [await self._submissions.view_stored(queue_actor, viewpoint, body) for body in bodies]
+        builder = SubmissionViewBuilder(queue_actor.queue, now, queue_actor.forecast)
+        views = [await self.view_stored(queue_actor, builder, body) for body in bodies]
         more = len(views) > page.take
         return views[: page.take], views[page.take - 1].submission.id if more else None
 
@@ -101,7 +94,7 @@ class SubmissionLists:
         found, missing = list[SubmissionView](), list[PullRequestNumber]()
         for number in dict.fromkeys(numbers):
             try:
-                found.append(await self._submissions.view_by_number(key, number))
+                found.append(await self.view_by_number(key, number))
             except RequestRefused as refused:
                 if refused.code is not Code.PR_NOT_SUBMITTED:
                     raise

@@ -1,6 +1,7 @@
 """Commands on pull requests: submit, cancel, restart tests and set the priority."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from msgspec import Struct
@@ -53,46 +54,34 @@ class HeadNotConfirmed(RequestRefused):
 
     def __init__(self, pull_request: PullRequest, named: Sha | None) -> None:
         self.head = pull_request.head
-        number = pull_request.number
+        name = f"pull request {pull_request.number}"
         if named is None:
-            code = Code.SHA_REQUIRED
             detail = (
-                f"Pull request {number} comes from a fork: name the head that you reviewed. Its head is now "
-                f"{self.head}. Review that commit, then send it as `pr.sha`."
+                f"{name.capitalize()} comes from a fork: name the head that you reviewed. Its head is now {self.head}."
             )
+            super().__init__(Code.SHA_REQUIRED, f"{detail} Review that commit, then send it as `pr.sha`.")
         else:
-            code = Code.SHA_MISMATCH
-            detail = (
-                f"The head of pull request {number} is now {self.head}, not {named}. Review the new head, then "
-                "send it as `pr.sha`."
-            )
-        super().__init__(code, detail)
+            detail = f"The head of {name} is now {self.head}, not {named}."
+            super().__init__(Code.SHA_MISMATCH, f"{detail} Review the new head, then send it as `pr.sha`.")
 
 
+@dataclass(eq=False)
 class Submissions:
-    def __init__(
-        self,
-        registry: QueueRegistry,
-        repositories: Repositories,
-        reader: PullRequestReader,
-        queries: SubmissionQueries,
-        background: Background,
-    ) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._reader = reader
-        self._queries = queries
-        self._background = background
+    registry: QueueRegistry
+    repositories: Repositories
+    reader: PullRequestReader
+    queries: SubmissionQueries
+    background: Background
 
     async def submit(self, command: PullRequestCommand, options: SubmitOptions) -> bytes:
         """A change of the pull request that is reported after it was read and before the queue holds it would be lost:
         the in-flight submission records it, and the pull request is read again."""
-        queue_actor = await self._registry.get(command.key)
-        with queue_actor.in_flight_submissions.track(command.number) as in_flight:
+        queue_actor = await self.registry.get(command.key)
+        with queue_actor.track_submission(command.number) as in_flight:
             response = await self._submit(queue_actor, command, options)
         if in_flight.is_dirty:
-            mark_dirty = partial(_mark_dirty, queue_actor, command.number)
-            self._background.start(retry_until_stored(self._registry.clock, mark_dirty))
+            dirty = e.PullRequestDirty(number=command.number)
+            self.background.start(retry_until_stored(self.registry.clock, partial(queue_actor.submit, dirty)))
         return response
 
     async def _submit(self, queue_actor: QueueActor, command: PullRequestCommand, options: SubmitOptions) -> bytes:
@@ -111,7 +100,7 @@ class Submissions:
             forced=options.forced,
             head_pinned=options.head is not None,
             by_maintainer=options.by_maintainer,
-            impacted_targets=await self._queries.read_impacted_targets(
+            impacted_targets=await self.queries.read_impacted_targets(
                 queue_actor, pull_request.number, pull_request.head
             ),
             actor=command.actor,
@@ -124,36 +113,39 @@ class Submissions:
         """Tries a merge, which is slow, only for three kinds of pull request: one that is force-enqueued, because it is
         admitted at once; one that the queue holds, because an incomplete reading would replace a complete one; and one
         from a fork, because the response tells whether a maintainer must submit it."""
-        context = await self._repositories.open_context(queue_actor)
-        pull_request, complete = await self._reader.read_from_host(context, number)
+        context = await self.repositories.open_context(queue_actor)
+        pull_request, complete = await self.reader.read_from_host(context, number)
         is_fork = pull_request is not None and pull_request.fork
         if complete or not (options.forced or is_fork or queue_actor.queue.submission_of(number)):
             return pull_request, complete
-        return await self._reader.read_with_merge_check(context, number), True
+        return await self.reader.read_with_merge_check(context, number), True
 
     async def cancel(self, command: PullRequestCommand) -> bytes:
         """Idempotent: cancelling a cancelled pull request returns its last submission."""
-        queue_actor, number = await self._registry.get(command.key), command.number
+        queue_actor, number = await self.registry.get(command.key), command.number
         try:
             event = e.CancelRequested(number=number, actor=command.actor)
             return await self._execute(queue_actor, command, event, _find_concluded)
         except RequestRefused as refused:
             is_absent = refused.code is Code.PR_NOT_SUBMITTED
-            ended = await self._queries.view_last_ended(queue_actor, number) if is_absent else None
+            ended = await self.queries.view_last_ended(queue_actor, number) if is_absent else None
             if ended is None:
                 raise
             if ended.submission.state is not PullRequestState.CANCELLED:
                 message = f"Pull request {number} is {ended.submission.state} and no longer in the queue."
                 raise RequestRefused(Code.PR_NOT_IN_QUEUE, message) from None
-            return await self._respond(command, ended)
+            now, body = self.registry.clock.now(), command.render(ended)
+            if command.idempotent_request is not None:
+                await self.registry.store.commit(command.idempotent_request.to_save_response(body, now))
+            return body
 
     async def restart(self, command: PullRequestCommand) -> bytes:
-        queue_actor, number = await self._registry.get(command.key), command.number
+        queue_actor, number = await self.registry.get(command.key), command.number
         try:
             event = e.RestartRequested(number=number, actor=command.actor)
             return await self._execute(queue_actor, command, event, _find_current)
         except RequestRefused as refused:
-            if refused.code is Code.PR_NOT_SUBMITTED and await self._registry.store.last_submission(
+            if refused.code is Code.PR_NOT_SUBMITTED and await self.registry.store.last_submission(
                 queue_actor.id, number
             ):
                 message = f"Pull request {number} is no longer in the queue: submit it again to test it."
@@ -162,7 +154,7 @@ class Submissions:
 
     async def set_priority(self, command: PullRequestCommand, priority: int) -> bytes:
         """Only for a pull request in the queue; does not submit one."""
-        queue_actor, number = await self._registry.get(command.key), command.number
+        queue_actor, number = await self.registry.get(command.key), command.number
         try:
             event = e.PriorityRequested(number=number, priority=priority)
             return await self._execute(queue_actor, command, event, _find_current)
@@ -176,25 +168,13 @@ class Submissions:
         self, queue_actor: QueueActor, command: PullRequestCommand, event: e.Event, find: FindSubmission
     ) -> bytes:
         def render(decision: Decision) -> bytes:
-            submission, now = find(decision, command.number), self._registry.clock.now()
+            submission, now = find(decision, command.number), self.registry.clock.now()
             return command.render(view_submission(decision.queue, submission, now, queue_actor.forecast))
 
         try:
             return await queue_actor.submit(event, render=render, idempotent_request=command.idempotent_request)
         except EventRefused as error:
             raise errors.pull_request_refused(error.refusal, command.number) from None
-
-    async def _respond(self, command: PullRequestCommand, ended: SubmissionView) -> bytes:
-        body = command.render(ended)
-        if command.idempotent_request is not None:
-            await self._registry.store.commit(
-                command.idempotent_request.to_save_response(body, self._registry.clock.now())
-            )
-        return body
-
-
-async def _mark_dirty(queue_actor: QueueActor, number: PullRequestNumber) -> None:
-    await queue_actor.submit(e.PullRequestDirty(number=number))
 
 
 def _find_current(decision: Decision, number: PullRequestNumber) -> Submission:
@@ -211,14 +191,12 @@ RETRY_AFTER_QUOTA_S = 3600
 """An early retry is useless: space is freed only when uploads for new heads replace old ones, or uploads expire."""
 
 
+@dataclass(eq=False)
 class ImpactedTargetsUploads:
-    def __init__(
-        self, registry: QueueRegistry, repositories: Repositories, quota_bytes: int = DEFAULT_TARGETS_QUOTA_BYTES
-    ) -> None:
-        """`quota_bytes` is the limit for what one token has stored; 0 is no limit."""
-        self._registry = registry
-        self._repositories = repositories
-        self._quota_bytes = quota_bytes
+    registry: QueueRegistry
+    repositories: Repositories
+    quota_bytes: int = DEFAULT_TARGETS_QUOTA_BYTES
+    """The limit for what one token has stored; 0 is no limit."""
 
     async def save(
         self,
@@ -231,12 +209,12 @@ class ImpactedTargetsUploads:
         token: str | None = None,
     ) -> bytes:
         """Also accepts a head that is not the current one, and a pull request that is not submitted."""
-        queue_actor = await self._registry.get(key)
+        queue_actor = await self.registry.get(key)
         if head is None or not _has_head(queue_actor.queue, number, head):
             head = await self._resolve_head(queue_actor, number, head)
         await self._refuse_over_quota(token, len(uploaded.body))
         response = render(head)
-        saved = SaveImpactedTargets(queue_actor.id, number, head, uploaded.body, self._registry.clock.now(), token)
+        saved = SaveImpactedTargets(queue_actor.id, number, head, uploaded.body, self.registry.clock.now(), token)
         replaced = _current_targets(queue_actor, number)
         event = e.ImpactedTargetsUploaded(number=number, head=head, impacted_targets=uploaded.impacted_targets)
         was_applied = False
@@ -253,9 +231,9 @@ class ImpactedTargetsUploads:
             idempotent_request=idempotent_request,
             encoded_targets=uploaded,
         )
-        queue_actor.in_flight_submissions.mark_dirty(number)
+        queue_actor.mark_in_flight_dirty(number)
         await free_targets_in_thread(replaced)
-        queue_actor = await self._registry.get(key)
+        queue_actor = await self.registry.get(key)
         if not was_applied and _has_head(queue_actor.queue, number, head):
             # The pull request was submitted meanwhile, and its submission read the store before this upload was stored.
             await queue_actor.submit(event, encoded_targets=uploaded)
@@ -263,7 +241,7 @@ class ImpactedTargetsUploads:
 
     async def _resolve_head(self, queue_actor: QueueActor, number: PullRequestNumber, head: Sha | None) -> Sha:
         """The current head, or another commit that the Git host has. Raises `RequestRefused` for an unknown commit."""
-        context = await self._repositories.open_context(queue_actor)
+        context = await self.repositories.open_context(queue_actor)
         pull_request = await context.host.read_pull_request(context.repo, number)
         if pull_request is None:
             raise errors.pull_request_not_found(queue_actor.key, number)
@@ -276,11 +254,11 @@ class ImpactedTargetsUploads:
 
     async def _refuse_over_quota(self, token: str | None, size: int) -> None:
         """Concurrent uploads can exceed the quota together, each by its own size."""
-        if not token or not self._quota_bytes:
+        if not token or not self.quota_bytes:
             return
-        if await self._registry.store.impacted_targets_size(token) + size > self._quota_bytes:
+        if await self.registry.store.impacted_targets_size(token) + size > self.quota_bytes:
             message = (
-                f"This token has stored {self._quota_bytes >> 20} MiB of impacted targets, its quota: "
+                f"This token has stored {self.quota_bytes >> 20} MiB of impacted targets, its quota: "
                 "wait until old uploads expire, or ask the operator to raise `targets_quota_mib`."
             )
             raise RequestRefused(Code.RATE_LIMITED, message, retry_after=RETRY_AFTER_QUOTA_S)

@@ -25,16 +25,14 @@ from mergeyard.service.errors import Code, RequestRefused
 
 SECRET_PREFIX = "my_"
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-RANDOM_BYTES = 32
 RANDOM_WIDTH = 43
-"""Base-62 digits that 32 random bytes need."""
+"""Base-62 digits, which have 256 random bits."""
 CHECKSUM_WIDTH = 6
 SECRET_PATTERN = re.compile(rb"my_[0-9A-Za-z]{%d}" % (RANDOM_WIDTH + CHECKSUM_WIDTH))
 
 
 def generate_secret() -> str:
-    number = int.from_bytes(secrets.token_bytes(RANDOM_BYTES), "big")
-    body = SECRET_PREFIX + encode_base62(number, RANDOM_WIDTH)
+    body = SECRET_PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_WIDTH))
     return body + compute_checksum(body.encode())
 
 

@@ -3,7 +3,6 @@
 from functools import cached_property
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId
@@ -72,18 +71,30 @@ class SubmissionViewBuilder:
         return estimates.build_eta_model(self._queue, self._now)
 
     def build(self, submission: Submission) -> SubmissionView:
-        if submission.state in TERMINAL_STATES:
-            return _build_view(self._queue, submission, _end_reason(submission), submission.run, None)
-        return self.build_live(submission, views.position(self._queue, submission, self._now))
+        if submission.state not in TERMINAL_STATES:
+            return self.build_live(submission, views.position(self._queue, submission, self._now))
+        message = render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
+        return self._build(submission, ReasonView(submission.reason, message), submission.run)
 
     def build_live(self, submission: Submission, position: int | None) -> SubmissionView:
         reason, run_id = _wait_reason(self._queue, submission), views.displayed_run(self._queue, submission)
-        view = _build_view(self._queue, submission, reason, run_id, position)
+        return self._build(submission, reason, run_id, position)
+
+    def _build(
+        self, submission: Submission, reason: ReasonView, run_id: RunId | None, position: int | None = None
+    ) -> SubmissionView:
         estimate = None if position is None else self._estimate(submission, position)
-        return (
-            view
-            if estimate is None
-            else replace(view, estimated_merge_at=estimate.median, estimated_merge_at_p90=estimate.p90)
+        return SubmissionView(
+            queue_id=self._queue.id,
+            target_branch=self._queue.target_branch.name,
+            is_parallel=self._queue.config.mode is Mode.PARALLEL,
+            has_impacted_targets=submission.impacted_targets is not None,
+            submission=submission,
+            reason=reason,
+            run_id=run_id,
+            position=position,
+            estimated_merge_at=None if estimate is None else estimate.median,
+            estimated_merge_at_p90=None if estimate is None else estimate.p90,
         )
 
     def _estimate(self, submission: Submission, position: int) -> MergeEstimate | None:
@@ -93,27 +104,6 @@ class SubmissionViewBuilder:
             return None if self._eta_model is None else self._eta_model.estimate(submission, position)
         forecast = self._forecast[submission.id]
         return forecast and MergeEstimate(max(self._now, forecast.median), max(self._now, forecast.p90))
-
-
-def _build_view(
-    queue: Queue, submission: Submission, reason: ReasonView, run_id: RunId | None, position: int | None
-) -> SubmissionView:
-    return SubmissionView(
-        queue_id=queue.id,
-        target_branch=queue.target_branch.name,
-        is_parallel=queue.config.mode is Mode.PARALLEL,
-        has_impacted_targets=submission.impacted_targets is not None,
-        submission=submission,
-        reason=reason,
-        run_id=run_id,
-        position=position,
-    )
-
-
-def _end_reason(submission: Submission) -> ReasonView:
-    return ReasonView(
-        submission.reason, render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
-    )
 
 
 def _wait_reason(queue: Queue, submission: Submission) -> ReasonView:

@@ -20,7 +20,7 @@ from mergeyard.service import persistence
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
-from mergeyard.simulation.history import REPLAYABLE_SETTINGS, ConfigChange, History, Period, StateChange, build_history
+from mergeyard.simulation.history import REPLAYABLE_SETTINGS, ConfigChange, History, StateChange, build_history
 from mergeyard.simulation.whatif import WhatIfRequest, WhatIfResult, respond
 
 CHANGE_PATTERN = re.compile(rf"({'|'.join(REPLAYABLE_SETTINGS)}) (\S+) → (\S+?)(?:, |$)")
@@ -53,7 +53,9 @@ def _revert(after: Config, detail: str) -> Config | None:
     if any(_format_value(getattr(after, name)) != new for name, _, new in changes):
         return None
     try:
-        return convert(to_builtins(after) | {name: _parse_value(old) for name, old, _ in changes}, Config, strict=False)
+        return convert(
+            to_builtins(after) | {name: BOOLEANS.get(old, old) for name, old, _ in changes}, Config, strict=False
+        )
     except ValidationError:
         return None
 
@@ -68,11 +70,7 @@ def _parse_changes(detail: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _format_value(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _parse_value(text: str) -> Any:
-    return BOOLEANS.get(text, text)
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 MAX_COUNTED_PULL_REQUESTS = 500
@@ -104,7 +102,7 @@ async def read_history(
     past = reconstruct_settings(queue_actor.queue.config, changes, begin)
     if with_lanes or any(setting.config.mode is Mode.PARALLEL for setting in past.settings):
         submissions = await _add_targets(store, queue_actor, submissions)
-    period = Period(
+    period = History(
         since=start,
         until=until,
         config_changes=past.settings,
@@ -112,12 +110,10 @@ async def read_history(
         is_truncated=cut,
         unreadable_changes=past.unreadable_changes,
     )
-    runs = await store.decided_runs(queue_id, begin, until, MAX_RUNS)
-    return await asyncio.to_thread(_build_history, submissions, [run.body for run in runs], period)
-
-
-def _build_history(submissions: Sequence[Submission], bodies: Sequence[bytes], period: Period) -> History:
-    return build_history(submissions, [persistence.decode_run(body) for body in bodies], period)
+    stored_runs = await store.decided_runs(queue_id, begin, until, MAX_RUNS)
+    return await asyncio.to_thread(
+        lambda: build_history(submissions, [persistence.decode_run(run.body) for run in stored_runs], period)
+    )
 
 
 async def _read_submissions(store: Store, queue_id: QueueId, page: SubmissionsQuery) -> list[Submission]:

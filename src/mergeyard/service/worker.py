@@ -6,6 +6,8 @@ tasks from the queue after every decision and after a restart.
 
 import asyncio
 import random
+from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import assert_never
 from weakref import WeakKeyDictionary
@@ -15,7 +17,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod
-from mergeyard.domain.events import ChecksObserved, Event, HostReachable, HostUnreachable, LandingMissed
+from mergeyard.domain.events import Event, HostReachable, HostUnreachable, LandingMissed
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import Instant, later
@@ -32,7 +34,6 @@ from mergeyard.service.metrics import TASK_SECONDS, TASKS
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.repositories import Repositories, RepositoryContext
-from mergeyard.service.statuses import to_check_states
 from mergeyard.service.tasks import build_run, land, observe, provider_merge, test_branches
 from mergeyard.service.tasks.provider_merge import MergeNotVisible
 
@@ -42,32 +43,25 @@ MIN_DELAY_MS = 200
 MAX_DELAY_MS = 5000
 
 
+@dataclass(eq=False)
 class Worker:
-    def __init__(
-        self,
-        repositories: Repositories,
-        reader: PullRequestReader,
-        store: Store,
-        forge_checks: ForgeCheckPoller,
-        clock: Clock,
-        background: Background,
-        leases: Leases,
-    ) -> None:
-        self._repositories = repositories
-        self._reader = reader
-        self._store = store
-        self._forge_checks = forge_checks
-        self._clock = clock
-        self._background = background
-        self._leases = leases
-        self._running: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = {}
-        self._missed_landings = WeakKeyDictionary[QueueActor, tuple[t.Land, int]]()
-        """The last landing of each queue that found another tip than expected, and how often in a row it did."""
+    repositories: Repositories
+    reader: PullRequestReader
+    store: Store
+    forge_checks: ForgeCheckPoller
+    clock: Clock
+    background: Background
+    leases: Leases
+    _running: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _missed_landings: WeakKeyDictionary[QueueActor, tuple[t.Land, int]] = field(
+        default_factory=WeakKeyDictionary[QueueActor, tuple[t.Land, int]], init=False
+    )
+    """The last landing of each queue, and how often in a row it found another tip than expected."""
 
     def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
         for task in pending_tasks(queue_actor.queue):
             if (queue_actor.id, task) not in self._running:
-                started = self._background.start(self._run_until_done(queue_actor, task))
+                started = self.background.start(self._run_until_done(queue_actor, task))
                 if started is not None:
                     self._running[queue_actor.id, task] = started
 
@@ -83,7 +77,7 @@ class Worker:
             attempts = observations = self._count_misses(queue_actor, task)
             while self._is_pending(queue_actor, task):
                 if attempts:
-                    await self._clock.sleep(_retry_delay_ms(attempts))
+                    await self.clock.sleep(_retry_delay_ms(attempts))
                 attempts += 1
                 observations += await self._attempt(queue_actor, task, observations + 1)
         finally:
@@ -91,36 +85,38 @@ class Worker:
                 del self._running[queue_actor.id, task]
 
     def _is_pending(self, queue_actor: QueueActor, task: t.Task) -> bool:
-        if queue_actor.is_closed or not self._leases.has_lease(queue_actor.key.repo):
+        if queue_actor.is_closed or not self.leases.has_lease(queue_actor.key.repo):
             return False
         return task in pending_tasks(queue_actor.queue)
 
     def _count_misses(self, queue_actor: QueueActor, task: t.Task) -> int:
-        """How often in a row this landing missed. The engine orders every retry as a new task, so the delay between
-        them is kept here."""
+        """How often in a row this landing missed. The engine orders every retry as a new task with another number,
+        so the delay between them is kept here."""
         before, misses = self._missed_landings.get(queue_actor, (None, 0))
-        return misses if isinstance(task, t.Land) and before == _without_number(task) else 0
+        return misses if isinstance(task, t.Land) and before == replace(task, landing=0) else 0
 
-    def _record_miss(self, queue_actor: QueueActor, task: t.Task, events: tuple[Event, ...]) -> None:
-        if isinstance(task, t.Land):
-            misses = 1 + self._count_misses(queue_actor, task)
-            self._missed_landings.pop(queue_actor, None)
-            if any(isinstance(event, LandingMissed) for event in events):
-                self._missed_landings[queue_actor] = (_without_number(task), misses)
+    def _record_miss(self, queue_actor: QueueActor, task: t.Land, events: tuple[Event, ...]) -> None:
+        has_missed = any(isinstance(event, LandingMissed) for event in events)
+        misses = 1 + self._count_misses(queue_actor, task) if has_missed else 0
+        self._missed_landings[queue_actor] = (replace(task, landing=0), misses)
 
     async def _attempt(self, queue_actor: QueueActor, task: t.Task, observation: int) -> bool:
         """Returns whether the Git host answered, even if the result is not visible yet."""
         name, outcome, started, answered = type(task).__name__, "failed", perf_counter(), False
         try:
             events = await self._collect_events(queue_actor, task, observation)
-            self._record_miss(queue_actor, task, events)
-            answered = True
-            await self._submit(queue_actor, task, events)
+            answered, submit = True, partial(self._submit, queue_actor, *events)
+            if isinstance(task, t.Land):
+                # Its result cannot be observed again, so it is submitted until it is stored.
+                self._record_miss(queue_actor, task, events)
+                await retry_until_stored(self.clock, submit)
+            else:
+                await submit()
             await self._clean_up(queue_actor, task)
             outcome = "done"
         except LeaseLost as error:
             log.warning("task_result_dropped", queue=str(queue_actor.key), task=name, error=str(error))
-            await retry_until_stored(self._clock, lambda: queue_actor.catch_up(queue_actor.version + 1))
+            await retry_until_stored(self.clock, lambda: queue_actor.catch_up(queue_actor.version + 1))
             await self._clean_up(queue_actor, task)
         except (GitError, HostUnavailable, RequestRefused) as error:
             if queue_actor.is_closed:
@@ -128,7 +124,7 @@ class Worker:
                 return answered
             answered = isinstance(error, MergeNotVisible)
             log.warning("git_host_unavailable", queue=str(queue_actor.key), task=name, error=str(error))
-            await retry_until_stored(self._clock, lambda: self._report_host_unreachable(queue_actor))
+            await retry_until_stored(self.clock, partial(self._submit, queue_actor, HostUnreachable()))
         except StoreUnavailable as error:
             log.error("store_unavailable", queue=str(queue_actor.key), task=name, error=str(error))
         except Exception as error:
@@ -138,18 +134,11 @@ class Worker:
         TASK_SECONDS.labels(name).observe(perf_counter() - started)
         return answered
 
-    async def _submit(self, queue_actor: QueueActor, task: t.Task, events: tuple[Event, ...]) -> None:
-        """The result of a landing cannot be observed again, so it is submitted until it is stored."""
-
-        async def submit() -> None:
-            await queue_actor.submit_with_lease(
-                *events, lease_assertion=self._leases.lease_assertion(queue_actor.key.repo)
-            )
-
-        await (retry_until_stored(self._clock, submit) if isinstance(task, t.Land) else submit())
+    async def _submit(self, queue_actor: QueueActor, *events: Event) -> None:
+        await queue_actor.submit(*events, lease_assertion=self.leases.lease_assertion(queue_actor.key.repo))
 
     async def _collect_events(self, queue_actor: QueueActor, task: t.Task, observation: int) -> tuple[Event, ...]:
-        context = await self._repositories.open_context(queue_actor)
+        context = await self.repositories.open_context(queue_actor)
         if task not in pending_tasks(queue_actor.queue):
             return ()  # opening the mirror took time, and the task is no longer pending
         events = await self._perform(context, task, observation)
@@ -160,55 +149,34 @@ class Worker:
             return
         try:
             await test_branches.delete_branch_of_discarded_run(
-                await self._repositories.open_context(queue_actor), task.run
+                await self.repositories.open_context(queue_actor), task.run
             )
         except (GitError, HostUnavailable) as error:
             # BranchCleanup deletes the branch later.
             log.warning("test_branch_not_deleted", queue=str(queue_actor.key), run=task.run, error=str(error))
 
-    async def _report_host_unreachable(self, queue_actor: QueueActor) -> None:
-        await queue_actor.submit_with_lease(
-            HostUnreachable(), lease_assertion=self._leases.lease_assertion(queue_actor.key.repo)
-        )
-
     async def _perform(self, context: RepositoryContext, task: t.Task, observation: int) -> tuple[Event, ...]:
         match task:
             case t.ReadTargetBranch():
-                return await observe.read_target_branch(context, self._store, task)
+                return await observe.read_target_branch(context, self.store, task)
             case t.ReadPullRequest():
-                return await observe.read_pull_request(context, self._reader, self._store, task)
+                return await observe.read_pull_request(context, self.reader, self.store, task)
             case t.ReadChecks():
-                return await self._read_checks(context, task)
+                return await observe.read_checks(context, self.forge_checks, self.store, task)
             case t.BuildRun():
-                return await build_run.build_run(context, self._store, task)
+                return await build_run.build_run(context, self.store, task)
             case t.DeleteBranch():
                 return await test_branches.delete_test_branch(context, task)
             case t.RebaseLanding():
                 return await land.rebase_landing(context, task)
             case t.ReadPullRequests():
-                return await observe.read_landing_pull_requests(context, self._reader, task)
+                return await observe.read_landing_pull_requests(context, self.reader, task)
+            case t.Land(landing_method=LandingMethod.PROVIDER_MERGE):
+                return await provider_merge.merge_one_by_one(context, task, observation)
             case t.Land():
-                if task.landing_method is LandingMethod.PROVIDER_MERGE:
-                    return await provider_merge.merge_one_by_one(context, task, observation)
                 return await land.land(context, task)
             case _:
                 assert_never(task)
-
-    async def _read_checks(self, context: RepositoryContext, task: t.ReadChecks) -> tuple[Event, ...]:
-        run = context.queue_actor.queue.runs.get(task.run)
-        if run is None:
-            return ()
-        observed_at_revision = context.queue_actor.queue.counters.revision
-        await self._forge_checks.refresh_checks(context.queue_actor.key, run.tip)
-        statuses = await self._store.statuses(context.repo, run.tip)
-        return (
-            ChecksObserved(run=run.id, checks=to_check_states(statuses), observed_at_revision=observed_at_revision),
-        )
-
-
-def _without_number(task: t.Land) -> t.Land:
-    """Retries of a landing differ only in their number."""
-    return replace(task, landing=0)
 
 
 def _retry_delay_ms(attempt: int) -> int:
@@ -220,10 +188,10 @@ def _retry_delay_ms(attempt: int) -> int:
 WAKEUP_RETRY_DELAY_MS = 1000
 
 
+@dataclass(eq=False)
 class Wakeups:
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._timers: dict[QueueActor, tuple[Instant, asyncio.Task[None]]] = {}
+    clock: Clock
+    _timers: dict[QueueActor, tuple[Instant, asyncio.Task[None]]] = field(default_factory=dict, init=False)
 
     def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
         """Never postpones a timer: an early wakeup only costs a decision that changes nothing."""
@@ -248,7 +216,7 @@ class Wakeups:
         self._timers[queue_actor] = (at, asyncio.create_task(self._wake(queue_actor, at)))
 
     async def _wake(self, queue_actor: QueueActor, at: Instant) -> None:
-        await self._clock.sleep(max(0, at - self._clock.now()))
+        await self.clock.sleep(max(0, at - self.clock.now()))
         del self._timers[queue_actor]
         if queue_actor.is_closed:
             return
@@ -256,4 +224,4 @@ class Wakeups:
             await queue_actor.submit()
         except Exception as error:
             log.error("wakeup_failed", queue=str(queue_actor.key), error=str(error))
-            self._schedule(queue_actor, later(self._clock.now(), WAKEUP_RETRY_DELAY_MS))
+            self._schedule(queue_actor, later(self.clock.now(), WAKEUP_RETRY_DELAY_MS))

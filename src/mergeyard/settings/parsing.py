@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct, inspect
 
-from mergeyard.service.repo_config import TomlProblem, decode_toml
+from mergeyard.service.repo_config import InvalidConfig, decode_toml
 from mergeyard.settings.schema import POSTGRESQL_PREFIXES, SQLITE_PREFIX, Settings
 
 DEFAULT_FILE = Path("mergeyard.toml")
@@ -26,10 +26,8 @@ ENVIRONMENT_KEYS = (*SIMPLE_KEYS, "config", "oidc_client_secret", "url", "token"
 """`url` and `token` are variables of the client."""
 
 
-class SettingsProblem(Struct, frozen=True):
-    """What is wrong, where, and what to do."""
-
-    message: str
+class SettingsProblem(Exception):
+    """Where a setting is wrong, what is wrong, and what to do."""
 
 
 class SettingInput(Struct, frozen=True, kw_only=True):
@@ -71,7 +69,7 @@ def _quote_key(key: str) -> str:
 # The file.
 
 
-def read_settings_file(path: Path | None, environment: Mapping[str, str]) -> SettingsFile | SettingsProblem:
+def read_settings_file(path: Path | None, environment: Mapping[str, str]) -> SettingsFile:
     """Reads the requested file, else `mergeyard.toml` in the current folder if it exists."""
     requested = path or (Path(environment[FILE_VARIABLE]) if environment.get(FILE_VARIABLE) else None)
     if requested is None and not DEFAULT_FILE.exists():
@@ -80,58 +78,58 @@ def read_settings_file(path: Path | None, environment: Mapping[str, str]) -> Set
     try:
         values = decode_toml(found.read_bytes())
     except OSError as error:
-        return SettingsProblem(
-            f"{found}: {error.strerror}; correct --config or {FILE_VARIABLE}, or make the file readable"
-        )
-    if isinstance(values, TomlProblem):
-        return SettingsProblem(f"{found}: {values.message}")
+        advice = f"correct --config or {FILE_VARIABLE}, or make the file readable"
+        raise SettingsProblem(f"{found}: {error.strerror}; {advice}") from None
+    if isinstance(values, InvalidConfig):
+        raise SettingsProblem(f"{found}: {values.message}")
     return SettingsFile(found, values)
 
 
-def from_file(file: SettingsFile) -> Iterator[SettingInput | SettingsProblem]:
+def describe_read_error(error: OSError | ValueError) -> str:
+    return str(error.strerror) if isinstance(error, OSError) else "not a text file"
+
+
+def from_file(file: SettingsFile) -> Iterator[SettingInput | str]:
+    """Yields the settings, and problems as text."""
     for key, value in file.values.items():
         if key in SIMPLE_KEYS:
             yield SettingInput(
                 key=key, value=value, location=file.locate(key), base_dir=file.path.parent, is_typed=True
             )
         elif key not in SETTING_KEYS:
-            yield build_unknown_key_problem(file.locate(key), key, SETTING_KEYS)
+            yield f"{file.locate(key)}: {describe_unknown_key(key, SETTING_KEYS)}"
 
 
 # The environment and the command line.
 
 
-def from_environment(environment: Mapping[str, str]) -> Iterator[SettingInput | SettingsProblem]:
+def from_environment(environment: Mapping[str, str]) -> Iterator[SettingInput | str]:
     """Ignores empty variables. Other programs can use our prefix, so an unknown variable is an error only if it is
     similar to a setting."""
     for name, value in environment.items():
         key = name.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if name == to_environment_variable("hosts"):
-            yield SettingsProblem(
-                f"{name}: hosts can be set only in the file; did you mean {to_environment_variable('host')}?"
-            )
-        elif name == to_environment_variable(key) and key in SIMPLE_KEYS and value:
+        if name != to_environment_variable(key):
+            continue
+        if key == "hosts":
+            yield f"{name}: hosts can be set only in the file; did you mean {to_environment_variable('host')}?"
+        elif key in SIMPLE_KEYS and value:
             yield SettingInput(key=key, value=value, location=name, base_dir=Path(), is_typed=False)
-        elif (
-            name == to_environment_variable(key)
-            and key not in ENVIRONMENT_KEYS
-            and (similar := _find_similar(key, ENVIRONMENT_KEYS))
-        ):
-            yield SettingsProblem(f"{name}: unknown setting; did you mean {to_environment_variable(similar)}?")
+        elif key not in ENVIRONMENT_KEYS and (similar := _find_similar(key, ENVIRONMENT_KEYS)):
+            yield f"{name}: unknown setting; did you mean {to_environment_variable(similar)}?"
 
 
-def from_options(options: Mapping[str, object]) -> Iterator[SettingInput | SettingsProblem]:
+def from_options(options: Mapping[str, object]) -> Iterator[SettingInput | str]:
     """A value of None means that the option was not used."""
     for key, value in options.items():
         if key not in SIMPLE_KEYS:
-            yield build_unknown_key_problem(to_option(key), to_option(key), list(map(to_option, SIMPLE_KEYS)))
+            yield f"{to_option(key)}: {describe_unknown_key(to_option(key), list(map(to_option, SIMPLE_KEYS)))}"
         elif value is not None:
             yield SettingInput(key=key, value=value, location=to_option(key), base_dir=Path(), is_typed=False)
 
 
-def build_unknown_key_problem(where: str, name: str, known: Collection[str]) -> SettingsProblem:
+def describe_unknown_key(name: str, known: Collection[str]) -> str:
     similar = _find_similar(name, known)
-    return SettingsProblem(f"{where}: unknown setting; " + (f"did you mean {similar}?" if similar else "remove it"))
+    return "unknown setting; " + (f"did you mean {similar}?" if similar else "remove it")
 
 
 def _find_similar(name: str, known: Collection[str]) -> str | None:
@@ -142,12 +140,13 @@ SETTING_TYPES = get_type_hints(Settings, include_extras=True)
 
 
 def parse_value(given: SettingInput) -> object:
-    """Returns the value, or a `SettingsProblem`."""
+    """Raises a `SettingsProblem` if the value is invalid."""
     try:
         value = msgspec.convert(given.value, SETTING_TYPES[given.key], strict=given.is_typed, dec_hook=_decode_path)
     except msgspec.ValidationError:
-        return given.to_problem(f"expected {describe_expected(given.key)}{_describe_actual(given)}")
-    return PARSERS.get(given.key, _keep)(given, value)
+        raise given.to_problem(f"expected {describe_expected(given.key)}{_describe_actual(given)}") from None
+    parse = PARSERS.get(given.key)
+    return value if parse is None else parse(given, value)
 
 
 def _decode_path(_kind: type, value: object) -> Path:
@@ -195,28 +194,22 @@ def _mask_credentials(text: str) -> str:
 # Further validation of single settings.
 
 
-def _keep(_given: SettingInput, value: Any) -> object:
-    return value
-
-
-def _resolve_path(given: SettingInput, value: Path) -> object:
-    return given.base_dir / value
-
-
-def _resolve_optional_path(given: SettingInput, value: Path | None) -> object:
+def _resolve_path(given: SettingInput, value: Path | None) -> Path | None:
     return None if value is None else given.base_dir / value
 
 
-def _parse_database_url(given: SettingInput, value: str) -> object:
+def _parse_database_url(given: SettingInput, value: str) -> str:
     if value.startswith(POSTGRESQL_PREFIXES):
-        return value if _is_server_url(value) else given.to_problem("expected postgresql://USER:PASSWORD@HOST/NAME")
+        if not _is_server_url(value):
+            raise given.to_problem("expected postgresql://USER:PASSWORD@HOST/NAME")
+        return value
     path = value.removeprefix(SQLITE_PREFIX)
     if path == value or not path or "\0" in path:
-        return given.to_problem(
+        raise given.to_problem(
             "expected postgresql://USER:PASSWORD@HOST/NAME, or sqlite:///PATH with the path of a file"
         )
     if path == ":memory:":
-        return given.to_problem("an in-memory database loses the queue at a restart; set the path of a file")
+        raise given.to_problem("an in-memory database loses the queue at a restart; set the path of a file")
     return SQLITE_PREFIX + str(given.base_dir / path)
 
 
@@ -228,19 +221,19 @@ def _is_server_url(text: str) -> bool:
         return False
 
 
-def _parse_public_url(given: SettingInput, value: str) -> object:
+def _parse_public_url(given: SettingInput, value: str) -> str:
     if not is_web_url(value):
-        return given.to_problem(f"expected {describe_expected(given.key)}{_describe_actual(given)}")
+        raise given.to_problem(f"expected {describe_expected(given.key)}{_describe_actual(given)}")
     if "@" in urlsplit(value).netloc:
-        return given.to_problem("this address is public; remove the user name and password before the @")
+        raise given.to_problem("this address is public; remove the user name and password before the @")
     return value.rstrip("/")
 
 
-def _parse_proxies(given: SettingInput, value: str) -> object:
+def _parse_proxies(given: SettingInput, value: str) -> str:
     try:
         networks = [ip_network(each.strip()) for each in value.split(",") if each.strip()]
     except ValueError:
-        return given.to_problem(f"expected {describe_expected(given.key)}{_describe_actual(given)}")
+        raise given.to_problem(f"expected {describe_expected(given.key)}{_describe_actual(given)}") from None
     return ", ".join(map(str, networks))
 
 
@@ -256,8 +249,8 @@ def is_web_url(text: str) -> bool:
 
 PARSERS: dict[str, Callable[[SettingInput, Any], object]] = {
     "data_dir": _resolve_path,
-    "sealing_key_file": _resolve_optional_path,
-    "database_url_file": _resolve_optional_path,
+    "sealing_key_file": _resolve_path,
+    "database_url_file": _resolve_path,
     "database_url": _parse_database_url,
     "public_url": _parse_public_url,
     "trusted_proxies": _parse_proxies,

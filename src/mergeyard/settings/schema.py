@@ -62,8 +62,6 @@ class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
     private_key: str | None = None
     webhook_secret: str | None = None
     checks: ChecksFrom = ChecksFrom.HOST
-    allow_untrusted_checks: bool = False
-    """Whether `checks = "run"` can run the files of pull requests, also those from forks."""
     poll_seconds: int = 20
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec import Struct, field
 
@@ -34,18 +34,6 @@ ChangeNumber = int
 """Number of a change, counted from 0 in the order of arrival."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
-    """A pull request as policies see it."""
-
-    number: ChangeNumber
-    arrived_at: int
-    """Arrival time in milliseconds."""
-    parts: frozenset[int] = frozenset({0})
-    author: str = ""
-    size: int = 1
-    """In lines."""
-
-
 class SimulatedRun(Struct, frozen=True, eq=False, kw_only=True):
     """One run, compared by identity: another run with the same stack is a different run."""
 
@@ -66,12 +54,6 @@ class ChangeDecision(Struct, frozen=True, kw_only=True):
     """The runs that this decision relies on; all others were wasted."""
 
 
-class Observations(Struct, frozen=True):
-    arrived: tuple[Change, ...] = ()
-    finished: tuple[tuple[SimulatedRun, bool], ...] = ()
-    """Finished runs, and whether they passed."""
-
-
 class Actions(Struct):
     decisions: list[ChangeDecision] = field(default_factory=list[ChangeDecision])
     """In the order of merging."""
@@ -90,10 +72,6 @@ class Actions(Struct):
 
 class SimulationDiverged(Exception):
     """The policy is too slow to finish, or stopped deciding."""
-
-
-class Policy(Protocol):
-    def react(self, news: Observations, now: int, /) -> Actions: ...
 
 
 TARGET_BRANCH = "main"
@@ -167,7 +145,7 @@ class LightHost:
         steps = list[Step]()
         for member in members:
             below = self.commits[onto]
-            commit = self._commit(CommitContents(below.base, (*below.stack, _change_number(member))))
+            commit = self._commit(CommitContents(below.base, (*below.stack, member.number)))
             steps.append(Step(commit, onto, Sha(f"{onto} and {member.number}")))
             onto = commit
         return tuple(steps)
@@ -178,14 +156,10 @@ class LightHost:
         return commit
 
     def _land(self, task: t.Land) -> e.LandingSucceeded:
-        self.merged.extend(map(_change_number, task.members))
+        self.merged.extend(member.number for member in task.members)
         self.tip = task.steps[-1].commit
         self.commits[self.tip] = CommitContents(len(self.merged))
         return e.LandingSucceeded(landing=task.landing, steps=task.steps)
-
-
-def _change_number(member: Member) -> ChangeNumber:
-    return int(member.number)
 
 
 STALL_TIMEOUT_MS = HOUR
@@ -235,7 +209,7 @@ class EngineDriver:
             self.queue, self.wake_at = decision.queue, decision.wake_at
             for submission in decision.concluded_submissions:
                 if submission.state is not PullRequestState.MERGED:
-                    actions.fail(int(submission.number), *self._find_evidence(submission.run))
+                    actions.fail(submission.number, *self._find_evidence(submission.run))
             tasks = pending_tasks(self.queue)
             if not tasks:
                 return
@@ -254,7 +228,7 @@ class EngineDriver:
             case t.Land(), _:
                 for member in task.members:
                     own_run = self.queue.submissions[member.submission_id].run
-                    actions.merge(int(member.number), *self._find_evidence(task.run, own_run))
+                    actions.merge(member.number, *self._find_evidence(task.run, own_run))
             case _:
                 pass
         return event
@@ -265,11 +239,9 @@ class EngineDriver:
         simulated_run = SimulatedRun(
             stack=contents.stack, tested_count=run.tested_count, base_merge_count=contents.base
         )
-        self.run_by_id[run.id], self.active_run_ids[simulated_run], self.planned_runs[simulated_run] = (
-            simulated_run,
-            run.id,
-            run,
-        )
+        self.run_by_id[run.id] = simulated_run
+        self.active_run_ids[simulated_run] = run.id
+        self.planned_runs[simulated_run] = run
         return simulated_run
 
     def _find_evidence(self, *runs: RunId | None) -> tuple[SimulatedRun, ...]:

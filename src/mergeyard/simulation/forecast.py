@@ -35,39 +35,26 @@ def select_for_forecast(queue: Queue) -> Queue | None:
     """None if no durations are known, no run can start, nothing is admitted, or the queue is too large."""
     if not queue.durations or not queue.can_start_runs or queue.target_branch.tip is None:
         return None
-    selected = {
-        submission_id: queue.submissions[submission_id]
-        for submission_id in sorted(islice(_admitted_submission_ids(queue), MAX_FORECAST_SUBMISSIONS + 1))
-    }
-    name_count = sum(
-        len(submission.impacted_targets.names)
-        for submission in selected.values()
-        if submission.impacted_targets is not None
-    )
-    return (
-        _reduce_queue(queue, selected)
-        if 0 < len(selected) <= MAX_FORECAST_SUBMISSIONS and name_count <= MAX_FORECAST_TARGET_NAMES
-        else None
-    )
+    admitted = chain(queue.submission_ids_under_test, *queue.waiting.values(), queue.held)
+    selected = sorted(islice(admitted, MAX_FORECAST_SUBMISSIONS + 1))
+    targets = [queue.submissions[submission_id].impacted_targets for submission_id in selected]
+    name_count = sum(len(impacted.names) for impacted in targets if impacted is not None)
+    if not 0 < len(selected) <= MAX_FORECAST_SUBMISSIONS or name_count > MAX_FORECAST_TARGET_NAMES:
+        return None
+    return _reduce_queue(queue, selected)
 
 
-def _admitted_submission_ids(queue: Queue) -> Iterator[SubmissionId]:
-    return chain(queue.submission_ids_under_test, *queue.waiting.values(), queue.held)
-
-
-def _reduce_queue(queue: Queue, selected: dict[SubmissionId, Submission]) -> Queue:
-    submissions, submission_by_number, refresh_requested = (
-        SortedMap[SubmissionId, Submission](),
-        SortedMap[PullRequestNumber, SubmissionId](),
-        queue.refresh_requested,
-    )
-    for submission_id, submission in selected.items():
-        submissions, submission_by_number = (
-            submissions.put(submission_id, submission),
-            submission_by_number.put(submission.number, submission_id),
-        )
+def _reduce_queue(queue: Queue, selected: Sequence[SubmissionId]) -> Queue:
+    submissions = SortedMap[SubmissionId, Submission]()
+    submission_by_number = SortedMap[PullRequestNumber, SubmissionId]()
+    refresh_requested = queue.refresh_requested
+    for submission_id in selected:
+        submission = queue.submissions[submission_id]
+        submissions = submissions.put(submission_id, submission)
+        submission_by_number = submission_by_number.put(submission.number, submission_id)
     for submission_id in queue.refresh_requested:
-        refresh_requested = refresh_requested if submission_id in selected else refresh_requested.drop(submission_id)
+        if submission_id not in submissions:
+            refresh_requested = refresh_requested.drop(submission_id)
     return replace(
         queue,
         submissions=submissions,
@@ -128,24 +115,19 @@ def _sample_bad(queue: Queue, rng: Random) -> Iterator[SubmissionId]:
     for distribution in dict.fromkeys(speculation.predict_outcomes(queue).values()):
         (failed_batches,) = rng.choices(list(distribution.outcomes), list(distribution.outcomes.values()))
         for batch_id in sorted(failed_batches):
-            yield from _sample_at_least_one_bad(
-                queue, _not_passed(queue, queue.active.by_id[batch_id].submission_ids), rng
-            )
+            # A submission that passed merges, whatever the model predicts.
+            not_passed = [
+                submission_id
+                for submission_id in queue.active.by_id[batch_id].submission_ids
+                if queue.submissions[submission_id].state is not PullRequestState.TESTS_PASSED
+            ]
+            yield from _sample_at_least_one_bad(queue, not_passed, rng)
     for bisection in queue.bisections:
         yield from _sample_at_least_one_bad(queue, bisection.members, rng)
     for bucket in (*queue.waiting.values(), queue.held):
         yield from (
             submission_id for submission_id in bucket if rng.random() >= _pass_probability(queue, submission_id)
         )
-
-
-def _not_passed(queue: Queue, submission_ids: Sequence[SubmissionId]) -> Sequence[SubmissionId]:
-    """A submission that passed merges, whatever the model predicts."""
-    return [
-        submission_id
-        for submission_id in submission_ids
-        if queue.submissions[submission_id].state is not PullRequestState.TESTS_PASSED
-    ]
 
 
 def _sample_at_least_one_bad(
@@ -260,9 +242,8 @@ def forecast_merges(
     merge_times, simulation_count = defaultdict[SubmissionId, list[Instant]](list), 0
     for rng in generators:
         simulation_count += 1
-        for submission_id, merge_time in (
-            QueueSimulation(queue, now, SampledOutcomes(queue, now, rng)).merge_times().items()
-        ):
+        simulation = QueueSimulation(queue, now, SampledOutcomes(queue, now, rng))
+        for submission_id, merge_time in simulation.merge_times().items():
             merge_times[submission_id].append(merge_time)
     if simulation_count < MIN_SIMULATIONS:
         return {}

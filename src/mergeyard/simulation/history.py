@@ -101,8 +101,8 @@ class StateChange(Struct, frozen=True):
 class History(Struct, frozen=True, kw_only=True):
     since: Instant
     until: Instant
-    arrivals: tuple[Arrival, ...]
-    runs: tuple[RecordedRun, ...]
+    arrivals: tuple[Arrival, ...] = ()
+    runs: tuple[RecordedRun, ...] = ()
     """In the order of their start."""
     config_changes: tuple[ConfigChange, ...]
     """The first entry holds from the beginning."""
@@ -127,18 +127,8 @@ TEST_FAILURE_REASONS = {Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.
 QUEUE_MERGE_REASONS = {Reason.MERGED_BY_QUEUE, Reason.TREE_MISMATCH}
 
 
-class Period(Struct, frozen=True, kw_only=True):
-    """What is known about a period in addition to submissions and runs."""
-
-    since: Instant
-    until: Instant
-    config_changes: tuple[ConfigChange, ...]
-    state_changes: tuple[StateChange, ...] = ()
-    is_truncated: bool = False
-    unreadable_changes: int = 0
-
-
-def build_history(submissions: Sequence[Submission], runs: Sequence[Run], period: Period) -> History:
+def build_history(submissions: Sequence[Submission], runs: Sequence[Run], period: History) -> History:
+    """Adds arrivals, runs and external pushes to a history of the period that has none of them."""
     candidates = [
         submission
         for submission in submissions
@@ -147,27 +137,23 @@ def build_history(submissions: Sequence[Submission], runs: Sequence[Run], period
     admitted = sorted(candidates, key=lambda submission: (submission.admitted_at, submission.id))
     index_by_submission = {submission.id: index for index, submission in enumerate(admitted)}
     runs_by_start = sorted(runs, key=lambda run: (run.started_at or 0, run.decided_at or 0))
-    return History(
-        since=period.since,
-        until=period.until,
+    return replace(
+        period,
         arrivals=tuple(_build_arrivals(admitted, period)),
         runs=tuple(
             _build_recorded_run(run, index_by_submission)
             for run in runs_by_start
             if _is_relevant(run, index_by_submission)
         ),
-        config_changes=period.config_changes,
-        state_changes=period.state_changes,
         external_pushes=tuple(_find_external_pushes(admitted, runs_by_start, period.since)),
-        is_truncated=period.is_truncated,
-        unreadable_changes=period.unreadable_changes,
     )
 
 
-def _build_arrivals(admitted: Sequence[Submission], period: Period) -> Iterator[Arrival]:
+def _build_arrivals(admitted: Sequence[Submission], period: History) -> Iterator[Arrival]:
     last_by_number = dict[PullRequestNumber, ArrivalIndex]()
     for index, submission in enumerate(admitted):
         end, at = _end_state(submission), submission.admitted_at or period.since
+        contained = submission.pull_request.contained_heads
         yield Arrival(
             number=submission.number,
             head=submission.pull_request.head,
@@ -176,13 +162,7 @@ def _build_arrivals(admitted: Sequence[Submission], period: Period) -> Iterator[
             priority=submission.priority,
             no_batch=submission.no_batch,
             impacted_targets=submission.impacted_targets,
-            stacked_on=tuple(
-                sorted(
-                    last_by_number[other]
-                    for other in submission.pull_request.contained_heads
-                    if other in last_by_number
-                )
-            ),
+            stacked_on=tuple(sorted(last_by_number[other] for other in contained if other in last_by_number)),
             previous=last_by_number.get(submission.number),
             end_state=end,
             ended_at=period.until if end is EndState.STILL_QUEUED else submission.state_changed_at,

@@ -1,10 +1,11 @@
 """Outcome model of a replay: the result and duration of every run, inferred from recorded runs."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from statistics import median
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.timestamps import MINUTE
@@ -14,10 +15,10 @@ from mergeyard.simulation.history import ArrivalIndex, EndState, History, Record
 
 class FailureRules(Struct, frozen=True, kw_only=True):
     bad: frozenset[ArrivalIndex] = frozenset()
-    conflicts: Mapping[ArrivalIndex, frozenset[ArrivalIndex]] = field(
-        default_factory=dict[ArrivalIndex, frozenset[ArrivalIndex]]
-    )
+    conflicts: Mapping[ArrivalIndex, Set[ArrivalIndex]] = {}
     """For each arrival those it conflicts with; each passes alone."""
+    ambiguous: frozenset[ArrivalIndex] = frozenset()
+    """Arrivals that conflict with one of several others, and it is unknown with which."""
 
     def predicts_failure(self, stack: Sequence[ArrivalIndex], merged: Callable[[ArrivalIndex], bool]) -> bool:
         """`merged` returns whether an arrival outside the stack is part of its base."""
@@ -34,39 +35,30 @@ class FailureRules(Struct, frozen=True, kw_only=True):
         return self.predicts_failure(run.stack, lambda other: history.was_merged(other, run.started_at))
 
 
-ConflictPair = tuple[ArrivalIndex, ArrivalIndex]
-
-
-class FailureAttribution(Struct, frozen=True):
-    rules: FailureRules
-    ambiguous: frozenset[ArrivalIndex] = frozenset()
-    """Arrivals that conflict with one of several others, and it is unknown with which."""
-
-
-def attribute_failures(history: History) -> FailureAttribution:
+def attribute_failures(history: History) -> FailureRules:
     broken = find_broken_bases(history)
     runs = [run for run in history.runs if run.is_decided and run.base not in broken]
-    passed_runs, failed_runs = (
-        defaultdict[ArrivalIndex, list[RecordedRun]](list),
-        defaultdict[ArrivalIndex, list[RecordedRun]](list),
-    )
+    passed_runs = defaultdict[ArrivalIndex, list[RecordedRun]](list)
+    failed_runs = defaultdict[ArrivalIndex, list[RecordedRun]](list)
     for run in runs:
         for index in run.tested_arrivals if run.is_failed else run.stack:
             (failed_runs if run.is_failed else passed_runs)[index].append(run)
     failed = _list_failed(history)
     bad = frozenset(index for index in failed if not passed_runs[index])
-    conflict_candidates = {
-        index: _find_conflict_candidates(
-            history, index, [run for run in failed_runs[index] if bad.isdisjoint(run.stack)], passed_runs[index]
-        )
-        for index in failed
-        if index not in bad
-    }
-    pairs = {(index, candidates[-1]) for index, candidates in conflict_candidates.items() if candidates}
-    rules = FailureRules(bad=bad, conflicts=_index_pairs(pairs))
+    conflicts, ambiguous = defaultdict[ArrivalIndex, set[ArrivalIndex]](set), set[ArrivalIndex]()
+    for index in failed:
+        if index in bad:
+            continue
+        unexplained = [run for run in failed_runs[index] if bad.isdisjoint(run.stack)]
+        candidates = _find_conflict_candidates(history, index, unexplained, passed_runs[index])
+        if candidates:
+            conflicts[index].add(candidates[-1])
+            conflicts[candidates[-1]].add(index)
+        if len(candidates) > 1:
+            ambiguous.add(index)
+    rules = FailureRules(bad=bad, conflicts=conflicts, ambiguous=frozenset(ambiguous))
     removed_culprits = frozenset(_find_sole_suspects(history, runs, passed_runs, rules))
-    ambiguous = frozenset(index for index, candidates in conflict_candidates.items() if len(candidates) > 1)
-    return FailureAttribution(FailureRules(bad=bad | removed_culprits, conflicts=rules.conflicts), ambiguous)
+    return replace(rules, bad=bad | removed_culprits)
 
 
 def find_broken_bases(history: History) -> frozenset[Sha]:
@@ -106,14 +98,6 @@ def _list_ahead(history: History, index: ArrivalIndex, run: RecordedRun) -> list
     merged = [other for other in range(len(history.arrivals)) if history.was_merged(other, run.started_at)]
     merged.sort(key=lambda other: history.arrivals[other].ended_at)
     return [*merged, *run.stack[: run.stack.index(index)]]
-
-
-def _index_pairs(pairs: set[ConflictPair]) -> Mapping[ArrivalIndex, frozenset[ArrivalIndex]]:
-    partners = defaultdict[ArrivalIndex, set[ArrivalIndex]](set)
-    for first, other in pairs:
-        partners[first].add(other)
-        partners[other].add(first)
-    return {index: frozenset(candidates) for index, candidates in partners.items()}
 
 
 def _find_sole_suspects(
@@ -163,7 +147,8 @@ def measure_durations(history: History, bad: frozenset[ArrivalIndex]) -> RunDura
     ]
     return RunDurations(
         by_arrival=tuple(
-            own or max(typical, *_stopped_durations(runs_by_arrival[index])) for index, own in enumerate(own_durations)
+            own or max([typical, *_stopped_durations(runs_by_arrival[index])])
+            for index, own in enumerate(own_durations)
         ),
         typical=typical,
         unknown=frozenset(index for index, own in enumerate(own_durations) if own is None),
@@ -181,7 +166,7 @@ def _own_duration(runs: Sequence[RecordedRun], *, failed: bool) -> int | None:
 
 def _stopped_durations(runs: Sequence[RecordedRun]) -> list[int]:
     """A stopped run would have taken longer; the replay assumes twice as long."""
-    return [0, *(2 * run.duration_ms for run in runs if not run.is_decided)]
+    return [2 * run.duration_ms for run in runs if not run.is_decided]
 
 
 def _median(durations: Sequence[int]) -> int | None:
@@ -205,7 +190,7 @@ class RecordedResult(Struct, frozen=True):
 
 
 class OutcomeModel(Struct, frozen=True, kw_only=True):
-    attribution: FailureAttribution
+    rules: FailureRules
     durations: RunDurations
     recorded_results: Mapping[tuple[ArrivalStack, int], tuple[RecordedResult, ...]]
     """By stack and number of tested arrivals, in the order of their start."""
@@ -240,41 +225,35 @@ class OutcomeModel(Struct, frozen=True, kw_only=True):
         expected = round(self.durations.longest_of(stack[len(stack) - tests :]) * (1 + jitter))
         return expected if recorded is None else max(expected, recorded.length + 1)
 
-    def fails_by_rule(self, stack: ArrivalStack, merged: Callable[[ArrivalIndex], bool]) -> bool:
-        return self.attribution.rules.predicts_failure(stack, merged)
-
     def _find_recorded(self, stack: ArrivalStack, tests: int, repeat: int) -> RecordedResult | None:
         results = self.recorded_results.get((stack, tests), ())
         return results[repeat] if repeat < len(results) else None
 
 
 def build_outcome_model(history: History) -> OutcomeModel:
-    attribution, broken = attribute_failures(history), find_broken_bases(history)
+    rules, broken = attribute_failures(history), find_broken_bases(history)
     recorded, flaky_count, decided_count = defaultdict[tuple[ArrivalStack, int], list[RecordedResult]](list), 0, 0
     for run in history.runs:
         is_reliable = run.is_decided and run.base not in broken
-        surprising = (
-            is_reliable
-            and run.is_stack_complete
-            and attribution.rules.predicts_recorded_failure(history, run) != run.is_failed
-        )
+        is_explained = rules.predicts_recorded_failure(history, run) == run.is_failed
+        surprising = is_reliable and run.is_stack_complete and not is_explained
         decided_count += is_reliable
         flaky_count += surprising and run.is_failed
         if run.is_stack_complete:
             recorded[run.stack, run.tested_count].append(RecordedResult(run.duration_ms, run.is_decided, surprising))
     return OutcomeModel(
-        attribution=attribution,
-        durations=measure_durations(history, attribution.rules.bad),
+        rules=rules,
+        durations=measure_durations(history, rules.bad),
         recorded_results={stack: tuple(runs) for stack, runs in recorded.items()},
         flake_rate=flaky_count / decided_count if decided_count else 0.0,
-        undetermined=_find_undetermined(history, attribution),
+        undetermined=_find_undetermined(history, rules),
         broken_base_count=len(broken),
     )
 
 
-def _find_undetermined(history: History, attribution: FailureAttribution) -> frozenset[ArrivalIndex]:
+def _find_undetermined(history: History, rules: FailureRules) -> frozenset[ArrivalIndex]:
     """Arrivals that left before a run decided them."""
     passed = {index for run in history.runs if run.is_decided and not run.is_failed for index in run.stack}
     removed = (EndState.REMOVED, EndState.STILL_QUEUED)
     departed = {index for index, arrival in enumerate(history.arrivals) if arrival.end_state in removed}
-    return frozenset(departed - passed - attribution.rules.bad)
+    return frozenset(departed - passed - rules.bad)

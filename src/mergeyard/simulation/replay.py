@@ -170,20 +170,18 @@ class Replay:
 
     def _start_run(self, run: engine_driver.SimulatedRun, now: Instant) -> None:
         planned_run = self.driver.planned_runs[run]
-        stack = tuple(int(member.number) for member in planned_run.stack)
+        stack = tuple(member.number for member in planned_run.stack)
         repeat = self.repeats[stack, planned_run.tested_count]
         self.repeats[stack, planned_run.tested_count] += 1
         ends_at = later(now, self.truth.duration_ms(stack, planned_run.tested_count, repeat))
-        passes = self.truth.passes(stack, planned_run.tested_count, repeat, by_rule=not self._fails_by_rule(run))
+        base = len(self.merged) if run.base_merge_count is None else run.base_merge_count
+        fails_by_rule = self.truth.rules.predicts_failure(run.stack, lambda other: self.merged.get(other, base) < base)
+        passes = self.truth.passes(stack, planned_run.tested_count, repeat, by_rule=not fails_by_rule)
         tested = stack[len(stack) - planned_run.tested_count :]
         self.runs[run] = ReplayedRun(
             tested, now, ends_at, self.truth.is_recorded(stack, planned_run.tested_count, repeat)
         )
         self._schedule(ends_at, partial(self._finish_run, run, passes))
-
-    def _fails_by_rule(self, run: engine_driver.SimulatedRun) -> bool:
-        base = len(self.merged) if run.base_merge_count is None else run.base_merge_count
-        return self.truth.fails_by_rule(run.stack, lambda other: self.merged.get(other, base) < base)
 
 
 def _head(index: ArrivalIndex) -> Sha:

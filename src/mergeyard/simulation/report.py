@@ -1,7 +1,7 @@
 """Metrics of a period, actual or replayed, and how reliable their comparison is."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from math import ceil, floor
 from statistics import median_low
@@ -124,32 +124,29 @@ class Assumption(Struct, frozen=True):
 class UnknownFacts(Struct, frozen=True):
     """The counted arrivals about which something is assumed."""
 
-    outcomes: frozenset[ArrivalIndex]
-    conflicts: frozenset[ArrivalIndex]
-    lengths: frozenset[ArrivalIndex]
-    targets: frozenset[ArrivalIndex]
+    arrivals: Mapping[AssumptionKind, Set[ArrivalIndex]]
     counted: int
 
     @property
     def share(self) -> float:
-        return len(self.outcomes | self.conflicts | self.lengths | self.targets) / (self.counted or 1)
+        return len(set[ArrivalIndex]().union(*self.arrivals.values())) / (self.counted or 1)
 
 
 def find_unknown_facts(history: History, truth: OutcomeModel, settings: tuple[ConfigChange, ...]) -> UnknownFacts:
-    counted = frozenset(
+    counted = {
         index
         for index, arrival in enumerate(history.arrivals)
         if arrival.is_counted and arrival.end_state is not EndState.UNTESTED
-    )
-    without_targets = frozenset(index for index in counted if history.arrivals[index].impacted_targets is None)
+    }
     uses_lanes = any(setting.config.mode is Mode.PARALLEL for setting in settings)
-    return UnknownFacts(
-        outcomes=truth.undetermined & counted,
-        conflicts=truth.attribution.ambiguous & counted,
-        lengths=truth.durations.unknown & counted,
-        targets=without_targets if uses_lanes else frozenset(),
-        counted=len(counted),
-    )
+    without_targets = {index for index in counted if uses_lanes and history.arrivals[index].impacted_targets is None}
+    arrivals = {
+        AssumptionKind.OUTCOMES: truth.undetermined & counted,
+        AssumptionKind.CONFLICTS: truth.rules.ambiguous & counted,
+        AssumptionKind.LENGTHS: truth.durations.unknown & counted,
+        AssumptionKind.TARGETS: without_targets,
+    }
+    return UnknownFacts(arrivals, len(counted))
 
 
 def list_assumptions(
@@ -157,18 +154,11 @@ def list_assumptions(
 ) -> tuple[Assumption, ...]:
     replayed_runs = () if proposed is None else proposed.runs
     runs = [run for run in replayed_runs if history.is_counted_run(run.tested_arrivals, run.started_at)]
-    decided = sum(run.is_decided for run in history.runs)
-    counts = {
-        AssumptionKind.OUTCOMES: (len(unknown_facts.outcomes), unknown_facts.counted),
-        AssumptionKind.CONFLICTS: (len(unknown_facts.conflicts), unknown_facts.counted),
-        AssumptionKind.LENGTHS: (len(unknown_facts.lengths), unknown_facts.counted),
-        AssumptionKind.TARGETS: (len(unknown_facts.targets), unknown_facts.counted),
+    unreadable = history.unreadable_changes
+    counts = {kind: (len(arrivals), unknown_facts.counted) for kind, arrivals in unknown_facts.arrivals.items()} | {
         AssumptionKind.RUNS: (sum(not run.is_recorded for run in runs), len(runs)),
-        AssumptionKind.BASES: (truth.broken_base_count, decided),
-        AssumptionKind.SETTINGS: (
-            history.unreadable_changes,
-            history.unreadable_changes + len(history.config_changes) - 1,
-        ),
+        AssumptionKind.BASES: (truth.broken_base_count, sum(run.is_decided for run in history.runs)),
+        AssumptionKind.SETTINGS: (unreadable, unreadable + len(history.config_changes) - 1),
     }
     return tuple(
         Assumption(kind, count, total, f"{count:,} of {total:,} {ASSUMPTION_MESSAGES[kind]}")
@@ -182,6 +172,12 @@ MIN_MERGES, MERGES_FOR_CONFIDENCE = 20, 100
 SMALL_SHARE, LARGE_SHARE = 0.10, 0.25
 """Limits for relative errors and for the share of assumptions."""
 HIGH_FLAKE_RATE = 0.05
+METRIC_NAMES = {
+    "median_ms": "the median time to merge",
+    "p95_ms": "the 95 % time to merge",
+    "runs": "the number of runs",
+    "merged": "the number of merges",
+}
 
 
 class Confidence(StrEnum):
@@ -216,18 +212,7 @@ class ReplayFindings(Struct, frozen=True, kw_only=True):
 
 def list_caveats(findings: ReplayFindings) -> list[Caveat]:
     """Most severe first."""
-    checks = (
-        _check_merge_count,
-        _check_convergence,
-        _check_replay_error,
-        _check_spread,
-        _check_assumptions,
-        _check_flakes,
-        _check_broken_bases,
-        _check_setting_changes,
-    )
-    caveats = [caveat for check in checks for caveat in check(findings)]
-    return sorted(caveats, key=lambda caveat: -CONFIDENCE_ORDER.index(caveat.confidence))
+    return sorted(_find_caveats(findings), key=lambda caveat: -CONFIDENCE_ORDER.index(caveat.confidence))
 
 
 def overall_confidence(caveats: list[Caveat]) -> Confidence:
@@ -236,107 +221,70 @@ def overall_confidence(caveats: list[Caveat]) -> Confidence:
 
 def compute_replay_error(really: PeriodMetrics, replayed: PeriodMetrics) -> tuple[float, str]:
     """The largest relative error of replaying the actual settings, and the metric it occurs in."""
-    pairs = {
-        "the median time to merge": (really.median_ms, replayed.median_ms),
-        "the 95 % time to merge": (really.p95_ms, replayed.p95_ms),
-        "the number of runs": (really.runs, replayed.runs),
-        "the number of merges": (really.merged, replayed.merged),
-    }
-    errors = [
-        (abs((replayed_value or 0) - actual_value) / actual_value, name)
-        for name, (actual_value, replayed_value) in pairs.items()
-        if actual_value
-    ]
-    return max(errors, default=(0.0, ""))
-
-
-def _check_merge_count(findings: ReplayFindings) -> Iterator[Caveat]:
-    merged = findings.actual.merged
-    description = (
-        f"Only {_format_count(merged, 'pull request')} merged in this period"
-        if merged
-        else "Nothing merged in this period"
-    )
-    if merged < MIN_MERGES:
-        yield Caveat(
-            Confidence.HARDLY, f"{description}: choose a longer period, or try again when {MIN_MERGES} have merged."
-        )
-    elif merged < MERGES_FOR_CONFIDENCE:
-        yield Caveat(
-            Confidence.ROUGHLY,
-            f"{description}: {MERGES_FOR_CONFIDENCE} are needed for stable results. Choose a longer period.",
-        )
-
-
-def _check_convergence(findings: ReplayFindings) -> Iterator[Caveat]:
-    if findings.baseline is None:
-        yield Caveat(
-            Confidence.HARDLY, "The replay does not end even with the actual settings: choose a shorter period."
-        )
-    elif findings.proposed is None:
-        yield Caveat(Confidence.HARDLY, "The replay does not end with the change: the queue would not keep up.")
-
-
-def _check_replay_error(findings: ReplayFindings) -> Iterator[Caveat]:
-    if findings.baseline is None:
-        return
-    error, name = compute_replay_error(findings.actual, findings.baseline)
-    if error > SMALL_SHARE:
-        message = f"Replayed with the actual settings, {name} is {round(error * 100)} % off: smaller differences mean"
-        yield Caveat(Confidence.HARDLY if error > LARGE_SHARE else Confidence.ROUGHLY, f"{message} nothing.")
-
-
-def _check_spread(findings: ReplayFindings) -> Iterator[Caveat]:
-    if findings.proposed is None:
-        return
-    width, name = _find_widest(findings.proposed)
-    if width > LARGE_SHARE:
-        message = f"The result depends on chance: over several draws, {name} differs by {round(width * 100)} %."
-        yield Caveat(Confidence.HARDLY if width > 2 * LARGE_SHARE else Confidence.ROUGHLY, message)
+    values = [(getattr(really, field), getattr(replayed, field) or 0, name) for field, name in METRIC_NAMES.items()]
+    return max(((abs(after - actual) / actual, name) for actual, after, name in values if actual), default=(0.0, ""))
 
 
 def _find_widest(spread: MetricsSpread) -> tuple[float, str]:
-    metrics = {
-        "the median time to merge": "median_ms",
-        "the 95 % time to merge": "p95_ms",
-        "the number of runs": "runs",
-    }
-    ranges = [(getattr(spread.minimum, field), getattr(spread.maximum, field), name) for name, field in metrics.items()]
+    ranges = [
+        (getattr(spread.minimum, field), getattr(spread.maximum, field), METRIC_NAMES[field])
+        for field in ("median_ms", "p95_ms", "runs")
+    ]
     return max((((most - least) / most, name) for least, most, name in ranges if most), default=(0.0, ""))
 
 
-def _check_assumptions(findings: ReplayFindings) -> Iterator[Caveat]:
-    share = findings.unknown_facts.share
-    if share > SMALL_SHARE:
-        message = f"The history of {round(share * 100)} % of the pull requests is incomplete, so assumptions are made."
-        yield Caveat(Confidence.HARDLY if share > LARGE_SHARE else Confidence.ROUGHLY, message)
-
-
-def _check_flakes(findings: ReplayFindings) -> Iterator[Caveat]:
-    if findings.outcome_model.flake_rate >= HIGH_FLAKE_RATE and findings.unrecorded_share > 0.5:
-        flaky = round(findings.outcome_model.flake_rate * 100)
-        message = f"{flaky} % of the test runs failed without a cause, and it is unknown which"
+def _find_caveats(findings: ReplayFindings) -> Iterator[Caveat]:
+    yield from _check_merge_count(findings.actual.merged)
+    yield from _check_replays(findings)
+    share, model = findings.unknown_facts.share, findings.outcome_model
+    message = f"The history of {round(share * 100)} % of the pull requests is incomplete, so assumptions are made."
+    yield from _grade(share, SMALL_SHARE, LARGE_SHARE, message)
+    if model.flake_rate >= HIGH_FLAKE_RATE and findings.unrecorded_share > 0.5:
+        message = f"{round(model.flake_rate * 100)} % of the test runs failed without a cause, and it is unknown which"
         yield Caveat(Confidence.ROUGHLY, f"{message} replayed ones would fail. Fix flaky tests first.")
-
-
-def _check_broken_bases(findings: ReplayFindings) -> Iterator[Caveat]:
-    if findings.outcome_model.broken_base_count:
-        times = _format_count(findings.outcome_model.broken_base_count, "time")
+    if model.broken_base_count:
+        times = _format_count(model.broken_base_count, "time")
         yield Caveat(Confidence.ROUGHLY, f"The target branch itself failed its tests {times}, which is not replayed.")
-
-
-def _check_setting_changes(findings: ReplayFindings) -> Iterator[Caveat]:
     if findings.history.unreadable_changes:
-        yield Caveat(
-            Confidence.ROUGHLY, "Settings were changed in this period, and not all earlier values can be read."
-        )
-    configs = [setting.config for setting in findings.history.config_changes]
+        message = "Settings were changed in this period, and not all earlier values can be read."
+        yield Caveat(Confidence.ROUGHLY, message)
     for name in findings.proposed_settings:
-        if len({getattr(config, name) for config in configs}) > 1:
-            message = (
-                f"{name.replace('_', ' ').capitalize()} was changed in this period, so the comparison mixes values"
-            )
+        if len({getattr(change.config, name) for change in findings.history.config_changes}) > 1:
+            setting = name.replace("_", " ").capitalize()
+            message = f"{setting} was changed in this period, so the comparison mixes values"
             yield Caveat(Confidence.ROUGHLY, f"{message}: choose a period without that.")
+
+
+def _check_merge_count(merged: int) -> Iterator[Caveat]:
+    count = f"Only {_format_count(merged, 'pull request')}" if merged else "Nothing"
+    description = f"{count} merged in this period"
+    if merged < MIN_MERGES:
+        message = f"{description}: choose a longer period, or try again when {MIN_MERGES} have merged."
+        yield Caveat(Confidence.HARDLY, message)
+    elif merged < MERGES_FOR_CONFIDENCE:
+        message = f"{description}: {MERGES_FOR_CONFIDENCE} are needed for stable results. Choose a longer period."
+        yield Caveat(Confidence.ROUGHLY, message)
+
+
+def _check_replays(findings: ReplayFindings) -> Iterator[Caveat]:
+    if findings.baseline is None:
+        message = "The replay does not end even with the actual settings: choose a shorter period."
+        yield Caveat(Confidence.HARDLY, message)
+    else:
+        error, name = compute_replay_error(findings.actual, findings.baseline)
+        message = f"Replayed with the actual settings, {name} is {round(error * 100)} % off: smaller differences mean"
+        yield from _grade(error, SMALL_SHARE, LARGE_SHARE, f"{message} nothing.")
+    if findings.proposed is not None:
+        width, name = _find_widest(findings.proposed)
+        message = f"The result depends on chance: over several draws, {name} differs by {round(width * 100)} %."
+        yield from _grade(width, LARGE_SHARE, 2 * LARGE_SHARE, message)
+    elif findings.baseline is not None:
+        yield Caveat(Confidence.HARDLY, "The replay does not end with the change: the queue would not keep up.")
+
+
+def _grade(value: float, roughly_above: float, hardly_above: float, message: str) -> Iterator[Caveat]:
+    if value > roughly_above:
+        yield Caveat(Confidence.HARDLY if value > hardly_above else Confidence.ROUGHLY, message)
 
 
 def _format_count(number: int, noun: str) -> str:

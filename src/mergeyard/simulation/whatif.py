@@ -37,7 +37,9 @@ def compute_whatif(request: WhatIfRequest) -> WhatIfResult:
     history, truth = request.history, build_outcome_model(request.history)
     config_changes = propose_config_changes(history, request.proposed_settings)
     baseline = _replay(history, truth, propose_config_changes(history, {}))
-    draws = _replay_draws(history, truth, config_changes) if request.proposed_settings else [baseline]
+    draws = [baseline]
+    if request.proposed_settings:
+        draws = [_replay(history, replace(truth, draw=draw), config_changes) for draw in range(DRAWS)]
     completed = [draw for draw in draws if draw is not None]
     findings = report.ReplayFindings(
         history=history,
@@ -68,12 +70,6 @@ def propose_config_changes(history: History, settings_changes: dict[str, Any]) -
         ConfigChange(setting.at, apply_proposed_settings(setting.config, settings_changes))
         for setting in history.config_changes
     )
-
-
-def _replay_draws(
-    history: History, truth: OutcomeModel, config_changes: Sequence[ConfigChange]
-) -> list[ReplayResult | None]:
-    return [_replay(history, replace(truth, draw=draw), config_changes) for draw in range(DRAWS)]
 
 
 def _replay(history: History, truth: OutcomeModel, config_changes: Sequence[ConfigChange]) -> ReplayResult | None:

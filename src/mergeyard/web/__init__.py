@@ -1,7 +1,7 @@
 """The dashboard: server-rendered pages (Starlette, Jinja2, htmx) with live updates by server-sent events.
 
-- `app`: routes, security headers, error pages
-- `rendering`, `formats`: templates, `PageContext` (what every page needs), labels and URLs
+- `app`: the table of all pages with the scope that each needs, security headers, error pages
+- `rendering`, `formats`: templates, `PageRequest` (what every page gets), labels and URLs
 - `user_sessions`, `sign_in`: who is signed in; reading forms, with CSRF checks and size limits
 - `queues`, `queue_graph`, `pull_request_page`, `run_page`, `run_progress`, `health_page`, `charts`, `whatif_page`,
   `settings`: pages, and the view structs that their templates read

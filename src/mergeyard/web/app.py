@@ -3,10 +3,9 @@
 import mimetypes
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from functools import partial
 from urllib.parse import quote
 
-from msgspec import Struct
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -16,23 +15,18 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
 from mergeyard.domain.access import Scope
+from mergeyard.domain.states import QueueState
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.audit_log import RefusalKind
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.service import Service
 from mergeyard.service.sessions import SingleSignOn
-from mergeyard.web.actions import Actions, CreateQueuePage
-from mergeyard.web.admin.audit_log import AuditExport, AuditLogPage
-from mergeyard.web.admin.hosts import HostsPage
-from mergeyard.web.admin.tokens import TokensPage
-from mergeyard.web.admin.webhooks import DeliveryPage, WebhookPage, WebhooksPage
+from mergeyard.web import actions, pull_request_page, queues, run_page
+from mergeyard.web.admin import audit_log, hosts, tokens, webhooks
 from mergeyard.web.formats import current_url, page_not_found
 from mergeyard.web.health_page import HealthPage
 from mergeyard.web.live import LivePages
-from mergeyard.web.pull_request_page import PullRequestPage
-from mergeyard.web.queues import QueuePage, QueuesPage, SettingsPage
-from mergeyard.web.rendering import STATIC_FILES, STATIC_FINGERPRINTS, PageContext
-from mergeyard.web.run_page import CheckOutputPage, RunPage
+from mergeyard.web.rendering import STATIC_FILES, STATIC_FINGERPRINTS, PageContext, PageRequest
 from mergeyard.web.sign_in import SignInPage, SsoSignIn
 from mergeyard.web.user_sessions import Forbidden, SignInNeeded
 from mergeyard.web.whatif_page import WhatIfPage
@@ -109,13 +103,6 @@ NO_SUCH_PAGE = {Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED}
 ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-class ErrorDescription(Struct, frozen=True):
-    status: int
-    title: str
-    detail: str
-    request_id: str
-
-
 class WebApp:
     def __init__(self, service: Service, sso: SingleSignOn | None = None, *, over_tls: bool = False) -> None:
         """`sso` adds single sign-on through an identity provider; without it users sign in with API tokens only."""
@@ -126,24 +113,8 @@ class WebApp:
 
     @property
     def routes(self) -> Sequence[Route]:
-        context = self._context
-        pages = (
-            QueuesPage(context),
-            CreateQueuePage(context),
-            QueuePage(context),
-            SettingsPage(context),
-            PullRequestPage(context),
-            RunPage(context),
-            CheckOutputPage(context),
-            Actions(context),
-            HealthPage(context),
-            WhatIfPage(context),
-            *build_admin_pages(context),
-            SignInPage(context),
-            LivePages(context),
-        )
-        sso_routes = () if self._sso is None else SsoSignIn(context, self._sso).routes()
-        return [*sso_routes, *(route for page in pages for route in page.routes()), *static_routes()]
+        sso_routes = () if self._sso is None else SsoSignIn(self._context, self._sso).routes()
+        return [*sso_routes, *SignInPage(self._context).routes(), *page_routes(self._context), *static_routes()]
 
     async def render_error(self, request: Request, refused: RequestRefused, status: int, title: str) -> Response:
         user = None
@@ -152,11 +123,10 @@ class WebApp:
         if refused.code is Code.INSUFFICIENT_SCOPE:
             self._context.record_refusal(RefusalKind.SCOPE_MISSING, request, user and user.token)
         in_place = "hx-request" in request.headers
-        error = ErrorDescription(
-            404 if refused.code in NO_SUCH_PAGE else status, title, refused.detail, request.state.request_id
-        )
+        status = 404 if refused.code in NO_SUCH_PAGE else status
+        error = {"status": status, "title": title, "detail": refused.detail, "request_id": request.state.request_id}
         template = "message.html" if in_place else "error.html"
-        response = self._context.render(request, template, error.status, user=user, error=error, message="")
+        response = self._context.render(request, template, status, user, error=error, message="")
         response.headers.update(SHOW_ERROR_IN_PLACE if in_place else {})
         return response
 
@@ -170,30 +140,58 @@ async def redirect_to_sign_in(request: Request, _: Exception) -> Response:
     return RedirectResponse(sign_in, 303)
 
 
-class Page(Protocol):
-    def routes(self) -> Sequence[Route]: ...
+async def redirect_to_administration(page: PageRequest) -> Response:
+    return RedirectResponse(f"/administration/{'webhooks' if page.user.token.repos else 'tokens'}", 303)
 
 
-class AdminRedirect:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-
-    def routes(self) -> Sequence[Route]:
-        return (Route("/administration", self.redirect),)
-
-    async def redirect(self, request: Request) -> Response:
-        user = await self._context.authenticate(request, Scope.ADMIN)
-        return RedirectResponse(f"/administration/{'webhooks' if user.token.repos else 'tokens'}", 303)
-
-
-def build_admin_pages(context: PageContext) -> Sequence[Page]:
-    return (
-        AdminRedirect(context),
-        TokensPage(context),
-        WebhooksPage(context),
-        WebhookPage(context),
-        DeliveryPage(context),
-        HostsPage(context),
-        AuditExport(context),
-        AuditLogPage(context),
-    )
+def page_routes(context: PageContext) -> list[Route]:
+    """The pages for signed-in users, with the scope that each needs if it is not `read`."""
+    route, service = context.build_route, context.service
+    health = HealthPage(service)
+    return [
+        route("GET", "/", queues.QueuesPage(service).show),
+        route("GET", "/queues/new", actions.show_create_queue, Scope.ADMIN),
+        route("POST", "/queues/new", actions.create_queue, Scope.ADMIN),
+        route("GET", "/queues/{queue:path}", queues.show_queue),
+        route("GET", "/settings/{queue:path}", queues.show_settings),
+        route("POST", "/settings/{queue:path}", queues.save_settings, Scope.ADMIN),
+        route("GET", "/pulls/{repo:path}/{number}", pull_request_page.show),
+        route("GET", "/runs/{run}", run_page.show),
+        route("GET", "/runs/{run}/output/{check:path}", run_page.show_check_output),
+        route("GET", "/actions", actions.show_choices, Scope.SUBMIT),
+        route("POST", "/actions/submit", actions.submit, Scope.SUBMIT),
+        route("POST", "/actions/priority", actions.change_priority, Scope.SUBMIT),
+        route("POST", "/actions/cancel", actions.cancel, Scope.SUBMIT),
+        route("POST", "/actions/restart", actions.restart, Scope.SUBMIT),
+        route("POST", "/actions/pause", partial(actions.set_state, QueueState.PAUSED), Scope.ADMIN),
+        route("POST", "/actions/drain", partial(actions.set_state, QueueState.DRAINING), Scope.ADMIN),
+        route("POST", "/actions/resume", partial(actions.set_state, QueueState.RUNNING), Scope.ADMIN),
+        route("POST", "/actions/delete", actions.delete_queue, Scope.ADMIN),
+        route("GET", "/health", health.show_all),
+        route("GET", "/health/{queue:path}", health.show),
+        route("GET", "/whatif/{queue:path}", WhatIfPage(service).show),
+        route("GET", "/live/{queue:path}", LivePages().follow),
+        route("GET", "/administration", redirect_to_administration, Scope.ADMIN),
+        route("GET", "/administration/tokens", tokens.show, Scope.ADMIN),
+        route("POST", "/administration/tokens", tokens.create, Scope.ADMIN),
+        route("POST", "/administration/tokens/sign-out", tokens.end_sso_sessions, Scope.ADMIN),
+        route("GET", "/administration/tokens/{token}/revoke", tokens.confirm_revoke, Scope.ADMIN),
+        route("POST", "/administration/tokens/{token}/revoke", tokens.revoke, Scope.ADMIN),
+        route("GET", "/administration/webhooks", webhooks.show_all, Scope.ADMIN),
+        route("POST", "/administration/webhooks", webhooks.create, Scope.ADMIN),
+        route("GET", "/administration/webhooks/new", webhooks.show_new, Scope.ADMIN),
+        route("GET", "/administration/webhooks/{webhook}", webhooks.show, Scope.ADMIN),
+        route("POST", "/administration/webhooks/{webhook}", webhooks.change, Scope.ADMIN),
+        route("POST", "/administration/webhooks/{webhook}/enable", webhooks.enable, Scope.ADMIN),
+        route("POST", "/administration/webhooks/{webhook}/disable", webhooks.disable, Scope.ADMIN),
+        route("POST", "/administration/webhooks/{webhook}/test", webhooks.send_test, Scope.ADMIN),
+        route("POST", "/administration/webhooks/{webhook}/resend", webhooks.resend, Scope.ADMIN),
+        route("GET", "/administration/webhooks/{webhook}/delete", webhooks.confirm_delete, Scope.ADMIN),
+        route("POST", "/administration/webhooks/{webhook}/delete", webhooks.delete, Scope.ADMIN),
+        route("GET", "/administration/webhooks/{webhook}/events/{event}", webhooks.show_delivery, Scope.ADMIN),
+        route("GET", "/administration/hosts", hosts.show, Scope.ADMIN),
+        route("POST", "/administration/hosts", hosts.check, Scope.ADMIN),
+        route("GET", "/administration/audit", audit_log.show, Scope.ADMIN),
+        route("GET", "/administration/audit.csv", audit_log.export_csv, Scope.ADMIN),
+        route("GET", "/administration/audit.jsonl", audit_log.export_json_lines, Scope.ADMIN),
+    ]

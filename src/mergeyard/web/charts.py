@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 from msgspec import Struct
 
@@ -90,6 +90,21 @@ def format_ratio(number: float | None) -> str:
 def format_minutes(milliseconds: float | None) -> str:
     """Never in hours or days: CI is billed by the minute."""
     return UNKNOWN_NUMBER if milliseconds is None else f"{round(milliseconds / MINUTE):,}"
+
+
+class Goal(Enum):
+    MORE = auto()
+    LESS = auto()
+    NEITHER = auto()
+
+
+def compare(now: float, before: float, goal: Goal) -> tuple[str, str]:
+    """The change in percent of the previous value, in words if that is below 1 or too large to be meaningful; and
+    `better`, `worse`, or empty if the number has no goal."""
+    percent = abs(now - before) / abs(before) * 100
+    size = f"{percent:.0f} %" if 1 <= percent < 1000 else ("a little" if percent < 1 else "many times")
+    verdict = "better" if (now > before) == (goal is Goal.MORE) else "worse"
+    return f"{'▲' if now > before else '▼'} {size}", "" if goal is Goal.NEITHER else verdict
 
 
 class Division(StrEnum):

@@ -168,6 +168,17 @@ def safe_external_url(url: str) -> str | None:
     return url if url.lower().startswith(("https://", "http://")) and url.isprintable() else None
 
 
+def parse_integer(text: str, minimum: int, maximum: int) -> int | None:
+    """None if the text has other characters than ASCII digits, or the number is out of the range."""
+    is_number = text.isascii() and text.isdecimal() and len(text) < 20
+    return int(text) if is_number and minimum <= int(text) <= maximum else None
+
+
+def parse_number(text: str) -> PullRequestNumber | None:
+    number = parse_integer(text, 1, 2**31 - 1)
+    return None if number is None else PullRequestNumber(number)
+
+
 def parse_repo(text: str) -> Repo:
     repo = Repo.parse(text)
     if repo is None:

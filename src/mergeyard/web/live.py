@@ -1,17 +1,15 @@
 """Server-sent events that tell an open page that its queue changed; the page then fetches itself again."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from mergeyard.domain.access import Token
 from mergeyard.domain.timestamps import SECOND, later
 from mergeyard.service.queue_actor import QueueActor
-from mergeyard.web.rendering import PageContext
+from mergeyard.web.rendering import PageRequest
 from mergeyard.web.user_sessions import Forbidden, SignInNeeded
 
 KEEP_ALIVE_MS = 15 * SECOND
@@ -62,45 +60,40 @@ class CountedStream(StreamingResponse):
 
 
 class LivePages:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
+    def __init__(self) -> None:
         self._streams = StreamLimit()
 
-    def routes(self) -> Sequence[Route]:
-        return (Route("/live/{queue:path}", self.follow),)
-
-    async def follow(self, request: Request) -> Response:
-        user = await self._context.authenticate(request)
-        queue_actor = await self._context.service.registry.get(
-            self._context.resolve_queue(user, request.path_params["queue"])
-        )
-        if not self._streams.has_room_for(user.token):
+    async def follow(self, page: PageRequest) -> Response:
+        queue_actor = await page.service.registry.get(page.resolve_queue())
+        if not self._streams.has_room_for(page.user.token):
             return PlainTextResponse("Too many pages are open. This page refreshes periodically.", 503, RETRY_HEADERS)
-        return CountedStream(self._stream_changes(request, queue_actor), self._streams, user.token)
+        return CountedStream(_stream_changes(page, queue_actor), self._streams, page.user.token)
 
-    async def _stream_changes(self, request: Request, queue_actor: QueueActor) -> AsyncIterator[str]:
-        """Remembers the queue's value before it sends an event: a change that happens while the page fetches itself
-        leads to another event. A new forecast alone is reported only when the keep-alive is due."""
-        live, clock = self._context.service.change_waiter, self._context.service.clock
-        queue, forecast = queue_actor.queue, queue_actor.forecast
-        yield _encode_event("follow")
-        while not live.is_stopping and not queue_actor.is_closed and await self._is_signed_in(request):
-            changed = await live.wait_for_change(queue_actor, queue, later(clock.now(), KEEP_ALIVE_MS))
-            if changed or queue_actor.forecast is not forecast:
-                queue, forecast = queue_actor.queue, queue_actor.forecast
-                yield _encode_event("change")
-                await clock.sleep(MIN_INTERVAL_MS)
-            else:
-                yield ": keep-alive\n\n"
-        if queue_actor.is_closed:
-            yield _encode_event("gone")
 
-    async def _is_signed_in(self, request: Request) -> bool:
-        try:
-            await self._context.authenticate(request)
-        except (SignInNeeded, Forbidden):
-            return False
-        return True
+async def _stream_changes(page: PageRequest, queue_actor: QueueActor) -> AsyncIterator[str]:
+    """Remembers the queue's value before it sends an event: a change that happens while the page fetches itself
+    leads to another event. A new forecast alone is reported only when the keep-alive is due."""
+    live, clock = page.service.change_waiter, page.service.clock
+    queue, forecast = queue_actor.queue, queue_actor.forecast
+    yield _encode_event("follow")
+    while not live.is_stopping and not queue_actor.is_closed and await _is_signed_in(page):
+        changed = await live.wait_for_change(queue_actor, queue, later(clock.now(), KEEP_ALIVE_MS))
+        if changed or queue_actor.forecast is not forecast:
+            queue, forecast = queue_actor.queue, queue_actor.forecast
+            yield _encode_event("change")
+            await clock.sleep(MIN_INTERVAL_MS)
+        else:
+            yield ": keep-alive\n\n"
+    if queue_actor.is_closed:
+        yield _encode_event("gone")
+
+
+async def _is_signed_in(page: PageRequest) -> bool:
+    try:
+        await page.context.authenticate(page.request)
+    except (SignInNeeded, Forbidden):
+        return False
+    return True
 
 
 def _encode_event(event: str) -> str:

@@ -4,25 +4,19 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
 from mergeyard.domain.journal import SYSTEM_ACTOR, PullRequestChanged
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import TERMINAL_STATES, Mergeability, PullRequestState, QueueState, RunStatus
-from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import estimates
-from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.pull_request_details import PullRequestDetails
 from mergeyard.service.views import SubmissionView, render_reason
 from mergeyard.web import run_progress
-from mergeyard.web.formats import TargetList, list_targets, page_not_found, parse_repo, shorten_id
-from mergeyard.web.rendering import PageContext
-from mergeyard.web.user_sessions import CurrentUser
+from mergeyard.web.formats import page_not_found, parse_integer, parse_number, parse_repo, shorten_id
+from mergeyard.web.rendering import PageRequest
 
 STEPS = ("Submitted", "Queued", "Testing", "Passed", "Merged")
 REACHED_STEP = {
@@ -162,40 +156,11 @@ def _check_impacted_targets(view: SubmissionView) -> ChecklistItem:
 
 
 MAX_TIMELINE_ENTRIES = 200
-
-
-class TimelineEntry(Struct, frozen=True):
-    entry: PullRequestChanged
-    message: str
-    actor: str
-
-
-class Timeline(Struct, frozen=True):
-    entries: tuple[TimelineEntry, ...]
-    earlier: int
-    """The number of older entries; as `first`, it selects the next part."""
-    later: int
-
-
-def build_timeline(entries: Sequence[PullRequestChanged], first: int | None) -> Timeline:
-    """The last part of the oldest `first` entries. Counted from the oldest, so a link to a part keeps showing the same
-    entries when new ones are added."""
-    later = 0 if first is None else max(0, len(entries) - first)
-    part = entries[later : later + MAX_TIMELINE_ENTRIES]
-    return Timeline(tuple(map(_build_entry, part)), len(entries) - later - len(part), later)
-
-
-def format_actor(entry: PullRequestChanged) -> str:
-    return "the queue" if entry.actor == SYSTEM_ACTOR else decode_actor_name(entry.actor)
-
-
-def _build_entry(entry: PullRequestChanged) -> TimelineEntry:
-    return TimelineEntry(
-        entry, render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on), format_actor(entry)
-    )
-
-
-MAX_SHARED_TARGETS = 5
+MAX_COUNT = 10**18 - 1
+"""So that every id and count fits into a signed 64-bit integer of the database."""
+RESTARTABLE_STATES = frozenset(
+    {PullRequestState.TESTING, PullRequestState.PENDING_FAILURE, PullRequestState.TESTS_PASSED}
+)
 
 
 class RunSummary(Struct, frozen=True):
@@ -205,176 +170,88 @@ class RunSummary(Struct, frozen=True):
     duration: run_progress.RunDuration
 
 
-class Failure(Struct, frozen=True):
-    """Why the pull request failed: the run, the checks that failed in it, and the pull requests it was stacked on."""
-
-    summary: RunSummary
-    culprits: tuple[run_progress.CheckView, ...]
-    stacked_on: tuple[PullRequestNumber, ...]
-
-
-class OverlappingPullRequest(Struct, frozen=True):
-    number: PullRequestNumber
-    title: str
-    state: PullRequestState
-    shared: TargetList
-
-
-class PullRequestPageView(Struct, frozen=True, kw_only=True):
-    details: PullRequestDetails
-    live: bool
-    submitted_by: str
-    steps: tuple[ProgressStep, ...]
-    checklist: tuple[ChecklistItem, ...]
-    failure: Failure | None
-    runs: tuple[RunSummary, ...]
-    timeline: Timeline
-    impacted_targets: TargetList | None
-    overlapping: tuple[OverlappingPullRequest, ...]
-
-    @property
-    def current_run(self) -> RunSummary | None:
-        return next((summary for summary in self.runs if summary.run.is_active), None)
-
-    @property
-    def is_latest(self) -> bool:
-        """Whether the page shows the latest submission of the pull request."""
-        return self.details.view.submission.id == self.details.submissions[0].id
-
-    @property
-    def can_restart(self) -> bool:
-        return self.details.view.submission.state in (
-            PullRequestState.TESTING,
-            PullRequestState.PENDING_FAILURE,
-            PullRequestState.TESTS_PASSED,
-        )
-
-    @property
-    def can_submit_again(self) -> bool:
-        return self.is_latest and self.details.view.submission.state in (
-            PullRequestState.FAILED,
-            PullRequestState.CANCELLED,
-        )
+async def show(page: PageRequest) -> Response:
+    """Without `branch`, finds the queue that has the pull request now, or had it last."""
+    details = page.service.pull_request_details
+    repo = page.service.repositories.canonical_repo(parse_repo(page.path_parameter("repo")), page.user.token)
+    if not page.user.token.can_access(repo):
+        raise _queue_not_found(repo)
+    number = parse_number(page.path_parameter("number"))
+    if number is None:
+        raise page_not_found()
+    branch = page.query.get("branch")
+    try:
+        key = QueueKey(repo, branch) if branch else await details.find_queue_key(repo, number)
+        if key is None:
+            return await _render_not_submitted(page, repo, number)
+        submission_id = parse_integer(page.query.get("submission", ""), 0, MAX_COUNT)
+        latest_or_chosen = None if submission_id is None else SubmissionId(submission_id)
+        return _render_submission(page, await details.read(key, number, latest_or_chosen))
+    except RequestRefused as refused:
+        if refused.code is not Code.PR_NOT_SUBMITTED or page.is_htmx:
+            raise
+        return await _render_not_submitted(page, repo, number)
 
 
-def build_pull_request_view(
-    details: PullRequestDetails, source: ChecksFrom, now: Instant, first: int | None
-) -> PullRequestPageView:
-    """`first` limits the timeline to so many entries, counted from the oldest."""
-    submission = details.view.submission
-    live = submission.state not in TERMINAL_STATES
-    usual = estimates.median_run_duration_ms(details.queue)
-    runs = tuple(
+def _render_submission(page: PageRequest, details: PullRequestDetails) -> Response:
+    submission, timeline, now = details.view.submission, details.timeline, page.service.clock.now()
+    source = page.service.repositories.get_host(details.key.repo.host).checks_from
+    runs = [
         RunSummary(
             each.run,
             run_progress.describe_purpose(each.run, details.key.branch),
             run_progress.build_run_checks(each, source),
-            run_progress.measure_duration(each.run, usual, now),
+            run_progress.measure_duration(each.run, details.queue, now),
         )
         for each in details.runs
-    )
-    return PullRequestPageView(
+    ]
+    has_failed = submission.state is PullRequestState.FAILED
+    is_latest = submission.id == details.submissions[0].id
+    live = submission.state not in TERMINAL_STATES
+    entries, earlier, later = select_timeline(timeline, parse_integer(page.query.get("first", ""), 0, MAX_COUNT))
+    return page.render(
+        "pull_request.html",
         details=details,
         live=live,
-        submitted_by=format_actor(details.timeline[-1]) if details.timeline else "",
-        steps=build_progress_steps(submission.state, details.timeline),
+        is_latest=is_latest,
+        can_restart=submission.state in RESTARTABLE_STATES,
+        can_submit_again=is_latest and submission.state in EXIT_LABELS,
+        submitted_by=format_actor(timeline[-1]) if timeline else "",
+        steps=build_progress_steps(submission.state, timeline),
         checklist=build_checklist(details.view, details.queue.state) if live else (),
-        failure=_find_failure(details, runs) if submission.state is PullRequestState.FAILED else None,
         runs=runs,
-        timeline=build_timeline(details.timeline, first),
-        impacted_targets=None if submission.impacted_targets is None else list_targets(submission.impacted_targets),
-        overlapping=tuple(
-            OverlappingPullRequest(
-                other.number, other.title, other.state, list_targets(other.shared_targets, MAX_SHARED_TARGETS)
-            )
-            for other in details.overlaps
-        ),
+        current_run=next((each for each in runs if each.run.is_active), None),
+        failed_run=next((each for each in runs if has_failed and each.run.status is RunStatus.FAILED), None),
+        timeline=[
+            (entry, render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on), format_actor(entry))
+            for entry in entries
+        ],
+        earlier=earlier,
+        later=later,
     )
 
 
-def _find_failure(details: PullRequestDetails, runs: Sequence[RunSummary]) -> Failure | None:
-    last = next((summary for summary in runs if summary.run.status is RunStatus.FAILED), None)
-    if last is None:
-        return None
-    prs_ahead = tuple(member.number for member in last.run.prs_ahead)
-    return Failure(last, last.checks.culprits, details.view.submission.stacked_on or prs_ahead)
+def select_timeline(
+    entries: Sequence[PullRequestChanged], first: int | None
+) -> tuple[Sequence[PullRequestChanged], int, int]:
+    """The last part of the oldest `first` entries, and the numbers of entries before and after it. Counted from the
+    oldest, so a link to a part keeps showing the same entries when new ones are added."""
+    later = 0 if first is None else max(0, len(entries) - first)
+    part = entries[later : later + MAX_TIMELINE_ENTRIES]
+    return part, len(entries) - later - len(part), later
 
 
-MAX_NUMBER = 2**31 - 1
-MAX_DIGITS = 18
-"""So that every id and count fits into a signed 64-bit integer of the database."""
+def format_actor(entry: PullRequestChanged) -> str:
+    return "the queue" if entry.actor == SYSTEM_ACTOR else decode_actor_name(entry.actor)
 
 
-class PullRequestPage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-        self._service = context.service
-
-    def routes(self) -> Sequence[Route]:
-        return (Route("/pulls/{repo:path}/{number}", self.show),)
-
-    async def show(self, request: Request) -> Response:
-        """Without `branch`, finds the queue that has the pull request now, or had it last."""
-        user = await self._context.authenticate(request)
-        repo = self._resolve_repo(user, request.path_params["repo"])
-        number = _parse_number(request.path_params["number"])
-        branch = request.query_params.get("branch")
-        try:
-            key = (
-                QueueKey(repo, branch)
-                if branch
-                else await self._service.pull_request_details.find_queue_key(repo, number)
-            )
-            if key is None:
-                return await self._render_not_submitted(request, user, repo, number)
-            return await self._render_submission(request, user, key, number)
-        except RequestRefused as refused:
-            if refused.code is not Code.PR_NOT_SUBMITTED or "hx-request" in request.headers:
-                raise
-            return await self._render_not_submitted(request, user, repo, number)
-
-    async def _render_submission(
-        self, request: Request, user: CurrentUser, key: QueueKey, number: PullRequestNumber
-    ) -> Response:
-        query = request.query_params
-        details = await self._service.pull_request_details.read(
-            key, number, _parse_submission_id(query.get("submission", ""))
-        )
-        source = self._service.repositories.get_host(key.repo.host).checks_from
-        view = build_pull_request_view(details, source, self._service.clock.now(), _parse_count(query.get("first", "")))
-        return self._context.render_page(request, "pull_request.html", user, view=view)
-
-    async def _render_not_submitted(
-        self, request: Request, user: CurrentUser, repo: Repo, number: PullRequestNumber
-    ) -> Response:
-        queues = await self._service.pull_request_details.list_queue_keys(repo)
-        if not queues:
-            raise _queue_not_found(repo)
-        host_url = self._service.repositories.get_host(repo.host).pull_request_url(repo, number)
-        values = {"queues": queues, "repo": repo, "number": number, "host_url": host_url}
-        return self._context.render(request, "pull_request_not_submitted.html", 404, user=user, **values)
-
-    def _resolve_repo(self, user: CurrentUser, text: str) -> Repo:
-        repo = self._service.repositories.canonical_repo(parse_repo(text), user.token)
-        if not user.token.can_access(repo):
-            raise _queue_not_found(repo)
-        return repo
-
-
-def _parse_number(text: str) -> PullRequestNumber:
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_NUMBER)) and 0 < int(text) <= MAX_NUMBER):
-        raise page_not_found()
-    return PullRequestNumber(int(text))
-
-
-def _parse_submission_id(text: str) -> SubmissionId | None:
-    """None means the latest submission."""
-    submission_id = _parse_count(text)
-    return None if submission_id is None else SubmissionId(submission_id)
-
-
-def _parse_count(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
+async def _render_not_submitted(page: PageRequest, repo: Repo, number: PullRequestNumber) -> Response:
+    queues = await page.service.pull_request_details.list_queue_keys(repo)
+    if not queues:
+        raise _queue_not_found(repo)
+    host_url = page.service.repositories.get_host(repo.host).pull_request_url(repo, number)
+    values = {"queues": queues, "repo": repo, "number": number, "host_url": host_url}
+    return page.render("pull_request_not_submitted.html", 404, **values)
 
 
 def _queue_not_found(repo: Repo) -> RequestRefused:

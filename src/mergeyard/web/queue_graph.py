@@ -12,9 +12,10 @@ from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import BatchId, PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Batch, Bisection, LandingPhase, Queue
-from mergeyard.domain.states import PullRequestState, RunStatus
+from mergeyard.domain.states import RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import blame, run_validity
+from mergeyard.web.formats import TargetList, list_targets
 from mergeyard.web.run_progress import RunProgress, measure_progress
 
 StackedOn = Mapping[BatchId, Sequence[BatchId]]
@@ -168,7 +169,6 @@ class Probe(Struct, frozen=True):
 
 
 class BisectionView(Struct, frozen=True, kw_only=True):
-    id: BatchId
     members: tuple[BisectionMember, ...]
     passed_prefix: int
     """The length of the longest prefix that passed."""
@@ -185,7 +185,6 @@ def build_bisection(queue: Queue, bisection: Bisection, now: Instant) -> Bisecti
     numbers = {member.submission_id: member.number for member in bisection.batch_run.tested_members}
     members = frozenset(bisection.members)
     return BisectionView(
-        id=bisection.id,
         members=tuple(
             BisectionMember(
                 numbers[submission_id],
@@ -240,36 +239,19 @@ class BatchMark(StrEnum):
     WAITING = "waiting"
 
 
-class PullRequestView(Struct, frozen=True, kw_only=True):
-    number: PullRequestNumber
-    title: str
-    author: str
-    state: PullRequestState
-    urgent: bool
-    forced: bool
-
-
-class SharedTargets(Struct, frozen=True):
-    """The impacted targets because of which a batch is tested on top of another one: the first few, and a count."""
-
-    numbers: tuple[PullRequestNumber, ...]
-    names: tuple[str, ...]
-    more: int
-    everything: bool
-
-
 class BatchView(Struct, frozen=True, kw_only=True):
     id: BatchId
     position: int
     """Counted from 1."""
-    pull_requests: tuple[PullRequestView, ...]
+    submissions: Sequence[Submission]
     more: int
     mark: BatchMark
     progress: RunProgress | None
     urgent: bool
     rebased: bool
-    stacked_on: tuple[SharedTargets, ...]
-    """Empty in single mode, where every batch is tested on top of all batches ahead."""
+    stacked_on: Sequence[tuple[Sequence[PullRequestNumber], TargetList]]
+    """The pull requests of each batch that it is tested on top of, and the first of the impacted targets that the two
+    batches share. Empty in single mode, where every batch is tested on top of all batches ahead."""
 
 
 class TargetBranchView(Struct, frozen=True, kw_only=True):
@@ -335,28 +317,27 @@ def _build_batch(queue: Queue, batch: Batch, stacked_on: Sequence[BatchId], posi
     return BatchView(
         id=batch.id,
         position=position,
-        pull_requests=tuple(
-            _build_pull_request(queue.submissions[submission_id])
-            for submission_id in batch.submission_ids[:MAX_PULL_REQUESTS_PER_BATCH]
-        ),
+        submissions=_list_submissions(queue, batch),
         more=max(0, len(batch.submission_ids) - MAX_PULL_REQUESTS_PER_BATCH),
         mark=batch_mark,
         progress=None if run is None or run.restart_requested else measure_progress(queue, run, now),
         urgent=batch.urgent,
         rebased=batch_mark is BatchMark.LANDING and queue.landing is not None and queue.landing.rebased,
-        stacked_on=tuple(_find_shared_targets(queue, batch.impacted_targets, other) for other in below),
+        stacked_on=[
+            ([submission.number for submission in _list_submissions(queue, other)], _list_shared_targets(batch, other))
+            for other in below
+        ],
     )
 
 
-def _build_pull_request(submission: Submission) -> PullRequestView:
-    return PullRequestView(
-        number=submission.number,
-        title=submission.pull_request.title,
-        author=submission.pull_request.author,
-        state=submission.state,
-        urgent=submission.is_urgent,
-        forced=submission.forced,
-    )
+def _list_submissions(queue: Queue, batch: Batch) -> list[Submission]:
+    return [queue.submissions[submission_id] for submission_id in batch.submission_ids[:MAX_PULL_REQUESTS_PER_BATCH]]
+
+
+def _list_shared_targets(batch: Batch, other: Batch) -> TargetList:
+    one, two = batch.impacted_targets, other.impacted_targets
+    shared = ImpactedTargets(one.names & two.names, everything=one.everything or two.everything)
+    return list_targets(shared, MAX_SHARED_NAMES)
 
 
 def find_batch_mark(queue: Queue, batch: Batch) -> BatchMark:
@@ -372,18 +353,6 @@ def find_batch_mark(queue: Queue, batch: Batch) -> BatchMark:
     if run_validity.has_failed_finally(queue, run):
         return BatchMark.FAILED
     return BatchMark.BUILDING if run.status is RunStatus.PREPARING else BatchMark.TESTING
-
-
-def _find_shared_targets(queue: Queue, targets: ImpactedTargets, other: Batch) -> SharedTargets:
-    numbers = tuple(
-        queue.submissions[submission_id].number for submission_id in other.submission_ids[:MAX_PULL_REQUESTS_PER_BATCH]
-    )
-    if targets.everything or other.impacted_targets.everything:
-        return SharedTargets(numbers, (), 0, everything=True)
-    names = sorted(targets.names & other.impacted_targets.names)
-    return SharedTargets(
-        numbers, tuple(names[:MAX_SHARED_NAMES]), max(0, len(names) - MAX_SHARED_NAMES), everything=False
-    )
 
 
 def _build_target_branch(queue: Queue, now: Instant) -> TargetBranchView:

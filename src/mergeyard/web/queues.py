@@ -6,13 +6,9 @@ from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
-from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey
-from mergeyard.domain.journal import QueueChanged
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
@@ -25,12 +21,12 @@ from mergeyard.service.analytics import AnalyticsReader, PeriodRecords, Summary,
 from mergeyard.service.audit_log import decode_actor_name, encode_actor
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.service import Service
 from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, render_reason
 from mergeyard.web.formats import queue_url
-from mergeyard.web.queue_graph import BatchMark, QueueGraph, build_queue_graph, find_batch_mark
-from mergeyard.web.rendering import PageContext, TimedCache
+from mergeyard.web.queue_graph import BatchMark, build_queue_graph, find_batch_mark
+from mergeyard.web.rendering import PageRequest, TimedCache
 from mergeyard.web.settings import GROUPS, SettingField, collect_changes, fields_from_config, fields_from_form
-from mergeyard.web.user_sessions import CurrentUser, read_user_form
 
 SUMMARY_TTL_MS = 10 * SECOND
 """An open page refreshes every 5 s, and the sums over 24 hours hardly change in that time."""
@@ -43,41 +39,31 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
     key: QueueKey
     queue: Queue
-    depth: int
-    not_ready: int
-    batch_marks: tuple[BatchMark, ...]
+    batch_marks: Sequence[BatchMark]
     """Of the first active batches."""
-    more_batches: int
-    next_to_merge: tuple[PullRequestNumber, ...]
+    next_to_merge: Sequence[PullRequestNumber]
     day: Summary
 
 
 class QueuesPage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-        self._histories = AnalyticsReader(context.service.store)
-        self._summaries = TimedCache[tuple[QueueId, ...], Mapping[QueueId, Summary]](
-            context.service.clock, SUMMARY_TTL_MS
-        )
+    def __init__(self, service: Service) -> None:
+        self._clock = service.clock
+        self._histories = AnalyticsReader(service.store)
+        self._summaries = TimedCache[tuple[QueueId, ...], Mapping[QueueId, Summary]](service.clock, SUMMARY_TTL_MS)
 
-    def routes(self) -> Sequence[Route]:
-        return (Route("/", self.show),)
-
-    async def show(self, request: Request) -> Response:
-        user = await self._context.authenticate(request)
-        service = self._context.service
-        visible = await service.registry.list_visible(user.token)
+    async def show(self, page: PageRequest) -> Response:
+        visible = await page.service.registry.list_visible(page.user.token)
         queue_actors = sorted(visible, key=lambda queue_actor: (str(queue_actor.key.repo), queue_actor.key.branch))
-        hosts = service.repositories.hosts
+        hosts = page.service.repositories.hosts
         without_host = [queue_actor for queue_actor in queue_actors if queue_actor.key.repo.host not in hosts]
         queue_actors = [queue_actor for queue_actor in queue_actors if queue_actor.key.repo.host in hosts]
         queues = tuple(queue_actor.id for queue_actor in queue_actors)
         summaries = await self._summaries.get_or_compute(queues, lambda: self._summarize_last_day(queues))
         rows = [_build_row(queue_actor, summaries[queue_actor.id]) for queue_actor in queue_actors]
-        return self._context.render_page(request, "queues.html", user, rows=rows, without_host=without_host)
+        return page.render("queues.html", rows=rows, without_host=without_host)
 
     async def _summarize_last_day(self, queues: Sequence[QueueId]) -> Mapping[QueueId, Summary]:
-        now = self._context.service.clock.now()
+        now = self._clock.now()
         figures = defaultdict[QueueId, list[TransitionRow]](list)
         for figure in await self._histories.read_transitions(queues, later(now, -DAY), later(now, 1)):
             figures[figure.queue].append(figure)
@@ -90,11 +76,8 @@ def _build_row(queue_actor: QueueActor, day: Summary) -> QueueRow:
     return QueueRow(
         key=queue_actor.key,
         queue=queue,
-        depth=len(queue.submissions) - len(queue.not_ready),
-        not_ready=len(queue.not_ready),
-        batch_marks=tuple(find_batch_mark(queue, batch) for batch in batches[:MAX_BATCHES_SHOWN]),
-        more_batches=max(0, len(batches) - MAX_BATCHES_SHOWN),
-        next_to_merge=tuple(queue.submissions[submission_id].number for submission_id in next_to_merge),
+        batch_marks=[find_batch_mark(queue, batch) for batch in batches[:MAX_BATCHES_SHOWN]],
+        next_to_merge=[queue.submissions[submission_id].number for submission_id in next_to_merge],
         day=day,
     )
 
@@ -128,89 +111,41 @@ class ConcludedRow(Struct, frozen=True):
     request that is in the queue again, or has a later row here, does not get it."""
 
 
-class QueuePageView(Struct, frozen=True, kw_only=True):
-    """Everything the page shows of a queue."""
-
-    key: QueueKey
-    queue: Queue
-    meaning: str
-    pause: QueueChanged | None
-    graph: QueueGraph
-    waiting: PullRequestList
-    not_ready: PullRequestList
-    concluded: Sequence[ConcludedRow]
-    slots_taken: int
-    usual_duration: int | None
-    next_merge: Instant | None
-
-    @property
-    def paused_by(self) -> str:
-        return "" if self.pause is None else decode_actor_name(self.pause.actor)
-
-    @property
-    def alarm(self) -> str:
-        """The reason if the queue paused itself."""
-        return (
-            render_reason(self.pause.reason)
-            if self.pause is not None and self.pause.reason in AUTO_PAUSE_REASONS
-            else ""
-        )
-
-
-class QueuePage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-
-    def routes(self) -> Sequence[Route]:
-        return (Route("/queues/{queue:path}", self.show),)
-
-    async def show(self, request: Request) -> Response:
-        user = await self._context.authenticate(request)
-        key = self._context.resolve_queue(user, request.path_params["queue"])
-        service = self._context.service
-        queue_actor = await service.registry.get(key)
-        queue, forecast = queue_actor.queue, queue_actor.forecast
-        concluded = await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)
-        pause = await persistence.read_last_pause(service.store, queue)
-        now = service.clock.now()
-        view = _build_view(key, queue, concluded, pause, SubmissionViewBuilder(queue, now, forecast), now)
-        warnings = service.branch_warnings.get_cached(key)
-        return self._context.render_page(request, "queue.html", user, key=key, view=view, warnings=warnings)
-
-
-def _build_view(
-    key: QueueKey,
-    queue: Queue,
-    concluded: Iterable[Submission],
-    pause: QueueChanged | None,
-    viewpoint: SubmissionViewBuilder,
-    now: Instant,
-) -> QueuePageView:
-    return QueuePageView(
+async def show_queue(page: PageRequest) -> Response:
+    service, key = page.service, page.resolve_queue()
+    queue_actor = await service.registry.get(key)
+    queue, now = queue_actor.queue, service.clock.now()
+    views = SubmissionViewBuilder(queue, now, queue_actor.forecast)
+    pause = await persistence.read_last_pause(service.store, queue)
+    return page.render(
+        "queue.html",
         key=key,
         queue=queue,
         meaning=STATE_MEANINGS[queue.state],
         pause=pause,
-        graph=build_queue_graph(queue, now),
-        waiting=_list_waiting(queue, viewpoint, now),
-        not_ready=_list_not_ready(queue, viewpoint),
-        concluded=_list_concluded(queue, concluded),
+        paused_by="" if pause is None else decode_actor_name(pause.actor),
+        alarm=render_reason(pause.reason) if pause is not None and pause.reason in AUTO_PAUSE_REASONS else "",
+        warnings=service.branch_warnings.get_cached(key),
+        queue_graph=build_queue_graph(queue, now),
+        waiting=_list_waiting(queue, views, now),
+        not_ready=_list_not_ready(queue, views),
+        concluded=_list_concluded(queue, await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)),
         slots_taken=sum(run.is_active and run.kind is not RunKind.BISECTION for run in queue.runs.values()),
         usual_duration=estimates.median_run_duration_ms(queue),
-        next_merge=_estimate_next_merge(queue, viewpoint),
+        next_merge=_estimate_next_merge(queue, views),
     )
 
 
-def _list_waiting(queue: Queue, viewpoint: SubmissionViewBuilder, now: Instant) -> PullRequestList:
+def _list_waiting(queue: Queue, views: SubmissionViewBuilder, now: Instant) -> PullRequestList:
     """In the order in which they will be tested; held pull requests last."""
     held = (queue.submissions[submission_id] for submission_id in queue.held)
     submissions = chain(priority.waiting_in_order(queue, now), held)
-    return _list_first(viewpoint, submissions, sum(map(len, queue.waiting.values())) + len(queue.held))
+    return _list_first(views, submissions, sum(map(len, queue.waiting.values())) + len(queue.held))
 
 
-def _list_not_ready(queue: Queue, viewpoint: SubmissionViewBuilder) -> PullRequestList:
+def _list_not_ready(queue: Queue, views: SubmissionViewBuilder) -> PullRequestList:
     submissions = (queue.submissions[submission_id] for _, submission_id in queue.not_ready)
-    return _list_first(viewpoint, submissions, len(queue.not_ready))
+    return _list_first(views, submissions, len(queue.not_ready))
 
 
 def _list_concluded(queue: Queue, concluded: Iterable[Submission]) -> list[ConcludedRow]:
@@ -223,77 +158,60 @@ def _list_concluded(queue: Queue, concluded: Iterable[Submission]) -> list[Concl
     return rows
 
 
-def _list_first(viewpoint: SubmissionViewBuilder, submissions: Iterable[Submission], count: int) -> PullRequestList:
-    return PullRequestList(list(map(viewpoint.build, islice(submissions, MAX_ROWS))), count)
+def _list_first(views: SubmissionViewBuilder, submissions: Iterable[Submission], count: int) -> PullRequestList:
+    return PullRequestList(list(map(views.build, islice(submissions, MAX_ROWS))), count)
 
 
-def _estimate_next_merge(queue: Queue, viewpoint: SubmissionViewBuilder) -> Instant | None:
+def _estimate_next_merge(queue: Queue, views: SubmissionViewBuilder) -> Instant | None:
     """When the first pull request of the active batches is expected to merge."""
     if not queue.active.batches:
         return None
-    return viewpoint.build(queue.submissions[queue.active.batches[0].submission_ids[0]]).estimated_merge_at
+    return views.build(queue.submissions[queue.active.batches[0].submission_ids[0]]).estimated_merge_at
 
 
 SETTING_BY_ERROR = {Code.INVALID_REQUEST: "landing", Code.MODE_SWITCH_IN_PROGRESS: "mode"}
 """The setting that shows the service's error."""
 
 
-class SettingsPage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
+async def show_settings(page: PageRequest) -> Response:
+    key = page.resolve_queue()
+    queue = (await page.service.registry.get(key)).queue
+    return _render_settings(page, key, queue, fields_from_config(queue.config))
 
-    def routes(self) -> Sequence[Route]:
-        return (
-            Route("/settings/{queue:path}", self.show, methods=["GET"]),
-            Route("/settings/{queue:path}", self.save, methods=["POST"]),
-        )
 
-    async def show(self, request: Request) -> Response:
-        user = await self._context.authenticate(request)
-        key = self._context.resolve_queue(user, request.path_params["queue"])
-        queue = await self._load_queue(key)
-        return self._render(request, user, key, queue, fields_from_config(queue.config))
+async def save_settings(page: PageRequest) -> Response:
+    key, fields = page.resolve_queue(), fields_from_form(page.form)
+    queue = (await page.service.registry.get(key)).queue
+    if not any(field.error for field in fields):
+        fields = await _save_fields(page, key, fields)
+    if any(field.error for field in fields):
+        return _render_settings(page, key, queue, fields)
+    count = sum(field.is_changed for field in fields)
+    return RedirectResponse(f"{queue_url(key, 'settings')}?saved={count}", 303)
 
-    async def save(self, request: Request) -> Response:
-        user = await self._context.authenticate(request, Scope.ADMIN)
-        form = await read_user_form(user, request)
-        key = self._context.resolve_queue(user, request.path_params["queue"])
-        queue, fields = await self._load_queue(key), fields_from_form(form)
-        if not any(field.error for field in fields):
-            fields = await self._save_fields(user, key, fields)
-        if any(field.error for field in fields):
-            return self._render(request, user, key, queue, fields)
-        count = sum(field.is_changed for field in fields)
-        return RedirectResponse(f"{queue_url(key, 'settings')}?saved={count}", 303)
 
-    async def _load_queue(self, key: QueueKey) -> Queue:
-        return (await self._context.service.registry.get(key)).queue
+async def _save_fields(page: PageRequest, key: QueueKey, fields: list[SettingField]) -> list[SettingField]:
+    """Returns the fields, with the service's error at the setting that it concerns."""
+    changes, actor = collect_changes(fields), encode_actor(page.user.token)
+    try:
+        await page.service.queues.update(key, changes, None, actor, lambda _: b"", None)
+    except RequestRefused as refused:
+        if refused.code not in SETTING_BY_ERROR:
+            raise
+        name = SETTING_BY_ERROR[refused.code]
+        return [replace(each, error=refused.detail) if each.setting.name == name else each for each in fields]
+    return fields
 
-    async def _save_fields(self, user: CurrentUser, key: QueueKey, fields: list[SettingField]) -> list[SettingField]:
-        """Returns the fields, with the service's error at the setting that it concerns."""
-        changes = collect_changes(fields)
-        try:
-            await self._context.service.queues.update(key, changes, None, encode_actor(user.token), lambda _: b"", None)
-        except RequestRefused as refused:
-            if refused.code not in SETTING_BY_ERROR:
-                raise
-            name = SETTING_BY_ERROR[refused.code]
-            return [replace(each, error=refused.detail) if each.setting.name == name else each for each in fields]
-        return fields
 
-    def _render(
-        self, request: Request, user: CurrentUser, key: QueueKey, queue: Queue, fields: list[SettingField]
-    ) -> Response:
-        by_name = {field.setting.name: field for field in fields}
-        invalid_fields = [field for field in fields if field.error]
-        return self._context.render_form(
-            request,
-            "settings.html",
-            user,
-            invalid_fields,
-            key=key,
-            queue=queue,
-            groups={title: [by_name[name] for name in names] for title, names in GROUPS.items()},
-            invalid_fields=invalid_fields,
-            saved=request.query_params.get("saved", "")[:4] if request.method == "GET" else "",
-        )
+def _render_settings(page: PageRequest, key: QueueKey, queue: Queue, fields: list[SettingField]) -> Response:
+    by_name = {field.setting.name: field for field in fields}
+    invalid_fields = [field for field in fields if field.error]
+    return page.render_form(
+        "settings.html",
+        invalid_fields,
+        key=key,
+        queue=queue,
+        groups={title: [by_name[name] for name in names] for title, names in GROUPS.items()},
+        invalid_fields=invalid_fields,
+        saved=page.query.get("saved", "")[:4] if page.request.method == "GET" else "",
+    )

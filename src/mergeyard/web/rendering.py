@@ -9,8 +9,10 @@ from typing import Generic, TypeVar, cast
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from msgspec import Struct
-from starlette.requests import Request
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
 
 from mergeyard import __version__
 from mergeyard.domain import config
@@ -22,22 +24,17 @@ from mergeyard.service.audit_log import RefusalKind
 from mergeyard.service.registry import queue_not_found
 from mergeyard.service.service import Service
 from mergeyard.web import formats, user_sessions
-from mergeyard.web.user_sessions import CurrentUser
+from mergeyard.web.user_sessions import CurrentUser, Form, read_user_form
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-
-
-class CacheEntry(Struct, Generic[Value], frozen=True):
-    value: Value
-    at: Instant
 
 
 class TimedCache(Generic[Key, Value]):
     def __init__(self, clock: Clock, ttl_ms: int) -> None:
         self._clock = clock
         self._ttl_ms = ttl_ms
-        self._entries = dict[Key, CacheEntry[Value]]()
+        self._entries = dict[Key, tuple[Value, Instant]]()
         self._compute_lock = asyncio.Lock()
         """One computation at a time, for all keys: page requests must not take the CPU from the queues."""
 
@@ -47,12 +44,12 @@ class TimedCache(Generic[Key, Value]):
             async with self._compute_lock:
                 if key not in self._drop_expired():
                     value = await compute()
-                    self._entries[key] = CacheEntry(value, self._clock.now())
-        return self._entries[key].value
+                    self._entries[key] = (value, self._clock.now())
+        return self._entries[key][0]
 
-    def _drop_expired(self) -> dict[Key, CacheEntry[Value]]:
+    def _drop_expired(self) -> dict[Key, tuple[Value, Instant]]:
         oldest = self._clock.now() - self._ttl_ms
-        self._entries = {key: entry for key, entry in self._entries.items() if entry.at > oldest}
+        self._entries = {key: (value, at) for key, (value, at) in self._entries.items() if at > oldest}
         return self._entries
 
 
@@ -98,6 +95,7 @@ TEMPLATE_GLOBALS: dict[str, object] = {
     "actions_url": formats.actions_url,
     "check_output_url": formats.check_output_url,
     "format_priority": config.format_priority,
+    "list_targets": formats.list_targets,
     "pluralize": formats.pluralize,
     "pull_request_url": formats.pull_request_url,
     "queue_name": formats.format_queue_name,
@@ -121,9 +119,6 @@ cast(dict[str, object], TEMPLATE_ENVIRONMENT.globals).update(TEMPLATE_GLOBALS)
 cast(dict[str, object], TEMPLATE_ENVIRONMENT.filters).update(TEMPLATE_FILTERS)
 
 
-UNPROCESSABLE = 422
-
-
 class PageContext:
     def __init__(self, service: Service, sso_label: str | None = None, *, over_tls: bool = False) -> None:
         """`sso_label` names the identity provider, None without single sign-on. `over_tls`: browsers reach the server
@@ -144,32 +139,75 @@ class PageContext:
             kind, address, token, path=request.url.path, request_id=request.state.request_id, **fields
         )
 
-    def resolve_queue(self, user: CurrentUser, name: str) -> QueueKey:
-        """The key of the named queue. A queue outside of the token's repositories is reported as not found."""
-        named = formats.parse_queue_name(name)
-        key = QueueKey(self.service.repositories.canonical_repo(named.repo, user.token), named.branch)
-        if not user.token.can_access(key.repo):
+    def render(
+        self, request: Request, template: str, status: int = 200, user: CurrentUser | None = None, **values: object
+    ) -> HTMLResponse:
+        url, now = formats.current_url(request.scope), self.service.clock.now()
+        html = render_template(template, path=request.url.path, current_url=url, now=now, user=user, **values)
+        return HTMLResponse(html, status)
+
+    def build_route(
+        self, method: str, path: str, respond: Callable[["PageRequest"], Awaitable[Response]], scope: Scope = Scope.READ
+    ) -> Route:
+        """The route of a page for signed-in users. A request with the method POST must have a form with the user's CSRF
+        token."""
+
+        async def handle(request: Request) -> Response:
+            user = await self.authenticate(request, scope)
+            form = await read_user_form(user, request) if method == "POST" else Form([])
+            try:
+                return await respond(PageRequest(self, request, user, form))
+            except ClientDisconnect:
+                return Response(status_code=204)  # the client is gone, so the response reaches no one
+
+        return Route(path, handle, methods=[method])
+
+
+class PageRequest(Struct, frozen=True):
+    """A request of a user who is signed in and has the scope of the page."""
+
+    context: PageContext
+    request: Request
+    user: CurrentUser
+    form: Form
+
+    @property
+    def service(self) -> Service:
+        return self.context.service
+
+    @property
+    def query(self) -> QueryParams:
+        return self.request.query_params
+
+    @property
+    def is_htmx(self) -> bool:
+        """Whether a script of a page sent the request, and shows the response in that page."""
+        return "hx-request" in self.request.headers
+
+    def path_parameter(self, name: str) -> str:
+        return self.request.path_params[name]
+
+    def resolve_queue(self, name: str | None = None) -> QueueKey:
+        """The key of the queue with this name, by default the name in the path. A queue outside of the token's
+        repositories is reported as not found."""
+        named = formats.parse_queue_name(self.path_parameter("queue") if name is None else name)
+        key = QueueKey(self.service.repositories.canonical_repo(named.repo, self.user.token), named.branch)
+        if not self.user.token.can_access(key.repo):
             raise queue_not_found(key)
         return key
 
-    def render_page(
-        self, request: Request, template: str, user: CurrentUser | None = None, **context: object
-    ) -> HTMLResponse:
-        return self.render(request, template, 200, user=user, **context)
+    async def require_connected(self) -> None:
+        """Before a slow computation that other requests wait for: nothing is computed for a disconnected client."""
+        if await self.request.is_disconnected():
+            raise ClientDisconnect
 
-    def render_form(
-        self, request: Request, template: str, user: CurrentUser, errors: Sized, /, **context: object
-    ) -> HTMLResponse:
+    def render(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        return self.context.render(self.request, template, status, self.user, **values)
+
+    def render_form(self, template: str, errors: Sized, /, **values: object) -> HTMLResponse:
         """A form, with status 422 if it is shown again because of errors."""
-        return self.render(request, template, UNPROCESSABLE if errors else 200, user=user, **context)
+        return self.render(template, 422 if errors else 200, **values)
 
-    def render(self, request: Request, template: str, status: int, **context: object) -> HTMLResponse:
-        url, now = formats.current_url(request.scope), self.service.clock.now()
-        html = render_template(template, path=request.url.path, current_url=url, now=now, **context)
-        return HTMLResponse(html, status)
-
-    def report_success(self, request: Request, message: str, next_url: str) -> Response:
+    def report_success(self, message: str, next_url: str) -> Response:
         """After an action: htmx shows the message on the open page; a plain form post is redirected."""
-        if "hx-request" in request.headers:
-            return self.render_page(request, "message.html", message=message)
-        return RedirectResponse(next_url, 303)
+        return self.render("message.html", message=message) if self.is_htmx else RedirectResponse(next_url, 303)

@@ -1,34 +1,38 @@
 """What pages show of a run: its checks, purpose, duration and progress."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import PullRequestNumber, RunId
+from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Member, Run, RunKind
-from mergeyard.domain.states import ACTIVE_RUN_STATUSES, REASON_MESSAGES, CheckState, RunStatus
+from mergeyard.domain.states import REASON_MESSAGES, CheckState, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import estimates
 from mergeyard.ports.forge import ChecksFrom
-from mergeyard.service.runs import RunWithStatuses
+from mergeyard.service.runs import RunView, RunWithStatuses
 from mergeyard.web.formats import check_output_url, format_duration, safe_external_url
+
+BAR_LENGTH_FACTOR = 1.25
+"""The whole bar stands for this multiple of the usual duration, so that a run of usual length does not fill it."""
 
 
 class RunDuration(Struct, frozen=True):
-    elapsed_ms: int
+    elapsed_ms: int | None
+    """None before the run starts."""
     usual_ms: int | None
 
     @property
     def is_late(self) -> bool:
-        return self.usual_ms is not None and self.elapsed_ms > self.usual_ms
+        return self.usual_ms is not None and self.elapsed_ms is not None and self.elapsed_ms > self.usual_ms
 
     @property
     def comparison(self) -> str:
         """`about as usual`, `3 min longer than usual`; empty as long as the usual duration is unknown."""
-        if self.usual_ms is None:
+        if self.usual_ms is None or self.elapsed_ms is None:
             return ""
         difference = self.elapsed_ms - self.usual_ms
         if abs(difference) * 10 <= self.usual_ms:
@@ -42,36 +46,43 @@ class RunDuration(Struct, frozen=True):
             return "no run has passed yet to compare it with"
         return self.comparison if self.is_late else f"usually {format_duration(self.usual_ms)}"
 
+    @property
+    def elapsed_percent(self) -> int | None:
+        """The filled part of the bar in percent; None as long as the usual duration is unknown."""
+        return self._to_percent(self.elapsed_ms)
 
-def measure_duration(run: Run, usual: int | None, now: Instant) -> RunDuration:
-    started = run.started_at or now
-    return RunDuration(max(0, (run.decided_at or now) - started), usual)
+    @property
+    def usual_percent(self) -> int | None:
+        """The position of the usual duration in the bar, in percent."""
+        return self._to_percent(self.usual_ms)
+
+    def _to_percent(self, milliseconds: int | None) -> int | None:
+        if not self.usual_ms or milliseconds is None:
+            return None
+        bar_length = max(self.usual_ms * BAR_LENGTH_FACTOR, self.elapsed_ms or 0)
+        return round(100 * milliseconds / bar_length)
 
 
-BAR_LENGTH_FACTOR = 1.25
-"""The whole bar stands for this multiple of the usual duration, so that a run of usual length does not fill it."""
+def measure_duration(run: Run, queue: Queue, now: Instant) -> RunDuration:
+    elapsed = None if run.started_at is None else max(0, (run.decided_at or now) - run.started_at)
+    return RunDuration(elapsed, estimates.median_run_duration_ms(queue))
 
 
-class RunProgress(Struct, frozen=True, kw_only=True):
-    run_id: RunId
-    status: RunStatus
-    checks: tuple[CheckState, ...]
-    """In the order of the required checks."""
-    started_at: Instant | None
-    elapsed_ms: int | None
-    usual_ms: int | None
-    attempt: int
-    excluded: tuple[PullRequestNumber, ...]
+class RunProgress(Struct, frozen=True):
+    run: Run
+    duration: RunDuration
+    excluded: Sequence[PullRequestNumber]
     """Pull requests ahead that the run leaves out because they are expected to leave the queue."""
 
     @property
     def has_page(self) -> bool:
         """Whether the run has a page; a run that is still being built has none."""
-        return self.status is not RunStatus.PREPARING
+        return self.run.status is not RunStatus.PREPARING
 
     @property
-    def total(self) -> int:
-        return len(self.checks)
+    def checks(self) -> list[CheckState]:
+        """In the order of the required checks."""
+        return [self.run.checks.get(name, CheckState.PENDING) for name in self.run.required_statuses]
 
     @property
     def done(self) -> int:
@@ -79,46 +90,16 @@ class RunProgress(Struct, frozen=True, kw_only=True):
 
     @property
     def is_overdue(self) -> bool:
-        if self.elapsed_ms is None or self.usual_ms is None:
-            return False
-        return self.status in ACTIVE_RUN_STATUSES and self.elapsed_ms > self.usual_ms
-
-    @property
-    def elapsed_percent(self) -> int | None:
-        """The filled part of the bar in percent; None as long as the usual duration is unknown."""
-        return None if self.elapsed_ms is None else self._to_percent(self.elapsed_ms)
-
-    @property
-    def usual_percent(self) -> int | None:
-        """The position of the usual duration in the bar, in percent."""
-        return None if self.usual_ms is None else self._to_percent(self.usual_ms)
-
-    def _to_percent(self, milliseconds: int) -> int | None:
-        if not self.usual_ms:
-            return None
-        bar_length = max(self.usual_ms * BAR_LENGTH_FACTOR, self.elapsed_ms or 0)
-        return round(100 * milliseconds / bar_length)
+        return self.run.is_active and self.duration.is_late
 
 
 def measure_progress(queue: Queue, run: Run, now: Instant) -> RunProgress:
-    return RunProgress(
-        run_id=run.id,
-        status=run.status,
-        checks=tuple(run.checks.get(name, CheckState.PENDING) for name in run.required_statuses),
-        started_at=run.started_at,
-        elapsed_ms=_measure_elapsed(run, now),
-        usual_ms=estimates.median_run_duration_ms(queue),
-        attempt=run.attempt,
-        excluded=tuple(
-            queue.submissions[submission_id].number
-            for submission_id in sorted(run.excluded_submission_ids)
-            if submission_id in queue.submissions
-        ),
-    )
+    return RunProgress(run, measure_duration(run, queue, now), _list_excluded(run, queue))
 
 
-def _measure_elapsed(run: Run, now: Instant) -> int | None:
-    return None if run.started_at is None else max(0, (run.decided_at or now) - run.started_at)
+def _list_excluded(run: Run, queue: Queue) -> list[PullRequestNumber]:
+    excluded = sorted(run.excluded_submission_ids)
+    return [queue.submissions[each].number for each in excluded if each in queue.submissions]
 
 
 DONE_STATES = frozenset(StatusState) - {StatusState.PENDING}
@@ -152,7 +133,7 @@ class RunChecks(Struct, frozen=True):
         return failed or tuple(check for check in self.required if check.state not in DONE_STATES)
 
 
-def build_run_checks(reported: RunWithStatuses, source: ChecksFrom) -> RunChecks:
+def build_run_checks(reported: RunWithStatuses | RunView, source: ChecksFrom) -> RunChecks:
     run = reported.run
     by_name = {status.context: _build_check(run, status, source) for status in reported.statuses}
     unreported = "missing" if run.is_active else "never"
@@ -204,9 +185,8 @@ def list_remarks(run: Run, queue: Queue) -> Iterator[str]:
         yield f"Its result no longer counts. {REASON_MESSAGES[run.invalidated]}"
     elif run.status is RunStatus.CANCELLED:
         yield "The run was stopped because its result would no longer count."
-    left_out = [queue.submissions[each].number for each in run.excluded_submission_ids if each in queue.submissions]
-    if left_out:
-        yield f"Left out because they are expected to leave the queue: {_format_numbers(left_out)}."
+    if excluded := _list_excluded(run, queue):
+        yield f"Left out because they are expected to leave the queue: {_format_numbers(excluded)}."
 
 
 def _format_members(members: Iterable[Member]) -> str:

@@ -8,6 +8,7 @@ from msgspec import NODEFAULT, Struct, inspect
 from msgspec.structs import replace
 
 from mergeyard.domain.config import MAX_LABEL_LENGTH, SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
+from mergeyard.web.formats import parse_integer
 from mergeyard.web.user_sessions import Form
 
 GROUPS = {
@@ -101,7 +102,10 @@ class Setting(Struct, frozen=True, kw_only=True):
             case FieldKind.SWITCH:
                 return text == ON
             case FieldKind.NUMBER:
-                return self._parse_number(text)
+                number = parse_integer(text, self.minimum or 0, self.maximum or 0)
+                if number is None:
+                    raise InvalidSettingError(f"Give a whole number from {self.minimum} to {self.maximum:,}.")
+                return number
             case FieldKind.LINES:
                 return tuple(dict.fromkeys(_split_lines(text))) or None
             case FieldKind.CHOICE:
@@ -112,14 +116,6 @@ class Setting(Struct, frozen=True, kw_only=True):
                 if not 1 <= len(text) <= MAX_LABEL_LENGTH:
                     raise InvalidSettingError(f"Give it a name of 1 to {MAX_LABEL_LENGTH} characters.")
                 return text
-
-    def _parse_number(self, text: str) -> int:
-        if text.isascii() and text.isdecimal() and len(text) <= 9 and self._is_in_range(int(text)):
-            return int(text)
-        raise InvalidSettingError(f"Give a whole number from {self.minimum} to {self.maximum:,}.")
-
-    def _is_in_range(self, number: int) -> bool:
-        return self.minimum is not None and self.maximum is not None and self.minimum <= number <= self.maximum
 
 
 class SettingField(Struct, frozen=True, kw_only=True):
@@ -136,10 +132,8 @@ class SettingField(Struct, frozen=True, kw_only=True):
 
 
 def fields_from_config(config: Config) -> list[SettingField]:
-    values = {setting.name: encode_value(getattr(config, setting.name)) for setting in SETTINGS.values()}
-    return [
-        SettingField(setting=each, value=values[each.name], previous=values[each.name]) for each in SETTINGS.values()
-    ]
+    values = [(setting, encode_value(getattr(config, setting.name))) for setting in SETTINGS.values()]
+    return [SettingField(setting=setting, value=value, previous=value) for setting, value in values]
 
 
 def fields_from_form(form: Form) -> list[SettingField]:

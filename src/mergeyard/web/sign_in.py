@@ -1,5 +1,6 @@
 """Sign-in with an API token or single sign-on, and sign-out."""
 
+import asyncio
 from collections.abc import Sequence
 
 import structlog
@@ -14,7 +15,7 @@ from mergeyard.service.sessions import SingleSignOn
 from mergeyard.web import user_sessions
 from mergeyard.web.formats import to_local_url
 from mergeyard.web.rendering import PageContext
-from mergeyard.web.user_sessions import Form, read_form, read_user_form
+from mergeyard.web.user_sessions import read_form, read_user_form
 
 UNKNOWN_TOKEN = "This token is unknown, revoked or expired. Check that you copied all of it, or ask for another."
 
@@ -26,7 +27,7 @@ MAX_SIGN_IN_FORMS = 100
 class SignInPage:
     def __init__(self, context: PageContext) -> None:
         self._context = context
-        self._arriving_forms = 0
+        self._form_slots = asyncio.Semaphore(MAX_SIGN_IN_FORMS)
 
     def routes(self) -> Sequence[Route]:
         return (
@@ -37,19 +38,13 @@ class SignInPage:
 
     async def show_form(self, request: Request) -> Response:
         next_url = to_local_url(request.query_params.get("next", "/"))
-        return self._context.render_page(request, "sign_in.html", next_url=next_url, sso_label=self._context.sso_label)
-
-    async def _read_form(self, request: Request) -> Form:
-        if self._arriving_forms >= MAX_SIGN_IN_FORMS:
-            raise RequestRefused(Code.RATE_LIMITED, "Too many users are signing in at once. Try again soon.")
-        self._arriving_forms += 1
-        try:
-            return await read_form(request)
-        finally:
-            self._arriving_forms -= 1
+        return self._context.render(request, "sign_in.html", next_url=next_url, sso_label=self._context.sso_label)
 
     async def sign_in(self, request: Request) -> Response:
-        form = await self._read_form(request)
+        if self._form_slots.locked():
+            raise RequestRefused(Code.RATE_LIMITED, "Too many users are signing in at once. Try again soon.")
+        async with self._form_slots:
+            form = await read_form(request)
         next_url, token_secret = to_local_url(form.get("next")), form.get("token").encode()
         token = await self._context.service.tokens.find(token_secret)
         try:
@@ -79,8 +74,7 @@ class SignInPage:
 def render_sign_in_error(
     context: PageContext, request: Request, status: int, error: str, next_url: str = "/"
 ) -> Response:
-    values = {"user": None, "next_url": next_url, "sso_label": context.sso_label, "error": error}
-    return context.render(request, "sign_in.html", status, **values)
+    return context.render(request, "sign_in.html", status, next_url=next_url, sso_label=context.sso_label, error=error)
 
 
 START_PATH = "/sign-in/sso"

@@ -1,22 +1,21 @@
 """The what-if page: its form, as query parameters, and the comparison."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
-from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import QueueId, QueueKey
+from mergeyard.domain.ids import QueueId
 from mergeyard.domain.timestamps import MINUTE, later
+from mergeyard.service.service import Service
 from mergeyard.service.whatif import Replay
 from mergeyard.simulation.report import Confidence, PeriodMetrics
 from mergeyard.web import charts, settings
-from mergeyard.web.charts import DEFAULT_LENGTH, PERIOD_LENGTHS, NumberFormat, PeriodLength
+from mergeyard.web.charts import DEFAULT_LENGTH, PERIOD_LENGTHS, Goal, NumberFormat
 from mergeyard.web.formats import format_duration, pluralize
-from mergeyard.web.rendering import PageContext, TimedCache
+from mergeyard.web.rendering import PageRequest, TimedCache
 from mergeyard.web.settings import FieldKind, SettingField
 from mergeyard.web.user_sessions import Form
 
@@ -69,14 +68,14 @@ TONES = {Confidence.WELL: "succeeded", Confidence.ROUGHLY: "pending_failure", Co
 """CSS classes of states, for the color."""
 
 GetValue = Callable[[PeriodMetrics], float | None]
-FIGURES: dict[str, tuple[GetValue, NumberFormat, str]] = {
-    "Merged": (lambda figures: figures.merged, charts.format_count, "more"),
-    "Failed": (lambda figures: figures.failed, charts.format_count, ""),
-    "Half merged within": (lambda figures: figures.median_ms, format_duration, "less"),
-    "95 % merged within": (lambda figures: figures.p95_ms, format_duration, "less"),
-    "Runs": (lambda figures: figures.runs, charts.format_count, "less"),
-    "Runs per merged": (lambda figures: figures.runs_per_merge, charts.format_ratio, "less"),
-    "CI minutes spent": (lambda figures: figures.ci_ms, charts.format_minutes, "less"),
+FIGURES: dict[str, tuple[GetValue, NumberFormat, Goal]] = {
+    "Merged": (lambda figures: figures.merged, charts.format_count, Goal.MORE),
+    "Failed": (lambda figures: figures.failed, charts.format_count, Goal.NEITHER),
+    "Half merged within": (lambda figures: figures.median_ms, format_duration, Goal.LESS),
+    "95 % merged within": (lambda figures: figures.p95_ms, format_duration, Goal.LESS),
+    "Runs": (lambda figures: figures.runs, charts.format_count, Goal.LESS),
+    "Runs per merged": (lambda figures: figures.runs_per_merge, charts.format_ratio, Goal.LESS),
+    "CI minutes spent": (lambda figures: figures.ci_ms, charts.format_minutes, Goal.LESS),
 }
 """By name: the value, its format, and whether more or less of it is better."""
 
@@ -93,32 +92,19 @@ class FigureRow(Struct, frozen=True, kw_only=True):
     """`better`, `worse`, or empty if neither direction is better."""
 
 
-class ReplayView(Struct, frozen=True, kw_only=True):
-    finding: str
-    sample: str
-    """The number of replayed pull requests."""
-    rows: tuple[FigureRow, ...]
-    reliability: str
-    tone: str
-    own_error: str
-    reasons: tuple[str, ...]
-    guesses: tuple[str, ...]
-
-
-def build_replay_view(replay: Replay) -> ReplayView:
+def describe_replay(replay: Replay) -> dict[str, object]:
+    """What the template shows of a replay, in addition to the replay itself."""
     answer = replay.answer
     latest = "" if replay.limit is None else f", the latest {replay.limit:,} of them"
     predicted = f"The effect of this change is {answer.confidence} known"
-    return ReplayView(
-        finding=_describe_finding(replay),
-        sample=f"{pluralize(replay.pull_request_count, 'pull request')}{latest}",
-        rows=tuple(_build_row(replay, name) for name in FIGURES),
-        reliability=predicted if replay.changed_settings else f"The history is {answer.confidence} reproduced",
-        tone=TONES[answer.confidence],
-        own_error=_describe_own_error(replay),
-        reasons=answer.reasons,
-        guesses=tuple(guess.message for guess in answer.assumptions),
-    )
+    return {
+        "finding": _describe_finding(replay),
+        "sample": f"{pluralize(replay.pull_request_count, 'pull request')}{latest}",
+        "rows": [_build_row(replay, name) for name in FIGURES],
+        "reliability": predicted if replay.changed_settings else f"The history is {answer.confidence} reproduced",
+        "tone": TONES[answer.confidence],
+        "own_error": _describe_own_error(replay),
+    }
 
 
 def _describe_finding(replay: Replay) -> str:
@@ -136,10 +122,8 @@ def _describe_finding(replay: Replay) -> str:
 def _describe_own_error(replay: Replay) -> str:
     if replay.answer.baseline is None:
         return "The replay without a change did not finish."
-    replayed, actual = (
-        format_duration(replay.answer.baseline.median_ms),
-        format_duration(replay.answer.actual.median_ms),
-    )
+    medians = (replay.answer.baseline.median_ms, replay.answer.actual.median_ms)
+    replayed, actual = map(format_duration, medians)
     return f"Replayed without a change, half merged within {replayed}; in reality within {actual}."
 
 
@@ -163,22 +147,14 @@ def _build_row(replay: Replay, name: str) -> FigureRow:
     )
 
 
-def _compare(replay: Replay, get_value: GetValue, goal: str) -> tuple[str, str]:
+def _compare(replay: Replay, get_value: GetValue, goal: Goal) -> tuple[str, str]:
     """The difference and the verdict. Compares two replays, not a replay with reality, so that the replay's own error
     is on both sides."""
     was, changed = replay.answer.baseline, replay.answer.proposed
     before, after = None if was is None else get_value(was), None if changed is None else get_value(changed.median)
     if not before or after is None:
         return charts.UNKNOWN_NUMBER, ""
-    percent = round((after - before) / before * 100)
-    if not percent:
-        return "none", ""
-    verdict = "better" if (percent > 0) == (goal == "more") else "worse"
-    return _format_percent_change(percent), verdict if goal else ""
-
-
-def _format_percent_change(percent: int) -> str:
-    return "▲ many times" if percent >= 1000 else f"{'▲' if percent > 0 else '▼'} {abs(percent)} %"
+    return charts.compare(after, before, goal) if round((after - before) / before * 100) else ("none", "")
 
 
 ReplayCacheKey = tuple[QueueId, str, tuple[tuple[str, Any], ...]]
@@ -186,29 +162,25 @@ ReplayCacheKey = tuple[QueueId, str, tuple[tuple[str, Any], ...]]
 
 
 class WhatIfPage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-        self._cache = TimedCache[ReplayCacheKey, Replay](context.service.clock, MINUTE)
+    def __init__(self, service: Service) -> None:
+        self._cache = TimedCache[ReplayCacheKey, Replay](service.clock, MINUTE)
 
-    def routes(self) -> Sequence[Route]:
-        return (Route("/whatif/{queue:path}", self.show),)
+    async def show(self, page: PageRequest) -> Response:
+        key = page.resolve_queue()
+        queue_actor = await page.service.registry.get(key)
+        length = PERIOD_LENGTHS.get(page.query.get("period", ""), PERIOD_LENGTHS[DEFAULT_LENGTH])
+        form, replay = parse_form(page.query, queue_actor.queue.config), None
+        if (changes := form.changes) is not None:
 
-    async def show(self, request: Request) -> Response:
-        user = await self._context.authenticate(request)
-        key = self._context.resolve_queue(user, request.path_params["queue"])
-        queue_actor = await self._context.service.registry.get(key)
-        length = PERIOD_LENGTHS.get(request.query_params.get("period", ""), PERIOD_LENGTHS[DEFAULT_LENGTH])
-        form = parse_form(request.query_params, queue_actor.queue.config)
-        replay = None
-        if form.changes is not None:
-            try:
-                replay = await self._replay(request, key, queue_actor.id, length, form.changes)
-            except ClientDisconnect:
-                return Response(status_code=204)  # the client is gone, so the response reaches no one
-        return self._context.render_form(
-            request,
+            async def compute() -> Replay:
+                await page.require_connected()
+                since = later(page.service.clock.now(), -length.length_ms)
+                return await page.service.replays.replay(key, since, changes)
+
+            cache_key = (queue_actor.id, length.name, tuple(sorted(changes.items())))
+            replay = await self._cache.get_or_compute(cache_key, compute)
+        return page.render_form(
             "whatif.html",
-            user,
             form.invalid_fields,
             key=key,
             length=length,
@@ -216,17 +188,5 @@ class WhatIfPage:
             form=form,
             slider_maximum=slider_maximum,
             replay=replay,
-            view=None if replay is None else build_replay_view(replay),
+            view={} if replay is None else describe_replay(replay),
         )
-
-    async def _replay(
-        self, request: Request, key: QueueKey, queue: QueueId, length: PeriodLength, changes: Mapping[str, Any]
-    ) -> Replay:
-        async def compute() -> Replay:
-            """Other requests wait while this one computes, so nothing is replayed for a disconnected client."""
-            if await request.is_disconnected():
-                raise ClientDisconnect
-            since = later(self._context.service.clock.now(), -length.length_ms)
-            return await self._context.service.replays.replay(key, since, changes)
-
-        return await self._cache.get_or_compute((queue, length.name, tuple(sorted(changes.items()))), compute)

@@ -3,7 +3,7 @@
 import pytest
 
 from mergeyard.adapters.store_postgres.connection import MIGRATIONS as POSTGRES_MIGRATIONS
-from mergeyard.adapters.store_sqlite.archive import build_select
+from mergeyard.adapters.store_sql.statements import build_select
 from mergeyard.adapters.store_sqlite.connection import MIGRATIONS as SQLITE_MIGRATIONS
 from mergeyard.ports.archive import SCHEMA_VERSION, TABLES, Table
 from tests.contract.archive.databases import Database

@@ -9,14 +9,13 @@ from asyncpg import PostgresSyntaxError  # pyright: ignore[reportMissingTypeStub
 from mergeyard.adapters.store_postgres import connection as connection_module
 from mergeyard.adapters.store_postgres.connection import (
     MIGRATIONS,
-    Migration,
     apply_migration,
     migrate,
     open_connection,
-    read_migrations,
     read_schema_version,
 )
 from mergeyard.adapters.store_postgres.store import PostgresStore
+from mergeyard.adapters.store_sql.statements import Migration, read_migrations
 from mergeyard.domain.ids import QueueId, QueueKey, Repo
 from mergeyard.ports.store import StoredQueue, StoreUnavailable
 from tests.contract.replication.support import open_all
@@ -43,7 +42,7 @@ def use(monkeypatch: pytest.MonkeyPatch, folder: Path, **files: str) -> None:
     folder.mkdir(exist_ok=True)
     for stem, text in files.items():
         (folder / f"{stem.removeprefix('m')}.sql").write_text(text)
-    monkeypatch.setattr(connection_module, "MIGRATIONS", tuple(read_migrations(str(folder))))
+    monkeypatch.setattr(connection_module, "MIGRATIONS", tuple(read_migrations(folder)))
 
 
 def test_migrations_are_numbered_from_one_without_a_gap():

@@ -1,23 +1,20 @@
 """Every query has a name and a sentence, is used, and finds its rows without reading whole tables."""
 
 import re
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.store_postgres.connection import (
-    SQL,
-    __file__,
-    number_parameters,
-    open_connection,
-    read_sql_files,
-)
+from mergeyard.adapters.store_postgres.connection import SQL, __file__, number_parameters, open_connection
 from mergeyard.adapters.store_postgres.store import PostgresStore
+from mergeyard.adapters.store_sql.reads import LOADING_QUERIES
+from mergeyard.adapters.store_sql.statements import COMMON_QUERIES, EXPIRING, QUERIES, read_sql_files
 from tests.contract.store.builders import opened
 from tests.support.asynchronous import asynchronous
 
 PACKAGE = Path(__file__).parent
-TEXTS = [text for _, text in read_sql_files("queries")]
+TEXTS = [text for folder in (COMMON_QUERIES, PACKAGE / "queries") for _, text in read_sql_files(folder)]
 GROWING = {
     "cursors",
     "deleted_queue_parts",
@@ -66,9 +63,11 @@ def test_every_query_is_one_statement():
 
 
 def test_every_query_is_used_and_every_used_one_is_there():
-    rooms = "".join(room.read_text() for room in PACKAGE.glob("*.py"))
-    asked = re.findall(r'(?:rows|row|value|bodies|_facts|_changed)\(\s*(?:connection,\s*)?"(\w+)"', rooms)
-    assert set(asked) == set(SQL)
+    modules = [*PACKAGE.glob("*.py"), *(PACKAGE.parent / "store_sql").glob("*.py")]
+    sources = "".join(module.read_text() for module in modules)
+    asked = set(re.findall(r'(?:Statement\(|(?:fetch|find)\w*\()\s*(?:[^"()]+,\s*)?"(\w+)"', sources))
+    asked |= {f"{verb}_{records}" for verb in ("expired", "delete") for records, _ in EXPIRING.values()}
+    assert asked | {*LOADING_QUERIES, *QUERIES.values(), "create_webhook", "update_webhook"} == set(SQL)
 
 
 def test_values_are_named_and_casts_are_left_alone():
@@ -76,6 +75,6 @@ def test_values_are_named_and_casts_are_left_alone():
     assert (query.text, query.names) == ("SELECT $1::text[], $2, $1 WHERE x = $3::bigint", ("b", "a", "c"))
 
 
-@pytest.mark.parametrize("folder", ["queries", "migrations"])
-def test_no_line_is_too_long(folder: str):
+@pytest.mark.parametrize("folder", [COMMON_QUERIES, PACKAGE / "queries", PACKAGE / "migrations"], ids=str)
+def test_no_line_is_too_long(folder: Traversable):
     assert max(len(line) for _, text in read_sql_files(folder) for line in text.splitlines()) <= 120

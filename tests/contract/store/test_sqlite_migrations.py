@@ -5,17 +5,16 @@ from pathlib import Path
 import apsw
 import pytest
 
+from mergeyard.adapters.store_sql.statements import Migration, read_migrations
 from mergeyard.adapters.store_sqlite import connection as connection_module
 from mergeyard.adapters.store_sqlite.connection import (
     MIGRATIONS,
     SQL,
     Connection,
-    Migration,
     apply_migration,
     connect,
     migrate,
     open_for_writing,
-    read_migrations,
     read_schema_version,
 )
 from mergeyard.adapters.store_sqlite.store import SqliteStore
@@ -43,7 +42,7 @@ def use(monkeypatch: pytest.MonkeyPatch, folder: Path, **files: str) -> None:
     folder.mkdir(exist_ok=True)
     for stem, text in files.items():
         (folder / f"{stem.removeprefix('m')}.sql").write_text(text)
-    monkeypatch.setattr(connection_module, "MIGRATIONS", tuple(read_migrations(str(folder))))
+    monkeypatch.setattr(connection_module, "MIGRATIONS", tuple(read_migrations(folder)))
 
 
 def test_migrations_are_numbered_from_one_without_a_gap():

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.store_sqlite.connection import SQL, __file__, open_for_writing, read_sql_files
+from mergeyard.adapters.store_sql.reads import LOADING_QUERIES
+from mergeyard.adapters.store_sql.statements import COMMON_QUERIES, EXPIRING, QUERIES, read_sql_files
+from mergeyard.adapters.store_sqlite.connection import SQL, __file__, open_for_writing
+from mergeyard.adapters.store_sqlite.writer import STEPS
 
 PACKAGE = Path(__file__).parent
-TEXTS = [text for _, text in read_sql_files("queries")]
+TEXTS = [text for folder in (COMMON_QUERIES, PACKAGE / "queries") for _, text in read_sql_files(folder)]
 GROWING = {
     "cursors",
     "deliveries",
@@ -62,7 +65,6 @@ FOUND_BY = {
     "last_submission_of_branch": "(queue=? AND head_branch=?)",
     "live_runs": "INDEX runs_live (queue=?)",
     "live_submissions": "INDEX submissions_live (queue=?)",
-    "move_submission": "(queue=? AND submission_id=?)",
     "move_submissions": "(queue=? AND submission_id=?)",
     "queue_of_run": "INDEX runs_by_id (id=?)",
     "queue_parts": "(queue=?)",
@@ -117,8 +119,16 @@ def test_every_query_is_one_statement():
 
 
 def test_every_query_is_used_and_every_used_one_is_there():
-    sources = "".join(module.read_text() for module in PACKAGE.glob("*.py"))
-    asked = re.findall(r'(?:SQL\[|rows\(|row\(|value\(|bodies\(\s*)"(\w+)"', sources)
-    for either in re.findall(r'SQL\["(\w+)" if .+ else "(\w+)"\]', sources):
-        asked += either
-    assert set(asked) == set(SQL)
+    modules = [*PACKAGE.glob("*.py"), *(PACKAGE.parent / "store_sql").glob("*.py")]
+    sources = "".join(module.read_text() for module in modules)
+    asked = set(re.findall(r'(?:SQL\[|_execute\(cursor, |rows\(|(?:fetch|find)\w*\((?:[^"()]+, )?)"(\w+)"', sources))
+    asked |= {f"expired_{records}" for records, _ in EXPIRING.values()} | set(LOADING_QUERIES)
+    for query in {
+        *re.findall(r'Statement\(\s*"(\w+)"', sources),
+        *QUERIES.values(),
+        *STEPS,
+        "create_webhook",
+        "update_webhook",
+    }:
+        asked |= set(STEPS.get(query, (query,)))
+    assert asked == set(SQL)

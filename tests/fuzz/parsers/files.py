@@ -9,7 +9,7 @@ from typing import Any, cast
 from hypothesis import strategies as st
 
 from mergeyard.service import repo_config
-from mergeyard.service.repo_config import InvalidConfig, RepositoryConfig, TomlProblem, decode_toml
+from mergeyard.service.repo_config import InvalidConfig, RepositoryConfig, decode_toml
 from mergeyard.settings import Settings
 from mergeyard.settings.loading import SettingsError, load
 from tests.fuzz.mutations import PLACEHOLDERS, corrupted, mutated, words
@@ -129,8 +129,8 @@ def repository_configuration_is_parsed_or_invalid(content: bytes) -> None:
 @holds_for(toml(REPO_CONFIG) | toml(SETTINGS) | loose_toml)
 def toml_is_decoded_or_refused_with_a_short_message(content: bytes) -> None:
     values = decode_toml(content)
-    assert isinstance(values, dict | TomlProblem)
-    if isinstance(values, TomlProblem):
+    assert isinstance(values, dict | InvalidConfig)
+    if isinstance(values, InvalidConfig):
         assert len(values.message) < 300
         assert "\n" not in values.message
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from mergeyard.api import fields, routes, validation
-from mergeyard.api.examples import EXAMPLES
+from mergeyard.api.openapi import EXAMPLES
 from mergeyard.api.queues import parse_metrics_query
 from mergeyard.api.request_schemas import GetMergeQueueMetrics
 from mergeyard.api.responses import ERROR_KINDS, ApiError

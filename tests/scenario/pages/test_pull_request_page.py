@@ -268,7 +268,7 @@ async def test_long_timeline_is_paginated(tmp_path: Path):
         scenario.open(1)
         await scenario.submit(1)
         submission_id = (await scenario.submission(1)).id
-        (entry, *_) = await scenario.service.submission_lists.read_timeline(KEY, submission_id)
+        (entry, *_) = await scenario.service.submission_queries.read_timeline(KEY, submission_id)
         again = EntryRow(
             queue=scenario.queue_actor.id,
             at=entry.at,

@@ -22,7 +22,7 @@ async def create_webhook(scenario: Scenario, visitor: WebClient, **fields: str |
 
 
 async def read_webhook(scenario: Scenario) -> Webhook:
-    (webhook,) = await scenario.service.webhook_services.webhooks.list_visible(OPERATOR)
+    (webhook,) = await scenario.service.webhooks.list_visible(OPERATOR)
     return webhook
 
 
@@ -63,7 +63,7 @@ async def test_invalid_webhook_is_explained_and_the_input_kept(tmp_path: Path):
             assert message in page.one("[role=alert]").text
             assert page.one("#url")["value"] == fields.get("url", URL)
             assert "checked" in page.one("input[value=queue.created]").attributes
-        assert await scenario.service.webhook_services.webhooks.list_visible(OPERATOR) == []
+        assert await scenario.service.webhooks.list_visible(OPERATOR) == []
 
 
 @asynchronous
@@ -165,4 +165,4 @@ async def test_limited_administrator_sees_and_creates_only_webhooks_of_their_rep
         assert "has no access to" in (await create_webhook(scenario, limited, topics="git.local/acme/app")).text
         assert (await create_webhook(scenario, limited, topics="git.local/acme/lib")).status == 200
         assert (await boss.post(f"{foreign}/delete", csrf="forged")).status == 400
-        assert len(await scenario.service.webhook_services.webhooks.list_visible(OPERATOR)) == 2
+        assert len(await scenario.service.webhooks.list_visible(OPERATOR)) == 2

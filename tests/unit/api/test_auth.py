@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 from structlog.testing import capture_logs
 
-from mergeyard.api.examples import EXAMPLES
+from mergeyard.api.openapi import EXAMPLES
 from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.api.routes import TABLE
 from mergeyard.domain.access import Scope

@@ -8,7 +8,7 @@ import schemathesis
 
 from mergeyard.api import openapi, routes
 from mergeyard.api.endpoint import Call
-from mergeyard.api.examples import EXAMPLES
+from mergeyard.api.openapi import EXAMPLES
 from mergeyard.api.response_schemas import EnqueuedPullRequest
 from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.service.errors import Code

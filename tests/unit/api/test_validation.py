@@ -7,20 +7,21 @@ from contextlib import contextmanager
 from time import process_time
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Struct
 
-from mergeyard.api import request_schemas, response_schemas, validation
+from mergeyard.api import request_schemas, validation
+from mergeyard.api.presenting import encode, present_queue
 from mergeyard.api.request_body import MAX_BODY_BYTES
-from mergeyard.api.request_schemas import RepoReference
 from mergeyard.api.responses import ApiError
 from mergeyard.domain.config import Config, Mode
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.pull_requests import ALL_TARGETS, NO_TARGETS, impacted_targets_from_names
-from mergeyard.domain.states import PullRequestState, QueueState
+from mergeyard.domain.states import PullRequestState
+from mergeyard.service.views import QueueView
+from tests.support.builders import a_plain_queue
 from tests.support.fake_api import PR, QUEUE
 
 SUBMIT = request_schemas.SubmitPullRequest
@@ -455,10 +456,8 @@ def test_only_the_settings_that_were_given_change():
 
 
 def test_every_default_is_taken_as_a_setting():
-    shown = response_schemas.build_queue(
-        Config(), state=QueueState.RUNNING, branch="main", repo=RepoReference("h", "o", "n")
-    )
-    settings = json.loads(msgspec.json.encode(shown))
+    view = QueueView(key=QueueKey(Repo("h", "o", "n"), "main"), queue=a_plain_queue())
+    settings = json.loads(encode(present_queue(view)))
     for member in ("state", "branch", "repo"):
         del settings[member]
     assert Config(**request_from(request_schemas.CreateQueue, QUEUE | settings).given_settings) == Config()

@@ -9,7 +9,7 @@ import pytest
 from msgspec import convert
 from rich.console import Console
 
-from mergeyard.cli.top import LatestSnapshot, QueueSnapshot, distribute_rows, fetch_snapshot, render_view
+from mergeyard.cli.top import QueueSnapshot, distribute_rows, fetch_snapshot, render_view
 from mergeyard.client import Client, Queue, QueueName, Run, SubmittedPullRequest
 from tests.support.api_examples import ENQUEUED, QUEUE_RESPONSE, RUN, SUBMITTED
 
@@ -26,7 +26,10 @@ def a_run(name: str, **members: Any) -> Run:
 
 
 def a_snapshot(
-    *pull_requests: dict[str, Any], runs: tuple[Run, ...] = (), concluded: tuple[int, ...] = ()
+    *pull_requests: dict[str, Any],
+    runs: tuple[Run, ...] = (),
+    concluded: tuple[int, ...] = (),
+    error: str | None = None,
 ) -> QueueSnapshot:
     queue = convert(QUEUE_RESPONSE | {"enqueuedPullRequests": list(pull_requests)}, Queue)
     members = SUBMITTED | {
@@ -35,15 +38,13 @@ def a_snapshot(
         "stateChangedAt": RUN["createdAt"],
     }
     ended = tuple(convert(members | {"prNumber": number}, SubmittedPullRequest) for number in concluded)
-    return QueueSnapshot(queue=queue, runs={run.id: run for run in runs}, concluded=ended)
+    return QueueSnapshot(queue=queue, runs={run.id: run for run in runs}, concluded=ended, error=error)
 
 
-def rendered(snapshot: LatestSnapshot | QueueSnapshot, *, width: int = 100, height: int = 40) -> list[str]:
+def rendered(snapshot: QueueSnapshot, *, width: int = 100, height: int = 40) -> list[str]:
     out = Console(width=width, highlight=False)
     with out.capture() as captured:
-        out.print(
-            render_view(snapshot if isinstance(snapshot, LatestSnapshot) else LatestSnapshot(snapshot), NOW, height)
-        )
+        out.print(render_view(snapshot, NOW, height))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -91,7 +92,7 @@ def test_an_empty_queue_says_so():
 
 
 def test_an_error_is_shown_together_with_the_last_snapshot():
-    lines = rendered(LatestSnapshot(a_snapshot(enqueued(1, "pending")), "It does not answer."))
+    lines = rendered(a_snapshot(enqueued(1, "pending"), error="It does not answer."))
     assert "Cannot refresh, retrying: It does not answer." in lines[1]
     assert any("#1" in line for line in lines)
 

@@ -108,12 +108,16 @@ def test_waiting_ends_with_the_submission(call: CallFunction):
 PAGES = [(200, {"events": [EVENT], "next": "1"}), (200, {"events": [EVENT, EVENT], "next": "3"})]
 
 
+def cursors_of(server: Server) -> list[str | None]:
+    return [json.decode(request.content).get("after") for request in server.requests]
+
+
 def test_events_come_one_by_one():
     server = Server(*PAGES)
     with Client(URL, "my_token", transport=httpx.MockTransport(server)) as client:
         events = client.events(QUEUE)
         assert [next(events).type for _ in range(3)] == [EVENT["type"]] * 3
-    assert [json.decode(request.content).get("after") for request in server.requests] == [None, "1"]
+    assert cursors_of(server) == [None, "1"]
 
 
 def test_events_can_be_awaited_one_by_one():
@@ -121,10 +125,11 @@ def test_events_can_be_awaited_one_by_one():
 
     async def first_three() -> list[str]:
         async with AsyncClient(URL, "my_token", transport=httpx.MockTransport(server)) as client:
-            events = client.events(QUEUE)
+            events = client.events(QUEUE, after="7")
             return [(await anext(events)).type for _ in range(3)]
 
     assert asyncio.run(first_three()) == [EVENT["type"]] * 3
+    assert cursors_of(server) == ["7", "1"]
 
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])

@@ -9,7 +9,7 @@ from msgspec import json
 
 from mergeyard.client import MergeyardError, QueueName, RepoName, RetryPolicy, Unreachable, client, requests
 from mergeyard.client.transport import Exchange, NoReply, Pause, Reply, Request, SendRequest
-from tests.support.api_examples import EVENT, SUBMITTED, a_problem
+from tests.support.api_examples import SUBMITTED, a_problem
 
 
 @pytest.mark.parametrize(
@@ -228,15 +228,3 @@ def test_waiting_polls_until_the_submission_is_concluded():
     )
     assert pull_request.state == "merged"
     assert pauses(steps)[2:] == [1, 2, 4, 5, 5]
-
-
-def test_events_continue_where_the_last_page_ended():
-    series = client.follow_events(QUEUE, after="7")
-    assert series.first_request.members["after"] == "7"
-    page, _ = run_exchange(
-        exchange_for(series.first_request), Reply(status=200, body=json.encode({"events": [EVENT], "next": "9"}))
-    )
-    assert [event.cursor for event in series.get_items(page)] == [EVENT["cursor"]]
-    following = series.next_request(page)
-    assert following is not None
-    assert following.members["after"] == "9"

@@ -319,6 +319,11 @@ def decoded(run: Run) -> PastRun:
     return past_run
 
 
+def test_a_run_that_used_the_checks_of_a_head_is_no_past_run():
+    tested, direct = a_decided_run(1), replace(a_decided_run(2), used_head_checks=True)
+    assert [run.id for run in decode_past_runs(QUEUE, [encode(direct), encode(tested)])] == [tested.id]
+
+
 def test_a_past_run_has_its_duration_and_its_checks():
     past_run = decoded(a_decided_run(1, 2, tests=2))
     assert (past_run.queue, past_run.id, past_run.kind, past_run.status) == (

@@ -24,7 +24,7 @@ from mergeyard.service.audit_log import (
     RefusalKind,
     RefusalLog,
     audit_entry,
-    build_queue_row,
+    build_row,
 )
 from mergeyard.service.background import Background
 from mergeyard.service.metrics import REGISTRY
@@ -47,7 +47,7 @@ async def a_journal(folder: Path) -> AsyncGenerator[tuple[SqliteStore, AuditLogR
     store = SqliteStore(folder / "mergeyard.db")
     await store.open()
     for queue, key in ((QueueId("app"), APP), (QueueId("lib"), LIB)):
-        created = build_queue_row(queue, QueueCreated(at=Instant(1), actor="ada#t1"))
+        created = build_row(queue, QueueCreated(at=Instant(1), actor="ada#t1"))
         await store.commit(CreateQueue(queue, key, Instant(1)), AppendEntries((created,)))
     await store.commit(audit_entry(TokenCreated(at=Instant(2), actor="operator", id="t2", name="ci")))
     try:
@@ -88,7 +88,7 @@ async def test_every_page_but_the_last_has_a_cursor_for_the_next(tmp_path: Path)
 @asynchronous
 async def test_an_export_is_read_in_chunks(tmp_path: Path):
     async with a_journal(tmp_path) as (store, reader):
-        many = [build_queue_row(QueueId("app"), QueueCreated(at=Instant(3), actor="x"))] * (2 * EXPORT_CHUNK_ENTRIES)
+        many = [build_row(QueueId("app"), QueueCreated(at=Instant(3), actor="x"))] * (2 * EXPORT_CHUNK_ENTRIES)
         await store.commit(AppendEntries(tuple(many)))
         sizes = [len(some) async for some in reader.iterate_chunks(a_reader(), NO_FILTER)]
         assert sizes == [EXPORT_CHUNK_ENTRIES, EXPORT_CHUNK_ENTRIES, 3]

@@ -10,7 +10,6 @@ from mergeyard.service.repo_config import (
     PathTargets,
     RepositoryConfig,
     UnmatchedPolicy,
-    default_config,
     parse_config,
     parse_guarded_paths,
 )
@@ -48,7 +47,7 @@ def test_a_status_that_is_named_twice_is_required_once():
 
 
 def test_a_file_with_only_a_version_equals_no_file():
-    assert parsed("version = 1") == default_config() == parse_config(None) == RepositoryConfig((), {})
+    assert parsed("version = 1") == RepositoryConfig() == parse_config(None)
 
 
 def test_a_command_can_have_several_lines():
@@ -223,7 +222,7 @@ def test_several_errors_are_reported_together_up_to_a_limit():
 
 def test_the_file_can_have_at_most_64_kib():
     text = b"version = 1\n#" + b"x" * (64 * 1024 - 13)
-    assert parse_config(text) == default_config()
+    assert parse_config(text) == RepositoryConfig()
     assert parse_config(text + b"x") == InvalidConfig(".mergeyard.toml: 65537 bytes are too many; 65536 are allowed")
 
 

@@ -197,9 +197,7 @@ def folder(tmp_path: Path) -> Path:
 def file_with(folder: Path, text: str) -> SettingsFile:
     path = folder / "mergeyard.toml"
     path.write_text(text)
-    file = read_settings_file(path, {})
-    assert isinstance(file, SettingsFile)
-    return file
+    return read_settings_file(path, {})
 
 
 def read_plain_hosts(folder: Path, text: str) -> Hosts:
@@ -210,7 +208,7 @@ def read_plain_hosts(folder: Path, text: str) -> Hosts:
 
 def host_problems(folder: Path, text: str) -> list[str]:
     _, found = read_hosts(file_with(folder, text), {})
-    return [problem.message.removeprefix(f"{folder}/mergeyard.toml: ") for problem in found]
+    return [problem.removeprefix(f"{folder}/mergeyard.toml: ") for problem in found]
 
 
 def test_a_plain_host_has_a_folder_and_gets_its_checks_from_the_api(folder: Path):
@@ -291,10 +289,8 @@ TOKEN = {"MERGEYARD_HOST_GITHUB_COM_TOKEN": "secret"}
 def read_forge_hosts(folder: Path, text: str, environment: Mapping[str, str]) -> tuple[Hosts, list[str]]:
     path = folder / "mergeyard.toml"
     path.write_text(text)
-    file = read_settings_file(path, {})
-    assert isinstance(file, SettingsFile)
-    hosts, problems = read_hosts(file, environment)
-    return hosts, [problem.message.removeprefix(str(path)).strip() for problem in problems]
+    hosts, problems = read_hosts(read_settings_file(path, {}), environment)
+    return hosts, [problem.removeprefix(str(path)).strip() for problem in problems]
 
 
 def read_forge(folder: Path, text: str, environment: Mapping[str, str]) -> ForgeHost:
@@ -396,8 +392,9 @@ def test_an_empty_secret_file_of_a_forge_is_refused(folder: Path):
     assert forge_problem(folder, GITHUB + 'token_file = "token"').endswith("is empty; put the secret into it")
 
 
-def test_a_forge_needs_credentials(folder: Path):
-    problem = forge_problem(folder, GITHUB, {})
+@pytest.mark.parametrize("environment", [{}, {"MERGEYARD_HOST_GITHUB_COM_TOKEN": " "}])
+def test_a_forge_needs_credentials(folder: Path, environment: dict[str, str]):
+    problem = forge_problem(folder, GITHUB, environment)
     assert problem.endswith("set token_file, or the variable MERGEYARD_HOST_GITHUB_COM_TOKEN")
 
 

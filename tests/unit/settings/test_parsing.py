@@ -13,10 +13,9 @@ def given(key: str, value: object) -> SettingInput:
 
 
 def problem(key: str, value: object) -> str:
-    outcome = parse_value(given(key, value))
-    assert isinstance(outcome, SettingsProblem)
-    assert outcome.message.startswith("here: ")
-    return outcome.message.removeprefix("here: ")
+    with pytest.raises(SettingsProblem, match=r"^here: ") as raised:
+        parse_value(given(key, value))
+    return str(raised.value).removeprefix("here: ")
 
 
 @pytest.mark.parametrize("key", SIMPLE_KEYS)

@@ -7,6 +7,7 @@ from tests.support.forecast_calibration import CONFIGS, a_day_trace, measure_cal
 WELL_CALIBRATED = ("single mode", "lanes")
 
 
+@pytest.mark.long
 def test_on_a_short_day_forecasts_hold_more_often_than_estimates():
     forecast, estimate = measure_calibration(CONFIGS["single mode"], a_day_trace(1, hours=5), simulations=9)
     assert forecast.merged > 20

@@ -11,11 +11,11 @@ from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.runs import Member, Run, RunKind
 from mergeyard.domain.states import PullRequestState, Reason, RunStatus
 from mergeyard.domain.timestamps import MINUTE, Instant
-from mergeyard.simulation.history import ConfigChange, EndState, History, Period, build_history
+from mergeyard.simulation.history import ConfigChange, EndState, History, build_history
 from tests.support.builders import a_run
 
 SINCE, UNTIL = Instant(100 * MINUTE), Instant(1000 * MINUTE)
-PERIOD = Period(since=SINCE, until=UNTIL, config_changes=(ConfigChange(Instant(0), Config()),))
+PERIOD = History(since=SINCE, until=UNTIL, config_changes=(ConfigChange(Instant(0), Config()),))
 
 
 def a_submission(

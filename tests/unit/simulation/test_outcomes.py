@@ -82,7 +82,7 @@ def test_an_arrival_that_left_before_a_result_counts_as_good():
     )
     model = build_outcome_model(history)
     assert model.undetermined == {0}
-    assert not model.attribution.rules.bad
+    assert not model.rules.bad
 
 
 def test_runs_flake_at_the_recorded_rate_and_differ_between_draws():
@@ -125,7 +125,7 @@ def test_an_arrival_that_failed_and_never_passed_is_bad():
         failed_arrival(at=0, until=10),
         runs=[passed_run(0, since=0, until=10), failed_run(0, 1, since=0, until=10)],
     )
-    assert attribute_failures(history).rules == FailureRules(bad=frozenset({1}))
+    assert attribute_failures(history) == FailureRules(bad=frozenset({1}))
 
 
 def test_an_arrival_that_fails_only_with_another_conflicts_with_it():
@@ -135,7 +135,7 @@ def test_an_arrival_that_fails_only_with_another_conflicts_with_it():
         runs=[passed_run(0, since=0, until=10), passed_run(1, since=0, until=10), failed_run(0, 1, since=0, until=20)],
     )
     found = attribute_failures(history)
-    assert found.rules == FailureRules(conflicts={0: frozenset({1}), 1: frozenset({0})})
+    assert found == FailureRules(conflicts={0: frozenset({1}), 1: frozenset({0})})
     assert not found.ambiguous
 
 
@@ -145,7 +145,7 @@ def test_an_arrival_can_conflict_with_one_that_merged_after_it_passed():
         failed_arrival(at=0, until=50),
         runs=[passed_run(1, since=0, until=10), passed_run(0, since=20, until=30), failed_run(1, since=40, until=50)],
     )
-    assert attribute_failures(history).rules.conflicts == {0: frozenset({1}), 1: frozenset({0})}
+    assert attribute_failures(history).conflicts == {0: frozenset({1}), 1: frozenset({0})}
 
 
 def conflict_with_one_of_two() -> History:
@@ -164,7 +164,7 @@ def conflict_with_one_of_two() -> History:
 
 def test_of_several_possible_conflicts_the_last_is_chosen_and_marked_as_ambiguous():
     found = attribute_failures(conflict_with_one_of_two())
-    assert found.rules.conflicts == {1: frozenset({2}), 2: frozenset({1})}
+    assert found.conflicts == {1: frozenset({2}), 2: frozenset({1})}
     assert found.ambiguous == {2}
 
 
@@ -172,7 +172,7 @@ def test_another_failed_run_resolves_an_ambiguous_conflict():
     history, decisive = conflict_with_one_of_two(), failed_run(0, 2, since=0, until=20)
     for runs in ([decisive, *history.runs], [*history.runs, decisive]):
         found = attribute_failures(a_history(*history.arrivals, runs=runs))
-        assert found.rules.conflicts == {0: frozenset({2}), 2: frozenset({0})}
+        assert found.conflicts == {0: frozenset({2}), 2: frozenset({0})}
         assert not found.ambiguous
 
 
@@ -180,7 +180,7 @@ def test_a_failed_and_a_passed_run_of_the_same_stack_are_a_flake():
     history = a_history(
         failed_arrival(at=0, until=20), runs=[passed_run(0, since=0, until=10), failed_run(0, since=10, until=20)]
     )
-    assert attribute_failures(history).rules == FailureRules()
+    assert attribute_failures(history) == FailureRules()
 
 
 def test_a_head_that_merged_later_was_not_bad():
@@ -190,7 +190,7 @@ def test_a_head_that_merged_later_was_not_bad():
         merged_arrival(at=20, until=30, **same),
         runs=[failed_run(0, since=0, until=10), passed_run(1, since=20, until=30)],
     )
-    assert attribute_failures(history).rules == FailureRules()
+    assert attribute_failures(history) == FailureRules()
 
 
 def test_an_arrival_that_left_is_bad_if_a_failed_run_has_no_other_cause():
@@ -200,7 +200,7 @@ def test_an_arrival_that_left_is_bad_if_a_failed_run_has_no_other_cause():
         removed_arrival(at=0, until=20),
         runs=[failed_run(0, since=0, until=10), failed_run(1, 2, since=0, until=10)],
     )
-    assert attribute_failures(history).rules == FailureRules(bad=frozenset({0}))
+    assert attribute_failures(history) == FailureRules(bad=frozenset({0}))
 
 
 def test_a_failed_run_on_a_broken_base_blames_no_arrival():
@@ -208,4 +208,4 @@ def test_a_failed_run_on_a_broken_base_blames_no_arrival():
         removed_arrival(at=0, until=20),
         runs=[failed_run(0, since=0, until=10), failed_run(since=10, until=20, tests=0)],
     )
-    assert attribute_failures(history).rules == FailureRules()
+    assert attribute_failures(history) == FailureRules()

@@ -28,6 +28,7 @@ SETTINGS = {
     ),
 }
 every_setting = pytest.mark.parametrize("config", SETTINGS.values(), ids=SETTINGS.keys())
+one_setting_daily = pytest.mark.parametrize("config", mark_long_after(1, list(SETTINGS.values())), ids=SETTINGS.keys())
 every_seed = pytest.mark.parametrize("seed", mark_long_after(1, [1, 2]))
 
 
@@ -46,7 +47,7 @@ def test_a_day_is_replayed_exactly_with_its_own_settings(config: Config, seed: i
     assert report.compute_replayed_metrics(history, replay) == report.compute_actual_metrics(history)
 
 
-@every_setting
+@one_setting_daily
 def test_a_day_with_5_percent_flakes_is_replayed_within_10_percent(config: Config):
     """A flake may look like a conflict between two pull requests. Then a few end differently."""
     history = record_race(a_day(1, flakes=0.05), config).history()
@@ -60,7 +61,7 @@ def test_a_day_with_5_percent_flakes_is_replayed_within_10_percent(config: Confi
     ("settings", "within"),
     [
         ({"concurrency": 2}, 0.05),
-        ({"test_retries": 1}, 0.05),
+        pytest.param({"test_retries": 1}, 0.05, marks=pytest.mark.long),
         pytest.param({"concurrency": 20}, 0.05, marks=pytest.mark.long),
         pytest.param({"speculation": "best_first", "concurrency": 10}, 0.25, marks=pytest.mark.long),
     ],

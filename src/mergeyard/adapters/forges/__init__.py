@@ -1,19 +1,21 @@
 """GitHub, GitLab and Gitea/Forgejo as Git hosts: pull requests, checks, comments and merges over their web APIs.
 
-Every forge has the same modules:
+What they have in common is here:
 
-- `host`: the class that implements the ports `Host` and `Forge`, by calling the other modules
-- `pull_requests` (GitLab: `merge_requests`): reading pull requests, draft pull requests for test branches, ref polling
-- `checks`: commit statuses and check runs
-- `comments`: threads, our own comments, labels and the roles of their authors
-- `merging`: the forge's own merge, and its outcome when the response was lost
+- `host`: `ForgeHost`, the base class of the three hosts: names, URLs, refs, comments, reactions
+- `http`: `ForgeClient`, which sends all requests: with a conditional GET cache, within the forge's rate limits
+  (`rate_limits`), and never to a redirect target. A 404 is ambiguous on every forge, so the client verifies after each
+  one that the repository itself is visible
 - `webhooks`: verifying and parsing incoming webhooks
-- `diagnostics`: what is missing in the configuration, with instructions
-- `rules` (GitHub): branch protection and rulesets
-- `auth` (GitHub): app installations, tokens and permissions
-- `wire`: the structs of the API's JSON, valid repository names, API paths and refs
 
-`http.ForgeClient` sends all requests: with a conditional GET cache, within the forge's rate limits (`rate_limits`), and
-never to a redirect target. A 404 is ambiguous on every forge: it also means that our account lost access. So each
-module that gets a 404 verifies that the repository itself is visible before it reports a pull request as gone.
+Every forge has the same modules. Each of them contains a class that implements a part of the ports `Host` and `Forge`:
+
+- `host`: the class that inherits from all others; its own part is credentials, comments, labels and roles
+- `pull_requests` (GitLab: `merge_requests`): reading pull requests, draft pull requests for test branches, ref polling
+- `checks` (Gitea: in `pull_requests`): commit statuses and check runs
+- `merging`: the forge's own merge (`provider_merge`), and its outcome when the response was lost
+- `diagnostics`: what is missing in the configuration, with instructions
+- `rules` (GitHub): branch protection and rulesets, approvals and roles
+- `auth` (GitHub): app installations, tokens and permissions
+- `wire`: the structs of the API's JSON
 """

@@ -8,14 +8,15 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Annotated, Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
+from urllib.parse import quote
 
 import httpx
 import msgspec
-from msgspec import DecodeError, Meta, Struct
-from msgspec.json import Decoder
+from msgspec import Struct
 
 from mergeyard.adapters.forges.rate_limits import RateLimits
+from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.forge import ChecksFrom, HostRefused, HostUnavailable
 from mergeyard.ports.git import Remote
@@ -68,6 +69,7 @@ MAX_CONCURRENT_REQUESTS = 8
 NO_RESPONSE_STATUS = 599
 """Recorded in the rate limits when no response arrived, so that it counts as a failure."""
 MAX_DETAIL_CHARS = 300
+MISSING_STATUSES = (404, 410)
 TRANSIENT_STATUSES = (401, 408, 429)
 """Can succeed later; 401 because credentials are being renewed."""
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
@@ -115,95 +117,95 @@ class Reply(Struct, frozen=True):
         detail = extract_error_detail(self.body).lower()
         return "rate limit" in detail or "abuse" in detail
 
+    @property
+    def is_transient(self) -> bool:
+        """Whether a retry can succeed."""
+        return self.is_rate_limited or self.status >= 500 or self.status in TRANSIENT_STATUSES
+
     def to_error(self) -> HostUnavailable:
         """`HostRefused` when a retry cannot succeed, otherwise `HostUnavailable`."""
-        is_permanent = 400 <= self.status < 500 and self.status not in TRANSIENT_STATUSES and not self.is_rate_limited
-        kind = HostRefused if is_permanent else HostUnavailable
+        kind = HostRefused if self.status >= 400 and not self.is_transient else HostUnavailable
         return kind(f"{self.url} answered {self.status}: {extract_error_detail(self.body)}")
 
 
-def ignore_unauthorized() -> None:
-    """For credentials that are not cached."""
-
-
-class LazyHttpClient:
-    """Connections to one forge, opened with the first request."""
-
-    def __init__(self) -> None:
-        self._client: httpx.AsyncClient | None = None
-
-    @property
-    def client(self) -> httpx.AsyncClient:
-        if self._client is None:
-            headers = {"user-agent": "mergeyard"}
-            self._client = httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, headers=headers, verify=load_certificates())
-        return self._client
-
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-
-
 class ForgeClient:
-    """Requests for landings use the `_urgent` methods, which can also spend the reserve of the rate limit."""
+    """Requests for landings are `urgent`: they can also spend the reserve of the rate limit."""
 
-    def __init__(
-        self,
-        base: str,
-        credentials: HeadersProvider,
-        limits: RateLimits,
-        on_unauthorized: OnUnauthorized = ignore_unauthorized,
-    ) -> None:
+    def __init__(self, base: str, credentials: HeadersProvider, limits: RateLimits) -> None:
         """`base` is the URL that every path is appended to, without a trailing slash."""
         self._base = base
+        self.repo: Repo | None = None
+        """The repository that paths are relative to, after `for_repository`."""
+        self._repo_path = ""
         self._credentials = credentials
         self._limits = limits
-        self._on_unauthorized = on_unauthorized
+        self._on_unauthorized: OnUnauthorized | None = None
         self._cache = ResponseCache()
-        self._connections = LazyHttpClient()
+        headers = {"user-agent": "mergeyard"}
+        self._http = httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, headers=headers, verify=load_certificates())
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
 
-    def with_credentials(self, credentials: HeadersProvider, on_unauthorized: OnUnauthorized) -> Self:
-        """A copy with other credentials that shares the connections, the cache and the rate limits."""
+    def for_repository(
+        self,
+        repo: Repo,
+        path: str,
+        credentials: HeadersProvider | None = None,
+        on_unauthorized: OnUnauthorized | None = None,
+    ) -> Self:
+        """A copy whose paths are relative to the path of a repository; the empty path is the repository itself. It
+        shares the connections, the cache and the rate limits.
+
+        A 404 is ambiguous on every forge: it also means that our account lost access. So after each 404 below the
+        repository, this client verifies that the repository itself is visible, and raises if it is not.
+        """
         other = copy(self)
-        other._credentials, other._on_unauthorized = credentials, on_unauthorized
+        other.repo, other._repo_path = repo, path
+        other._credentials, other._on_unauthorized = credentials or self._credentials, on_unauthorized
         return other
 
-    async def get(self, path: str, kind: type[T], query: Query | None = None) -> T | None:
-        """The resource, or None if there is none (404, 410). Raises when only the reserve for landings is left."""
-        self._limits.raise_if_only_reserve_left()
-        return await self.get_urgent(path, kind, query)
+    async def get(self, path: str, kind: type[T], query: Query | None = None, *, urgent: bool = False) -> T | None:
+        """The resource, or None if there is none (404, 410). Raises when only the reserve for landings is left, unless
+        the request is urgent."""
+        self._raise_if_reserved(urgent=urgent)
+        reply = await self._get_cached(self._repo_path + path, query)
+        return None if reply.status in MISSING_STATUSES else reply.raise_for_status().decode(kind)
 
-    async def get_urgent(self, path: str, kind: type[T], query: Query | None = None) -> T | None:
-        """Like `get`, but can spend the reserve."""
-        reply = await self._get_cached(path, query)
-        return None if reply.status in (404, 410) else reply.raise_for_status().decode(kind)
-
-    async def get_all(self, path: str, kind: type[list[T]], query: Query | None = None) -> list[T]:
+    async def get_all(
+        self, path: str, kind: type[list[T]], query: Query | None = None, *, urgent: bool = False
+    ) -> list[T]:
         """The items of all pages; an empty list if there is no such resource."""
-        self._limits.raise_if_only_reserve_left()
-        return await self.get_all_urgent(path, kind, query)
-
-    async def get_all_urgent(self, path: str, kind: type[list[T]], query: Query | None = None) -> list[T]:
-        """Like `get_all`, but can spend the reserve."""
-        items, next_path = list[T](), cast(str | None, path)
+        self._raise_if_reserved(urgent=urgent)
+        items, next_path = list[T](), cast(str | None, self._repo_path + path)
         for _ in range(MAX_PAGES):
             reply = await self._get_cached(cast(str, next_path), query)
-            if reply.status in (404, 410):
+            if reply.status in MISSING_STATUSES:
                 return items
             items += reply.raise_for_status().decode(kind)
             next_path, query = self._next_page(reply), None
             if next_path is None:
                 return items
-        raise HostUnavailable(f"{self._base}{path} has more than {MAX_PAGES} pages")
+        raise HostUnavailable(f"{self._base}{self._repo_path}{path} has more than {MAX_PAGES} pages")
+
+    async def read_repository(self, kind: type[T], *, urgent: bool = False) -> T:
+        """Raises if the repository is not visible to us."""
+        found = await self.get("", kind, urgent=urgent)
+        if found is None:
+            raise HostUnavailable(
+                f"{self.repo} is not visible to us: give the account or the app of Mergeyard access to it again"
+            )
+        return found
 
     async def send(self, method: str, path: str, body: Any = None) -> Reply:
         """Sends a request without the cache. The caller decides which 4xx statuses are errors."""
         content = None if body is None else msgspec.json.encode(body)
-        return await self._request(method, path, None, {"content-type": "application/json"}, content)
+        return await self._request(method, self._repo_path + path, None, {"content-type": "application/json"}, content)
 
     async def close(self) -> None:
-        await self._connections.close()
+        await self._http.aclose()
+
+    def _raise_if_reserved(self, *, urgent: bool) -> None:
+        if not urgent:
+            self._limits.raise_if_only_reserve_left()
 
     async def _get_cached(self, path: str, query: Query | None) -> Reply:
         url = str(httpx.URL(self._base + path, params=query or None))
@@ -220,22 +222,22 @@ class ForgeClient:
         self, method: str, path: str, query: Query | None, headers: Mapping[str, str], content: bytes | None
     ) -> Reply:
         self._limits.raise_if_paused()
-        client = self._connections.client
         url = self._base + path
         headers = {"accept": "application/json", **await self._credentials(), **headers}
         try:
-            request = client.build_request(method, url, params=query, headers=headers, content=content)
+            request = self._http.build_request(method, url, params=query, headers=headers, content=content)
             async with self._slots:
-                reply = await _send_request(client, request)
+                reply = await _send_request(self._http, request)
         except httpx.HTTPError as error:
             self._limits.record_response(NO_RESPONSE_STATUS, {})
             raise HostUnavailable(f"{url} does not answer: {str(error) or type(error).__name__}") from error
-        if reply.status == 401:
+        if reply.status == 401 and self._on_unauthorized is not None:
             self._on_unauthorized()
         self._limits.record_response(429 if reply.is_rate_limited else reply.status, reply.headers)
-        is_transient = reply.is_rate_limited or reply.status >= 500 or reply.status in TRANSIENT_STATUSES
-        if is_transient or reply.status in REDIRECT_STATUSES:
+        if reply.is_transient or reply.status in REDIRECT_STATUSES:
             raise reply.to_error()
+        if self.repo is not None and reply.status in MISSING_STATUSES and path != self._repo_path:
+            await self.read_repository(dict[str, Any], urgent=True)
         return reply
 
     def _next_page(self, reply: Reply) -> str | None:
@@ -327,6 +329,13 @@ class ForgeConfig(Struct, frozen=True, kw_only=True):
         return f"{type(self).__name__}({self.name!r}, {self.web_url!r}, {self.api_url!r})"
 
 
+def quote_segment(text: str) -> str:
+    """Quotes untrusted text as a single path segment."""
+    if text in ("", ".", ".."):
+        raise HostUnavailable(f"{text!r} is not a valid name: check the spelling")
+    return quote(text, safe="")
+
+
 def build_git_remote(url: str, user: str, password: str) -> Remote:
     basic = b64encode(f"{user}:{password}".encode()).decode()
     environment = {
@@ -335,14 +344,3 @@ def build_git_remote(url: str, user: str, password: str) -> Remote:
         "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
     }
     return Remote(url, environment)
-
-
-PositiveInt32 = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-CommitSha = Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]
-
-
-def decode_or_none(body: bytes, decoder: Decoder[T]) -> T | None:
-    try:
-        return decoder.decode(body)
-    except (DecodeError, UnicodeDecodeError, RecursionError):
-        return None

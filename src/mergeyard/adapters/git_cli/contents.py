@@ -90,27 +90,22 @@ async def replace_paths(repository: Repository, onto: Sha, source: Sha, paths: C
     blocking = find_obstacles(changes, [difference.path for difference in found if difference.path not in wanted])
     if blocking:
         return Conflict(tuple(map(to_display_path, blocking)))
-    tree = await write_changed_tree(repository, onto, changes)
-    if tree is None:
+    try:
+        tree = await write_changed_tree(repository, onto, changes)
+    except InvalidTreeError:
         return Conflict(())
     lost = {*changes} ^ {*await diff_trees(repository, onto, tree)}
     return Conflict(tuple(sorted({to_display_path(difference.path) for difference in lost}))) if lost else tree
 
 
-async def write_changed_tree(repository: Repository, onto: Sha, changes: Collection[Difference]) -> Sha | None:
-    """None if `onto` contains a name that git does not accept in an index."""
+async def write_changed_tree(repository: Repository, onto: Sha, changes: Collection[Difference]) -> Sha:
     with temporary_index(repository) as environment:
-        result = await repository.run("read-tree", validate_sha(onto), environment=environment)
-        if result.exit_code != 0 and INVALID_PATH_MARKER in result.stderr:
-            return None
-        if result.exit_code != 0:
-            raise await repository.to_error(result, [onto])
+        await run_with_index(repository, onto, environment, "read-tree", validate_sha(onto))
         if changes:
             await repository.run_checked(
                 "update-index", "-z", "--index-info", stdin=encode_index_info(changes), environment=environment
             )
-        out = await repository.run_checked("write-tree", environment=environment)
-    return Sha(out.decode().strip())
+        return await repository.read_sha("write-tree", environment=environment)
 
 
 def find_obstacles(changes: Collection[Difference], others: Collection[bytes]) -> list[bytes]:
@@ -183,11 +178,16 @@ async def export_tree(repository: Repository, commit: Sha, folder: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         variables = {**environment, "GIT_WORK_TREE": folder}
         for command in (("read-tree", validate_sha(commit)), ("checkout-index", "--all", "--quiet")):
-            result = await repository.run(*command, environment=variables)
-            if result.exit_code != 0 and INVALID_PATH_MARKER in result.stderr:
-                raise InvalidTreeError(result.stderr)
-            if result.exit_code != 0:
-                raise await repository.to_error(result, [commit])
+            await run_with_index(repository, commit, variables, *command)
+
+
+async def run_with_index(repository: Repository, commit: Sha, environment: Mapping[str, str], *command: str) -> None:
+    """Raises `InvalidTreeError` if the commit contains a name that git does not accept in an index."""
+    result = await repository.run(*command, environment=environment)
+    if result.exit_code != 0 and INVALID_PATH_MARKER in result.stderr:
+        raise InvalidTreeError(result.stderr)
+    if result.exit_code != 0:
+        raise await repository.to_error(result, [commit])
 
 
 @contextmanager

@@ -85,12 +85,11 @@ async def list_last_first_parents(repository: Repository, head: Sha, limit: int)
 async def read_tree(repository: Repository, commit: Sha) -> Sha:
     arguments = ("rev-parse", "--verify", "--quiet", f"{validate_sha(commit)}^{{tree}}")
     try:
-        out = await repository.run_checked(*arguments)
+        return await repository.read_sha(*arguments)
     except MissingObject:
         raise
     except GitError:  # a concurrent fetch may have added the commit between the failure and the missing-object check
-        out = await repository.run_checked(*arguments)
-    return Sha(out.decode().strip())
+        return await repository.read_sha(*arguments)
 
 
 async def find_merge_bases(repository: Repository, one: Sha, other: Sha) -> tuple[Sha, ...]:
@@ -166,7 +165,7 @@ async def create_commit(
     author: Signature | None,
     committer_date: str | None,
 ) -> Sha:
-    out = await repository.run_checked(
+    created = await repository.read_sha(
         "commit-tree",
         *(f"-p{validate_sha(parent)}" for parent in parents),
         "-F-",
@@ -176,7 +175,6 @@ async def create_commit(
         | (date_variables(committer_date) if committer_date else {})
         | (author_variables(author) if author else {}),
     )
-    created = Sha(out.decode().strip())
     return await restore_author(repository, created, author) if author and is_trimmed(author) else created
 
 
@@ -192,9 +190,7 @@ async def restore_author(repository: Repository, commit: Sha, author: Signature)
     head, _, rest = raw.partition(b"\nauthor ")
     line = f"author {author.name} <{author.email}> {author.date}".encode(errors="replace")
     content = b"\n".join((head, line, rest.partition(b"\n")[2]))
-    return Sha(
-        (await repository.run_checked("hash-object", "-t", "commit", "-w", "--stdin", stdin=content)).decode().strip()
-    )
+    return await repository.read_sha("hash-object", "-t", "commit", "-w", "--stdin", stdin=content)
 
 
 def encode_message(message: str) -> bytes:
@@ -264,8 +260,7 @@ async def create_stand_in(repository: Repository, onto: Sha, picked: Commit) -> 
     parent = [f"-p{sha}" for sha in picked.parents[:1]]
     tree = f"{validate_sha(onto)}^{{tree}}"
     arguments = ("commit-tree", *parent, "-m", f"for {picked.sha}", tree)
-    out = await repository.run_checked(*arguments, environment=PLACEHOLDER_IDENTITY)
-    return Sha(out.decode().strip())
+    return await repository.read_sha(*arguments, environment=PLACEHOLDER_IDENTITY)
 
 
 async def parse_merge_result(repository: Repository, result: GitResult, *commits: Sha) -> Sha | Conflict:

@@ -15,10 +15,11 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO
+from typing import IO, TypedDict, Unpack
 
 from msgspec import Struct
 
+from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import GitError, MissingObject, OutputTooLargeError
 
 MAX_CONCURRENT_PROCESSES = 8
@@ -57,6 +58,14 @@ class GitResult(Struct, frozen=True):
     """False: git was killed because its output exceeded the limit, and `stdout` is the beginning of it."""
 
 
+class GitOptions(TypedDict, total=False):
+    stdin: bytes
+    environment: Mapping[str, str]
+    timeout_s: float
+    max_bytes: int
+    allow_truncated: bool
+
+
 class GitRunner:
     """Uses threads, because the subprocess support of event loops costs as much time as a small merge."""
 
@@ -64,19 +73,13 @@ class GitRunner:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_PROCESSES)
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_PROCESSES, "git")
 
-    async def run(
-        self,
-        *arguments: str,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        timeout_s: float = LOCAL_TIMEOUT_S,
-        max_bytes: int = MAX_OUTPUT_BYTES,
-        allow_truncated: bool = False,
-    ) -> GitResult:
+    async def run(self, *arguments: str, **options: Unpack[GitOptions]) -> GitResult:
         """Kills git when its output exceeds `max_bytes`, and raises unless `allow_truncated` is set."""
-        process = GitProcess(arguments, stdin, build_environment() | dict(environment or {}), max_bytes)
-        result = await self._run(process, timeout_s)
-        if not result.is_complete and not allow_truncated:
+        max_bytes = options.get("max_bytes", MAX_OUTPUT_BYTES)
+        environment = build_environment() | dict(options.get("environment", {}))
+        process = GitProcess(arguments, options.get("stdin", b""), environment, max_bytes)
+        result = await self._run(process, options.get("timeout_s", LOCAL_TIMEOUT_S))
+        if not result.is_complete and not options.get("allow_truncated"):
             raise OutputTooLargeError(f"the output of git exceeds {max_bytes} bytes: {' '.join(arguments)[:80]}")
         return result
 
@@ -241,42 +244,21 @@ class Repository:
         """Every repository has this file."""
         return os.path.exists(self._head)
 
-    async def run(
-        self,
-        *arguments: str,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        timeout_s: float = LOCAL_TIMEOUT_S,
-        max_bytes: int = MAX_OUTPUT_BYTES,
-        allow_truncated: bool = False,
-    ) -> GitResult:
+    async def run(self, *arguments: str, **options: Unpack[GitOptions]) -> GitResult:
         """Returns the result also when git failed."""
-        return await self._runner.run(
-            f"--git-dir={self.path}",
-            *arguments,
-            stdin=stdin,
-            environment=environment,
-            timeout_s=timeout_s,
-            max_bytes=max_bytes,
-            allow_truncated=allow_truncated,
-        )
+        return await self._runner.run(f"--git-dir={self.path}", *arguments, **options)
 
-    async def run_checked(
-        self,
-        *arguments: str,
-        stdin: bytes = b"",
-        environment: Mapping[str, str] | None = None,
-        timeout_s: float = LOCAL_TIMEOUT_S,
-        max_bytes: int = MAX_OUTPUT_BYTES,
-    ) -> bytes:
+    async def run_checked(self, *arguments: str, **options: Unpack[GitOptions]) -> bytes:
         """Returns stdout; raises `GitError` when git failed."""
-        result = await self.run(
-            *arguments, stdin=stdin, environment=environment, timeout_s=timeout_s, max_bytes=max_bytes
-        )
+        result = await self.run(*arguments, **options)
         if result.exit_code != 0:
-            input_text = " ".join((*arguments, stdin.decode(errors="replace")))
+            input_text = " ".join((*arguments, options.get("stdin", b"").decode(errors="replace")))
             raise await self.to_error(result, SHA_IN_TEXT.findall(input_text))
         return result.stdout
+
+    async def read_sha(self, *arguments: str, **options: Unpack[GitOptions]) -> Sha:
+        """The object name that git prints."""
+        return Sha((await self.run_checked(*arguments, **options)).decode().strip())
 
     async def to_error(self, result: GitResult, objects: Iterable[str]) -> GitError:
         """The error for a failed result. git has many messages for a missing object, so the objects are looked up."""

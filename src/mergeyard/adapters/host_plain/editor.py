@@ -68,26 +68,17 @@ async def create_pull_request_refs(
     )
 
 
-async def update_head_and_metadata(
-    folder: Path, stored: pull_requests.StoredPullRequest, head: Sha, meta: pull_requests.PullRequestMetadata
+async def update_pull_request_refs(
+    folder: Path,
+    stored: pull_requests.StoredPullRequest,
+    meta: pull_requests.PullRequestMetadata,
+    head: Sha | None = None,
 ) -> None:
+    """Without a new head, the head must still be the stored one."""
+    head_ref, meta_ref = pull_requests.head_ref(stored.number), pull_requests.meta_ref(stored.number)
     blob = await write_blob(folder, pull_requests.encode_metadata(meta, previous=stored.raw))
-    await update_refs(
-        folder,
-        f"update {pull_requests.head_ref(stored.number)} {head} {stored.head}",
-        f"update {pull_requests.meta_ref(stored.number)} {blob} {stored.blob}",
-    )
-
-
-async def update_metadata(
-    folder: Path, stored: pull_requests.StoredPullRequest, meta: pull_requests.PullRequestMetadata
-) -> None:
-    blob = await write_blob(folder, pull_requests.encode_metadata(meta, previous=stored.raw))
-    await update_refs(
-        folder,
-        f"verify {pull_requests.head_ref(stored.number)} {stored.head}",
-        f"update {pull_requests.meta_ref(stored.number)} {blob} {stored.blob}",
-    )
+    head_step = f"update {head_ref} {head} {stored.head}" if head else f"verify {head_ref} {stored.head}"
+    await update_refs(folder, head_step, f"update {meta_ref} {blob} {stored.blob}")
 
 
 async def write_blob(folder: Path, content: bytes) -> Sha:
@@ -160,7 +151,8 @@ async def update_pull_request(folder: Path, number: PullRequestNumber, change: P
         match pull_request.meta.state:
             case pull_requests.StoredState.OPEN:
                 meta = apply_change(pull_request.meta, change)
-                await update_head_and_metadata(folder, pull_request, await read_branch_tip(folder, meta.branch), meta)
+                head = await read_branch_tip(folder, meta.branch)
+                await update_pull_request_refs(folder, pull_request, meta, head)
             case pull_requests.StoredState.CLOSED | pull_requests.StoredState.MERGED as state:
                 raise EditRefused(f"Pull request {number} is {state}. Open another with: mergeyard pr open")
             case _:
@@ -173,9 +165,8 @@ async def close_pull_request(folder: Path, number: PullRequestNumber) -> None:
     async def close(pull_request: pull_requests.StoredPullRequest) -> None:
         match pull_request.meta.state:
             case pull_requests.StoredState.OPEN:
-                await update_metadata(
-                    folder, pull_request, replace(pull_request.meta, state=pull_requests.StoredState.CLOSED)
-                )
+                meta = replace(pull_request.meta, state=pull_requests.StoredState.CLOSED)
+                await update_pull_request_refs(folder, pull_request, meta)
             case pull_requests.StoredState.CLOSED:
                 return
             case pull_requests.StoredState.MERGED:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.adapters.host_plain import pull_requests
-from mergeyard.adapters.host_plain.editor import retry_on_conflict, update_metadata
+from mergeyard.adapters.host_plain.editor import retry_on_conflict, update_pull_request_refs
 from mergeyard.adapters.host_plain.pull_requests import (
     InvalidMetadata,
     ObjectReader,
@@ -191,7 +191,7 @@ class PlainHost:
         async def mark() -> None:
             stored = await self._read_stored(folder, number)
             if stored and stored.head == head and stored.meta.state is not StoredState.MERGED:
-                await update_metadata(folder, stored, replace(stored.meta, state=StoredState.MERGED))
+                await update_pull_request_refs(folder, stored, replace(stored.meta, state=StoredState.MERGED))
 
         try:
             await retry_on_conflict(mark)

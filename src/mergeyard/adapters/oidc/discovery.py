@@ -101,10 +101,6 @@ class ProviderMetadata(Struct, frozen=True, kw_only=True):
     token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
     authorization_response_iss_parameter_supported: bool = False
 
-    def endpoint_urls(self) -> tuple[str, ...]:
-        urls = (self.authorization_endpoint, self.token_endpoint, self.jwks_uri, self.userinfo_endpoint)
-        return tuple(url for url in urls if url is not None)
-
 
 class JwkSet(Struct, frozen=True):
     keys: tuple[Jwk, ...]
@@ -143,7 +139,11 @@ class Discovery:
                 UNEXPECTED_RESPONSE, f"{url} names the issuer {metadata.issuer[:200]!r}: configure exactly that issuer"
             )
         allowed = {"https", urlsplit(self._issuer).scheme}
-        insecure = [endpoint for endpoint in metadata.endpoint_urls() if urlsplit(endpoint).scheme not in allowed]
+        endpoints = (
+            *(metadata.authorization_endpoint, metadata.token_endpoint, metadata.jwks_uri),
+            metadata.userinfo_endpoint,
+        )
+        insecure = [endpoint for endpoint in endpoints if endpoint and urlsplit(endpoint).scheme not in allowed]
         if insecure:
             raise IdentityProviderUnavailable(
                 UNEXPECTED_RESPONSE, f"{url} contains the endpoint {insecure[0][:200]!r}, which is not https"

@@ -1,17 +1,16 @@
 """OpenID Connect login: authorization code flow with PKCE, verification of the ID token, and its claims."""
 
 import hmac
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from secrets import token_bytes, token_urlsafe
+from secrets import token_urlsafe
 from typing import Any, cast
 from urllib.parse import quote_plus, urlencode
 
 import jwt
 import msgspec
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.fernet import Fernet, InvalidToken
 from jwt.types import Options
 from msgspec import Struct
 
@@ -21,7 +20,6 @@ from mergeyard.ports import external
 
 LOGIN_TIMEOUT_MS = 10 * MINUTE
 PURPOSE = b"mergeyard sign-in"
-NONCE_BYTES = 12
 
 
 class LoginState(Struct, frozen=True, kw_only=True):
@@ -40,32 +38,18 @@ class LoginState(Struct, frozen=True, kw_only=True):
         return urlsafe_b64encode(sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-def create_login_state(return_to: str, now: Instant) -> LoginState:
-    return LoginState(
-        state=token_urlsafe(24),
-        nonce=token_urlsafe(24),
-        verifier=token_urlsafe(48),
-        return_to=return_to,
-        expires_at=later(now, LOGIN_TIMEOUT_MS),
-    )
-
-
 class LoginStateCipher:
     def __init__(self, secret: str) -> None:
-        self._cipher = AESGCM(hmac.new(secret.encode(), PURPOSE, sha256).digest())
+        self._cipher = Fernet(urlsafe_b64encode(hmac.digest(secret.encode(), PURPOSE, "sha256")))
 
     def encrypt(self, login_state: LoginState) -> str:
-        nonce = token_bytes(NONCE_BYTES)
-        ciphertext = self._cipher.encrypt(nonce, msgspec.json.encode(login_state), PURPOSE)
-        return urlsafe_b64encode(nonce + ciphertext).decode()
+        return self._cipher.encrypt(msgspec.json.encode(login_state)).decode()
 
     def decrypt(self, text: str, now: Instant) -> LoginState | None:
         """None if it was not encrypted with our key, or has expired."""
         try:
-            sealed = urlsafe_b64decode(text.encode())
-            plain = self._cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], PURPOSE)
-            login_state = msgspec.json.decode(plain, type=LoginState)
-        except (InvalidTag, ValueError):
+            login_state = msgspec.json.decode(self._cipher.decrypt(text), type=LoginState)
+        except (InvalidToken, ValueError):
             return None
         return login_state if now < login_state.expires_at else None
 
@@ -249,7 +233,13 @@ class OpenIdProvider:
 
     async def begin_login(self, return_to: str) -> external.AuthorizationRedirect:
         endpoint = (await self._discovery.get_metadata()).authorization_endpoint
-        login_state = create_login_state(return_to, self._clock.now())
+        login_state = LoginState(
+            state=token_urlsafe(24),
+            nonce=token_urlsafe(24),
+            verifier=token_urlsafe(48),
+            return_to=return_to,
+            expires_at=later(self._clock.now(), LOGIN_TIMEOUT_MS),
+        )
         query = {
             "response_type": "code",
             "client_id": self._registration.client_id,

@@ -231,12 +231,6 @@ class Command:
     def __init__(self, process: Process) -> None:
         self._process = process
 
-    async def send(self, spec: bytes) -> None:
-        """Sends the supervisor what to run."""
-        assert self._process.stdin
-        self._process.stdin.write(spec)
-        await self._process.stdin.drain()
-
     async def read_report(self, timeout: int) -> Report:
         """`timeout` is in milliseconds. Raises OSError when the machine could not start the command."""
         assert self._process.stdout
@@ -257,12 +251,7 @@ class Command:
         """Closes the supervisor's standard input, which makes it end everything."""
         assert self._process.stdin
         self._process.stdin.close()
-        try:
-            await asyncio.wait_for(self._process.wait(), SUPERVISOR_EXIT_TIMEOUT_S)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        await _wait_or_kill(self._process, SUPERVISOR_EXIT_TIMEOUT_S)
 
 
 @asynccontextmanager
@@ -291,8 +280,10 @@ async def start_command(
             *script, stdin=PIPE, stdout=PIPE, stderr=sink, env={}, start_new_session=True
         )
     started = Command(process)
+    assert process.stdin
     try:
-        await started.send(json.encode(spec) + b"\n")
+        process.stdin.write(json.encode(spec) + b"\n")
+        await process.stdin.drain()
         yield started
     finally:
         await started.end()
@@ -326,7 +317,7 @@ async def capture_output(output: Path) -> AsyncGenerator[IO[bytes]]:
             yield sink
         finally:
             sink.close()
-            await _wait_or_kill(process)
+            await _wait_or_kill(process, DRAIN_TIMEOUT_S)
 
 
 @contextmanager
@@ -336,9 +327,10 @@ def _open_pipe() -> Generator[tuple[IO[bytes], IO[bytes]]]:
         yield reader, writer
 
 
-async def _wait_or_kill(process: Process) -> None:
+async def _wait_or_kill(process: Process, timeout_s: float) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), DRAIN_TIMEOUT_S)
+        await asyncio.wait_for(process.wait(), timeout_s)
     if process.returncode is None:
-        process.kill()
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()

@@ -6,21 +6,20 @@ from typing import Protocol, cast
 
 from asyncpg import exceptions as e  # pyright: ignore[reportMissingTypeStubs]
 
-from mergeyard.adapters.store_postgres import rows
 from mergeyard.adapters.store_postgres.connection import (
     Connection,
-    decode_text,
+    decode_row,
     describe_location,
     encode_value,
-    fetch_bodies,
     fetch_rows,
-    fetch_value,
     migrate,
-    open_connection_without_timeout,
+    open_connection,
     read_schema_version,
     translate_errors,
 )
-from mergeyard.adapters.store_postgres.connection import Row as PostgresRow
+from mergeyard.adapters.store_sql.reads import LOADING_QUERIES, decode_loaded_queue, decode_queue
+from mergeyard.adapters.store_sql.statements import Row as PostgresRow
+from mergeyard.adapters.store_sql.statements import build_select
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.archive import TABLES, ArchiveError, ColumnType, Row, Table
 from mergeyard.ports.store import LoadedQueue, StoredQueue
@@ -75,9 +74,9 @@ class PostgresTables:
     # Reading
 
     async def rows(self, table: Table) -> AsyncGenerator[Row]:
-        found = cast(CursorConnection, self._connection).cursor(_selection(table), prefetch=PREFETCH_ROWS)
+        found = cast(CursorConnection, self._connection).cursor(build_select(table), prefetch=PREFETCH_ROWS)
         async for row in found:
-            yield tuple(decode_text(cell) if isinstance(cell, str) else cell for cell in row)
+            yield decode_row(row)
 
     async def find_problems(self) -> Sequence[str]:
         counts = [
@@ -89,15 +88,11 @@ class PostgresTables:
         return [f"{message}: {count}." for message, count in found if count]
 
     async def queues(self) -> Sequence[StoredQueue]:
-        return tuple(map(rows.decode_queue, await fetch_rows(self._connection, "queues")))
+        return tuple(decode_queue(*row) for row in await fetch_rows(self._connection, "queues"))
 
     async def load(self, queue: QueueId) -> LoadedQueue:
-        return LoadedQueue(
-            version=await fetch_value(self._connection, "version", queue=queue),
-            parts=tuple(map(rows.decode_queue_part, await fetch_rows(self._connection, "queue_parts", queue=queue))),
-            submissions=await fetch_bodies(self._connection, "live_submissions", queue=queue),
-            runs=await fetch_bodies(self._connection, "live_runs", queue=queue),
-        )
+        results = [await fetch_rows(self._connection, query, queue=queue) for query in LOADING_QUERIES]
+        return decode_loaded_queue(queue, *results)
 
     async def _count(self, statement: str) -> int:
         ((count,),) = await self._connection.fetch(statement)
@@ -122,10 +117,6 @@ class PostgresTables:
         for table, column in IDENTITY_COLUMNS.items():
             await self._connection.execute(RESET_SEQUENCE.format(table=table, column=column))
         await self._connection.execute(CREATE_LEASES)
-
-
-def _selection(table: Table) -> str:
-    return f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"
 
 
 def _insertion(table: Table) -> str:
@@ -180,7 +171,7 @@ class PostgresArchive:
     @asynccontextmanager
     async def _connect(self) -> AsyncGenerator[Connection]:
         with translate_errors(self.location):
-            connection = await open_connection_without_timeout(self._url)
+            connection = await open_connection(self._url, statement_timeout_s=None)
             try:
                 yield connection
             finally:

@@ -2,21 +2,28 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from importlib import resources
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from asyncpg import exceptions as e  # pyright: ignore[reportMissingTypeStubs]
 from msgspec import Struct
 
+from mergeyard.adapters.store_sql.statements import (
+    Migration,
+    Row,
+    Value,
+    Values,
+    read_migrations,
+    read_queries,
+    refuse_newer_schema,
+)
 from mergeyard.ports.store import StoreUnavailable
 
-Value = None | int | str | bytes | Sequence[Any]
-Row = tuple[Any, ...]
 NotificationCallback = Callable[["Connection", int, str, str], None]
 """Called with connection, process id of the sender, channel and payload."""
 
@@ -47,33 +54,8 @@ class Pool(Protocol):
     def terminate(self) -> None: ...
 
 
-class Connect(Protocol):
-    def __call__(
-        self,
-        dsn: str,
-        *,
-        timeout: float,
-        command_timeout: float | None = None,
-        server_settings: Mapping[str, str],
-    ) -> Awaitable[Connection]: ...
-
-
-class MakePool(Protocol):
-    def __call__(
-        self,
-        dsn: str,
-        *,
-        min_size: int,
-        max_size: int,
-        timeout: float,
-        command_timeout: float,
-        server_settings: Mapping[str, str],
-        reset: Callable[[Connection], Awaitable[None]],
-    ) -> Awaitable[Pool]: ...
-
-
-connect = cast(Connect, asyncpg.connect)
-create_pool = cast(MakePool, asyncpg.create_pool)
+connect = cast(Callable[..., Awaitable[Connection]], asyncpg.connect)
+create_pool = cast(Callable[..., Awaitable[Pool]], asyncpg.create_pool)
 
 
 POOL_SIZE = 10
@@ -105,13 +87,9 @@ async def open_pool(url: str) -> Pool:
     )
 
 
-async def open_connection(url: str) -> Connection:
-    return await connect(url, timeout=CONNECT_TIMEOUT_S, command_timeout=STATEMENT_TIMEOUT_S, server_settings=SETTINGS)
-
-
-async def open_connection_without_timeout(url: str) -> Connection:
-    """Without a timeout for statements: migrations and archives can take long."""
-    return await connect(url, timeout=CONNECT_TIMEOUT_S, server_settings=SETTINGS)
+async def open_connection(url: str, statement_timeout_s: float | None = STATEMENT_TIMEOUT_S) -> Connection:
+    """Migrations and archives use no timeout for statements, because they can take long."""
+    return await connect(url, timeout=CONNECT_TIMEOUT_S, command_timeout=statement_timeout_s, server_settings=SETTINGS)
 
 
 async def _skip_reset(_: Connection) -> None:
@@ -207,10 +185,6 @@ def _is_invalid_argument(error: Exception) -> bool:
     )
 
 
-def not_open_error(location: str) -> StoreUnavailable:
-    return StoreUnavailable(f"{location} is not open. Open the store before it is used, and close it last.")
-
-
 class ConnectionPool:
     def __init__(self, pool: Pool, location: str) -> None:
         self.location = location
@@ -254,17 +228,19 @@ def decode_text(text: str) -> str:
     return text.replace(ESCAPED_NUL, NUL).replace(ESCAPED_ESCAPE, ESCAPE)
 
 
-PACKAGE_FOLDER = resources.files("mergeyard.adapters.store_postgres")
-NAME_PREFIX = "-- name: "
 PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 """Two colons are a cast, not a parameter."""
+
+
+def decode_row(row: Row) -> Row:
+    return tuple(decode_text(cell) if isinstance(cell, str) else cell for cell in row)
 
 
 class Query(Struct, frozen=True):
     text: str
     names: tuple[str, ...]
 
-    def bind(self, values: Mapping[str, Value]) -> list[Value]:
+    def bind(self, values: Values) -> list[Value]:
         return [encode_value(values[name]) for name in self.names]
 
 
@@ -276,84 +252,40 @@ def encode_value(value: Value) -> Value:
     return value
 
 
-def read_sql_files(folder: str) -> Iterator[tuple[str, str]]:
-    """Stem and text of every `.sql` file of a folder, sorted by name. A relative folder is one of this package."""
-    files = sorted((PACKAGE_FOLDER / folder).iterdir(), key=lambda file: file.name)
-    return ((file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in files if file.name.endswith(".sql"))
-
-
-def _parse_queries(text: str) -> Iterator[tuple[str, Query]]:
-    for part in text.split(NAME_PREFIX)[1:]:
-        name, _, rest = part.partition("\n")
-        yield (
-            name,
-            number_parameters("\n".join(line for line in rest.splitlines() if line and not line.startswith("--"))),
-        )
-
-
 def number_parameters(text: str) -> Query:
     names = tuple(dict.fromkeys(PARAMETER.findall(text)))
     return Query(PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text), names)
 
 
-SQL = MappingProxyType(dict(query for _, text in read_sql_files("queries") for query in _parse_queries(text)))
-
-
-async def fetch_rows(connection: Connection, query: str, /, **values: Value) -> list[Row]:
-    statement = SQL[query]
-    return await connection.fetch(statement.text, *statement.bind(values))
-
-
-async def fetch_row(connection: Connection, query: str, /, **values: Value) -> Row | None:
-    found = await fetch_rows(connection, query, **values)
-    return found[0] if found else None
-
-
-async def fetch_value(connection: Connection, query: str, /, **values: Value) -> Any:
-    """The first column of the first row; None when there is no row."""
-    found = await fetch_rows(connection, query, **values)
-    return found[0][0] if found else None
-
-
-async def fetch_bodies(connection: Connection, query: str, /, **values: Value) -> tuple[bytes, ...]:
-    return tuple(body for (body,) in await fetch_rows(connection, query, **values))
-
-
+PACKAGE_FOLDER = resources.files("mergeyard.adapters.store_postgres")
+SQL = MappingProxyType({name: number_parameters(text) for name, text in read_queries(PACKAGE_FOLDER / "queries")})
+MIGRATIONS = tuple(read_migrations(PACKAGE_FOLDER / "migrations"))
 MIN_SERVER_VERSION = 14
 """PostgreSQL does not maintain older versions."""
 
 
-class Migration(Struct, frozen=True):
-    number: int
-    name: str
-    text: str
-
-
-def read_migrations(folder: str) -> Iterator[Migration]:
-    for stem, text in read_sql_files(folder):
-        number, _, name = stem.partition("_")
-        yield Migration(int(number), name, text)
-
-
-MIGRATIONS = tuple(read_migrations("migrations"))
+async def fetch_rows(connection: Connection, query: str, /, **values: Value) -> list[Row]:
+    statement = SQL[query]
+    return list(map(decode_row, await connection.fetch(statement.text, *statement.bind(values))))
 
 
 async def migrate(connection: Connection, location: str) -> None:
     """Applies all migrations or none. A replica that starts at the same time waits, and then finds none to apply."""
-    version, encoding = await fetch_row(connection, "server") or (0, "")
+    ((version, encoding),) = await fetch_rows(connection, "server")
     refuse_unsupported_server(version, encoding, location)
     async with connection.transaction():
         await fetch_rows(connection, "lock_migrations")
         await fetch_rows(connection, "create_migrations_table")
         current = await read_schema_version(connection)
-        _refuse_newer_schema(current, location)
+        refuse_newer_schema(current, MIGRATIONS[-1].number, location)
         for migration in MIGRATIONS[current:]:
             await apply_migration(connection, migration)
 
 
 async def read_schema_version(connection: Connection) -> int:
     """The schema version: the number of the last applied migration, 0 if there is none."""
-    return await fetch_value(connection, "schema_version")
+    ((number,),) = await fetch_rows(connection, "schema_version")
+    return number
 
 
 async def apply_migration(connection: Connection, migration: Migration) -> None:
@@ -370,13 +302,4 @@ def refuse_unsupported_server(version: int, encoding: str, location: str) -> Non
         raise StoreUnavailable(
             f"{location} cannot store all characters: its encoding is {encoding}. "
             "Create a database with ENCODING 'UTF8' TEMPLATE template0."
-        )
-
-
-def _refuse_newer_schema(current: int, location: str) -> None:
-    supported = MIGRATIONS[-1].number
-    if current > supported:
-        raise StoreUnavailable(
-            f"{location} was written by a newer version of Mergeyard (its schema version is {current}, this version "
-            f"supports {supported}). Start that version again, or restore a backup from before it."
         )

@@ -3,15 +3,16 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 import apsw
 
+from mergeyard.adapters.store_sql.reads import LOADING_QUERIES, decode_loaded_queue, decode_queue
+from mergeyard.adapters.store_sql.statements import Row as SqliteRow
+from mergeyard.adapters.store_sql.statements import build_select, refuse_newer_schema
 from mergeyard.adapters.store_sqlite import connection as db
-from mergeyard.adapters.store_sqlite import rows
-from mergeyard.adapters.store_sqlite.connection import Row as SqliteRow
 from mergeyard.domain.ids import QueueId
 from mergeyard.ports.archive import FLAG, TABLES, ArchiveError, Row, Table
 from mergeyard.ports.store import LoadedQueue, StoredQueue, StoreUnavailable
@@ -49,16 +50,11 @@ class SqliteTables:
         ]
 
     async def queues(self) -> Sequence[StoredQueue]:
-        return tuple(map(rows.decode_queue, self._all(db.SQL["queues"])))
+        return tuple(decode_queue(*row) for row in self._all(db.SQL["queues"]))
 
     async def load(self, queue: QueueId) -> LoadedQueue:
-        (version,) = (version for (version,) in self._all(db.SQL["version"], queue=queue))
-        return LoadedQueue(
-            version=version,
-            parts=tuple(map(rows.decode_queue_part, self._all(db.SQL["queue_parts"], queue=queue))),
-            submissions=tuple(body for (body,) in self._all(db.SQL["live_submissions"], queue=queue)),
-            runs=tuple(body for (body,) in self._all(db.SQL["live_runs"], queue=queue)),
-        )
+        results = (list(self._all(db.SQL[query], queue=queue)) for query in LOADING_QUERIES)
+        return decode_loaded_queue(queue, *results)
 
     def _all(self, statement: str, /, **values: db.Value) -> Iterable[SqliteRow]:
         return cast("Iterable[SqliteRow]", self._connection.execute(statement, values or None))
@@ -79,11 +75,6 @@ class SqliteTables:
 
     async def finish(self) -> None:
         """Does nothing: SQLite continues after the highest INTEGER PRIMARY KEY by itself."""
-
-
-def build_select(table: Table) -> str:
-    """The SELECT statement of a table. The order of its key has an index, so SQLite does not sort in memory."""
-    return f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"
 
 
 def _insertion(table: Table) -> str:
@@ -138,35 +129,19 @@ def translate_errors(path: Path) -> Generator[None]:
 ALL_PAGES = -1
 
 
-class Backup(Protocol):
-    def step(self, pages: int, /) -> bool: ...
-
-
-class BackupConnection(Protocol):
-    def backup(self, database: str, source: db.Connection, source_name: str, /) -> AbstractContextManager[Backup]: ...
-
-
 def copy_database(source: Path, target: Path) -> None:
     """Copies to an empty file. One step copies all pages of one snapshot; writers do not wait for it."""
     with translate_errors(source), closing(db.open_for_reading(source)) as original:
-        _refuse_unknown_schema(find_schema_version(original), source)
+        schema_version = find_schema_version(original)
+        if schema_version == 0:
+            raise StoreUnavailable(f"{source} is not a Mergeyard database. Name another file.")
+        refuse_newer_schema(schema_version, db.MIGRATIONS[-1].number, source)
         with translate_errors(target), closing(db.connect(target)) as copied:
-            with cast(BackupConnection, copied).backup("main", original, "main") as backup:
+            with copied.backup("main", original, "main") as backup:
                 backup.step(ALL_PAGES)
             # Without a WAL file next to it that could get lost.
             copied.pragma("journal_mode", "delete")
             _refuse_damaged_copy(copied, source)
-
-
-def _refuse_unknown_schema(schema_version: int, path: Path) -> None:
-    supported = db.MIGRATIONS[-1].number
-    if schema_version == 0:
-        raise StoreUnavailable(f"{path} is not a Mergeyard database. Name another file.")
-    if schema_version > supported:
-        raise StoreUnavailable(
-            f"{path} was written by a newer version of Mergeyard (its schema version is {schema_version}, this version "
-            f"supports {supported}). Use that version."
-        )
 
 
 def _refuse_damaged_copy(copied: db.Connection, source: Path) -> None:

@@ -1,7 +1,8 @@
 """Connections to SQLite: one that writes, any number that read; named queries, migrations, errors."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from importlib import resources
 from pathlib import Path
 from time import monotonic, sleep
@@ -9,13 +10,17 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 import apsw
-from msgspec import Struct
 
+from mergeyard.adapters.store_sql.statements import (
+    Migration,
+    Row,
+    Value,
+    Values,
+    read_migrations,
+    read_queries,
+    refuse_newer_schema,
+)
 from mergeyard.ports.store import StoreUnavailable
-
-Value = None | int | str | bytes
-Values = Mapping[str, Value]
-Row = tuple[Any, ...]
 
 
 class Cursor(Protocol):
@@ -27,6 +32,10 @@ class Cursor(Protocol):
     def executemany(self, statements: str, sequenceofbindings: Iterable[Values]) -> "Cursor": ...
 
     def fetchall(self) -> list[Row]: ...
+
+
+class Backup(Protocol):
+    def step(self, pages: int, /) -> bool: ...
 
 
 class Connection(Protocol):
@@ -44,6 +53,8 @@ class Connection(Protocol):
     def pragma(self, name: str, value: Value = None) -> Any: ...
 
     def set_busy_handler(self, handler: Callable[[int], bool], /) -> None: ...
+
+    def backup(self, database: str, source: "Connection", source_name: str, /) -> AbstractContextManager[Backup]: ...
 
     def wal_autocheckpoint(self, pages: int, /) -> None: ...
 
@@ -94,10 +105,6 @@ def to_store_error(error: apsw.Error, path: Path) -> StoreUnavailable:
     return StoreUnavailable(f"{message.format(path=path)} ({error}).")
 
 
-def not_open_error(path: Path) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} is not open. Open the store before it is used, and close it last.")
-
-
 def slow_write_error(path: Path, seconds: float) -> StoreUnavailable:
     message = f"Writing to {path} takes longer than {seconds:g} seconds"
     return StoreUnavailable(
@@ -116,43 +123,15 @@ def replaced_file_error(path: Path) -> StoreUnavailable:
 
 
 PACKAGE_FOLDER = resources.files("mergeyard.adapters.store_sqlite")
-NAME_PREFIX = "-- name: "
-
-
-def read_sql_files(folder: str) -> Iterator[tuple[str, str]]:
-    """Stem and text of every `.sql` file of a folder, sorted by name. A relative folder is one of this package."""
-    files = sorted((PACKAGE_FOLDER / folder).iterdir(), key=lambda file: file.name)
-    return ((file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in files if file.name.endswith(".sql"))
-
-
-def _parse_queries(text: str) -> Iterator[tuple[str, str]]:
-    for part in text.split(NAME_PREFIX)[1:]:
-        name, _, rest = part.partition("\n")
-        yield name, "\n".join(line for line in rest.splitlines() if line and not line.startswith("--"))
-
-
-SQL = MappingProxyType(dict(query for _, text in read_sql_files("queries") for query in _parse_queries(text)))
-
-
-class Migration(Struct, frozen=True):
-    number: int
-    name: str
-    text: str
-
-
-def read_migrations(folder: str) -> Iterator[Migration]:
-    for stem, text in read_sql_files(folder):
-        number, _, name = stem.partition("_")
-        yield Migration(int(number), name, text)
-
-
-MIGRATIONS = tuple(read_migrations("migrations"))
+SQL = MappingProxyType(dict(read_queries(PACKAGE_FOLDER / "queries")))
+MIGRATIONS = tuple(read_migrations(PACKAGE_FOLDER / "migrations"))
 
 
 def migrate(connection: Connection, path: Path) -> None:
     connection.execute(SQL["create_migrations_table"])
-    _refuse_newer_schema(connection, path)
-    for migration in MIGRATIONS[read_schema_version(connection) :]:
+    current = read_schema_version(connection)
+    refuse_newer_schema(current, MIGRATIONS[-1].number, path)
+    for migration in MIGRATIONS[current:]:
         apply_migration(connection, migration)
 
 
@@ -160,15 +139,6 @@ def read_schema_version(connection: Connection) -> int:
     """The schema version: the number of the last applied migration, 0 if there is none."""
     ((number,),) = connection.execute(SQL["schema_version"]).fetchall()
     return number
-
-
-def _refuse_newer_schema(connection: Connection, path: Path) -> None:
-    current, supported = read_schema_version(connection), MIGRATIONS[-1].number
-    if current > supported:
-        raise StoreUnavailable(
-            f"{path} was written by a newer version of Mergeyard (its schema version is {current}, this version "
-            f"supports {supported}). Start that version again, or restore a backup from before it."
-        )
 
 
 def apply_migration(connection: Connection, migration: Migration) -> None:

@@ -13,71 +13,111 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 import apsw
-from msgspec import json
-from msgspec.structs import astuple
+from msgspec import Struct, json
+from msgspec.structs import asdict, astuple
 
+from mergeyard.adapters.store_sql import statements
 from mergeyard.adapters.store_sqlite import connection as db
-from mergeyard.adapters.store_sqlite.writes import WriteProbe, perform_write
-from mergeyard.ports.store import VersionConflict
-from mergeyard.ports.writes import AppendEntries, EntryRow, RunRow, SaveDecision, SubmissionRow, Write
+from mergeyard.ports import writes as w
 
 MAX_JSON_PART_BYTES = 64 * 1024
 """A queue part longer than this is written by a statement of its own, because copying it into JSON costs more."""
+STEPS = {
+    "save_impacted_targets": ("save_impacted_targets", "delete_targets_of_older_heads"),
+    "delete_queue": ("delete_queue", "delete_parts_of_queue", "delete_impacted_targets_of_queue"),
+    "start_consumer": ("start_at_end", "start_consumer"),
+    "delete_consumer": ("delete_consumer", "delete_cursors"),
+    "save_delivery": ("save_delivery", "delete_old_deliveries"),
+    "delete_submissions": ("delete_submission",),
+    "delete_runs": ("record_deleted_run", "delete_statuses_of_run", "delete_run"),
+    "delete_entries": ("delete_entry",),
+    "delete_impacted_targets": ("delete_impacted_targets",),
+    "delete_statuses": ("claim_status", "delete_status"),
+}
+"""The queries that perform a statement, if it is not one query of the same name. Those that delete expired records are
+performed once per record."""
 
 JsonRow = tuple[object, ...]
 encode_json = json.Encoder().encode
 
 
-def perform_group(cursor: db.Cursor, writes: Iterable[Write | WriteProbe]) -> None:
+class WriteProbe(Struct, frozen=True):
+    """Changes nothing that is read. Verifies that the database accepts writes."""
+
+
+def perform_group(cursor: db.Cursor, writes: Iterable[w.Write | WriteProbe]) -> None:
     """Performs all writes, or raises; then the caller must roll back. Decisions go last, all at once."""
-    decisions, entries = list[SaveDecision](), list[EntryRow]()
+    decisions, entries = list[w.SaveDecision](), list[w.EntryRow]()
     for write in writes:
-        if isinstance(write, SaveDecision) and not _has_long_part(write):
-            decisions.append(write)
-        elif isinstance(write, AppendEntries):
-            entries += write.entries
-        else:
-            perform_write(cursor, write)
+        match write:
+            case w.SaveDecision():
+                decisions.append(write)
+            case w.AppendEntries():
+                entries += write.entries
+            case w.AssertLease():
+                pass  # The only server of this file holds the leases of all its repositories, and cannot lose them.
+            case w.DeleteExpired():
+                _delete_expired(cursor, write)
+            case WriteProbe():
+                cursor.execute(db.SQL["probe_write"])
+            case _:
+                _perform_statements(cursor, write)
     _save_decisions(cursor, decisions)
-    _execute(cursor, db.SQL["append_entries"], map(_to_json_row, entries))
+    _execute(cursor, "append_entries", map(_to_json_row, entries))
 
 
-def _has_long_part(decision: SaveDecision) -> bool:
-    return any(len(part.body or b"") > MAX_JSON_PART_BYTES for part in decision.parts)
+def _perform_statements(cursor: db.Cursor, write: w.Write) -> None:
+    for statement in statements.to_statements(write):
+        for query in STEPS.get(statement.query, (statement.query,)):
+            cursor.execute(db.SQL[query], statement.values).fetchall()
+            if query == statement.query and statement.refusal and not cursor.connection.changes():
+                raise statement.refusal
 
 
-def _save_decisions(cursor: db.Cursor, decisions: list[SaveDecision]) -> None:
+def _delete_expired(cursor: db.Cursor, expired: w.DeleteExpired) -> None:
+    records, columns = statements.EXPIRING[expired.kind]
+    keys = [{**dict(zip(columns, key, strict=True)), "before": expired.before} for key in expired.keys]
+    for query in STEPS[f"delete_{records}"]:
+        cursor.executemany(db.SQL[query], keys)
+
+
+def _save_decisions(cursor: db.Cursor, decisions: list[w.SaveDecision]) -> None:
     versions = [(decision.queue, decision.version) for decision in decisions]
-    if _execute(cursor, db.SQL["advance_versions"], versions) != len(versions):
-        raise VersionConflict("One of these versions does not follow the stored one.")
-    parts = [(decision.queue, part) for decision in decisions for part in decision.parts]
-    saved = [(queue, part.kind, part.key, part.body.decode()) for queue, part in parts if part.body is not None]
-    deleted = [(queue, part.kind, part.key) for queue, part in parts if part.body is None]
-    _execute(cursor, db.SQL["save_queue_parts"], saved)
-    _execute(cursor, db.SQL["delete_queue_parts"], deleted)
+    if _execute(cursor, "advance_versions", versions) != len(versions):
+        raise statements.version_conflict(decisions[0])
+    saved, deleted = list[JsonRow](), list[JsonRow]()
+    for queue, part in ((decision.queue, part) for decision in decisions for part in decision.parts):
+        if part.body is None:
+            deleted.append((queue, part.kind, part.key))
+        elif len(part.body) > MAX_JSON_PART_BYTES:
+            cursor.execute(db.SQL["save_queue_part"], {"queue": queue, **asdict(part)})
+        else:
+            saved.append((queue, part.kind, part.key, part.body.hex()))
+    _execute(cursor, "save_queue_parts", saved)
+    _execute(cursor, "delete_queue_parts", deleted)
     submissions = [(decision.queue, *_to_json_row(row)) for decision in decisions for row in decision.submissions]
-    if _execute(cursor, db.SQL["save_submissions"], submissions) != len(submissions):
-        _execute(cursor, db.SQL["move_submissions"], submissions)
+    if _execute(cursor, "save_submissions", submissions) != len(submissions):
+        _execute(cursor, "move_submissions", submissions)
     runs = [(decision.queue, *_to_json_row(row)) for decision in decisions for row in decision.runs]
-    _execute(cursor, db.SQL["save_runs"], runs)
+    _execute(cursor, "save_runs", runs)
 
 
-def _to_json_row(row: SubmissionRow | RunRow | EntryRow) -> JsonRow:
+def _to_json_row(row: w.SubmissionRow | w.RunRow | w.EntryRow) -> JsonRow:
     """The fields in the order of the struct. The statements in `group_commit.sql` rely on this order."""
     *columns, _ = astuple(row)
-    return (*columns, row.body.decode())
+    return (*columns, row.body.hex())
 
 
-def _execute(cursor: db.Cursor, statement: str, rows: Iterable[JsonRow]) -> int:
+def _execute(cursor: db.Cursor, query: str, rows: Iterable[JsonRow]) -> int:
     """Returns how many rows were changed."""
     given = list(rows)
     if not given:
         return 0
-    cursor.execute(statement, {"rows": encode_json(given).decode()})
+    cursor.execute(db.SQL[query], {"rows": encode_json(given).decode()})
     return cursor.connection.changes()
 
 
-Writes = Sequence[Write | WriteProbe]
+Writes = Sequence[w.Write | WriteProbe]
 Job = tuple[Writes, asyncio.Future[None]]
 Outcome = Exception | None
 
@@ -101,7 +141,7 @@ class Writer:
 
     def write(self, writes: Writes) -> asyncio.Future[None]:
         if self._closed:
-            raise db.not_open_error(self._path)
+            raise statements.not_open_error(self._path)
         durable: asyncio.Future[None] = self._loop.create_future()
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
@@ -177,7 +217,7 @@ class Writer:
         outcome = None
         try:
             for write in writes:
-                perform_write(self._cursor, write)
+                perform_group(self._cursor, [write])
         except db.DATABASE_ERRORS:
             raise
         except Exception as refused:

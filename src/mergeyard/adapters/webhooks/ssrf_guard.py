@@ -8,7 +8,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 
 from httpx import URL, InvalidURL
 from msgspec import Struct
@@ -61,11 +61,7 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(parsed, IPv6Address) and (parsed.scope_id is not None or _is_isatap(parsed)):
         return False
-    return parsed.is_global and not _is_in_private_network(parsed)
-
-
-def _is_in_private_network(address: IPv4Address | IPv6Address) -> bool:
-    return any(address.version == network.version and address in network for network in NOT_PUBLIC_NETWORKS)
+    return parsed.is_global and not any(parsed in network for network in NOT_PUBLIC_NETWORKS)
 
 
 def _is_isatap(address: IPv6Address) -> bool:
@@ -115,7 +111,7 @@ class SsrfGuard:
             url is None
             or url.scheme not in DEFAULT_PORTS
             or not HOST_PATTERN.fullmatch(url.raw_host)
-            or not is_port(url.port)
+            or (url.port is not None and not 0 < url.port < 65_536)
         ):
             raise AddressRefused(
                 "This is not the address of a web server. Use one such as https://ci.example.com/hook."
@@ -128,10 +124,6 @@ class SsrfGuard:
 
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
-
-
-def is_port(number: int | None) -> bool:
-    return number is None or 0 < number < 65_536
 
 
 async def resolve_host(name: str, port: int) -> Sequence[str]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from mergeyard.cli.data_dir_lock import DataDirLocked, lock_data_dir
+from mergeyard.cli.local_store import DataDirLocked, lock_data_dir
 from mergeyard.cli.output import sanitize
 from mergeyard.ports.archive import SCHEMA_VERSION, TABLES, Archive, ArchiveReader, Row, Table
 
@@ -61,8 +61,7 @@ def require_current_schema(schema_version: int, location: str) -> None:
     if schema_version > SCHEMA_VERSION:
         raise DatabaseCommandError(
             f"{location} was written by a newer version of Mergeyard (its schema version is {schema_version}, "
-            f"this version knows {SCHEMA_VERSION}). "
-            "Use that version."
+            f"this version knows {SCHEMA_VERSION}). Use that version."
         )
 
 
@@ -121,7 +120,7 @@ class TableCount(Struct, frozen=True):
 
 class TableCounter:
     def __init__(self, table: Table) -> None:
-        self._table = table
+        self.table = table
         self._rows = 0
         self._digest = sha256()
 
@@ -131,7 +130,7 @@ class TableCounter:
 
     @property
     def count(self) -> TableCount:
-        return TableCount(self._table.name, self._rows, self._digest.hexdigest())
+        return TableCount(self.table.name, self._rows, self._digest.hexdigest())
 
 
 def encode_row(row: Row) -> bytes:
@@ -140,14 +139,11 @@ def encode_row(row: Row) -> bytes:
 
 
 async def count_tables(reading: ArchiveReader) -> tuple[TableCount, ...]:
-    return tuple([await count_table(reading, table) for table in TABLES])
-
-
-async def count_table(reading: ArchiveReader, table: Table) -> TableCount:
-    counter = TableCounter(table)
-    async for row in reading.rows(table):
-        counter.add(encode_row(row))
-    return counter.count
+    counters = [TableCounter(table) for table in TABLES]
+    for counter in counters:
+        async for row in reading.rows(counter.table):
+            counter.add(encode_row(row))
+    return tuple(counter.count for counter in counters)
 
 
 class DatabaseReport(Struct, frozen=True, kw_only=True):

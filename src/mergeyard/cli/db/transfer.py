@@ -156,10 +156,8 @@ class ExportReader:
         if header.format != EXPORT_FORMAT or header.schema_version != archive_port.SCHEMA_VERSION:
             raise checks.DatabaseCommandError(
                 f"{self._path} was exported by Mergeyard {header.version} in another format "
-                f"({header.format}.{header.schema_version}, "
-                f"this version reads {EXPORT_FORMAT}.{archive_port.SCHEMA_VERSION}). "
-                "Use that version to "
-                "import it, then update."
+                f"({header.format}.{header.schema_version}, this version reads "
+                f"{EXPORT_FORMAT}.{archive_port.SCHEMA_VERSION}). Use that version to import it, then update."
             )
 
     def read_table(self, table: archive_port.Table) -> Iterator[Sequence[archive_port.Row]]:
@@ -307,9 +305,8 @@ def restore_backup(settings: "Settings", path: Path) -> Path | None:
 def refuse_existing_database(settings: "Settings") -> None:
     if settings.database_path.exists():
         raise checks.DatabaseCommandError(
-            f"The database {settings.database_path} already exists: use --force to keep it under another "
-            "name and restore "
-            "the backup in its place."
+            f"The database {settings.database_path} already exists: use --force to keep it under another name and "
+            "restore the backup in its place."
         )
 
 

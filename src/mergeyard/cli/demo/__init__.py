@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from mergeyard.cli.output import exit_with_message
+from mergeyard.client import MergeyardError, Unreachable
 
 INTERRUPTED_EXIT_CODE = 130
 
 
-def run_demo(
+def demo(
     exit_when_done: Annotated[
         bool,
         typer.Option("--exit", help="Exit when all pull requests are concluded; exit code 1 if a result is wrong."),
@@ -19,13 +20,12 @@ def run_demo(
 ) -> None:
     """Run a demo: a real server with a sample repository."""
     from mergeyard.cli.demo.environment import DemoServerError
-    from mergeyard.cli.demo.progress import RequestFailed
     from mergeyard.cli.demo.scenario import run
 
     try:
         succeeded = asyncio.run(run(exit_when_done=exit_when_done, keep=keep))
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
-    except (DemoServerError, RequestFailed) as error:
+    except (DemoServerError, MergeyardError, Unreachable) as error:
         exit_with_message(str(error))
     raise typer.Exit(0 if succeeded else 1)

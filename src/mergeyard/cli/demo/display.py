@@ -1,11 +1,9 @@
 """What the demo prints: the introduction, a live diagram of the queue, the outcomes and the next steps."""
 
-import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from rich.console import Console
 from rich.console import Group as RenderGroup
@@ -14,24 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mergeyard.cli.demo.environment import DemoEnvironment, log_path
-from mergeyard.cli.demo.progress import QUEUE_NAME, Progress, RunGroup, Submission
-from mergeyard.cli.demo.sample_repository import SAMPLE_PULL_REQUESTS, TARGET_BRANCH, SamplePullRequest
-from mergeyard.cli.demo.verification import Finding, has_expected_outcome
+from mergeyard.cli.demo.sample_repository import QUEUE, SAMPLE_PULL_REQUESTS, TARGET_BRANCH, SamplePullRequest
+from mergeyard.cli.demo.verification import Finding, Progress, RunGroup, has_expected_outcome
+from mergeyard.cli.output import STATE_COLUMN_WIDTH, STATE_MARKS, STATE_STYLES, encode_json, format_reason, style_state
+from mergeyard.client import SubmittedPullRequest
 from mergeyard.domain.states import PullRequestState
 
-STATE_STYLES = {
-    PullRequestState.NOT_READY: "dim",
-    PullRequestState.PENDING: "blue",
-    PullRequestState.TESTING: "yellow",
-    PullRequestState.PENDING_FAILURE: "magenta",
-    PullRequestState.TESTS_PASSED: "cyan",
-    PullRequestState.MERGED: "green",
-    PullRequestState.FAILED: "red",
-    PullRequestState.CANCELLED: "bright_black",
-}
-STATE_MARKS = {PullRequestState.TESTING: "…", PullRequestState.TESTS_PASSED: "✓", PullRequestState.PENDING_FAILURE: "✗"}
 BISECTION_JOINT = " ⋔ "
-STATE_COLUMN_WIDTH = max(map(len, PullRequestState))
+OPEN = Text("open", "dim")
+"""Not submitted yet."""
 LEGEND = "… under test   ✓ passed   ✗ failed   ⋔ bisecting a failed batch"
 
 
@@ -48,19 +37,12 @@ def render_diagram(progress: Progress) -> Text:
     for group in progress.list_groups():
         joint = BISECTION_JOINT if progress.is_bisection(group) else joint
         rendered.append(joint, style="not bold")
-        rendered.append_text(render_batch(group))
+        numbers, state = "+".join(str(submission.pr_number) for submission in group), group[0].state
+        rendered.append(f"{numbers}{STATE_MARKS[state]}", style=STATE_STYLES[state])
         joint = "  " if joint == BISECTION_JOINT else joint
     append_waiting(rendered, "waiting", progress.list_in_state(PullRequestState.PENDING))
     append_waiting(rendered, "not ready", progress.list_in_state(PullRequestState.NOT_READY))
     return rendered
-
-
-def render_batch(group: RunGroup) -> Text:
-    shared_state = group[0].state
-    return Text(
-        "+".join(str(submission.pr_number) for submission in group) + STATE_MARKS[shared_state],
-        style=STATE_STYLES[shared_state],
-    )
 
 
 def append_waiting(rendered: Text, label: str, group: RunGroup) -> None:
@@ -77,24 +59,12 @@ def build_table(progress: Progress) -> Table:
     rows.add_column("waits for", no_wrap=True, ratio=1)
     rows.add_column("why", no_wrap=True, ratio=4)
     for number, pull_request in enumerate(SAMPLE_PULL_REQUESTS, start=1):
-        rows.add_row(f"#{number}", pull_request.title, *build_cells(progress.submissions.get(number)))
+        cells = (OPEN, "", "")
+        if submission := progress.submissions.get(number):
+            prerequisites = ", ".join(f"#{number}" for number in submission.reason.waiting_for)
+            cells = (style_state(submission.state), prerequisites, submission.reason.message)
+        rows.add_row(f"#{number}", pull_request.title, *cells)
     return rows
-
-
-def build_cells(submission: Submission | None) -> tuple[Text, str, str]:
-    return (
-        (style_state(submission), format_prerequisites(submission), submission.reason.message)
-        if submission
-        else (style_state(submission), "", "")
-    )
-
-
-def style_state(submission: Submission | None) -> Text:
-    return Text(submission.state, style=STATE_STYLES[submission.state]) if submission else Text("open", style="dim")
-
-
-def format_prerequisites(submission: Submission) -> str:
-    return ", ".join(f"#{number}" for number in submission.reason.waiting_for)
 
 
 INTRODUCTION = """\
@@ -112,14 +82,8 @@ def show_outcomes(console: Console, progress: Progress) -> None:
     for number, pull_request in enumerate(SAMPLE_PULL_REQUESTS, start=1):
         submission = progress.submissions.get(number)
         mark = "" if has_expected_outcome(progress, number, pull_request) else "✗ "
-        reason = submission.reason.message if submission else ""
-        rows.add_row(
-            f"{mark}#{number}",
-            describe_pull_request(pull_request),
-            format_expected(pull_request),
-            style_state(submission),
-            reason,
-        )
+        cells = (style_state(submission.state), submission.reason.message) if submission else (OPEN, "")
+        rows.add_row(f"{mark}#{number}", describe_pull_request(pull_request), format_expected(pull_request), *cells)
     console.print()
     console.print(rows)
 
@@ -144,12 +108,12 @@ def show_finding(console: Console, finding: Finding) -> None:
 
 def show_next_steps(console: Console, environment: DemoEnvironment) -> None:
     curl_options = f"-H \"x-api-token: $(cat {environment.token_file})\" -H 'content-type: application/json' -d"
-    timeline = json.dumps(QUEUE_NAME | {"pr": {"number": 6}, "includeTimeline": True})
+    timeline = encode_json(QUEUE.members | {"pr": {"number": 6}, "includeTimeline": True})
     lines = (
         f"\nThe server is still running: {environment.url}/docs describes its API.",
         f"Its log is {log_path(environment.folder)}.",
         "Explore it with the token of the demo:\n",
-        f"  curl {environment.url}/v1/getQueue {curl_options} '{json.dumps(QUEUE_NAME)}'",
+        f"  curl {environment.url}/v1/getQueue {curl_options} '{encode_json(QUEUE.members)}'",
         f"  curl {environment.url}/v1/getSubmittedPullRequest {curl_options} '{timeline}'",
         f'  curl {environment.url}/v1/getMergeQueueMetrics -H "x-api-token: $(cat {environment.token_file})"',
         f"  git --git-dir {environment.repository} log --graph --oneline main",
@@ -159,28 +123,7 @@ def show_next_steps(console: Console, environment: DemoEnvironment) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-class Display(Protocol):
-    def show(self, progress: Progress) -> None: ...
-    def report(self, message: str) -> None:
-        """Reports an action of an author or administrator."""
-        ...
-
-
-class LiveDisplay:
-    """Redraws in place."""
-
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self._started = monotonic()
-
-    def show(self, progress: Progress) -> None:
-        self._live.update(render_progress(progress, monotonic() - self._started), refresh=True)
-
-    def report(self, message: str) -> None:
-        self._live.console.print(f"[dim]{monotonic() - self._started:5.1f} s[/]  {message}", highlight=False)
-
-
-class LineDisplay:
+class Display:
     """Writes only changes, without control codes."""
 
     def __init__(self, console: Console) -> None:
@@ -188,34 +131,42 @@ class LineDisplay:
         self._started = monotonic()
         self._last_shown = Progress({})
 
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self._started
+
     def show(self, progress: Progress) -> None:
         for number, submission in progress.submissions.items():
             if change_key(submission) != change_key(self._last_shown.submissions.get(number)):
-                self.report(format_change(submission))
+                self.report(f"#{submission.pr_number} {submission.state}: {format_reason(submission.reason)}")
         if render_diagram(progress).plain != render_diagram(self._last_shown).plain:
             self.report(render_diagram(progress).plain)
         self._last_shown = progress
 
     def report(self, message: str) -> None:
-        line = f"{monotonic() - self._started:5.1f} s  {message}"
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        """Reports an action of an author or administrator, or a change."""
+        self._console.print(Text.assemble((f"{self.seconds:5.1f} s", "dim"), f"  {message}"), soft_wrap=True)
 
 
-def format_change(submission: Submission) -> str:
-    prerequisites = format_prerequisites(submission)
-    return f"#{submission.pr_number} {submission.state}: {submission.reason.message}" + (
-        f" Waits for {prerequisites}." if prerequisites else ""
-    )
+class LiveDisplay(Display):
+    """Redraws in place."""
+
+    def __init__(self, live: Live) -> None:
+        super().__init__(live.console)
+        self._live = live
+
+    def show(self, progress: Progress) -> None:
+        self._live.update(render_progress(progress, self.seconds), refresh=True)
 
 
-def change_key(submission: Submission | None) -> tuple[object, ...]:
+def change_key(submission: SubmittedPullRequest | None) -> tuple[object, ...]:
     return () if submission is None else (submission.id, submission.state, submission.reason)
 
 
 @contextmanager
 def open_display(console: Console) -> Generator[Display]:
     if not console.is_terminal:
-        yield LineDisplay(console)
+        yield Display(console)
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield LiveDisplay(live)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -14,7 +14,10 @@ from tempfile import mkdtemp
 import msgspec
 from msgspec import Struct
 
+from mergeyard import wiring
 from mergeyard.cli.demo.sample_repository import REPO, create_sample_repository
+from mergeyard.domain.access import DEFAULT_SCOPES, Scope
+from mergeyard.settings import load
 
 STARTUP_TIMEOUT_S = 60
 """The server starts within a second, but the machine can be busy."""
@@ -58,12 +61,8 @@ class DemoEnvironment(Struct, frozen=True, kw_only=True):
         return self.folder / "token"
 
 
-CreateTokens = Callable[[Path], Awaitable[tuple[str, str]]]
-"""Creates the tokens of the administrator and of the authors, given the settings file of the server."""
-
-
 @asynccontextmanager
-async def start_environment(folder: Path, create_tokens: CreateTokens) -> AsyncGenerator[DemoEnvironment]:
+async def start_environment(folder: Path) -> AsyncGenerator[DemoEnvironment]:
     await create_sample_repository(repository_path(folder))
     config = folder / "mergeyard.toml"
     config.write_text(SETTINGS)
@@ -76,6 +75,18 @@ async def start_environment(folder: Path, create_tokens: CreateTokens) -> AsyncG
         yield environment
     finally:
         await stop_server(server)
+
+
+async def create_tokens(config: Path) -> tuple[str, str]:
+    """One for the administrator, and one for the authors."""
+    store, tokens = wiring.open_tokens(load(config, {}, {}))
+    await store.open()
+    try:
+        _, admin = await tokens.create("admin", {Scope.ADMIN})
+        _, author = await tokens.create("authors", {*DEFAULT_SCOPES, Scope.PRIORITY}, {REPO})
+    finally:
+        await store.close()
+    return admin, author
 
 
 @asynccontextmanager

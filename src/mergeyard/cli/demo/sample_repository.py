@@ -8,11 +8,13 @@ from msgspec import Struct
 
 from mergeyard.adapters.host_plain.editor import NewPullRequest, open_pull_request
 from mergeyard.adapters.host_plain.process import run_git
+from mergeyard.client import QueueName
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.states import PullRequestState, Reason
 
 REPO = Repo("git.local", "demo", "shop")
 TARGET_BRANCH = "main"
+QUEUE = QueueName.of(str(REPO), TARGET_BRANCH)
 
 README_TEMPLATE = """\
 # A tea shop
@@ -92,11 +94,11 @@ def build_feature(name: str, body: str, test: str) -> dict[str, str]:
 
 
 class ExpectedOutcome(Struct, frozen=True):
-    state: PullRequestState
-    reason: Reason
+    state: str
+    reason: str
 
     def __str__(self) -> str:
-        return str(self.state) if self.state is PullRequestState.MERGED else f"{self.state}: {self.reason}"
+        return self.state if self.state == PullRequestState.MERGED else f"{self.state}: {self.reason}"
 
 
 MERGED = ExpectedOutcome(PullRequestState.MERGED, Reason.MERGED_BY_QUEUE)
@@ -108,7 +110,6 @@ CANCELLED = ExpectedOutcome(PullRequestState.CANCELLED, Reason.CANCELLED_BY_USER
 class AuthorAction(StrEnum):
     """What the author does in addition to submitting."""
 
-    NONE = auto()
     SUBMIT_URGENTLY = auto()
     MARK_READY = auto()
     CANCEL = auto()
@@ -121,7 +122,7 @@ class SamplePullRequest(Struct, frozen=True, kw_only=True):
     files: dict[str, str]
     expected: ExpectedOutcome = MERGED
     about: str = ""
-    action: AuthorAction = AuthorAction.NONE
+    action: AuthorAction | None = None
     start_branch: str = TARGET_BRANCH
     alternative: int | None = None
     """The number of the pull request that can have this outcome instead: only one of the two can merge."""

@@ -3,57 +3,56 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import assert_never
 
+import httpx
 from rich.console import Console
 
-from mergeyard import wiring
 from mergeyard.adapters.host_plain.editor import PullRequestChange, update_pull_request
-from mergeyard.cli.demo.display import (
-    Display,
-    open_display,
-    show_finding,
-    show_introduction,
-    show_next_steps,
-    show_outcomes,
-)
+from mergeyard.cli.demo import display
 from mergeyard.cli.demo.environment import DemoEnvironment, DemoServerError, start_environment, temporary_folder
-from mergeyard.cli.demo.progress import DemoClient, Progress, ProgressPoller, open_client
-from mergeyard.cli.demo.sample_repository import REPO, SAMPLE_PULL_REQUESTS, AuthorAction
-from mergeyard.cli.demo.verification import verify_all
-from mergeyard.domain.access import DEFAULT_SCOPES, Scope
+from mergeyard.cli.demo.sample_repository import QUEUE, SAMPLE_PULL_REQUESTS, AuthorAction
+from mergeyard.cli.demo.verification import Progress, verify_all
+from mergeyard.client import AsyncClient, Settings
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import PullRequestState, Reason
-from mergeyard.settings import load
 
-QUEUE_SETTINGS = {"batch": True, "batchingMinSize": 3, "batchingMaxWaitTimeMinutes": 0, "concurrency": 4}
+QUEUE_SETTINGS: Settings = {
+    "batch": True,
+    "batching_min_size": 3,
+    "batching_max_wait_time_minutes": 0,
+    "concurrency": 4,
+}
 READY_REASONS = {Reason.QUEUE_PAUSED, Reason.DRAFT}
 
 
 class Scenario:
     """The pending actions of the authors. Whether one is due depends on the progress, never on a clock."""
 
-    def __init__(self, admin_client: DemoClient, author_client: DemoClient, repository: Path, display: Display) -> None:
+    def __init__(
+        self, admin_client: AsyncClient, author_client: AsyncClient, repository: Path, report: Callable[[str], None]
+    ) -> None:
         self._admin_client = admin_client
         self._author_client = author_client
         self._repository = repository
-        self._display = display
+        self._report = report
         self._resumed = False
         self._pending_actions = {
             number: pull_request.action
             for number, pull_request in enumerate(SAMPLE_PULL_REQUESTS, start=1)
-            if pull_request.action is not AuthorAction.NONE
+            if pull_request.action is not None
         }
 
     async def start(self) -> None:
         """Submits all pull requests before the first run starts, so that the order does not depend on timing."""
-        await self._admin_client.create_queue(**QUEUE_SETTINGS)
-        await self._admin_client.set_state("PAUSED")
+        await self._admin_client.create_queue(QUEUE, **QUEUE_SETTINGS)
+        await self._admin_client.update_queue(QUEUE, state="PAUSED")
         for number, pull_request in enumerate(SAMPLE_PULL_REQUESTS, start=1):
             if pull_request.action is not AuthorAction.SUBMIT_URGENTLY:
-                await self._author_client.submit(number)
+                await self._author_client.submit(QUEUE, number)
 
     async def advance(self, progress: Progress) -> None:
         if not self._resumed:
@@ -67,23 +66,21 @@ class Scenario:
     async def _resume_when_ready(self, progress: Progress) -> None:
         if all(submission.reason.code in READY_REASONS for submission in progress.submissions.values()):
             self._resumed = True
-            self._display.report("The queue resumes.")
-            await self._admin_client.set_state("RUNNING")
+            self._report("The queue resumes.")
+            await self._admin_client.update_queue(QUEUE, state="RUNNING")
 
     async def _perform_action(self, action: AuthorAction, number: int) -> None:
         author = SAMPLE_PULL_REQUESTS[number - 1].author
         match action:
             case AuthorAction.SUBMIT_URGENTLY:
-                self._display.report(f"{author} submits #{number} with priority urgent.")
-                await self._author_client.submit(number, priority="urgent")
+                self._report(f"{author} submits #{number} with priority urgent.")
+                await self._author_client.submit(QUEUE, number, priority="urgent")
             case AuthorAction.MARK_READY:
-                self._display.report(f"{author} marks #{number} as ready.")
+                self._report(f"{author} marks #{number} as ready.")
                 await update_pull_request(self._repository, PullRequestNumber(number), PullRequestChange(draft=False))
             case AuthorAction.CANCEL:
-                self._display.report(f"{author} sees that the test of #{number} never ends, and cancels it.")
-                await self._author_client.cancel(number)
-            case AuthorAction.NONE:
-                pass
+                self._report(f"{author} sees that the test of #{number} never ends, and cancels it.")
+                await self._author_client.cancel(QUEUE, number)
             case _:
                 assert_never(action)
 
@@ -93,13 +90,25 @@ def is_due(action: AuthorAction, number: int, progress: Progress) -> bool:
         case AuthorAction.SUBMIT_URGENTLY:
             return bool(progress.list_in_state(PullRequestState.MERGED))
         case AuthorAction.CANCEL:
-            return progress.submissions[number].state is PullRequestState.TESTING and progress.is_urgent_merged
+            return progress.submissions[number].state == PullRequestState.TESTING and progress.is_urgent_merged
         case AuthorAction.MARK_READY:
             return bool(progress.list_in_state(PullRequestState.FAILED))
-        case AuthorAction.NONE:
-            return False
         case _:
             assert_never(action)
+
+
+class ProgressPoller:
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._is_bisection_by_run: dict[str, bool] = {}
+
+    async def poll(self) -> Progress:
+        listed = (await self._client.list_pull_requests(QUEUE, take=100)).pull_requests
+        for run in {submission.test_run_id for submission in listed if submission.test_run_id is not None}:
+            if run not in self._is_bisection_by_run:
+                self._is_bisection_by_run[run] = (await self._client.get_run(QUEUE, run)).is_bisection
+        bisections = frozenset(run for run, is_bisection in self._is_bisection_by_run.items() if is_bisection)
+        return Progress({submission.pr_number: submission for submission in reversed(listed)}, bisections)
 
 
 POLL_INTERVAL_S = 0.2
@@ -113,54 +122,46 @@ async def run(*, exit_when_done: bool, keep: bool) -> bool:
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(temporary_folder(keep=keep))
-        show_introduction(console, folder)
-        environment = await stack.enter_async_context(start_environment(folder, create_tokens))
-        admin_client = await stack.enter_async_context(open_client(environment.url, environment.admin_token))
-        author_client = await stack.enter_async_context(
-            open_client(environment.url, environment.token_file.read_text())
-        )
+        display.show_introduction(console, folder)
+        environment = await stack.enter_async_context(start_environment(folder))
+        admin_client, author_client = [
+            await stack.enter_async_context(
+                AsyncClient(environment.url, token, transport=httpx.AsyncHTTPTransport())  # ignores proxies
+            )
+            for token in (environment.admin_token, environment.token_file.read_text())
+        ]
         progress = await run_scenario(console, environment, admin_client, author_client)
         succeeded = await verify(console, environment, progress, author_client)
         if not exit_when_done:
-            show_next_steps(console, environment)
+            display.show_next_steps(console, environment)
             await wait_until_interrupted(environment)
             console.print()
     return succeeded
 
 
-async def create_tokens(config: Path) -> tuple[str, str]:
-    """One for the administrator, and one for the authors."""
-    store, token_service = wiring.open_tokens(load(config, {}, {}))
-    await store.open()
-    try:
-        _, admin = await token_service.create("admin", {Scope.ADMIN})
-        _, author = await token_service.create("authors", {*DEFAULT_SCOPES, Scope.PRIORITY}, {REPO})
-    finally:
-        await store.close()
-    return admin, author
-
-
 async def run_scenario(
-    console: Console, environment: DemoEnvironment, admin_client: DemoClient, author_client: DemoClient
+    console: Console, environment: DemoEnvironment, admin_client: AsyncClient, author_client: AsyncClient
 ) -> Progress:
     progress, poller = Progress({}), ProgressPoller(author_client)
-    with open_display(console) as display, suppress(TimeoutError):
-        scenario = Scenario(admin_client, author_client, environment.repository, display)
+    with display.open_display(console) as screen, suppress(TimeoutError):
+        scenario = Scenario(admin_client, author_client, environment.repository, screen.report)
         async with asyncio.timeout(SCENARIO_TIMEOUT_S):
             await scenario.start()
             while not progress.is_finished:
                 progress = await poller.poll()
-                display.show(progress)
+                screen.show(progress)
                 await scenario.advance(progress)
                 await asyncio.sleep(POLL_INTERVAL_S)
     return progress
 
 
-async def verify(console: Console, environment: DemoEnvironment, progress: Progress, author_client: DemoClient) -> bool:
-    show_outcomes(console, progress)
+async def verify(
+    console: Console, environment: DemoEnvironment, progress: Progress, author_client: AsyncClient
+) -> bool:
+    display.show_outcomes(console, progress)
     succeeded = True
     async for finding in verify_all(progress, author_client, environment.repository, environment.folder):
-        show_finding(console, finding)
+        display.show_finding(console, finding)
         succeeded = succeeded and not finding.differences
     return succeeded
 

@@ -1,22 +1,67 @@
-"""Verifies the results of the demo: in the API responses, in git and in a clean checkout."""
+"""The progress of the demo, and the verification of its results: in API responses, in git and in a clean checkout."""
 
 import asyncio
 import tomllib
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import AsyncIterator
+from itertools import groupby
 from pathlib import Path
 
 from msgspec import Struct
 
 from mergeyard.adapters.host_plain.process import build_environment, kill_and_wait, run_git
 from mergeyard.adapters.host_plain.pull_requests import list_refs
-from mergeyard.cli.demo.progress import DemoClient, Progress, Submission
-from mergeyard.cli.demo.sample_repository import SAMPLE_PULL_REQUESTS, TARGET_BRANCH, ExpectedOutcome, SamplePullRequest
+from mergeyard.cli.demo.sample_repository import (
+    QUEUE,
+    SAMPLE_PULL_REQUESTS,
+    TARGET_BRANCH,
+    ExpectedOutcome,
+    SamplePullRequest,
+)
+from mergeyard.client import AsyncClient, SubmittedPullRequest
 from mergeyard.domain.states import PullRequestState, RunStatus
 
 TEST_BRANCH_REF_PREFIX = "refs/heads/mergeyard"
 CLEANUP_TIMEOUT_S = 30
 """Seconds until the last test branch is gone."""
+
+
+STATES_UNDER_TEST = {PullRequestState.TESTING, PullRequestState.TESTS_PASSED, PullRequestState.PENDING_FAILURE}
+
+RunGroup = tuple[SubmittedPullRequest, ...]
+"""Submissions tested together by one run."""
+
+
+class Progress(Struct, frozen=True):
+    submissions: dict[int, SubmittedPullRequest]
+    bisection_run_ids: frozenset[str] = frozenset()
+
+    @property
+    def concluded_count(self) -> int:
+        return sum(submission.is_concluded for submission in self.submissions.values())
+
+    @property
+    def is_finished(self) -> bool:
+        return self.concluded_count == len(SAMPLE_PULL_REQUESTS)
+
+    @property
+    def is_urgent_merged(self) -> bool:
+        return any(submission.skip_the_line for submission in self.list_in_state(PullRequestState.MERGED))
+
+    def list_in_state(self, state: PullRequestState) -> RunGroup:
+        return tuple(submission for submission in self.submissions.values() if submission.state == state)
+
+    def list_groups(self) -> list[RunGroup]:
+        """Submissions under test: active batches in order, then those being bisected."""
+        under_test = [submission for submission in self.submissions.values() if submission.state in STATES_UNDER_TEST]
+        under_test.sort(key=lambda submission: submission.position or 0)
+        return [
+            tuple(group)
+            for _, group in groupby(under_test, key=lambda submission: (submission.test_run_id, submission.state))
+        ]
+
+    def is_bisection(self, group: RunGroup) -> bool:
+        return group[0].test_run_id in self.bisection_run_ids
 
 
 class Finding(Struct, frozen=True):
@@ -25,7 +70,7 @@ class Finding(Struct, frozen=True):
     """Deviations; empty when the sentence is true."""
 
 
-async def verify_all(progress: Progress, client: DemoClient, repository: Path, folder: Path) -> AsyncIterator[Finding]:
+async def verify_all(progress: Progress, client: AsyncClient, repository: Path, folder: Path) -> AsyncIterator[Finding]:
     yield verify_outcomes(progress)
     yield await verify_main_branch(repository, folder / "checkout")
     yield await verify_landed_commits(progress, client, repository)
@@ -85,7 +130,7 @@ async def run_command(*command: str, folder: Path) -> tuple[int | None, str]:
 # Landed commits
 
 
-async def verify_landed_commits(progress: Progress, client: DemoClient, repository: Path) -> Finding:
+async def verify_landed_commits(progress: Progress, client: AsyncClient, repository: Path) -> Finding:
     merged = progress.list_in_state(PullRequestState.MERGED)
     landed = await list_commits(repository, TARGET_BRANCH)
     *ours, _first = landed
@@ -102,14 +147,14 @@ async def verify_landed_commits(progress: Progress, client: DemoClient, reposito
 
 
 async def find_untested_reason(
-    submission: Submission, landed: dict[str, str], client: DemoClient, repository: Path
+    submission: SubmittedPullRequest, landed: dict[str, str], client: AsyncClient, repository: Path
 ) -> str:
     """Why the landed commit was not tested in this form; empty when it was."""
     if submission.merged_sha not in landed or submission.verified_by_test_run is None:
         return f"#{submission.pr_number} is reported as merged, but did not land"
-    run = await client.get_run(submission.verified_by_test_run)
+    run = await client.get_run(QUEUE, submission.verified_by_test_run)
     tested = await list_commits(repository, run.test_branch_sha)
-    if run.status is not RunStatus.SUCCEEDED or landed[submission.merged_sha] not in tested.values():
+    if run.status != RunStatus.SUCCEEDED or landed[submission.merged_sha] not in tested.values():
         return f"#{submission.pr_number} landed as {submission.merged_sha}, which the run {run.id} did not test"
     if tested[run.test_branch_sha] not in landed.values():
         return f"#{submission.pr_number} landed without the rest of what the run {run.id} tested"

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 from typing import assert_never
@@ -81,8 +81,10 @@ class ThreadState(Struct, kw_only=True, omit_defaults=True):
         return True
 
     def copy_handled_from(self, other: "ThreadState") -> None:
-        """Copies what is handled from the state for another queue, after the base of the pull request changed: those
-        commands were not meant for this queue."""
+        """Copies what is handled from a newer state for another queue, after the base of the pull request changed:
+        those commands were not meant for this queue."""
+        if other.handled_until <= self.handled_until:
+            return
         self.handled_until, self.handled_ids = other.handled_until, other.handled_ids
         self.label, self.denied_users, self.fingerprint = other.label, other.denied_users, ""
 
@@ -91,14 +93,14 @@ class LockedThread:
     """A thread state while its lock is held."""
 
     def __init__(
-        self, store: Store, leases: Leases, queue_actor: QueueActor, number: PullRequestNumber, body: bytes | None
+        self, store: Store, leases: Leases, queue_actor: QueueActor, number: PullRequestNumber, state: ThreadState
     ) -> None:
-        self.state = ThreadState() if body is None else _decode(body)
+        self.state = state
         self._store = store
         self._leases = leases
         self._queue_actor = queue_actor
         self._number = number
-        self._stored_body = body
+        self._stored_body = msgspec.json.encode(state)
 
     async def save(self) -> None:
         """Stores the state now, so that a crash after this does not repeat what was done."""
@@ -120,35 +122,24 @@ class ThreadStates:
         """Locks and loads the state of a pull request. Saves changes at the end, also after an error."""
         lock = self._locks.setdefault((queue_actor.id, number), asyncio.Lock())
         async with lock:
-            stored_thread = LockedThread(
-                self._registry.store, self._leases, queue_actor, number, await self._read_body(queue_actor, number)
-            )
-            for other in await self._read_other_queues(queue_actor, number):
-                if other.handled_until > stored_thread.state.handled_until:
-                    stored_thread.state.copy_handled_from(other)
+            state = await self._read(queue_actor, number)
+            stored_thread = LockedThread(self._registry.store, self._leases, queue_actor, number, state)
+            for other in await self._registry.load_by_repo(queue_actor.key.repo):
+                if other is not queue_actor:
+                    state.copy_handled_from(await self._read(other, number))
             try:
                 yield stored_thread
             finally:
                 await stored_thread.save()
 
-    async def is_up_to_date(self, repo: Repo, number: PullRequestNumber, trace: str) -> bool:
+    async def is_up_to_date(self, repo: Repo, number: PullRequestNumber, fingerprint: str) -> bool:
         """Whether the comments were read since the Git host listed the pull request with this fingerprint."""
-        bodies = [await self._read_body(queue_actor, number) for queue_actor in self._registry.cached_by_repo(repo)]
-        return any(_decode(body).fingerprint == trace for body in bodies if body is not None)
+        states = [await self._read(queue_actor, number) for queue_actor in self._registry.cached_by_repo(repo)]
+        return any(state.fingerprint == fingerprint for state in states)
 
-    async def _read_other_queues(self, queue_actor: QueueActor, number: PullRequestNumber) -> list[ThreadState]:
-        others = [
-            other for other in await self._registry.load_by_repo(queue_actor.key.repo) if other is not queue_actor
-        ]
-        bodies = [await self._read_body(other, number) for other in others]
-        return [_decode(body) for body in bodies if body is not None]
-
-    async def _read_body(self, queue_actor: QueueActor, number: PullRequestNumber) -> bytes | None:
-        return await self._registry.store.thread_state(queue_actor.id, number)
-
-
-def _decode(body: bytes) -> ThreadState:
-    return msgspec.json.decode(body, type=ThreadState)
+    async def _read(self, queue_actor: QueueActor, number: PullRequestNumber) -> ThreadState:
+        body = await self._registry.store.thread_state(queue_actor.id, number)
+        return ThreadState() if body is None else msgspec.json.decode(body, type=ThreadState)
 
 
 COMMAND_PREFIXES = ("/merge", "!merge")
@@ -163,13 +154,10 @@ class Verb(StrEnum):
     STATUS = "status"
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class Command(SubmitOptions, frozen=True, kw_only=True):
+    """`by_maintainer` is set only after the Git host was asked about the author."""
+
     verb: Verb
-    head: Sha | None = None
-    """The head that the user reviewed."""
-    priority: int | None = None
-    no_batch: bool | None = None
-    forced: bool | None = None
 
 
 class UnknownArgument(Struct, frozen=True):
@@ -180,7 +168,9 @@ class UnknownArgument(Struct, frozen=True):
 
 OTHER_VERBS = (Verb.CANCEL, Verb.RESTART, Verb.STATUS)
 
-OptionParser = Callable[[Command, Iterator[str]], Command | UnknownArgument]
+FLAGS = {"--no-batch": "no_batch", "--force": "forced"}
+"""Each with the field that it sets."""
+SUBMIT_OPTIONS = ("--priority", *FLAGS)
 
 
 def parse_command(text: str) -> Command | UnknownArgument | None:
@@ -196,31 +186,20 @@ def parse_command(text: str) -> Command | UnknownArgument | None:
 def _parse_submit(parts: Sequence[str]) -> Command | UnknownArgument:
     command, remaining = Command(verb=Verb.SUBMIT), iter(parts)
     for argument in remaining:
+        name, equals, value = argument.partition("=")
         if FULL_SHA.fullmatch(argument):
             command = replace(command, head=Sha(argument))
-            continue
-        name, equals, value = argument.partition("=")
-        option = SUBMIT_OPTIONS.get(name)
-        if option is None:
+        elif argument in FLAGS:
+            command = replace(command, **{FLAGS[argument]: True})
+        elif name == "--priority":
+            text = value if equals else next(remaining, "")
+            priority = config.parse_priority(text)
+            if priority is None:
+                return UnknownArgument(text or name)
+            command = replace(command, priority=priority)
+        else:
             return UnknownArgument(argument)
-        parsed = option(command, iter([value]) if equals else remaining)
-        if isinstance(parsed, UnknownArgument):
-            return parsed
-        command = parsed
     return command
-
-
-def _parse_priority(command: Command, remaining: Iterator[str]) -> Command | UnknownArgument:
-    argument = next(remaining, "")
-    priority = config.parse_priority(argument)
-    return UnknownArgument(argument or "--priority") if priority is None else replace(command, priority=priority)
-
-
-SUBMIT_OPTIONS: dict[str, OptionParser] = {
-    "--priority": _parse_priority,
-    "--no-batch": lambda command, _: replace(command, no_batch=True),
-    "--force": lambda command, _: replace(command, forced=True),
-}
 
 
 DENIED_USER_TTL_MS = 5 * MINUTE
@@ -256,12 +235,11 @@ class CommandRequest(Struct, frozen=True, kw_only=True):
         )
 
     def to_command(self) -> PullRequestCommand:
-        actor = f"{self.user}@{self.queue_actor.key.repo.host}"
         return PullRequestCommand(
             key=self.queue_actor.key,
             number=self.pull_request.number,
-            actor=actor,
-            render=_encode_submission_id,
+            actor=f"{self.user}@{self.queue_actor.key.repo.host}",
+            render=lambda view: str(view.submission.id).encode(),
             idempotent_request=self.idempotent_request,
         )
 
@@ -282,27 +260,28 @@ class CommandExecutor:
         command = parse_command(comment.text)
         if command is None:
             return None
+        key = request.queue_actor.key
         try:
-            key = request.queue_actor.key
             if not await self._can_write(forge, key, comment.author):
                 return CommandOutcome(False, texts.WRITE_ACCESS_REQUIRED, reply_once=True)
-            by_maintainer = _needs_maintainer(command, request.pull_request) and await forge.can_maintain(
-                key.repo, comment.author
-            )
-            if _bypasses_rules(command) and not by_maintainer:
+            if isinstance(command, UnknownArgument):
+                return CommandOutcome(False, texts.render_unknown_argument(command.argument))
+            bypasses_rules = command.forced or command.priority == URGENT
+            # Only a maintainer can let a fork change guarded paths.
+            submits_fork = command.verb is Verb.SUBMIT and request.pull_request.fork
+            if bypasses_rules or submits_fork:
+                command = replace(command, by_maintainer=await forge.can_maintain(key.repo, comment.author))
+            if bypasses_rules and not command.by_maintainer:
                 return CommandOutcome(False, texts.MAINTAINER_REQUIRED)
         except HostRefused:
             return CommandOutcome(False, texts.PERMISSIONS_UNREADABLE, reply_once=True)
-        if isinstance(command, UnknownArgument):
-            return CommandOutcome(False, texts.render_unknown_argument(command.argument))
         try:
-            view = await self._run_command(request, command, by_maintainer=by_maintainer)
+            view = await self._run_command(request, command)
         except HeadNotConfirmed as refused:
-            return CommandOutcome(
-                False, texts.render_head_required(refused.head, has_mismatch=refused.code is Code.SHA_MISMATCH)
-            )
+            message = texts.render_head_required(refused.head, has_mismatch=refused.code is Code.SHA_MISMATCH)
+            return CommandOutcome(False, message)
         except RequestRefused as refused:
-            return CommandOutcome(False, texts.render_refusal(refused.detail))
+            return CommandOutcome(False, texts.escape_markdown(refused.detail))
         return CommandOutcome(True, texts.render_state(view), shown_in_comment=command.verb is not Verb.STATUS)
 
     async def _can_write(self, forge: Forge, key: QueueKey, user: str) -> bool:
@@ -319,19 +298,12 @@ class CommandExecutor:
             self._denied_users[key, user] = Instant(now + DENIED_USER_TTL_MS)
         return False
 
-    async def _run_command(self, request: CommandRequest, command: Command, *, by_maintainer: bool) -> SubmissionView:
+    async def _run_command(self, request: CommandRequest, command: Command) -> SubmissionView:
         pr_command = request.to_command()
         with suppress(DuplicateRequest):  # executed before a crash; the result was not recorded
             match command.verb:
                 case Verb.SUBMIT:
-                    options = SubmitOptions(
-                        head=command.head,
-                        priority=command.priority,
-                        no_batch=command.no_batch,
-                        forced=command.forced,
-                        by_maintainer=by_maintainer,
-                    )
-                    await self._submissions.submit(pr_command, options)
+                    await self._submissions.submit(pr_command, command)
                 case Verb.CANCEL:
                     await self._submissions.cancel(pr_command)
                 case Verb.RESTART:
@@ -354,19 +326,3 @@ class CommandExecutor:
 
     async def cancel(self, request: CommandRequest) -> None:
         await self._submissions.cancel(request.to_command())
-
-
-def _encode_submission_id(view: SubmissionView) -> bytes:
-    return str(view.submission.id).encode()
-
-
-def _needs_maintainer(command: Command | UnknownArgument, pull_request: PullRequest) -> bool:
-    """Whether the command needs a maintainer, or has more effect with one: only then can a fork change guarded
-    paths."""
-    return _bypasses_rules(command) or (
-        isinstance(command, Command) and command.verb is Verb.SUBMIT and pull_request.fork
-    )
-
-
-def _bypasses_rules(command: Command | UnknownArgument) -> bool:
-    return isinstance(command, Command) and (bool(command.forced) or command.priority == URGENT)

@@ -1,8 +1,9 @@
 """Handles comments and labels on pull requests, and publishes the status comment."""
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 import structlog
@@ -14,22 +15,18 @@ from mergeyard.domain.pull_requests import PullRequest, Status
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import TERMINAL_STATES, CheckState
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
-from mergeyard.ports.forge import Comment, Forge, HostRefused, HostUnavailable, Thread
+from mergeyard.ports.forge import Comment, Forge, HostRefused, HostUnavailable
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.service import persistence
 from mergeyard.service.background import Background
 from mergeyard.service.comments import commands, texts
-from mergeyard.service.comments.texts import CommentContent
 from mergeyard.service.errors import RequestRefused
-from mergeyard.service.idempotency import Idempotency
 from mergeyard.service.leases import Leases
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.replica_bus import PullRequestNoticeReceived, ReplicaBus
 from mergeyard.service.repositories import Repositories
-from mergeyard.service.submission_queries import SubmissionQueries
-from mergeyard.service.submissions import Submissions
 from mergeyard.service.views import SubmissionView, view_submission
 
 log = structlog.get_logger()
@@ -42,42 +39,32 @@ MAX_CONCURRENT_PULL_REQUESTS = 4
 PullRequestKey = tuple[Repo, PullRequestNumber]
 
 
+@dataclass(eq=False)
 class CommentListener:
-    def __init__(
-        self,
-        registry: QueueRegistry,
-        repositories: Repositories,
-        submissions: Submissions,
-        submission_queries: SubmissionQueries,
-        idempotency: Idempotency,
-        thread_states: commands.ThreadStates,
-        leases: Leases,
-        replica_bus: ReplicaBus,
-        background: Background,
-    ) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._thread_states = thread_states
-        self._executor = commands.CommandExecutor(submissions, submission_queries, idempotency, registry.clock)
-        self._label_handler = LabelHandler(self._executor)
-        self._leases = leases
-        self._replica_bus = replica_bus
-        self._background = background
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_PULL_REQUESTS)
-        self._pending: dict[PullRequestKey, str] = {}
-        """Pull requests to process, with their fingerprint if known."""
-        self._running = set[PullRequestKey]()
+    registry: QueueRegistry
+    repositories: Repositories
+    executor: commands.CommandExecutor
+    thread_states: commands.ThreadStates
+    leases: Leases
+    replica_bus: ReplicaBus
+    background: Background
+    _slots: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_PULL_REQUESTS), init=False
+    )
+    _pending: dict[PullRequestKey, str] = field(default_factory=dict[PullRequestKey, str], init=False)
+    """Pull requests to process, with their fingerprint if known."""
+    _running: set[PullRequestKey] = field(default_factory=set[PullRequestKey], init=False)
 
     def schedule(self, repo: Repo, number: PullRequestNumber, fingerprint: str = "") -> None:
         """Schedules processing on the replica that holds the lease of the repository."""
         key = (repo, number)
-        if not self._leases.has_lease(repo):
-            self._replica_bus.publish(PullRequestNoticeReceived(repo, number))
+        if not self.leases.has_lease(repo):
+            self.replica_bus.publish(PullRequestNoticeReceived(repo, number))
             return
         self._pending[key] = fingerprint
         if key not in self._running:
             self._running.add(key)
-            self._background.start(self._process_until_idle(key))
+            self.background.start(self._process_until_idle(key))
 
     async def _process_until_idle(self, key: PullRequestKey) -> None:
         try:
@@ -97,21 +84,21 @@ class CommentListener:
                 return None
             except (HostUnavailable, GitError, StoreUnavailable, RequestRefused) as error:
                 log.warning("pull_request_comments_unavailable", repo=str(key[0]), number=key[1], error=str(error))
-            await self._registry.clock.sleep(delay_ms)
+            await self.registry.clock.sleep(delay_ms)
             delay_ms = min(2 * delay_ms, MINUTE)
         return None
 
     async def _process(self, repo: Repo, number: PullRequestNumber, fingerprint: str) -> None:
-        if fingerprint and await self._thread_states.is_up_to_date(repo, number, fingerprint):
+        if fingerprint and await self.thread_states.is_up_to_date(repo, number, fingerprint):
             return
-        host = self._repositories.get_host(repo.host)
+        host = self.repositories.get_host(repo.host)
         pull_request = None if host.forge is None else await host.read_pull_request(repo, number)
         if host.forge is None or pull_request is None or pull_request.head_branch.startswith(ids.TEST_BRANCH_PREFIX):
             return
-        queue_actor = await self._registry.find(QueueKey(repo, pull_request.base_branch))
+        queue_actor = await self.registry.find(QueueKey(repo, pull_request.base_branch))
         if queue_actor is None:
             return
-        async with self._thread_states.lock(queue_actor, number) as stored_thread:
+        async with self.thread_states.lock(queue_actor, number) as stored_thread:
             if not fingerprint or stored_thread.state.fingerprint != fingerprint:
                 await self._handle_new_activity(queue_actor, host.forge, pull_request, stored_thread)
                 stored_thread.state.fingerprint = fingerprint
@@ -122,53 +109,15 @@ class CommentListener:
         thread_state = stored_thread.state
         thread_state.handled_until = thread_state.handled_until or await self._read_creation_time(queue_actor)
         thread = await forge.thread(queue_actor.key.repo, pull_request.number, thread_state.handled_until)
+        handler = ThreadHandler(self.executor, queue_actor, forge, pull_request, stored_thread)
         for comment in thread_state.list_unhandled(thread.comments):
-            await self._handle_comment(queue_actor, forge, pull_request, comment, stored_thread)
+            await handler.handle_comment(comment)
         if queue_actor.queue.config.label_commands_enabled:
-            await self._label_handler.handle(queue_actor, forge, pull_request, thread, stored_thread)
-
-    async def _handle_comment(
-        self,
-        queue_actor: QueueActor,
-        forge: Forge,
-        pull_request: PullRequest,
-        comment: Comment,
-        stored_thread: commands.LockedThread,
-    ) -> None:
-        """Stores that a command is executed before replying: if the reply fails, the command must not be executed
-        again."""
-        outcome = None
-        if queue_actor.queue.config.commands_enabled and not comment.text.startswith(texts.COMMENT_MARKER_PREFIX):
-            request = commands.CommandRequest(
-                queue_actor=queue_actor, pull_request=pull_request, user=comment.author, key=comment.id
-            )
-            outcome = await self._executor.execute(forge, request, comment)
-        stored_thread.state.mark_handled(comment)
-        if outcome is not None and (not outcome.reply_once or stored_thread.state.claim_reply(comment.author)):
-            await stored_thread.save()
-            await self._reply(queue_actor, forge, pull_request, comment, outcome)
-
-    async def _reply(
-        self,
-        queue_actor: QueueActor,
-        forge: Forge,
-        pull_request: PullRequest,
-        comment: Comment,
-        outcome: commands.CommandOutcome,
-    ) -> None:
-        repo, number = queue_actor.key.repo, pull_request.number
-        try:
-            await forge.react(repo, number, comment.id, success=outcome.succeeded)
-            if not (outcome.shown_in_comment and queue_actor.queue.config.comments_enabled):
-                await forge.put_comment(
-                    repo, number, texts.render_reply(comment.id, comment.author, outcome.message), None
-                )
-        except HostUnavailable as error:
-            log.warning("command_reply_failed", repo=str(repo), number=number, error=str(error))
+            await handler.handle_labels(thread.labels)
 
     async def _read_creation_time(self, queue_actor: QueueActor) -> Instant:
         """Comments from before the queue was created are not commands for it."""
-        (first, *_) = await self._registry.store.entries(queue_actor.id, 0, 1)
+        (first, *_) = await self.registry.store.entries(queue_actor.id, 0, 1)
         return persistence.decode_record(first.body).at
 
 
@@ -199,10 +148,8 @@ class CommentPublisher:
         )
         if submission is None:
             return
-        pr_view, config = (
-            view_submission(queue_actor.queue, submission, self._registry.clock.now()),
-            queue_actor.queue.config,
-        )
+        config = queue_actor.queue.config
+        pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now())
         async with self._thread_states.lock(queue_actor, number) as stored_thread:
             thread_state = stored_thread.state
             if config.comments_enabled:
@@ -219,13 +166,12 @@ class CommentPublisher:
         self, queue_actor: QueueActor, forge: Forge, pr_view: SubmissionView, thread_state: commands.ThreadState
     ) -> None:
         run = await self._find_run(queue_actor, pr_view)
-        content = CommentContent(
-            view=pr_view,
-            batch=() if run is None else tuple(member.number for member in run.tested_members),
+        text = texts.render_comment(
+            pr_view,
+            batch=() if run is None else [member.number for member in run.tested_members],
             failed_checks=() if run is None else await self._read_failed_checks(queue_actor, run),
             page_url=self._page_url(queue_actor, pr_view),
         )
-        text = texts.render_comment(content)
         if text != thread_state.comment_text:
             repo, number = queue_actor.key.repo, pr_view.submission.number
             thread_state.comment_id = await forge.put_comment(repo, number, text, thread_state.comment_id)
@@ -234,10 +180,8 @@ class CommentPublisher:
     async def _update_status(
         self, queue_actor: QueueActor, forge: Forge, pr_view: SubmissionView, thread_state: commands.ThreadState
     ) -> None:
-        status, head = (
-            texts.build_status(pr_view, self._page_url(queue_actor, pr_view)),
-            pr_view.submission.pull_request.head,
-        )
+        head = pr_view.submission.pull_request.head
+        status = texts.build_status(pr_view, self._page_url(queue_actor, pr_view))
         status_text = f"{head} {status.state} {status.description}"
         if status_text != thread_state.status_text:
             await forge.set_status(queue_actor.key.repo, head, status)
@@ -281,87 +225,92 @@ LABEL_ACTOR = "label"
 """The actor in the journal."""
 
 
-class LabelHandler:
-    def __init__(self, executor: commands.CommandExecutor) -> None:
-        self._executor = executor
+@dataclass(eq=False)
+class ThreadHandler:
+    """Handles comments and labels of one pull request while the lock of its thread is held."""
 
-    async def handle(
-        self,
-        queue_actor: QueueActor,
-        forge: Forge,
-        pull_request: PullRequest,
-        thread: Thread,
-        stored_thread: commands.LockedThread,
-    ) -> None:
+    executor: commands.CommandExecutor
+    queue_actor: QueueActor
+    forge: Forge
+    pull_request: PullRequest
+    stored_thread: commands.LockedThread
+
+    async def handle_comment(self, comment: Comment) -> None:
+        """Stores that a command is executed before replying: if the reply fails, the command must not be executed
+        again."""
+        outcome, thread_state = None, self.stored_thread.state
+        if self.queue_actor.queue.config.commands_enabled and not comment.text.startswith(texts.COMMENT_MARKER_PREFIX):
+            request = self._build_request(comment.author, comment.id)
+            outcome = await self.executor.execute(self.forge, request, comment)
+        thread_state.mark_handled(comment)
+        if outcome is not None and (not outcome.reply_once or thread_state.claim_reply(comment.author)):
+            await self.stored_thread.save()
+            await self._reply(comment, outcome)
+
+    async def _reply(self, comment: Comment, outcome: commands.CommandOutcome) -> None:
+        repo, number = self.queue_actor.key.repo, self.pull_request.number
+        try:
+            await self.forge.react(repo, number, comment.id, success=outcome.succeeded)
+            if not (outcome.shown_in_comment and self.queue_actor.queue.config.comments_enabled):
+                text = texts.render_reply(comment.id, comment.author, outcome.message)
+                await self.forge.put_comment(repo, number, text, None)
+        except HostUnavailable as error:
+            log.warning("command_reply_failed", repo=str(repo), number=number, error=str(error))
+
+    async def handle_labels(self, labels: Collection[str]) -> None:
         """The new label state is recorded only after the action, so a failed action is tried again at the next read."""
-        thread_state, label = stored_thread.state, queue_actor.queue.config.enqueueing_label
-        await self._recover_submission(queue_actor, pull_request, thread_state)
-        had_label, has_label = thread_state.label == label, label in thread.labels
-        if has_label and not had_label and pull_request.is_open:
-            await self._submit(queue_actor, forge, pull_request, stored_thread)
+        thread_state, label = self.stored_thread.state, self.queue_actor.queue.config.enqueueing_label
+        await self._recover_submission(thread_state)
+        had_label, has_label = thread_state.label == label, label in labels
+        if has_label and not had_label and self.pull_request.is_open:
+            await self._submit(label)
         elif had_label and not has_label:
-            await self._cancel(queue_actor, pull_request, thread_state)
+            await self._cancel()
         thread_state.label, thread_state.label_request = label if has_label else "", None
 
-    async def _recover_submission(
-        self, queue_actor: QueueActor, pull_request: PullRequest, thread_state: commands.ThreadState
-    ) -> None:
+    async def _recover_submission(self, thread_state: commands.ThreadState) -> None:
         """The previous attempt may have submitted and then failed, so that even the queue actor does not know the
         submission yet."""
         label_request = thread_state.label_request
         if label_request is None:
             return
-        submission_id = await self._executor.find_submission(
-            _build_request(queue_actor, pull_request, label_request.key)
-        )
+        submission_id = await self.executor.find_submission(self._build_request(LABEL_ACTOR, label_request.key))
         if submission_id is not None:
-            await queue_actor.catch_up(queue_actor.version + 1)
+            await self.queue_actor.catch_up(self.queue_actor.version + 1)
             thread_state.label, thread_state.submitted_by_label = label_request.label, submission_id
 
-    async def _submit(
-        self, queue_actor: QueueActor, forge: Forge, pull_request: PullRequest, stored_thread: commands.LockedThread
-    ) -> None:
+    async def _submit(self, label: str) -> None:
         """A pull request that is already queued was submitted in another way, and the label does not take it over. A
         label does not name the reviewed head, so it cannot submit a fork."""
-        if queue_actor.queue.submission_of(pull_request.number) is not None:
+        if self.queue_actor.queue.submission_of(self.pull_request.number) is not None:
             return
-        if pull_request.fork:
-            await _reply_with_refusal(
-                queue_actor, forge, pull_request, texts.render_fork_label_refusal(pull_request.head)
-            )
+        if self.pull_request.fork:
+            await self._reply_with_refusal(texts.render_fork_label_refusal(self.pull_request.head))
             return
-        thread_state, label = stored_thread.state, queue_actor.queue.config.enqueueing_label
-        label_request = thread_state.label_request = thread_state.label_request or commands.LabelRequest(
-            label, _new_request_key()
-        )
-        await stored_thread.save()
+        thread_state = self.stored_thread.state
+        label_request = thread_state.label_request or commands.LabelRequest(label, _new_request_key())
+        thread_state.label_request = label_request
+        await self.stored_thread.save()
         try:
-            thread_state.submitted_by_label = await self._executor.submit(
-                _build_request(queue_actor, pull_request, label_request.key)
-            )
+            request = self._build_request(LABEL_ACTOR, label_request.key)
+            thread_state.submitted_by_label = await self.executor.submit(request)
         except RequestRefused as refused:
-            await _reply_with_refusal(queue_actor, forge, pull_request, refused.detail)
+            await self._reply_with_refusal(refused.detail)
 
-    async def _cancel(
-        self, queue_actor: QueueActor, pull_request: PullRequest, thread_state: commands.ThreadState
-    ) -> None:
-        submission = queue_actor.queue.submission_of(pull_request.number)
-        if submission is None or submission.id != thread_state.submitted_by_label:
-            return
-        try:
-            await self._executor.cancel(_build_request(queue_actor, pull_request, _new_request_key()))
-        except RequestRefused:
-            return  # already removed, or being merged: the state comment shows it
+    async def _cancel(self) -> None:
+        submission = self.queue_actor.queue.submission_of(self.pull_request.number)
+        if submission is not None and submission.id == self.stored_thread.state.submitted_by_label:
+            with suppress(RequestRefused):  # already removed, or being merged: the state comment shows it
+                await self.executor.cancel(self._build_request(LABEL_ACTOR, _new_request_key()))
 
+    async def _reply_with_refusal(self, detail: str) -> None:
+        pull_request = self.pull_request
+        text = texts.render_reply(f"label on {pull_request.head}", pull_request.author, texts.escape_markdown(detail))
+        with suppress(HostUnavailable):
+            await self.forge.put_comment(self.queue_actor.key.repo, pull_request.number, text, None)
 
-async def _reply_with_refusal(queue_actor: QueueActor, forge: Forge, pull_request: PullRequest, detail: str) -> None:
-    text = texts.render_reply(f"label on {pull_request.head}", pull_request.author, texts.render_refusal(detail))
-    with suppress(HostUnavailable):
-        await forge.put_comment(queue_actor.key.repo, pull_request.number, text, None)
-
-
-def _build_request(queue_actor: QueueActor, pull_request: PullRequest, key: str) -> commands.CommandRequest:
-    return commands.CommandRequest(queue_actor=queue_actor, pull_request=pull_request, user=LABEL_ACTOR, key=key)
+    def _build_request(self, user: str, key: str) -> commands.CommandRequest:
+        return commands.CommandRequest(queue_actor=self.queue_actor, pull_request=self.pull_request, user=user, key=key)
 
 
 def _new_request_key() -> str:

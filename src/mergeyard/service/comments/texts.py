@@ -4,9 +4,7 @@ Text from others (check names, messages of a host) is escaped, so that it mentio
 """
 
 import re
-from collections.abc import Sequence
-
-from msgspec import Struct
+from collections.abc import Iterable, Sequence
 
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
@@ -67,33 +65,31 @@ _MENTIONS_AND_LINKS = re.compile(r"@(?=\w)|www(?=\.)|:(?=//)", re.IGNORECASE)
 """Plain text that forges turn into mentions and links."""
 
 
-class CommentContent(Struct, frozen=True, kw_only=True):
-    """The data shown in the state comment."""
-
-    view: SubmissionView
-    batch: tuple[PullRequestNumber, ...] = ()
-    """The pull requests of the run, including this one."""
-    failed_checks: tuple[Status, ...] = ()
-    page_url: str = ""
-    """The URL of our page about the pull request, if the service has a public address."""
-
-
-def render_comment(content: CommentContent) -> str:
-    view = content.view
-    headline = f"### {HEADLINES[view.submission.state]}"
+def render_comment(
+    view: SubmissionView,
+    *,
+    batch: Iterable[PullRequestNumber] = (),
+    failed_checks: Iterable[Status] = (),
+    page_url: str = "",
+) -> str:
+    """The state comment. `batch` has the pull requests of the run, including this one; `page_url` is empty if the
+    service has no public address."""
     position = (
         f" · position {view.position} in the queue for {escape_markdown(view.target_branch)}" if view.position else ""
     )
-    details = f" · [details]({content.page_url})" if content.page_url else ""
+    lines = [f"- Failed: {_render_link(status)}" for status in failed_checks]
+    others = [f"#{number}" for number in batch if number != view.submission.number]
+    if others:
+        lines.append(f"- Tested together with {', '.join(others)}")
     return "\n".join(
         [
             COMMENT_MARKER,
-            headline + position,
+            f"### {HEADLINES[view.submission.state]}{position}",
             "",
             _render_reason(view),
-            *_render_details(content),
+            *(["", *lines] if lines else []),
             "",
-            f"`{view.reason.code}`{details}",
+            f"`{view.reason.code}`" + (f" · [details]({page_url})" if page_url else ""),
             "",
         ]
     )
@@ -105,32 +101,19 @@ def _render_reason(view: SubmissionView) -> str:
     return escape_markdown(view.reason.message) + (f" Waiting for {waiting}." if waiting else "")
 
 
-def _render_details(content: CommentContent) -> list[str]:
-    lines = [f"- Failed: {_render_link(status)}" for status in content.failed_checks]
-    others = [f"#{number}" for number in content.batch if number != content.view.submission.number]
-    if others:
-        lines.append(f"- Tested together with {', '.join(others)}")
-    return ["", *lines] if lines else []
-
-
 def build_status(view: SubmissionView, page: str) -> Status:
     """The description does not change while the pull request is queued: forges limit writes, and the comment has the
     details."""
     submission = view.submission
+    label = HEADLINES[submission.state].partition(" ")[2]
     is_queued = submission.state in QUEUED_STATES
     return Status(
         context=ids.STATUS_CONTEXT,
         state=STATUS_STATES.get(submission.state, StatusState.PENDING),
         at=submission.state_changed_at,
         url=page,
-        description=QUEUED_DESCRIPTION
-        if is_queued
-        else _truncate(f"{_plain_label(submission.state)}. {view.reason.message}"),
+        description=QUEUED_DESCRIPTION if is_queued else _truncate(f"{label}. {view.reason.message}"),
     )
-
-
-def _plain_label(state: PullRequestState) -> str:
-    return HEADLINES[state].partition(" ")[2]
 
 
 def build_merging_status() -> Status:
@@ -172,10 +155,6 @@ def render_fork_label_refusal(head: Sha) -> str:
         "A label cannot submit a pull request from a fork, because it does not name the reviewed head. Review the "
         f"current head, then post !merge {head} instead."
     )
-
-
-def render_refusal(detail: str) -> str:
-    return escape_markdown(detail)
 
 
 def render_draft_title(numbers: Sequence[PullRequestNumber], target_branch: str) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 import structlog
-from msgspec import Struct
 
 from mergeyard.domain.events import AuditMismatchFound, TargetBranchDirty
 from mergeyard.domain.ids import QueueId, QueueKey, Sha
@@ -20,11 +19,11 @@ from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
 from mergeyard.ports.writes import MoveCursor, StartConsumer, Write
 from mergeyard.service import persistence
-from mergeyard.service.background import retry_until_stored
+from mergeyard.service.background import is_done_before, retry_until_stored
 from mergeyard.service.errors import RequestRefused
 from mergeyard.service.leases import Leases
 from mergeyard.service.merge_audit import compare
-from mergeyard.service.merge_audit.records import LANDED_REASONS, MergeClaim, read_last_merges, read_snapshot
+from mergeyard.service.merge_audit.records import LANDED_REASONS, MergeClaim, read_branch_history, read_last_merges
 from mergeyard.service.metrics import AUDIT_LAST_ROUND, AUDIT_MISMATCHES, LANDINGS_VERIFIED
 from mergeyard.service.persistence import decode_record
 from mergeyard.service.queue_actor import QueueActor
@@ -96,7 +95,7 @@ class MergeAuditor:
         new_mismatches = [mismatch for mismatch in report.mismatches if mismatch.key not in known_names]
         if not new_mismatches:
             return
-        await queue_actor.submit_with_lease(AuditMismatchFound(mismatches=tuple(new_mismatches)), lease_assertion=proof)
+        await queue_actor.submit(AuditMismatchFound(mismatches=tuple(new_mismatches)), lease_assertion=proof)
         for mismatch in new_mismatches:
             AUDIT_MISMATCHES.labels(mismatch.kind).inc()
             log.error("merge_audit_mismatch", queue=str(queue_actor.key), kind=mismatch.kind, message=mismatch.message)
@@ -108,34 +107,26 @@ class MergeAuditor:
         landings = await read_last_merges(store, queue_actor.id, repo, count)
         if not landings:
             return compare.AuditReport()
-        snapshot = await read_snapshot(await self._repositories.open_context(queue_actor), landings)
+        history = await read_branch_history(await self._repositories.open_context(queue_actor), landings)
         queue = (await self._registry.get(queue_actor.key)).queue
         landing_members = () if queue.landing is None else queue.landing.members
-        claims = compare.find_unrecorded_claims(
-            snapshot.history, compare.collect_merge_commits(landings, snapshot.history)
-        )
+        claims = compare.find_unrecorded_claims(history, compare.collect_merge_commits(landings, history))
         others = [other for other in await store.all_queue_ids(repo) if other != queue_actor.id] if claims else ()
         context = compare.AuditContext(
             removed_commits=queue.target_branch.removed_commits,
             landing_pull_requests=frozenset(member.number for member in landing_members),
             known_commits=await find_known_commits(store, queue_actor.id, others, claims),
         )
-        return compare.compare_merges(landings, snapshot, context)
+        return compare.compare_merges(landings, history, context)
 
     async def _refresh_target_branch(self, queue_actor: QueueActor) -> None:
         """Lets the queue observe commits that were removed from the target branch, which are not mismatches."""
         await queue_actor.submit(TargetBranchDirty())
-        refreshed = asyncio.create_task(queue_actor.wait_until(lambda queue: not queue.target_branch.refresh_requested))
-        timeout = asyncio.create_task(self._registry.clock.sleep(REFRESH_TIMEOUT_MS))
-        try:
-            await asyncio.wait([refreshed, timeout], return_when=asyncio.FIRST_COMPLETED)
-            if not refreshed.done():
-                raise HostUnavailable(
-                    f"The target branch of {queue_actor.key} cannot be read again. Check the Git host, then retry."
-                )
-        finally:
-            refreshed.cancel()
-            timeout.cancel()
+        refreshed = queue_actor.wait_until(lambda queue: not queue.target_branch.refresh_requested)
+        if not await is_done_before(refreshed, self._registry.clock.sleep(REFRESH_TIMEOUT_MS)):
+            raise HostUnavailable(
+                f"The target branch of {queue_actor.key} cannot be read again. Check the Git host, then retry."
+            )
 
 
 CONSUMER_NAME = "audit"
@@ -154,13 +145,6 @@ MAX_CONCURRENT_AUDITS = 4
 ENTRIES_PER_READ = 500
 
 EXPECTED_ERRORS = (GitError, HostUnavailable, RequestRefused, LeaseLost, StoreUnavailable)
-
-
-class Unaudited(Struct, frozen=True):
-    """The merges in the journal after the audit cursor."""
-
-    landings: int
-    seq: int
 
 
 class AuditScheduler:
@@ -220,16 +204,16 @@ class AuditScheduler:
 
     async def _audit(self, queue_actor: QueueActor) -> None:
         cursor = await self._registry.store.cursor(CONSUMER_NAME, queue_actor.id)
-        unaudited = await self._count_unaudited(queue_actor, cursor)
-        report = await self._auditor.audit(
-            queue_actor, min(max(DEFAULT_AUDITED_MERGES, unaudited.landings), MAX_AUDITED_MERGES)
-        )
+        unaudited, seq = await self._count_unaudited(queue_actor, cursor)
+        count = min(max(DEFAULT_AUDITED_MERGES, unaudited), MAX_AUDITED_MERGES)
+        report = await self._auditor.audit(queue_actor, count)
         proof = self._leases.lease_assertion(queue_actor.key.repo)
         await self._auditor.report_mismatches(queue_actor, report, *proof)
-        if unaudited.seq != cursor:
-            await self._registry.store.commit(*proof, MoveCursor(CONSUMER_NAME, queue_actor.id, unaudited.seq))
+        if seq != cursor:
+            await self._registry.store.commit(*proof, MoveCursor(CONSUMER_NAME, queue_actor.id, seq))
 
-    async def _count_unaudited(self, queue_actor: QueueActor, cursor: int) -> Unaudited:
+    async def _count_unaudited(self, queue_actor: QueueActor, cursor: int) -> tuple[int, int]:
+        """How many merges the journal has after the cursor, and the last entry of the journal."""
         seq, landings = cursor, 0
         while entries := await self._registry.store.entries(queue_actor.id, seq, ENTRIES_PER_READ):
             records = [decode_record(entry.body) for entry in entries]
@@ -237,4 +221,4 @@ class AuditScheduler:
                 isinstance(record, PullRequestChanged) and record.reason in LANDED_REASONS for record in records
             )
             seq = entries[-1].seq
-        return Unaudited(landings, seq)
+        return landings, seq

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
-from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from mergeyard.domain.events import Mismatch, MismatchKind
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
 from mergeyard.domain.states import Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
-from mergeyard.service.merge_audit import records
+from mergeyard.service.merge_audit.records import BranchHistory, LandingForm, MergeClaim, RecordedMerge, read_claim
 
 
 class Verdict(StrEnum):
@@ -31,7 +30,7 @@ class AuditedMerge(Struct, frozen=True, kw_only=True):
     commit: Sha | None
     run: RunId | None
     landed_at: Instant
-    form: records.LandingForm
+    form: LandingForm
     verdict: Verdict
 
 
@@ -74,9 +73,7 @@ MISMATCH_MESSAGES: dict[MismatchKind, str] = {
 }
 
 
-def build_mismatch(
-    kind: MismatchKind, landing: records.RecordedMerge, *, missing_checks: tuple[str, ...] = ()
-) -> Mismatch:
+def build_mismatch(kind: MismatchKind, landing: RecordedMerge, *, missing_checks: tuple[str, ...] = ()) -> Mismatch:
     """A mismatch of a recorded merge."""
     number, commit, tested = landing.submission.number, landing.commit, landing.tested_step
     message = MISMATCH_MESSAGES[kind].format(
@@ -106,19 +103,25 @@ def _describe(number: PullRequestNumber, commit: Sha | None) -> str:
     return f"#{number}" if commit is None else f"#{number} ({abbreviate_sha(commit)})"
 
 
-def find_mismatches(
-    landing: records.RecordedMerge,
-    snapshot: records.TargetBranchSnapshot,
-    history: records.BranchHistory,
-    own_commits: Collection[Sha],
+def _find_mismatches(
+    landing: RecordedMerge, history: BranchHistory, own_commits: Collection[Sha]
 ) -> Iterator[Mismatch]:
     """`own_commits`: the commits of all recorded merges."""
     yield from _check_tested(landing)
-    if landing.submission.reason is not Reason.TREE_MISMATCH and history.contains(landing.commit):
-        yield from _check_form(landing, snapshot, history, own_commits)
+    if landing.submission.reason is Reason.TREE_MISMATCH or not history.contains(landing.commit):
+        return
+    if landing.form is LandingForm.REBASED:
+        yield from _check_rebased(landing, history, own_commits)
+        return
+    tested, parent = landing.tested_step, history.find_parent(landing)
+    if landing.commit is not None and tested is not None and tested.tree != history[landing.commit].tree:
+        yield build_mismatch(MismatchKind.OTHER_TREE, landing)
+    is_own_push = landing.form is LandingForm.AS_TESTED
+    if is_own_push and parent is not None and tested is not None and parent != tested.parent:
+        yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
 
 
-def _check_tested(landing: records.RecordedMerge) -> Iterator[Mismatch]:
+def _check_tested(landing: RecordedMerge) -> Iterator[Mismatch]:
     run = landing.run
     if run is None or run.status is not RunStatus.SUCCEEDED or landing.tested_step is None:
         yield build_mismatch(MismatchKind.UNTESTED, landing)
@@ -129,44 +132,9 @@ def _check_tested(landing: records.RecordedMerge) -> Iterator[Mismatch]:
         yield build_mismatch(MismatchKind.OTHER_HEAD, landing)
 
 
-def _check_form(
-    landing: records.RecordedMerge,
-    snapshot: records.TargetBranchSnapshot,
-    history: records.BranchHistory,
-    own_commits: Collection[Sha],
-) -> Iterator[Mismatch]:
-    match landing.form:
-        case records.LandingForm.AS_TESTED:
-            yield from _check_tree(landing, history)
-            yield from _check_parent(landing, history)
-        case records.LandingForm.PROVIDER_MERGE:
-            yield from _check_tree(landing, history)
-        case records.LandingForm.REBASED:
-            yield from _check_rebased(landing, snapshot, history, own_commits)
-        case _:
-            assert_never(landing.form)
-
-
-def _check_tree(landing: records.RecordedMerge, history: records.BranchHistory) -> Iterator[Mismatch]:
-    tested = landing.tested_step
-    if landing.commit is not None and tested is not None and tested.tree != history[landing.commit].tree:
-        yield build_mismatch(MismatchKind.OTHER_TREE, landing)
-
-
-def _check_parent(landing: records.RecordedMerge, history: records.BranchHistory) -> Iterator[Mismatch]:
-    parent = history.find_parent(landing)
-    if parent is not None and landing.tested_step is not None and parent != landing.tested_step.parent:
-        yield build_mismatch(MismatchKind.OTHER_PARENT, landing)
-
-
-def _check_rebased(
-    landing: records.RecordedMerge,
-    snapshot: records.TargetBranchSnapshot,
-    history: records.BranchHistory,
-    own_commits: Collection[Sha],
-) -> Iterator[Mismatch]:
+def _check_rebased(landing: RecordedMerge, history: BranchHistory, own_commits: Collection[Sha]) -> Iterator[Mismatch]:
     """The target branch may have moved since the test, but only by merges of this queue."""
-    if not snapshot.rebased_as_tested.get(landing.submission.id, True):
+    if not history.rebased_as_tested.get(landing.submission.id, True):
         yield build_mismatch(MismatchKind.OTHER_TREE, landing)
     parent = history.find_parent(landing)
     between = () if parent is None or landing.run is None else history.list_between(landing.run.base, parent)
@@ -189,52 +157,43 @@ class AuditContext(Struct, frozen=True, kw_only=True):
     """Recorded commits that are not among these merges: older ones, or those of another queue."""
 
 
-def compare_merges(
-    landings: Sequence[records.RecordedMerge], snapshot: records.TargetBranchSnapshot, context: AuditContext
-) -> AuditReport:
-    if snapshot.tip is None:
+def compare_merges(landings: Sequence[RecordedMerge], history: BranchHistory, context: AuditContext) -> AuditReport:
+    if history.tip is None:
         return AuditReport(notes=("The target branch does not exist, so there is nothing to compare.",))
-    history = snapshot.history
     own_commits = collect_merge_commits(landings, history, context.known_commits)
     mismatches = [
-        *(found for landing in landings for found in find_mismatches(landing, snapshot, history, own_commits)),
+        *(found for landing in landings for found in _find_mismatches(landing, history, own_commits)),
         *_find_missing(landings, history, context),
         *_find_out_of_order(landings, history),
         *_find_duplicates(landings, history),
         *_find_unrecorded(landings, history, find_unrecorded_claims(history, own_commits), context),
     ]
     return AuditReport(
-        tip=snapshot.tip,
-        landings=tuple(_build_verified(landing, snapshot, history) for landing in landings),
+        tip=history.tip,
+        landings=tuple(_build_audited(landing, history) for landing in landings),
         mismatches=tuple(mismatches[:MAX_MISMATCHES]),
         notes=tuple(_build_notes(landings, history, context)),
     )
 
 
 def collect_merge_commits(
-    landings: Iterable[records.RecordedMerge], history: records.BranchHistory, known: Iterable[Sha] = ()
+    landings: Iterable[RecordedMerge], history: BranchHistory, known: Iterable[Sha] = ()
 ) -> frozenset[Sha]:
     """All commits of these merges, and of other recorded merges."""
-    recorded = [commit for commit in known if history.contains(commit)]
-    made = [history.list_merge_commits(commit) for commit in recorded]
-    made += [history.list_added_commits(landing) for landing in landings]
-    return frozenset(commit.sha for commits in made for commit in commits)
+    recorded = [sha for sha in (*known, *(landing.commit for landing in landings)) if sha and history.contains(sha)]
+    return frozenset(commit.sha for sha in recorded for commit in history.list_merge_commits(sha))
 
 
-def find_unrecorded_claims(
-    history: records.BranchHistory, own_commits: Collection[Sha]
-) -> dict[Sha, records.MergeClaim]:
+def find_unrecorded_claims(history: BranchHistory, own_commits: Collection[Sha]) -> dict[Sha, MergeClaim]:
     """Commits with our trailers that no record knows; of consecutive ones with the same claim, the last."""
-    claims = [
-        None if commit.sha in own_commits else records.read_claim(commit) for commit in history.first_parent_commits
-    ]
+    claims = [None if commit.sha in own_commits else read_claim(commit) for commit in history.first_parent_commits]
     next_claims = [*claims[1:], None]
     found = zip(history.first_parent_commits, claims, next_claims, strict=False)
     return {commit.sha: claim for commit, claim, next_claim in found if claim is not None and claim != next_claim}
 
 
 def _find_missing(
-    landings: Sequence[records.RecordedMerge], history: records.BranchHistory, context: AuditContext
+    landings: Sequence[RecordedMerge], history: BranchHistory, context: AuditContext
 ) -> Iterator[Mismatch]:
     for landing in landings:
         if landing.commit is None:
@@ -243,30 +202,31 @@ def _find_missing(
             yield build_mismatch(MismatchKind.MISSING, landing)
 
 
-def _find_out_of_order(landings: Sequence[records.RecordedMerge], history: records.BranchHistory) -> Iterator[Mismatch]:
-    on_branch = [landing for landing in landings if landing.commit in history.positions]
-    for before, after in pairwise(on_branch):
-        if history.positions[_require_commit(after)] < history.positions[_require_commit(before)]:
-            yield build_mismatch(MismatchKind.OUT_OF_ORDER, after)
+def _find_out_of_order(landings: Sequence[RecordedMerge], history: BranchHistory) -> Iterator[Mismatch]:
+    positions = history.positions
+    on_branch = [
+        (positions[commit], landing) for landing in landings if (commit := landing.commit) and commit in positions
+    ]
+    for (position_before, _), (position, landing) in pairwise(on_branch):
+        if position < position_before:
+            yield build_mismatch(MismatchKind.OUT_OF_ORDER, landing)
 
 
-def _find_duplicates(landings: Sequence[records.RecordedMerge], history: records.BranchHistory) -> Iterator[Mismatch]:
+def _find_duplicates(landings: Sequence[RecordedMerge], history: BranchHistory) -> Iterator[Mismatch]:
     """The same head merged twice. A pull request that was reopened with new commits can be merged again."""
     first = dict[tuple[PullRequestNumber, Sha], Sha]()
     for landing in landings:
-        if history.contains(landing.commit):
-            pull_request = landing.submission.pull_request
-            original = first.setdefault((pull_request.number, pull_request.head), _require_commit(landing))
-            if original != landing.commit:
-                yield build_copy_mismatch(
-                    MismatchKind.LANDED_TWICE, pull_request.number, _require_commit(landing), original
-                )
+        pull_request, commit = landing.submission.pull_request, landing.commit
+        if commit is not None and history.contains(commit):
+            original = first.setdefault((pull_request.number, pull_request.head), commit)
+            if original != commit:
+                yield build_copy_mismatch(MismatchKind.LANDED_TWICE, pull_request.number, commit, original)
 
 
 def _find_unrecorded(
-    landings: Iterable[records.RecordedMerge],
-    history: records.BranchHistory,
-    claims: Mapping[Sha, records.MergeClaim],
+    landings: Iterable[RecordedMerge],
+    history: BranchHistory,
+    claims: Mapping[Sha, MergeClaim],
     context: AuditContext,
 ) -> Iterator[Mismatch]:
     by_number = {landing.submission.number: landing for landing in landings if landing.commit is not None}
@@ -282,14 +242,12 @@ def _find_unrecorded(
             yield build_copy_mismatch(MismatchKind.ALTERED, claim.number, copy, landing.commit)
 
 
-def _has_tested_tree(landing: records.RecordedMerge, history: records.BranchHistory, copy: Sha) -> bool:
+def _has_tested_tree(landing: RecordedMerge, history: BranchHistory, copy: Sha) -> bool:
     """Whether only the history was rewritten and the contents are the same, for example to sign commits."""
     return landing.tested_step is not None and history[copy].tree == landing.tested_step.tree
 
 
-def _build_notes(
-    landings: Sequence[records.RecordedMerge], history: records.BranchHistory, context: AuditContext
-) -> Iterator[str]:
+def _build_notes(landings: Sequence[RecordedMerge], history: BranchHistory, context: AuditContext) -> Iterator[str]:
     for landing in landings:
         name = f"#{landing.submission.number} ({abbreviate_sha(landing.commit)})"
         if not history.contains(landing.commit) and landing.commit in context.removed_commits:
@@ -298,33 +256,20 @@ def _build_notes(
             yield f"{name} differs from what was tested; this was found when it was merged."
 
 
-def _build_verified(
-    landing: records.RecordedMerge, snapshot: records.TargetBranchSnapshot, history: records.BranchHistory
-) -> AuditedMerge:
+def _build_audited(landing: RecordedMerge, history: BranchHistory) -> AuditedMerge:
+    """With the verdict without mismatches; `AuditReport.verdict_of` adds those."""
+    verdict = Verdict.AS_TESTED
+    if not history.contains(landing.commit):
+        verdict = Verdict.REMOVED
+    elif landing.submission.reason is Reason.TREE_MISMATCH:
+        verdict = Verdict.DIFFERS
+    elif landing.form is LandingForm.REBASED and landing.submission.id not in history.rebased_as_tested:
+        verdict = Verdict.NOT_COMPARABLE
     return AuditedMerge(
         number=landing.submission.number,
         commit=landing.commit,
         run=landing.submission.verified_by,
         landed_at=landing.submission.state_changed_at,
         form=landing.form,
-        verdict=_derive_verdict(landing, snapshot, history),
+        verdict=verdict,
     )
-
-
-def _derive_verdict(
-    landing: records.RecordedMerge, snapshot: records.TargetBranchSnapshot, history: records.BranchHistory
-) -> Verdict:
-    """The verdict without mismatches; `Report.verdict` adds those."""
-    if not history.contains(landing.commit):
-        return Verdict.REMOVED
-    if landing.submission.reason is Reason.TREE_MISMATCH:
-        return Verdict.DIFFERS
-    is_comparable = (
-        landing.form is not records.LandingForm.REBASED or landing.submission.id in snapshot.rebased_as_tested
-    )
-    return Verdict.AS_TESTED if is_comparable else Verdict.NOT_COMPARABLE
-
-
-def _require_commit(landing: records.RecordedMerge) -> Sha:
-    assert landing.commit is not None
-    return landing.commit

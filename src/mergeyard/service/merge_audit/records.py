@@ -1,10 +1,11 @@
 """Recorded merges of a queue, and the first-parent history of its target branch as the host shows it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, QueueId, Repo, RunId, Sha, SubmissionId
@@ -71,11 +72,8 @@ class RecordedMerge(Struct, frozen=True, kw_only=True):
     @property
     def missing_checks(self) -> tuple[str, ...]:
         """The required checks without a passed report for the tested tip before the run was decided."""
-        return (
-            ()
-            if self.run is None
-            else tuple(name for name in self.run.required_statuses if not self._has_passed(self.run, name))
-        )
+        run = self.run
+        return () if run is None else tuple(name for name in run.required_statuses if not self._has_passed(run, name))
 
     def _has_passed(self, run: Run, name: str) -> bool:
         """A status reported after the decision does not count against it. Statuses of a head count only against a
@@ -90,14 +88,13 @@ class RecordedMerge(Struct, frozen=True, kw_only=True):
 
 async def read_last_merges(store: Store, queue: QueueId, repo: Repo, count: int) -> tuple[RecordedMerge, ...]:
     """Oldest first."""
-    runs = dict[RunId, RecordedMerge]()
+    runs: dict[RunId | None, tuple[Run | None, Mapping[str, Status]]] = {}
     landings = list[RecordedMerge]()
     for submission in reversed(await _read_last_merged(store, queue, count)):
-        verified_by = submission.verified_by
-        if verified_by is not None and verified_by not in runs:
-            runs[verified_by] = await _read_run(store, queue, repo, submission, verified_by)
-        with_run = RecordedMerge(submission=submission) if verified_by is None else runs[verified_by]
-        landings.append(RecordedMerge(submission=submission, run=with_run.run, statuses=with_run.statuses))
+        if submission.verified_by not in runs:
+            runs[submission.verified_by] = await _read_run(store, queue, repo, submission.verified_by)
+        run, statuses = runs[submission.verified_by]
+        landings.append(RecordedMerge(submission=submission, run=run, statuses=statuses))
     return tuple(landings)
 
 
@@ -112,12 +109,12 @@ async def _read_last_merged(store: Store, queue: QueueId, count: int) -> list[Su
         take = min(4 * take, MAX_SUBMISSIONS_READ)
 
 
-async def _read_run(store: Store, queue: QueueId, repo: Repo, submission: Submission, run_id: RunId) -> RecordedMerge:
-    run = await persistence.read_run(store, queue, run_id)
-    if run is None:
-        return RecordedMerge(submission=submission)
-    statuses = await store.statuses(repo, run.checked_commit) if run.chain else ()
-    return RecordedMerge(submission=submission, run=run, statuses={status.context: status for status in statuses})
+async def _read_run(
+    store: Store, queue: QueueId, repo: Repo, run_id: RunId | None
+) -> tuple[Run | None, Mapping[str, Status]]:
+    run = None if run_id is None else await persistence.read_run(store, queue, run_id)
+    statuses = () if run is None or not run.chain else await store.statuses(repo, run.checked_commit)
+    return run, {status.context: status for status in statuses}
 
 
 class MergeClaim(Struct, frozen=True):
@@ -132,25 +129,26 @@ def read_claim(commit: Commit) -> MergeClaim | None:
     return None if number is None else MergeClaim(number, git_names.parse_run_trailer(last))
 
 
-def list_merge_commits(last: Sha, commits_by_sha: Mapping[Sha, Commit]) -> tuple[Commit, ...]:
-    """This commit and its first parents with the same claim, newest first: a rebased pull request has several."""
-    commit = commits_by_sha[last]
-    claim, commits = read_claim(commit), [commit]
-    while claim is not None and commit.parents:
-        parent = commits_by_sha.get(commit.parents[0])
-        if parent is None or read_claim(parent) != claim:
-            break
-        commits.append(parent)
-        commit = parent
-    return tuple(commits)
-
-
+@dataclass(eq=False)
 class BranchHistory:
-    def __init__(self, first_parents: Sequence[Commit], other_commits: Iterable[Commit], base: Sha | None) -> None:
-        self.first_parent_commits = first_parents
-        self.positions = {commit.sha: position for position, commit in enumerate(first_parents)}
-        self._commits = {commit.sha: commit for commit in (*other_commits, *first_parents)}
-        self._base = base
+    tip: Sha | None = None
+    base: Sha | None = None
+    """The parent of the oldest commit in `first_parent_commits`."""
+    first_parent_commits: Sequence[Commit] = ()
+    """Oldest first."""
+    other_commits: Sequence[Commit] = ()
+    """Merge commits that the target branch contains, but not along first parents."""
+    rebased_as_tested: Mapping[SubmissionId, bool] = field(default_factory=dict[SubmissionId, bool])
+    """For rebased merges: whether the merge changed exactly the tested paths, and none that changed since the test.
+    Merges whose tested commits the mirror no longer has are missing here."""
+
+    @cached_property
+    def positions(self) -> dict[Sha, int]:
+        return {commit.sha: position for position, commit in enumerate(self.first_parent_commits)}
+
+    @cached_property
+    def _commits(self) -> Mapping[Sha, Commit]:
+        return {commit.sha: commit for commit in (*self.other_commits, *self.first_parent_commits)}
 
     def contains(self, commit: Sha | None) -> bool:
         return commit in self._commits
@@ -158,15 +156,17 @@ class BranchHistory:
     def __getitem__(self, commit: Sha) -> Commit:
         return self._commits[commit]
 
-    def list_merge_commits(self, commit: Sha) -> tuple[Commit, ...]:
-        """All commits of one merge, newest first."""
-        return list_merge_commits(commit, self._commits)
-
-    def list_added_commits(self, landing: RecordedMerge) -> tuple[Commit, ...]:
-        """All commits that a merge added to the target branch."""
-        if landing.commit is None or not self.contains(landing.commit):
-            return ()
-        return self.list_merge_commits(landing.commit)
+    def list_merge_commits(self, last: Sha) -> tuple[Commit, ...]:
+        """This commit and its first parents with the same claim, newest first: a rebased pull request has several."""
+        commit = self._commits[last]
+        claim, commits = read_claim(commit), [commit]
+        while claim is not None and commit.parents:
+            parent = self._commits.get(commit.parents[0])
+            if parent is None or read_claim(parent) != claim:
+                break
+            commits.append(parent)
+            commit = parent
+        return tuple(commits)
 
     def find_parent(self, landing: RecordedMerge) -> Sha | None:
         """The commit that a merge was put on; None if it cannot be determined."""
@@ -178,7 +178,7 @@ class BranchHistory:
         base_parents = self.list_merge_commits(last.sha)[-1].parents
         if read_claim(last) is None or not base_parents:
             return None
-        return base_parents[0] if base_parents[0] in self._commits or base_parents[0] == self._base else None
+        return base_parents[0] if base_parents[0] in self._commits or base_parents[0] == self.base else None
 
     def list_between(self, below: Sha, above: Sha) -> tuple[Commit, ...]:
         """The commits from `above` down to `below`, without `below`, along first parents; empty if `above` does not
@@ -193,42 +193,20 @@ class BranchHistory:
         return tuple(commits)
 
 
-class TargetBranchSnapshot(Struct, frozen=True, kw_only=True):
-    tip: Sha | None = None
-    base: Sha | None = None
-    """The parent of the oldest commit in `line`."""
-    first_parent_commits: tuple[Commit, ...] = ()
-    """Along first parents, oldest first."""
-    other_commits: tuple[Commit, ...] = ()
-    """Merge commits that the target branch contains, but not along first parents."""
-    rebased_as_tested: Mapping[SubmissionId, bool] = {}
-    """For rebased merges: whether the merge changed exactly the tested paths, and none that changed since the test.
-    Merges whose tested commits the mirror no longer has are missing here."""
-
-    @property
-    def history(self) -> BranchHistory:
-        return BranchHistory(self.first_parent_commits, self.other_commits, self.base)
-
-
-async def read_snapshot(context: RepositoryContext, landings: Sequence[RecordedMerge]) -> TargetBranchSnapshot:
+async def read_branch_history(context: RepositoryContext, landings: Sequence[RecordedMerge]) -> BranchHistory:
     mirror = context.mirror
     tip = await context.fetch_target_tip()
     if tip is None:
-        return TargetBranchSnapshot()
+        return BranchHistory()
     base, first_parents = await _read_first_parents(mirror, tip, landings)
     on_line = {commit.sha for commit in first_parents}
     not_first_parents = [landing.commit for landing in landings if landing.commit and landing.commit not in on_line]
     other_commits = [
         await mirror.read_commit(commit) for commit in not_first_parents if await mirror.contains(tip, commit)
     ]
-    snapshot = TargetBranchSnapshot(
-        tip=tip, base=base, first_parent_commits=first_parents, other_commits=tuple(other_commits)
-    )
-    on_branch = [landing for landing in landings if snapshot.history.contains(landing.commit)]
-    return replace(
-        snapshot,
-        rebased_as_tested=await _check_rebased_merges(mirror, on_branch, snapshot.history),
-    )
+    history = BranchHistory(tip, base, first_parents, other_commits)
+    history.rebased_as_tested = await _check_rebased_merges(mirror, landings, history)
+    return history
 
 
 async def _read_first_parents(

@@ -1,6 +1,6 @@
 """Tasks: what the worker does outside for each kind of pending task, reported to the engine as events.
 
-- `observe`: reads a pull request or the target branch
+- `observe`: reads pull requests, the target branch, or the checks of a run
 - `commit_builder`: creates the commit of one pull request by merge method (merge commit, squash, rebase), and refuses
   contents that must not come back or cannot be tested
 - `build_run`: builds the chain of a run with it, pushes the test branch, and reads the checks of a head with the same

@@ -37,15 +37,20 @@ async def build_run(context: RepositoryContext, store: Store, task: BuildRun) ->
         await _fetch_inputs(context, task)
         try:
             steps = await _build_chain(context, task)
-        except MissingObject as error:
-            return (
-                _request_member_refresh(task, error)
-                if await context.has_commit(task.onto)
-                else (events.BaseCommitMissing(run=task.run),)
-            )
+        except MissingObject:
+            if not await context.has_commit(task.onto):
+                return (events.BaseCommitMissing(run=task.run),)
+            if not task.members:
+                raise
+            # The Git host no longer has a head, so it was replaced.
+            return tuple(events.PullRequestDirty(number=member.number) for member in task.members)
     if isinstance(steps, events.RunBuildRefused):
-        is_outdated = steps.refusal in TARGET_REFUSALS and await _has_target_moved(context)
-        return (events.TargetBranchDirty(),) if is_outdated else (steps,)
+        # A refusal against an old tip of the target branch is not final.
+        if steps.refusal in TARGET_REFUSALS:
+            tip = await context.fetch_target_tip()
+            if tip != context.queue_actor.queue.target_branch.tip:
+                return (events.TargetBranchDirty(),)
+        return (steps,)
     pushed = await _push_chain(context, task, run, steps)
     if isinstance(pushed, events.RunBuilt):
         await open_draft(context, run)
@@ -69,24 +74,13 @@ async def _read_head_checks(
     return {status.context: status.check_state for status in statuses}
 
 
-async def _has_target_moved(context: RepositoryContext) -> bool:
-    """Whether the target branch moved since the queue last read it; a refusal against an old tip is not final."""
-    tip = await context.fetch_target_tip()
-    return tip != context.queue_actor.queue.target_branch.tip
-
-
 async def _build_chain(context: RepositoryContext, task: BuildRun) -> tuple[Step, ...] | events.RunBuildRefused:
     if not task.members:
         return (await _build_base_step(context, task),)
     builder = commit_builder.MergeCommitBuilder(context.mirror, task.merge_method, task.run, task.base)
     steps, onto = list[Step](), task.onto
     for member in task.members:
-        try:
-            step = await _build_step(context, task, builder, member, onto)
-        except OutputTooLargeError:
-            step = replace(
-                _refuse(task, member, events.BuildRefusal.TOO_LARGE), detail=commit_builder.OUTPUT_TOO_LARGE_MESSAGE
-            )
+        step = await _build_step(context, task, builder, member, onto)
         if isinstance(step, events.RunBuildRefused):
             return step
         steps.append(step)
@@ -97,20 +91,22 @@ async def _build_chain(context: RepositoryContext, task: BuildRun) -> tuple[Step
 async def _build_step(
     context: RepositoryContext, task: BuildRun, builder: commit_builder.MergeCommitBuilder, member: Member, onto: Sha
 ) -> Step | events.RunBuildRefused:
-    if await commit_builder.contains_removed_commit(context, member.head, task.forbidden_commits):
-        return _refuse(task, member, events.BuildRefusal.CONTAINS_REMOVED_COMMIT)
-    problems = await commit_builder.find_tree_problems(context, member.head, task.base)
-    if problems:
-        return replace(_refuse(task, member, events.BuildRefusal.INVALID_TREE), detail=problems)
-    step = await builder.build_step(member, context.title_of(member), onto)
-    if isinstance(step, commit_builder.PullRequestTooLarge):
-        return replace(_refuse(task, member, events.BuildRefusal.TOO_LARGE), detail=step.message)
-    refusal = await _find_refusal(context, task, member, onto, step)
-    if isinstance(step, Conflict) or refusal is not None:
-        return refusal or _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_STACK)
-    problem = await commit_builder.find_config_error(context, onto, step.commit)
-    if problem:
-        return replace(_refuse(task, member, events.BuildRefusal.BREAKS_CONFIG), detail=problem)
+    try:
+        if await commit_builder.contains_removed_commit(context, member.head, task.forbidden_commits):
+            return _refuse(task, member, events.BuildRefusal.CONTAINS_REMOVED_COMMIT)
+        if problems := await commit_builder.find_tree_problems(context, member.head, task.base):
+            return _refuse(task, member, events.BuildRefusal.INVALID_TREE, problems)
+        step = await builder.build_step(member, context.title_of(member), onto)
+        if isinstance(step, commit_builder.PullRequestTooLarge):
+            return _refuse(task, member, events.BuildRefusal.TOO_LARGE, step.message)
+        if isinstance(step, Conflict):
+            return await _explain_conflict(context, task, builder, member, step)
+        if refusal := await _find_reason_for_no_change(context, task, member, onto, step):
+            return _refuse(task, member, refusal)
+        if problem := await commit_builder.find_config_error(context, onto, step.commit):
+            return _refuse(task, member, events.BuildRefusal.BREAKS_CONFIG, problem)
+    except OutputTooLargeError:
+        return _refuse(task, member, events.BuildRefusal.TOO_LARGE, commit_builder.OUTPUT_TOO_LARGE_MESSAGE)
     return step
 
 
@@ -121,32 +117,30 @@ async def _build_base_step(context: RepositoryContext, task: BuildRun) -> Step:
     return Step(commit, task.onto, tree)
 
 
-async def _find_refusal(
-    context: RepositoryContext, task: BuildRun, member: Member, onto: Sha, step: Step | Conflict
-) -> events.RunBuildRefused | None:
-    """Explains a step that conflicts or changes nothing. Only such steps are compared with the base, because that costs
-    a merge."""
-    if isinstance(step, Conflict):
-        return await _explain_conflict(context, task, member, step)
-    if step.tree != await context.mirror.tree(onto):
+async def _find_reason_for_no_change(
+    context: RepositoryContext, task: BuildRun, member: Member, onto: Sha, step: Step
+) -> events.BuildRefusal | None:
+    """None unless the member changes nothing, even alone. Only a step without a change is compared with the base,
+    because that costs a merge."""
+    mirror = context.mirror
+    if step.tree != await mirror.tree(onto):
         return None
-    if await context.mirror.contains(task.base, member.head):
-        return _refuse(task, member, events.BuildRefusal.ALREADY_CONTAINED)
-    if await context.mirror.merge(task.base, member.head) == await context.mirror.tree(task.base):
-        return _refuse(task, member, events.BuildRefusal.NOTHING_TO_MERGE)
-    return None
+    if await mirror.contains(task.base, member.head):
+        return events.BuildRefusal.ALREADY_CONTAINED
+    is_empty = await mirror.merge(task.base, member.head) == await mirror.tree(task.base)
+    return events.BuildRefusal.NOTHING_TO_MERGE if is_empty else None
 
 
 async def _explain_conflict(
-    context: RepositoryContext, task: BuildRun, member: Member, conflict: Conflict
+    context: RepositoryContext,
+    task: BuildRun,
+    builder: commit_builder.MergeCommitBuilder,
+    member: Member,
+    conflict: Conflict,
 ) -> events.RunBuildRefused:
-    alone = await commit_builder.MergeCommitBuilder(context.mirror, task.merge_method, task.run, task.base).build_step(
-        member, "", task.base
-    )
+    alone = await builder.build_step(member, "", task.base)
     if isinstance(alone, Conflict):
-        return replace(
-            _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_TARGET), detail=_describe_conflict(alone)
-        )
+        return _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_TARGET, _describe_conflict(alone))
     stack = (*task.built_members, *task.members)
     ahead = stack[: stack.index(member)]
     blockers = [
@@ -154,8 +148,8 @@ async def _explain_conflict(
         for other in ahead
         if isinstance(await context.mirror.merge(other.head, member.head), Conflict)
     ]
-    refused = _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_STACK)
-    return replace(refused, blockers=tuple(blockers), detail=_describe_conflict(conflict))
+    refused = _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_STACK, _describe_conflict(conflict))
+    return replace(refused, blockers=tuple(blockers))
 
 
 async def _push_chain(
@@ -167,7 +161,7 @@ async def _push_chain(
         culprit = await _find_culprit(context, task, ref, steps)
         if culprit is None:
             raise GitError(f"The Git host refuses test branch {ref}: {outcome.detail}")
-        return replace(_refuse(task, culprit, events.BuildRefusal.REFUSED), detail=outcome.detail)
+        return _refuse(task, culprit, events.BuildRefusal.REFUSED, outcome.detail)
     if isinstance(outcome, Stale):
         return events.RunBuilt(run=task.run, steps=await _read_existing_steps(context, task, ref, steps))
     return events.RunBuilt(run=task.run, steps=steps)
@@ -221,15 +215,8 @@ async def _fetch_inputs(context: RepositoryContext, task: BuildRun) -> None:
     await context.mirror.fetch([context.target_ref, TEST_BRANCH_REF_PATTERN, *heads])
 
 
-def _request_member_refresh(task: BuildRun, error: MissingObject) -> tuple[events.Event, ...]:
-    """The Git host no longer has a head, so it was replaced: requests a new read of each member."""
-    if not task.members:
-        raise error
-    return tuple(events.PullRequestDirty(number=member.number) for member in task.members)
-
-
-def _refuse(task: BuildRun, member: Member, refusal: events.BuildRefusal) -> events.RunBuildRefused:
-    return events.RunBuildRefused(run=task.run, submission_id=member.submission_id, refusal=refusal)
+def _refuse(task: BuildRun, member: Member, refusal: events.BuildRefusal, detail: str = "") -> events.RunBuildRefused:
+    return events.RunBuildRefused(run=task.run, submission_id=member.submission_id, refusal=refusal, detail=detail)
 
 
 def _describe_conflict(conflict: Conflict) -> str:

@@ -1,8 +1,7 @@
 """Creates the commits of one pull request on top of another commit, by the queue's merge method."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
-from typing import assert_never
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -32,59 +31,53 @@ class PullRequestTooLarge(Struct, frozen=True):
     message: str
 
 
+@dataclass(frozen=True)
 class MergeCommitBuilder:
-    def __init__(self, mirror: Mirror, method: MergeMethod, run: RunId, base: Sha) -> None:
-        self._mirror = mirror
-        self._method = method
-        self._run = run
-        self._base = base
+    mirror: Mirror
+    method: MergeMethod
+    run: RunId
+    base: Sha
 
     async def build_step(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+        methods = {
+            MergeMethod.MERGE_COMMIT: self._merge,
+            MergeMethod.SQUASH: self._squash,
+            MergeMethod.REBASE: self._rebase,
+        }
         try:
-            return await self._build_by_method(member, title, onto)
+            return await methods[self.method](member, title, onto)
         except OutputTooLargeError:
             return PullRequestTooLarge(OUTPUT_TOO_LARGE_MESSAGE)
 
-    async def _build_by_method(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
-        match self._method:
-            case MergeMethod.MERGE_COMMIT:
-                return await self._merge(member, title, onto)
-            case MergeMethod.SQUASH:
-                return await self._squash(member, title, onto)
-            case MergeMethod.REBASE:
-                return await self._rebase(member, title, onto)
-            case _:
-                assert_never(self._method)
-
     async def _merge(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
-        tree = await self._mirror.merge(onto, member.head)
+        tree = await self.mirror.merge(onto, member.head)
         if isinstance(tree, Conflict):
             return tree
-        message = git_names.merge_message(member.number, title, self._run)
-        commit = await self._mirror.commit(tree, (onto, member.head), message)
+        message = git_names.merge_message(member.number, title, self.run)
+        commit = await self.mirror.commit(tree, (onto, member.head), message)
         return Step(commit, onto, tree)
 
     async def _squash(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
-        tree = await self._mirror.merge(
-            await merge_base_with_squashed_heads(self._mirror, onto, await self._list_commits(member)), member.head
+        tree = await self.mirror.merge(
+            await merge_base_with_squashed_heads(self.mirror, onto, await self._list_commits(member)), member.head
         )
         if isinstance(tree, Conflict):
             return tree
-        message = git_names.squash_message(member.number, title, self._run, member.head)
-        author = (await self._mirror.read_commit(member.head)).author
-        commit = await self._mirror.commit(tree, (onto,), message, author)
+        message = git_names.squash_message(member.number, title, self.run, member.head)
+        author = (await self.mirror.read_commit(member.head)).author
+        commit = await self.mirror.commit(tree, (onto,), message, author)
         return Step(commit, onto, tree)
 
     async def _list_commits(self, member: Member) -> tuple[Sha, ...]:
         """The commits of the pull request, its head last."""
-        return await self._mirror.commit_shas(member.head, without=[self._base]) or (member.head,)
+        return await self.mirror.commit_shas(member.head, without=[self.base]) or (member.head,)
 
     async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
         """Rebases the commits one by one, without merge commits and without those whose change the base already has. If
         a merge commit contains a change of its own (a resolved conflict), everything becomes one commit instead."""
-        parent = await find_squashed_heads(self._mirror, onto, await self._list_commits(member))
-        without, limit = [self._base, *parent], MAX_REBASE_COMMITS + 1
-        commits = await self._mirror.commits(member.head, without=without, limit=limit, full_messages=True)
+        parent = await find_squashed_heads(self.mirror, onto, await self._list_commits(member))
+        without, limit = [self.base, *parent], MAX_REBASE_COMMITS + 1
+        commits = await self.mirror.commits(member.head, without=without, limit=limit, full_messages=True)
         if len(commits) > MAX_REBASE_COMMITS:
             return PullRequestTooLarge(
                 f"It has more than {MAX_REBASE_COMMITS} commits, the limit for rebasing. Squash some of them."
@@ -101,18 +94,18 @@ class MergeCommitBuilder:
     async def _rebase_commits(
         self, member: Member, title: str, onto: Sha, commits: Iterable[Commit]
     ) -> Step | Conflict:
-        tip, tree = onto, await self._mirror.tree(onto)
+        tip, tree = onto, await self.mirror.tree(onto)
         for commit in commits:
-            tree_after = await self._mirror.cherry_pick(tip, commit.sha)
+            tree_after = await self.mirror.cherry_pick(tip, commit.sha)
             if isinstance(tree_after, Conflict):
                 return tree_after
             if tree_after == tree:
                 continue
-            message = git_names.rebase_message(member.number, commit.message, self._run, member.head)
-            tip, tree = await self._mirror.commit(tree_after, (tip,), message, commit.author), tree_after
+            message = git_names.rebase_message(member.number, commit.message, self.run, member.head)
+            tip, tree = await self.mirror.commit(tree_after, (tip,), message, commit.author), tree_after
         if tip == onto:
-            message = git_names.squash_message(member.number, title, self._run, member.head)
-            tip = await self._mirror.commit(tree, (onto,), message)
+            message = git_names.squash_message(member.number, title, self.run, member.head)
+            tip = await self.mirror.commit(tree, (onto,), message)
         return Step(tip, onto, tree)
 
 
@@ -124,11 +117,8 @@ async def read_steps(mirror: Mirror, onto: Sha, tip: Sha, members: tuple[Member,
     last = {git_names.parse_pull_request_trailer(commit.message): commit for commit in commits}
     if tuple(last) != tuple(member.number for member in members):
         return None
-    steps, parent = list[Step](), onto
-    for commit in last.values():
-        steps.append(Step(commit.sha, parent, commit.tree))
-        parent = commit.sha
-    return tuple(steps)
+    parents = (onto, *(commit.sha for commit in last.values()))
+    return tuple(Step(commit.sha, parent, commit.tree) for commit, parent in zip(last.values(), parents, strict=False))
 
 
 async def find_tree_problems(context: RepositoryContext, head: Sha, base: Sha) -> str:
@@ -164,14 +154,19 @@ async def contains_removed_commit(context: RepositoryContext, head: Sha, forbidd
 async def find_removed_commits(
     context: RepositoryContext, store: Store, known_tip: Sha | None, tip: Sha
 ) -> frozenset[Sha]:
+    """If the Git host no longer has the known tip, or it differs too much, only our own landings can be compared."""
     if known_tip is None or known_tip == tip:
         return frozenset()
     try:
+        if not await context.has_commit(known_tip):  # this replica took over and never had the old tip
+            await context.mirror.fetch_commit(known_tip)
         return await list_added_commits(context, store, known_tip, tip)
-    except MissingObject:
-        return await _find_removed_from_unknown_tip(context, store, known_tip, tip)
-    except OutputTooLargeError:
-        return frozenset([commit async for commit in _find_removed_landings(context, store, tip)])
+    except (MissingObject, OutputTooLargeError):
+        removed = set[Sha]()
+        for landed in context.queue_actor.queue.target_branch.history:
+            if not await context.mirror.contains(tip, landed.commit):
+                removed |= {landed.commit, *await _list_commits_of_landing(context, store, landed, tip)}
+        return frozenset(removed)
 
 
 async def list_added_commits(context: RepositoryContext, store: Store, tip: Sha, before: Sha) -> frozenset[Sha]:
@@ -182,50 +177,28 @@ async def list_added_commits(context: RepositoryContext, store: Store, tip: Sha,
     shas = frozenset(commit.sha for commit in commits)
     found = set(shas)
     for head in {head for commit in commits if (head := git_names.parse_head_trailer(commit.message))}:
-        with suppress(MissingObject, OutputTooLargeError):
-            found |= await _list_new_commits(context, head, before)
+        found |= await _list_new_commits(context, head, before)
     for landed in context.queue_actor.queue.target_branch.history:
         if landed.commit in shas:
             found |= await _list_commits_of_landing(context, store, landed, before)
     return frozenset(found)
 
 
-async def _find_removed_from_unknown_tip(
-    context: RepositoryContext, store: Store, known_tip: Sha, tip: Sha
-) -> frozenset[Sha]:
-    """For a replica that took over and never had the old tip. If the Git host no longer has it either, only our own
-    landings can be checked."""
-    try:
-        await context.mirror.fetch_commit(known_tip)
-        return await list_added_commits(context, store, known_tip, tip)
-    except MissingObject:
-        return frozenset([commit async for commit in _find_removed_landings(context, store, tip)])
-
-
-async def _find_removed_landings(context: RepositoryContext, store: Store, tip: Sha) -> AsyncIterator[Sha]:
-    for landed in context.queue_actor.queue.target_branch.history:
-        if not await context.mirror.contains(tip, landed.commit):
-            yield landed.commit
-            for commit in await _list_commits_of_landing(context, store, landed, tip):
-                yield commit
-
-
 async def _list_commits_of_landing(
     context: RepositoryContext, store: Store, landed: LandedCommit, tip: Sha
 ) -> frozenset[Sha]:
-    submission = (
-        None
-        if landed.submission_id is None
-        else await persistence.read_submission(store, context.queue_actor.id, landed.submission_id)
-    )
+    if landed.submission_id is None:
+        return frozenset()
+    submission = await persistence.read_submission(store, context.queue_actor.id, landed.submission_id)
     if submission is None:
         return frozenset()
     await context.fetch_head_if_missing(submission.number, submission.pull_request.head)
+    return await _list_new_commits(context, submission.pull_request.head, tip)
+
+
+async def _list_new_commits(context: RepositoryContext, head: Sha, tip: Sha) -> frozenset[Sha]:
+    """Empty if the mirror lacks the head, or it has too many commits to list."""
     try:
-        return await _list_new_commits(context, submission.pull_request.head, tip)
+        return frozenset(await context.mirror.commit_shas(head, without=[tip]))
     except (MissingObject, OutputTooLargeError):
         return frozenset()
-
-
-async def _list_new_commits(context: RepositoryContext, commit: Sha, tip: Sha) -> frozenset[Sha]:
-    return frozenset(await context.mirror.commit_shas(commit, without=[tip]))

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import assert_never
 
-import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain import events
@@ -17,39 +16,29 @@ from mergeyard.domain.runs import Step
 from mergeyard.domain.tasks import Land, RebaseLanding
 from mergeyard.ports import git
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
-from mergeyard.service.repo_config import read_config_file
+from mergeyard.service.repo_config import CONFIG_FILE
 from mergeyard.service.repositories import RepositoryContext, mark_merged
 from mergeyard.service.tasks.test_branches import close_draft
 
+Steps = tuple[Step, ...]
+
 
 async def rebase_landing(context: RepositoryContext, task: RebaseLanding) -> tuple[events.Event, ...]:
-    try:
-        steps = await _rebase_or_fetch(context, task)
-    except git.OutputTooLargeError:  # too many changed paths to compare: refuse, so that the engine tests again
-        steps = None
+    """Another replica may have built the commits: then they are fetched. If the test branch is gone as well, or there
+    are too many changed paths to compare, the landing is refused, so that the engine tests again."""
+    steps = None
+    with suppress(git.MissingObject, git.OutputTooLargeError):
+        try:
+            steps = await _rebase_steps(context, task.tested_steps, task.onto)
+        except git.MissingObject:
+            await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, context.target_ref])
+            steps = await _rebase_steps(context, task.tested_steps, task.onto)
     if steps is None:
         return (events.LandingRebaseRefused(landing=task.landing),)
     return (events.LandingRebased(landing=task.landing, steps=steps),)
 
 
-async def _rebase_or_fetch(context: RepositoryContext, task: RebaseLanding) -> tuple[Step, ...] | None:
-    try:
-        return await rebase_steps(context, task.tested_steps, task.onto)
-    except git.MissingObject:
-        return await _fetch_and_rebase(context, task)
-
-
-async def _fetch_and_rebase(context: RepositoryContext, task: RebaseLanding) -> tuple[Step, ...] | None:
-    """Another replica may have built the commits. If the test branch is gone as well, the landing is refused and tested
-    again."""
-    await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, context.target_ref])
-    try:
-        return await rebase_steps(context, task.tested_steps, task.onto)
-    except git.MissingObject:
-        return None
-
-
-async def rebase_steps(context: RepositoryContext, tested: Iterable[Step], onto: Sha) -> tuple[Step, ...] | None:
+async def _rebase_steps(context: RepositoryContext, tested: Iterable[Step], onto: Sha) -> Steps | None:
     steps = list[Step]()
     for step_to_rebase in tested:
         step = await _rebase_step(context, step_to_rebase, onto)
@@ -74,26 +63,27 @@ async def _rebase_step(context: RepositoryContext, tested: Step, onto: Sha) -> S
         new_tree = await context.mirror.replace_paths(tip, commit.sha, paths)
         if isinstance(new_tree, git.Conflict):
             return None
-        tree = new_tree
-        arguments = (tree, _parents(commit, tip), commit.message, commit.author, commit.committer_date)
-        tip = await context.mirror.commit(*arguments)
+        tree, parents = new_tree, (tip, *commit.parents[1:])
+        tip = await context.mirror.commit(tree, parents, commit.message, commit.author, commit.committer_date)
     return Step(tip, onto, tree)
 
 
-def _parents(commit: git.Commit, onto: Sha) -> tuple[Sha, ...]:
-    return (onto, *commit.parents[1:])
-
-
-Steps = tuple[Step, ...]
-
-
-async def recover_commits(context: RepositoryContext, task: Land) -> Land:
+async def _recover_commits(context: RepositoryContext, task: Land) -> Land:
     """Returns the task with commits that exist. Two runs can create different commits with the same parent and tree;
     the one that this run's test branch points to cannot be lost. A rebased landing can be rebased again."""
-    if await ensure_available(context, task, task.steps[-1].commit):
+    tested_commit = task.steps[-1].commit
+    if await context.has_commit(tested_commit):
         return task
-    steps = await _use_test_branch_tip(context, task.test_branch_tip, task.steps) or await _recreate(context, task)
-    return task if steps is None or not _have_same_trees(steps, task.steps) else replace(task, steps=steps)
+    heads = [context.host.head_ref(member.number) for member in task.members]
+    await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, *heads])
+    if await context.has_commit(tested_commit):
+        return task
+    recreated = await _recreate(context, task)
+    if await context.has_commit(tested_commit):
+        return task
+    steps = await _use_test_branch_tip(context, task.test_branch_tip, task.steps) or recreated or ()
+    has_same_trees = [step.tree for step in steps] == [step.tree for step in task.steps]
+    return replace(task, steps=steps) if has_same_trees else task
 
 
 async def _use_test_branch_tip(context: RepositoryContext, tested_tip: Sha, steps: Steps) -> Steps | None:
@@ -104,32 +94,14 @@ async def _use_test_branch_tip(context: RepositoryContext, tested_tip: Sha, step
     return (*steps[:-1], last_step) if branch_tip.parents[:1] == (last_step.parent,) else None
 
 
-def _have_same_trees(steps: Steps, others: Steps) -> bool:
-    return [step.tree for step in steps] == [step.tree for step in others]
-
-
-async def ensure_available(context: RepositoryContext, task: Land, commit: Sha) -> bool:
-    if await context.has_commit(commit):
-        return True
-    heads = [context.host.head_ref(member.number) for member in task.members]
-    await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, *heads])
-    if await context.has_commit(commit):
-        return True
-    await _recreate(context, task)
-    return await context.has_commit(commit)
-
-
 async def _recreate(context: RepositoryContext, task: Land) -> Steps | None:
     """Creates the commits of a rebased landing again."""
     landing = context.queue_actor.queue.landing
     if landing is None or landing.number != task.landing or not landing.rebased:
         return None
     with suppress(git.MissingObject):
-        return await rebase_steps(context, landing.tested_steps, task.expected_tip)
+        return await _rebase_steps(context, landing.tested_steps, task.expected_tip)
     return None
-
-
-log = structlog.get_logger()
 
 
 MAX_PUSH_ATTEMPTS = 3
@@ -151,18 +123,19 @@ async def _attempt(context: RepositoryContext, task: Land, branch: str) -> tuple
     """Reads the refs first and pushes only if nothing has landed. Our push deletes the test branch, so while that
     branch exists, wherever it points, nothing has landed. None: the refs changed during the push, read them again."""
     tip, permission = await _fetch_refs(context, branch)
-    landed = await _find_landed(context, tip, task)
-    if landed is not None:
-        return await _finish_landing(context, landed)
+    if finished := await _finish_if_landed(context, tip, task):
+        return finished
     if permission is None:
-        return await _resolve_missing_branch(context, task, branch)
+        # No push of ours can succeed any more: what the target branch has now is final.
+        tip, _ = await _fetch_refs(context, branch)
+        return await _finish_if_landed(context, tip, task) or (events.LandingOutcomeUnknown(landing=task.landing),)
     if permission != task.test_branch_tip:
         return (events.LandingMissed(landing=task.landing, test_branch_moved=tip == task.expected_tip),)
     if tip != task.expected_tip:
         return await _withdraw_permission(context, task, branch)
-    task = await recover_commits(context, task)
+    task = await _recover_commits(context, task)
     new = task.steps[-1].commit
-    if not await ensure_available(context, task, new):
+    if not await context.has_commit(new):
         raise git.GitError("The tested commits exist neither here nor on the Git host.")
     if not await context.mirror.contains(new, task.expected_tip):
         return await _withdraw_permission(context, task, branch)
@@ -193,21 +166,14 @@ async def _find_landed(context: RepositoryContext, tip: Sha | None, task: Land) 
         return None
     if await context.mirror.contains(tip, task.steps[-1].commit):
         return task
-    recovered = await recover_commits(context, task)
-    return (
-        recovered if recovered is not task and await context.mirror.contains(tip, recovered.steps[-1].commit) else None
-    )
+    recovered = await _recover_commits(context, task)
+    has_landed = recovered is not task and await context.mirror.contains(tip, recovered.steps[-1].commit)
+    return recovered if has_landed else None
 
 
-async def _resolve_missing_branch(context: RepositoryContext, task: Land, branch: str) -> tuple[events.Event, ...]:
-    """The test branch is gone, so no push of ours can succeed any more: what the target branch has now is final."""
-    tip, _ = await _fetch_refs(context, branch)
+async def _finish_if_landed(context: RepositoryContext, tip: Sha | None, task: Land) -> tuple[events.Event, ...]:
     landed = await _find_landed(context, tip, task)
-    return (
-        (events.LandingOutcomeUnknown(landing=task.landing),)
-        if landed is None
-        else await _finish_landing(context, landed)
-    )
+    return () if landed is None else await _finish_landing(context, landed)
 
 
 async def _withdraw_permission(context: RepositoryContext, task: Land, branch: str) -> tuple[events.Event, ...]:
@@ -221,8 +187,7 @@ async def _withdraw_permission(context: RepositoryContext, task: Land, branch: s
     tip, permission = await _fetch_refs(context, branch)
     if permission == task.test_branch_tip:
         raise git.GitError("The test branch cannot be moved.")
-    landed = await _find_landed(context, tip, task)
-    return (events.LandingMissed(landing=task.landing),) if landed is None else await _finish_landing(context, landed)
+    return await _finish_if_landed(context, tip, task) or (events.LandingMissed(landing=task.landing),)
 
 
 async def _finish_landing(context: RepositoryContext, task: Land) -> tuple[events.Event, ...]:
@@ -232,10 +197,6 @@ async def _finish_landing(context: RepositoryContext, task: Land) -> tuple[event
         await close_draft(context, run)
     steps = [replace(step, tree=await context.mirror.tree(step.commit)) for step in task.steps]
     succeeded = events.LandingSucceeded(landing=task.landing, steps=tuple(steps))
-    return (succeeded, events.TargetBranchDirty()) if await _changes_repo_config(context, task) else (succeeded,)
-
-
-async def _changes_repo_config(context: RepositoryContext, task: Land) -> bool:
-    """Whether `.mergeyard.toml` changed, which can change the required checks."""
-    before, after = task.expected_tip, task.steps[-1].commit
-    return await read_config_file(context.mirror, before) != await read_config_file(context.mirror, after)
+    if await context.mirror.has_same_file(task.expected_tip, task.steps[-1].commit, CONFIG_FILE):
+        return (succeeded,)
+    return (succeeded, events.TargetBranchDirty())  # the file can change the required checks

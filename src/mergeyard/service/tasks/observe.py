@@ -1,4 +1,4 @@
-"""Reads what the engine asks for: the target branch and pull requests."""
+"""Reads what the engine asks for: the target branch, pull requests and checks."""
 
 import asyncio
 
@@ -8,12 +8,14 @@ from msgspec.structs import replace
 from mergeyard.domain import events
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.pull_requests import PullRequest
-from mergeyard.domain.tasks import ReadPullRequest, ReadPullRequests, ReadTargetBranch
+from mergeyard.domain.tasks import ReadChecks, ReadPullRequest, ReadPullRequests, ReadTargetBranch
 from mergeyard.ports.forge import UnexpectedHostResponse
 from mergeyard.ports.store import Store
 from mergeyard.service import persistence
+from mergeyard.service.check_sources import ForgeCheckPoller
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.repositories import RepositoryContext, read_required_statuses
+from mergeyard.service.statuses import to_check_states
 from mergeyard.service.tasks import commit_builder
 
 log = structlog.get_logger()
@@ -61,6 +63,18 @@ async def read_landing_pull_requests(
     return (events.LandingPullRequestsRead(landing=task.landing, pull_requests=found, observed_at_revision=revision),)
 
 
+async def read_checks(
+    context: RepositoryContext, forge_checks: ForgeCheckPoller, store: Store, task: ReadChecks
+) -> tuple[events.Event, ...]:
+    queue = context.queue_actor.queue
+    run, revision = queue.runs.get(task.run), queue.counters.revision
+    if run is None:
+        return ()
+    await forge_checks.refresh_checks(context.queue_actor.key, run.tip)
+    checks = to_check_states(await store.statuses(context.repo, run.tip))
+    return (events.ChecksObserved(run=run.id, checks=checks, observed_at_revision=revision),)
+
+
 async def _read_or_mark_closed(
     context: RepositoryContext, reader: PullRequestReader, number: PullRequestNumber
 ) -> PullRequest | None:
@@ -71,8 +85,6 @@ async def _read_or_mark_closed(
         log.warning("pull_request_unreadable", repo=str(context.repo), number=number, error=str(error))
         pull_request = None
     submission = context.queue_actor.queue.submission_of(number)
-    return (
-        pull_request
-        if pull_request is not None or submission is None
-        else replace(submission.pull_request, is_open=False)
-    )
+    if pull_request is None and submission is not None:
+        return replace(submission.pull_request, is_open=False)
+    return pull_request

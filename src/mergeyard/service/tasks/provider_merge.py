@@ -6,6 +6,7 @@ git.
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import assert_never
 
@@ -35,14 +36,14 @@ class MemberMergeRefused(Struct, frozen=True):
     """False if the cause is not the pull request, for example a missing permission."""
 
 
+@dataclass(frozen=True)
 class GitMerger:
-    def __init__(self, context: RepositoryContext, task: Land) -> None:
-        self._context = context
-        self._task = task
+    context: RepositoryContext
+    task: Land
 
     async def find_merged_steps(self, tip: Sha | None) -> list[Step]:
         """The commits directly on top of the expected tip, as far as they belong to our members."""
-        mirror, task = self._context.mirror, self._task
+        mirror, task = self.context.mirror, self.task
         new_commits = () if tip is None else await mirror.first_parents(tip, down_to=task.expected_tip) or ()
         numbers = {member.number for member in task.members}
         ours = tuple(
@@ -55,7 +56,7 @@ class GitMerger:
 
     async def merge(self, member: Member, onto: Sha) -> Step | MemberMergeRefused | None:
         """None if it cannot be merged onto this commit."""
-        context, task = self._context, self._task
+        context, task = self.context, self.task
         builder = MergeCommitBuilder(context.mirror, context.merge_method_of(task.run), task.run, task.expected_tip)
         await context.fetch_head_if_missing(member.number, member.head)
         try:
@@ -86,17 +87,17 @@ class MergeNotVisible(port.HostUnavailable):
     """The forge reports a merge that the target branch does not show: not yet, or no longer."""
 
 
+@dataclass(frozen=True)
 class ForgeMerger:
-    def __init__(self, context: RepositoryContext, forge: port.Forge, task: Land, *, can_retry: bool) -> None:
-        self._context = context
-        self._forge = forge
-        self._task = task
-        self._can_retry = can_retry
+    context: RepositoryContext
+    task: Land
+    forge: port.Forge
+    can_retry: bool
 
     async def find_merged_steps(self, tip: Sha | None) -> list[Step]:
         """Finds the members that are already merged, in order: the forge reports them as merged, and the target branch
         contains their commit or that of a later member (then an earlier commit was removed from the branch)."""
-        steps, onto, members = list[Step](), self._task.expected_tip, self._task.members
+        steps, onto, members = list[Step](), self.task.expected_tip, self.task.members
         for index, member in enumerate(members):
             step = None if tip is None else await self._find_step(tip, onto, members[index:])
             if step is None:
@@ -121,28 +122,28 @@ class ForgeMerger:
         return None
 
     async def _find_merge_commit(self, member: Member) -> Sha | None:
-        return await self._forge.find_merge_commit(self._context.repo, self._build_merge(member))
+        return await self.forge.find_merge_commit(self.context.repo, self._build_merge(member))
 
     async def _raise_if_forge_is_stale(self, tip: Sha | None, onto: Sha, member: Member) -> None:
         """Raises if our commit is on the target branch although the forge does not report the pull request as merged
         yet: its API can be older than its own repository."""
-        commits_above = () if tip is None else await self._context.mirror.first_parents(tip, down_to=onto) or ()
-        if any(git_names.has_trailers_of(commit.message, member.number, self._task.run) for commit in commits_above):
+        commits_above = () if tip is None else await self.context.mirror.first_parents(tip, down_to=onto) or ()
+        if any(git_names.has_trailers_of(commit.message, member.number, self.task.run) for commit in commits_above):
             raise port.HostUnavailable(
                 f"#{member.number} is on the target branch, but the Git host does not report it as merged yet."
             )
 
     async def merge(self, member: Member, onto: Sha) -> Step | MemberMergeRefused | None:
         """None if the forge cannot merge it now, or the target branch moved."""
-        if await self._context.fetch_target_tip() != onto:
+        if await self.context.fetch_target_tip() != onto:
             return None
         await self._set_status(member, texts.build_merging_status())
-        outcome = await self._forge.merge(self._context.repo, self._build_merge(member))
+        outcome = await self.forge.merge(self.context.repo, self._build_merge(member))
         match outcome:
             case port.Merged():
                 return await self._read_step_or_refuse(member, outcome.commit, onto)
             case port.NotMerged():
-                return None if self._can_retry else await self._refuse_if_unmergeable(member, outcome.detail)
+                return None if self.can_retry else await self._refuse_if_unmergeable(member, outcome.detail)
             case port.MergeRefused():
                 return MemberMergeRefused(outcome.detail)
             case port.MergeForbidden():
@@ -159,18 +160,14 @@ class ForgeMerger:
     async def _refuse_if_unmergeable(self, member: Member, detail: str) -> MemberMergeRefused | None:
         """Refuses a head that the forge still reports as not mergeable on the last attempt. A force-submitted pull
         request would otherwise be tried indefinitely and block the queue."""
-        pull_request = await self._context.host.read_pull_request(self._context.repo, member.number)
-        if (
-            pull_request is None
-            or pull_request.head != member.head
-            or pull_request.mergeability is not Mergeability.NOT_MERGEABLE
-        ):
+        pull_request = await self.context.host.read_pull_request(self.context.repo, member.number)
+        if pull_request is None or pull_request.head != member.head:
             return None
-        return MemberMergeRefused(detail)
+        return MemberMergeRefused(detail) if pull_request.mergeability is Mergeability.NOT_MERGEABLE else None
 
     def _build_merge(self, member: Member) -> port.Merge:
-        run, title = self._task.run, self._context.title_of(member)
-        method = self._context.merge_method_of(self._task.run)
+        run, title = self.task.run, self.context.title_of(member)
+        method = self.context.merge_method_of(self.task.run)
         if method is MergeMethod.SQUASH:
             text = git_names.squash_message(member.number, title, run, member.head)
         else:
@@ -179,7 +176,7 @@ class ForgeMerger:
         return port.Merge(
             number=member.number,
             head=member.head,
-            base_branch=self._context.queue_actor.key.branch,
+            base_branch=self.context.queue_actor.key.branch,
             method=method,
             title=subject,
             message=message,
@@ -187,55 +184,46 @@ class ForgeMerger:
 
     async def _set_status(self, member: Member, status: Status) -> None:
         """If our status is a required check, the forge merges only heads on which it is `success`."""
-        if self._context.queue_actor.queue.config.status_check_enabled:
+        if self.context.queue_actor.queue.config.status_check_enabled:
             with suppress(port.HostRefused):
-                await self._forge.set_status(self._context.repo, member.head, status)
+                await self.forge.set_status(self.context.repo, member.head, status)
 
     async def _is_new_on_target(self, tip: Sha, commit: Sha) -> bool:
-        mirror = self._context.mirror
-        return await mirror.contains(tip, commit) and not await mirror.contains(self._task.expected_tip, commit)
+        mirror = self.context.mirror
+        return await mirror.contains(tip, commit) and not await mirror.contains(self.task.expected_tip, commit)
 
     async def _read_step_or_refuse(self, member: Member, commit: Sha, onto: Sha) -> Step | MemberMergeRefused:
         """The base of the pull request may have been changed during the merge. If the target branch contains the
         commit, the forge is not asked."""
-        is_on_target = await self._is_on_target(commit)
-        if not is_on_target and await self._find_merge_commit(member) is None:
-            log.error("merged_into_other_branch", repo=str(self._context.repo), number=member.number, commit=commit)
+        if not await self._is_on_target(commit) and await self._find_merge_commit(member) is None:
+            log.error("merged_into_other_branch", repo=str(self.context.repo), number=member.number, commit=commit)
             message = f"The base of #{member.number} was changed during the merge; it was merged elsewhere as {commit}."
             return MemberMergeRefused(message, blames_pull_request=False)
         return await self._read_step(member, commit, onto)
 
     async def _is_on_target(self, commit: Sha) -> bool:
-        tip = await self._context.fetch_target_tip()
-        return tip is not None and await self._context.mirror.contains(tip, commit)
+        tip = await self.context.fetch_target_tip()
+        return tip is not None and await self.context.mirror.contains(tip, commit)
 
     async def _read_step(self, member: Member, commit: Sha, onto: Sha) -> Step:
         """Reads the step of a merged member. A rebase can create several commits; all of them belong to the member. If
         the commit is not stacked on `onto`, that was removed from the target branch right before the merge."""
-        mirror = self._context.mirror
-        if not await self._context.has_commit(commit):
-            await self._context.fetch_target_tip()
-        try:
-            merge_commit = await mirror.read_commit(commit)
-        except MissingObject as missing:
-            raise MergeNotVisible(f"{commit} was merged, but cannot be fetched yet.") from missing
         if not await self._is_on_target(commit):
             raise MergeNotVisible(f"{commit} was merged, but is not on the target branch yet.")
-        return Step(
-            commit,
-            onto if await self._is_stacked_on(member, commit, onto) else merge_commit.parents[0],
-            merge_commit.tree,
-        )
+        merge_commit = await self.context.mirror.read_commit(commit)
+        parent = onto if await self._is_stacked_on(member, commit, onto) else merge_commit.parents[0]
+        return Step(commit, parent, merge_commit.tree)
 
     async def _is_stacked_on(self, member: Member, commit: Sha, onto: Sha) -> bool:
         """Whether `commit` was merged on top of `onto`. A head can contain a removed commit, so containment is not
         enough; a head that was fast-forwarded need not reach `onto` along first parents."""
-        if not await self._context.mirror.contains(commit, onto):
+        if not await self.context.mirror.contains(commit, onto):
             return False
-        return commit == member.head or await self._context.mirror.first_parents(commit, down_to=onto) is not None
+        return commit == member.head or await self.context.mirror.first_parents(commit, down_to=onto) is not None
 
 
 Merger = GitMerger | ForgeMerger
+Outcome = LandingSucceeded | LandingMissed | LandingRefused
 
 MAX_ATTEMPTS = 16
 """About one minute with the pauses between attempts. After that, a merge that the target branch does not show was
@@ -245,49 +233,48 @@ removed from it, and a pull request that the forge reports as not mergeable stay
 async def merge_one_by_one(context: RepositoryContext, task: Land, attempt: int) -> tuple[Event, ...]:
     """Finishes a landing that has begun. Members that are already merged are found on the target branch and not merged
     again."""
-    forge = context.host.forge
-    can_retry = attempt < MAX_ATTEMPTS
-    merger = GitMerger(context, task) if forge is None else ForgeMerger(context, forge, task, can_retry=can_retry)
-    outcome, steps = await _find_and_merge(context, merger, task, attempt)
+    forge, can_retry = context.host.forge, attempt < MAX_ATTEMPTS
+    merger = GitMerger(context, task) if forge is None else ForgeMerger(context, task, forge, can_retry)
+    outcome = await _find_and_merge(merger, can_retry=can_retry)
     while isinstance(outcome, LandingMissed):  # possibly because another replica merged the same members
-        next_outcome, next_steps = await _find_and_merge(context, merger, task, attempt)
-        if len(next_steps) <= len(steps):
+        next_outcome = await _find_and_merge(merger, can_retry=can_retry)
+        if len(next_outcome.steps) <= len(outcome.steps):
             break
-        outcome, steps = next_outcome, next_steps
+        outcome = next_outcome
     if isinstance(merger, ForgeMerger) and not isinstance(outcome, LandingSucceeded):
-        await merger.reset_status(task.members[len(steps) :])
-    await mark_merged(context, task.members, steps)
+        await merger.reset_status(task.members[len(outcome.steps) :])
+    await mark_merged(context, task.members, outcome.steps)
     return outcome, TargetBranchDirty()
 
 
-async def _find_and_merge(
-    context: RepositoryContext, merger: Merger, task: Land, attempt: int
-) -> tuple[Event, list[Step]]:
-    tip = await context.fetch_target_tip()
-    steps = await merger.find_merged_steps(tip)
+async def _find_and_merge(merger: Merger, *, can_retry: bool) -> Outcome:
+    tip = await merger.context.fetch_target_tip()
+    steps, outcome = await merger.find_merged_steps(tip), None
     try:
-        return await _merge_remaining(merger, task, tip, steps), steps
+        outcome = await _merge_remaining(merger, tip, steps)
     except MergeNotVisible:
-        if attempt < MAX_ATTEMPTS:
+        if can_retry:
             raise
-        return LandingMissed(landing=task.landing, steps=tuple(steps)), steps
+    return outcome or LandingMissed(landing=merger.task.landing, steps=tuple(steps))
 
 
-async def _merge_remaining(merger: Merger, task: Land, tip: Sha | None, steps: list[Step]) -> Event:
-    """Merges the remaining members and appends to `steps`. Stops if others pushed on top of our commits."""
+async def _merge_remaining(merger: Merger, tip: Sha | None, steps: list[Step]) -> Outcome | None:
+    """Merges the remaining members and appends to `steps`. None: it stopped, because others pushed on top of our
+    commits, or a merge has other contents than were tested."""
+    task = merger.task
     onto, remaining = steps[-1].commit if steps else task.expected_tip, task.members[len(steps) :]
     if remaining and (tip != onto or not _are_as_tested(task, steps)):
-        return LandingMissed(landing=task.landing, steps=tuple(steps))
+        return None
     for member in remaining:
         step = await merger.merge(member, onto)
         if step is None:
-            return LandingMissed(landing=task.landing, steps=tuple(steps))
+            return None
         if isinstance(step, MemberMergeRefused):
             detail, submission_id = step.detail, member.submission_id if step.blames_pull_request else None
             return LandingRefused(landing=task.landing, detail=detail, submission_id=submission_id, steps=tuple(steps))
         steps.append(step)
         if not _are_as_tested(task, steps):
-            return LandingMissed(landing=task.landing, steps=tuple(steps))
+            return None
         onto = step.commit
     return LandingSucceeded(landing=task.landing, steps=tuple(steps))
 

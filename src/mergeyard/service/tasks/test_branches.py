@@ -1,7 +1,7 @@
 """Deletes test branches, and opens and closes draft pull requests for them."""
 
 import asyncio
-from collections.abc import Collection
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -32,23 +32,21 @@ async def open_draft(context: RepositoryContext, run: Run) -> None:
     forge, target_branch = context.host.forge, context.queue_actor.key.branch
     if forge is None or not context.queue_actor.queue.config.create_prs_for_testing_branches:
         return
-    numbers = [member.number for member in run.tested_members]
+    branch, numbers = name_test_branch(run), [member.number for member in run.tested_members]
     title, text = texts.render_draft_title(numbers, target_branch), texts.render_draft_text(numbers)
+    draft = DraftPullRequest(branch=branch, base_branch=target_branch, title=title, text=text)
     try:
-        await forge.open_draft(
-            context.repo,
-            DraftPullRequest(branch=name_test_branch(run), base_branch=target_branch, title=title, text=text),
-        )
+        await forge.open_draft(context.repo, draft)
     except HostRefused as refused:
-        log.warning("draft_not_opened", repo=str(context.repo), branch=name_test_branch(run), error=str(refused))
+        log.warning("draft_not_opened", repo=str(context.repo), branch=branch, error=str(refused))
 
 
 async def close_draft(context: RepositoryContext, run: Run) -> None:
     if context.queue_actor.queue.config.create_prs_for_testing_branches:
-        await close_draft_of_branch(context.host, context.repo, name_test_branch(run))
+        await _close_draft_of_branch(context.host, context.repo, name_test_branch(run))
 
 
-async def close_draft_of_branch(host: Host, repo: Repo, branch: str) -> None:
+async def _close_draft_of_branch(host: Host, repo: Repo, branch: str) -> None:
     """Failing to close a draft is logged and has no other effect: the run is over."""
     if host.forge is None:
         return
@@ -81,23 +79,15 @@ async def delete_branch_of_discarded_run(context: RepositoryContext, run: RunId)
     queue = context.queue_actor.queue
     if run in queue.runs and DeleteBranch(run=run) not in pending_tasks(queue):
         return
-    for ref, owner in (await list_test_branches(context.mirror)).items():
+    for ref, owner in (await _list_test_branches(context.mirror)).items():
         if owner == run:
             await _delete_ref(context.mirror, ref)
 
 
-async def list_test_branches(mirror: Mirror) -> dict[str, RunId]:
+async def _list_test_branches(mirror: Mirror) -> dict[str, RunId]:
     """Every test branch on the Git host, with the id of its run."""
-    runs_by_ref = {ref: run_id_from_ref(ref) for ref in await mirror.remote_refs(TEST_BRANCH_REF_PATTERN)}
-    return {ref: run for ref, run in runs_by_ref.items() if run is not None}
-
-
-async def delete_orphaned_branches(mirror: Mirror, known: Collection[RunId], branches: dict[str, RunId]) -> list[str]:
-    """Deletes the branches of unknown runs and returns their names."""
-    orphaned = [ref for ref, run in branches.items() if run not in known]
-    for ref in orphaned:
-        await _delete_ref(mirror, ref)
-    return [ref.removeprefix(branch_ref("")) for ref in orphaned]
+    refs = await mirror.remote_refs(TEST_BRANCH_REF_PATTERN)
+    return {ref: run for ref in refs if (run := run_id_from_ref(ref)) is not None}
 
 
 CLEANUP_INTERVAL_MS = 5 * MINUTE
@@ -109,18 +99,16 @@ CLEANUP_PERIOD = DAY // CLEANUP_INTERVAL_MS
 MAX_CONCURRENT_CLEANUPS = 4
 
 
+@dataclass(eq=False)
 class BranchCleanup:
-    def __init__(
-        self, registry: QueueRegistry, repositories: Repositories, reader: PullRequestReader, leases: Leases
-    ) -> None:
-        self._registry = registry
-        self._repositories = repositories
-        self._reader = reader
-        self._leases = leases
-        self._idle_intervals: dict[Repo, int] = {}
-        """Intervals since the last activity in each repository. Also of repositories whose last queue was deleted: its
-        test branches can exist a little longer."""
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_CLEANUPS)
+    registry: QueueRegistry
+    repositories: Repositories
+    reader: PullRequestReader
+    leases: Leases
+    _idle_intervals: dict[Repo, int] = field(default_factory=dict, init=False)
+    """Intervals since the last activity in each repository. Also of repositories whose last queue was deleted: its test
+    branches can exist a little longer."""
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_CLEANUPS), init=False)
 
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
         if queue_actor.has_other_runs_than(before) or (
@@ -133,8 +121,8 @@ class BranchCleanup:
         self._idle_intervals[queue_actor.key.repo] = 0
 
     async def clean_up_all(self) -> None:
-        repos = {*self._idle_intervals, *self._leases.repos, *(actor.key.repo for actor in self._registry)}
-        await asyncio.gather(*(self._clean_up_if_due(repo) for repo in repos if self._leases.has_lease(repo)))
+        repos = {*self._idle_intervals, *self.leases.repos, *(actor.key.repo for actor in self.registry)}
+        await asyncio.gather(*(self._clean_up_if_due(repo) for repo in repos if self.leases.has_lease(repo)))
 
     async def _clean_up_if_due(self, repo: Repo) -> None:
         """Activity during the cleanup makes the next one due again, and so does an error."""
@@ -149,14 +137,15 @@ class BranchCleanup:
         """Returns whether it succeeded. Reads the branches before the runs: a run is stored before its branch is
         pushed, so no branch of a new run can look unknown."""
         try:
-            mirror = await self._repositories.open_mirror(repo)
-            branches = await list_test_branches(mirror)
-            known = {run for actor in await self._registry.load_by_repo(repo) for run in actor.queue.runs}
-            host = self._repositories.get_host(repo.host)
-            for branch in await delete_orphaned_branches(mirror, known, branches):
-                await close_draft_of_branch(host, repo, branch)
+            mirror = await self.repositories.open_mirror(repo)
+            branches = await _list_test_branches(mirror)
+            known = {run for actor in await self.registry.load_by_repo(repo) for run in actor.queue.runs}
+            host = self.repositories.get_host(repo.host)
+            for ref in [ref for ref, run in branches.items() if run not in known]:
+                await _delete_ref(mirror, ref)
+                await _close_draft_of_branch(host, repo, ref.removeprefix(branch_ref("")))
             await mirror.prune_refs(TEST_BRANCH_REF_PATTERN, keep=branches.__contains__)
-            await self._reader.prune_unknown_heads(repo, host, mirror)
+            await self.reader.prune_unknown_heads(repo, host, mirror)
         except (GitError, HostUnavailable, RequestRefused, StoreUnavailable) as error:
             log.warning("branch_cleanup_failed", repo=str(repo), error=str(error))
             return False

@@ -55,10 +55,11 @@ def encode_slack_message(payload: EventPayload) -> bytes:
     footer = " · ".join(
         part for part in (_describe_queue(payload) if event.pr_number else "", event.reason or "") if part
     )
-    details = _build_section(
-        f"*{headline}*\n{_escape(_truncate(payload.message, MAX_MESSAGE_CHARS))} <{event.details_url}|Details>"
-    )
-    return msgspec.json.encode({"text": headline, "blocks": [details, *([_build_context(footer)] if footer else [])]})
+    details = f"*{headline}*\n{_escape(_truncate(payload.message, MAX_MESSAGE_CHARS))} <{event.details_url}|Details>"
+    blocks: list[dict[str, Any]] = [{"type": "section", "text": _build_markup(details)}]
+    if footer:
+        blocks.append({"type": "context", "elements": [_build_markup(footer)]})
+    return msgspec.json.encode({"text": headline, "blocks": blocks})
 
 
 def _describe_pull_request(payload: EventPayload) -> str:
@@ -70,14 +71,6 @@ def _describe_pull_request(payload: EventPayload) -> str:
 def _describe_queue(payload: EventPayload) -> str:
     event = payload.event
     return f"{_escape(event.target_branch or '')} of {_escape(event.repository or '')}"
-
-
-def _build_section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": _build_markup(text)}
-
-
-def _build_context(text: str) -> dict[str, Any]:
-    return {"type": "context", "elements": [_build_markup(text)]}
 
 
 def _build_markup(text: str) -> dict[str, Any]:
@@ -144,7 +137,7 @@ class WebhookSender:
         self, webhook: Webhook, event: str, payload: EventPayload, position: JournalPosition | None = None
     ) -> Delivery:
         """The event id is the same in every attempt, so that a receiver can ignore duplicates."""
-        previous = await self._read_last_delivery(webhook, event)
+        previous = await self.find_last_delivery(webhook, event)
         delivery = Delivery(
             event=event,
             type=payload.event.type,
@@ -165,16 +158,15 @@ class WebhookSender:
     def to_save_delivery(self, webhook: Webhook, delivery: Delivery) -> Write:
         return SaveDelivery(webhook.id, delivery.event, msgspec.json.encode(delivery))
 
-    async def _read_last_delivery(self, webhook: Webhook, event: str) -> Delivery | None:
+    async def find_last_delivery(self, webhook: Webhook, event: str) -> Delivery | None:
         body = await self._store.delivery(webhook.id, event)
         return None if body is None else decode_delivery(body)
 
     async def _send(self, webhook: Webhook, event: str, payload: EventPayload) -> SendResponse:
-        endpoint, body = self.decrypt(webhook), encode_payload(webhook, payload)
-        if webhook.kind is WebhookKind.SLACK:
-            return await self._sender.send(endpoint.url, BASE_HEADERS, body)
-        headers = build_signature_headers(endpoint.secret, event, self._clock.now(), body)
-        return await self._sender.send(endpoint.url, BASE_HEADERS | headers, body)
+        endpoint, body, headers = self.decrypt(webhook), encode_payload(webhook, payload), BASE_HEADERS
+        if webhook.kind is not WebhookKind.SLACK:
+            headers = headers | build_signature_headers(endpoint.secret, event, self._clock.now(), body)
+        return await self._sender.send(endpoint.url, headers, body)
 
 
 decode_delivery = msgspec.json.Decoder(Delivery).decode

@@ -7,9 +7,8 @@ from hashlib import blake2b
 from msgspec import Struct
 
 from mergeyard.domain.ids import QueueId, QueueKey
-from mergeyard.domain.timestamps import DAY, HOUR, Instant
+from mergeyard.domain.timestamps import DAY, HOUR, later
 from mergeyard.domain.webhooks import Delivery, DisabledReason, JournalPosition, Webhook
-from mergeyard.ports.external import Clock
 from mergeyard.ports.store import LeaseLost, StoredEntry
 from mergeyard.ports.writes import MarkStalled
 from mergeyard.service.persistence import decode_record
@@ -17,7 +16,7 @@ from mergeyard.service.registry import ChangeWaiter, QueueRegistry
 from mergeyard.service.webhooks.delivery import derive_event_id
 from mergeyard.service.webhooks.events import EventPayload, EventPayloadBuilder, get_event_type
 from mergeyard.service.webhooks.journal_consumers import ConsumerOptions, JournalConsumers, PartiallyDelivered
-from mergeyard.service.webhooks.webhooks import WebhookServices
+from mergeyard.service.webhooks.webhooks import Webhooks
 
 DISABLE_AFTER_MS = 3 * DAY
 WEBHOOK_CONSUMER_OPTIONS = ConsumerOptions(batch_size=10, max_retry_delay_ms=HOUR)
@@ -27,10 +26,10 @@ MAX_CONCURRENT_DELIVERIES = 4
 
 
 class WebhookConsumer:
-    def __init__(self, webhook: Webhook, services: WebhookServices) -> None:
+    def __init__(self, webhook: Webhook, webhooks: Webhooks) -> None:
         self._webhook = webhook
-        self._services = services
-        self._store = services.store
+        self._webhooks = webhooks
+        self._store = webhooks.store
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_DELIVERIES)
 
     @property
@@ -39,7 +38,7 @@ class WebhookConsumer:
 
     async def consume(self, key: QueueKey, queue: QueueId, entries: Sequence[StoredEntry]) -> None:
         """Stops if the webhook was changed or deleted: a new consumer replaces this one."""
-        if not await self._services.webhooks.is_current(self._webhook):
+        if not await self._webhooks.is_current(self._webhook):
             raise LeaseLost(f"Webhook {self._webhook.id} was changed or deleted.")
         delivered_up_to: int | None = None
         for entry in entries:
@@ -51,13 +50,11 @@ class WebhookConsumer:
 
     async def _deliver_entry(self, key: QueueKey, queue: QueueId, entry: StoredEntry) -> Delivery | None:
         """None if the webhook does not want this event."""
-        record, sender = decode_record(entry.body), self._services.sender
+        record, sender = decode_record(entry.body), self._webhooks.sender
         if not self._webhook.is_subscribed_to(key, get_event_type(record)):
             return None
-        position, payload = (
-            JournalPosition(key, queue, entry.seq),
-            await self._services.payload_builder.build(key, queue, record),
-        )
+        position = JournalPosition(key, queue, entry.seq)
+        payload = await self._webhooks.payload_builder.build(key, queue, record)
         async with self._slots:
             delivery = await sender.deliver(self._webhook, derive_event_id(self._webhook, position), payload, position)
         await self._store.commit(sender.to_save_delivery(self._webhook, delivery))
@@ -65,37 +62,34 @@ class WebhookConsumer:
 
     async def _disable_if_failing(self, queue: QueueId, delivery: Delivery) -> None:
         if delivery.status == HTTP_GONE:
-            await self._services.webhooks.disable(self._webhook, DisabledReason.GONE, delivery.detail)
+            await self._webhooks.disable(self._webhook, DisabledReason.GONE, delivery.detail)
             return
         await self._store.commit(MarkStalled(self.name, queue, delivery.at))
         stalled_since = await self._store.stalled_since(self.name, queue)
         if stalled_since is not None and delivery.at - stalled_since >= DISABLE_AFTER_MS:
-            await self._services.webhooks.disable(self._webhook, DisabledReason.FAILING, delivery.detail)
+            await self._webhooks.disable(self._webhook, DisabledReason.FAILING, delivery.detail)
 
 
 class WebhookSubscriptions:
-    def __init__(self, services: WebhookServices, consumers: JournalConsumers) -> None:
-        self._services = services
+    def __init__(self, webhooks: Webhooks, consumers: JournalConsumers) -> None:
+        self._webhooks = webhooks
         self._consumers = consumers
         self._versions: dict[str, int] = {}
         """The version of each webhook that its consumer was started with, by consumer name."""
 
     async def refresh(self) -> None:
         """Compares with the store, because other replicas and CLI commands change webhooks too."""
-        stored = {row.webhook.consumer: row for row in await self._services.webhooks.list_all()}
+        stored = {row.webhook.consumer: row for row in await self._webhooks.list_all()}
         for deleted in self._versions.keys() - stored.keys():
             del self._versions[deleted]
             self._consumers.remove(deleted)
         for name, row in stored.items():
             if self._versions.get(name) != row.version:
                 self._versions[name] = row.version
-                self._subscribe(row.webhook)
-
-    def _subscribe(self, webhook: Webhook) -> None:
-        if webhook.disabled is not None:
-            self._consumers.remove(webhook.consumer)
-            return
-        self._consumers.add(WebhookConsumer(webhook, self._services), WEBHOOK_CONSUMER_OPTIONS)
+                if row.webhook.disabled is None:
+                    self._consumers.add(WebhookConsumer(row.webhook, self._webhooks), WEBHOOK_CONSUMER_OPTIONS)
+                else:
+                    self._consumers.remove(name)
 
 
 HALF_BITS = 29
@@ -114,18 +108,15 @@ class EventFeedItem(Struct, frozen=True):
 
 
 class EventFeed:
-    def __init__(
-        self, registry: QueueRegistry, payload_builder: EventPayloadBuilder, clock: Clock, live: ChangeWaiter
-    ) -> None:
+    def __init__(self, registry: QueueRegistry, payload_builder: EventPayloadBuilder, live: ChangeWaiter) -> None:
         self._registry = registry
         self._payload_builder = payload_builder
-        self._clock = clock
         self._live = live
 
     async def read_after(self, key: QueueKey, cursor: int, take: int, wait_ms: int) -> list[EventFeedItem]:
         """Reads events, oldest first, and waits up to `wait_ms` for the first one. Also returns the deletion of the
         queue."""
-        queue_actor, until = await self._registry.get(key), Instant(self._clock.now() + wait_ms)
+        queue_actor, until = await self._registry.get(key), later(self._registry.clock.now(), wait_ms)
         seq = decode_cursor(queue_actor.id, cursor)
         while True:
             queue, is_deleted = queue_actor.queue, queue_actor.is_closed
@@ -154,22 +145,17 @@ def decode_cursor(queue: QueueId, cursor: int) -> int:
     branch."""
     if not 0 < cursor < 1 << 2 * HALF_BITS:
         return 0
-    seq = _permute_back(queue, cursor) or _permute_back(queue, 0)
+    backwards = range(FEISTEL_ROUNDS)[::-1]
+    seq = _permute(queue, cursor, backwards) or _permute(queue, 0, backwards)
     return seq if seq < 1 << SEQ_BITS else 0
 
 
-def _permute(queue: QueueId, number: int) -> int:
+def _permute(queue: QueueId, number: int, rounds: range = range(FEISTEL_ROUNDS)) -> int:
+    """The same rounds in the opposite order revert it."""
     left, right = number >> HALF_BITS, number & HALF_MASK
-    for step in range(FEISTEL_ROUNDS):
+    for step in rounds:
         left, right = right, left ^ _mix(queue, step, right)
-    return left << HALF_BITS | right
-
-
-def _permute_back(queue: QueueId, number: int) -> int:
-    left, right = number >> HALF_BITS, number & HALF_MASK
-    for step in reversed(range(FEISTEL_ROUNDS)):
-        left, right = right ^ _mix(queue, step, left), left
-    return left << HALF_BITS | right
+    return right << HALF_BITS | left
 
 
 def _mix(queue: QueueId, step: int, half: int) -> int:

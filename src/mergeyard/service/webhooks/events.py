@@ -5,12 +5,12 @@ from typing import assert_never
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId
 from mergeyard.domain.journal import PullRequestChanged, QueueChanged, QueueCreated, QueueDeleted, QueueEntry
-from mergeyard.domain.pull_requests import PullRequest
-from mergeyard.domain.runs import Run, RunKind
-from mergeyard.domain.states import PullRequestState, QueueState
+from mergeyard.domain.runs import RunKind
+from mergeyard.domain.states import PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.domain.webhooks import TEST_EVENT_TYPE, EventType
 from mergeyard.ports.store import Store
@@ -63,56 +63,44 @@ class EventPayloadBuilder:
         self._public_url = public_url
 
     async def build(self, key: QueueKey, queue: QueueId, record: QueueEntry) -> EventPayload:
+        state, reason, message = _describe(record)
+        page = f"queues/{key.repo}:{quote(key.branch)}"
         if isinstance(record, PullRequestChanged):
-            return await self._build_for_pull_request(key, queue, record)
-        state, message = _describe_queue_change(record)
+            page = f"pulls/{key.repo}/{record.number}"
         event = WebhookEvent(
             type=get_event_type(record),
             timestamp=_format_timestamp(record.at),
             repository=str(key.repo),
             target_branch=key.branch,
             state=state,
-            reason=record.reason if isinstance(record, QueueChanged) else None,
-            details_url=f"{self._public_url}/queues/{key.repo}:{quote(key.branch)}",
+            reason=reason,
+            details_url=f"{self._public_url}/{page}",
         )
+        if isinstance(record, PullRequestChanged):
+            return await self._add_pull_request(EventPayload(event, message), queue, record)
         return EventPayload(event, message)
 
-    async def _build_for_pull_request(self, key: QueueKey, queue: QueueId, record: PullRequestChanged) -> EventPayload:
-        pull_request, run = (
-            await self._find_pull_request(queue, record.submission_id),
-            await self._find_run(queue, record.run),
-        )
-        started = run is not None and run.started_at is not None
-        event = WebhookEvent(
-            type=get_event_type(record),
-            timestamp=_format_timestamp(record.at),
-            repository=str(key.repo),
-            target_branch=key.branch,
+    async def _add_pull_request(
+        self, payload: EventPayload, queue: QueueId, record: PullRequestChanged
+    ) -> EventPayload:
+        submission = await persistence.read_submission(self._store, queue, record.submission_id)
+        run = None if record.run is None else await persistence.read_run(self._store, queue, record.run)
+        started_run = None if run is None or run.started_at is None else run
+        event = replace(
+            payload.event,
             pr_number=record.number,
-            author=None if pull_request is None else pull_request.author,
-            state=record.to,
-            reason=record.reason,
+            author=None if submission is None else submission.pull_request.author,
             test_run_id=record.run,
-            test_branch=name_test_branch(run) if run is not None and started else None,
-            test_branch_sha=run.tip if run is not None and started else None,
+            test_branch=None if started_run is None else name_test_branch(started_run),
+            test_branch_sha=None if started_run is None else started_run.tip,
             batched=run is not None and len(run.tested_members) > 1,
             is_bisection=run is not None and run.kind is RunKind.BISECTION,
-            details_url=f"{self._public_url}/pulls/{key.repo}/{record.number}",
         )
-        return EventPayload(
-            event, render_reason(record.reason, record.detail), "" if pull_request is None else pull_request.title
-        )
+        return EventPayload(event, payload.message, "" if submission is None else submission.pull_request.title)
 
     def build_test(self, now: Instant) -> EventPayload:
         event = WebhookEvent(type=TEST_EVENT_TYPE, timestamp=_format_timestamp(now), details_url=self._public_url)
         return EventPayload(event, "This is a test. Events will be sent here.")
-
-    async def _find_pull_request(self, queue: QueueId, submission_id: SubmissionId) -> PullRequest | None:
-        submission = await persistence.read_submission(self._store, queue, submission_id)
-        return None if submission is None else submission.pull_request
-
-    async def _find_run(self, queue: QueueId, run: RunId | None) -> Run | None:
-        return None if run is None else await persistence.read_run(self._store, queue, run)
 
 
 def get_event_type(record: QueueEntry) -> EventType:
@@ -129,14 +117,14 @@ def get_event_type(record: QueueEntry) -> EventType:
             assert_never(record)
 
 
-def _describe_queue_change(record: QueueChanged | QueueCreated | QueueDeleted) -> tuple[QueueState | None, str]:
+def _describe(record: QueueEntry) -> tuple[PullRequestState | QueueState | None, Reason | None, str]:
     match record:
-        case QueueChanged():
-            return record.to, render_reason(record.reason, record.detail)
+        case PullRequestChanged() | QueueChanged():
+            return record.to, record.reason, render_reason(record.reason, record.detail)
         case QueueCreated():
-            return QueueState.RUNNING, "The queue was created."
+            return QueueState.RUNNING, None, "The queue was created."
         case QueueDeleted():
-            return None, "The queue was deleted."
+            return None, None, "The queue was deleted."
         case _:
             assert_never(record)
 

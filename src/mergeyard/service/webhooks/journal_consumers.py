@@ -7,6 +7,7 @@ after it changed. An entry that fails is retried, and later entries of the same 
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -76,31 +77,23 @@ class PartiallyDelivered(Exception):
 EXPECTED_ERRORS = (PartiallyDelivered, HostUnavailable, StoreUnavailable)
 
 
+@dataclass(eq=False)
 class ConsumerLoop:
-    def __init__(
-        self,
-        consumer: JournalConsumer,
-        store: Store,
-        clock: Clock,
-        background: Background,
-        leases: Leases,
-        options: ConsumerOptions = DEFAULT_CONSUMER_OPTIONS,
-    ) -> None:
-        self.consumer = consumer
-        self._store = store
-        self._clock = clock
-        self._background = background
-        self._leases = leases
-        self.options = options
-        self._dirty = set[QueueId]()
-        """Queues that may have new entries."""
-        self._running: dict[QueueId, asyncio.Task[None]] = {}
+    consumer: JournalConsumer
+    store: Store
+    clock: Clock
+    background: Background
+    leases: Leases
+    options: ConsumerOptions
+    _dirty: set[QueueId] = field(default_factory=set[QueueId], init=False)
+    """Queues that may have new entries."""
+    _running: dict[QueueId, asyncio.Task[None]] = field(default_factory=dict[QueueId, asyncio.Task[None]], init=False)
 
     def wake(self, key: QueueKey, queue: QueueId) -> None:
         """The queue may have new entries."""
         self._dirty.add(queue)
         if queue not in self._running:
-            started = self._background.start(self._run(key, queue))
+            started = self.background.start(self._run(key, queue))
             if started is not None:
                 self._running[queue] = started
 
@@ -117,9 +110,9 @@ class ConsumerLoop:
     async def _run(self, key: QueueKey, queue: QueueId) -> None:
         try:
             attempt = 0
-            while queue in self._dirty and self._leases.has_lease(key.repo):
+            while queue in self._dirty and self.leases.has_lease(key.repo):
                 if attempt:
-                    await self._clock.sleep(self._retry_delay(attempt))
+                    await self.clock.sleep(self._retry_delay(attempt))
                 attempt = 0 if await self._try_batch(key, queue) else attempt + 1
         finally:
             if self._running.get(queue) is asyncio.current_task():
@@ -138,8 +131,8 @@ class ConsumerLoop:
 
     async def _consume_batch(self, key: QueueKey, queue: QueueId) -> None:
         self._dirty.discard(queue)
-        cursor = await self._store.cursor(self.consumer.name, queue)
-        entries = await self._store.entries(queue, cursor, self.options.batch_size)
+        cursor = await self.store.cursor(self.consumer.name, queue)
+        entries = await self.store.entries(queue, cursor, self.options.batch_size)
         if not entries:
             return
         self._dirty.add(queue)
@@ -152,7 +145,7 @@ class ConsumerLoop:
         await self._move_cursor(key, queue, entries[-1].seq)
 
     async def _move_cursor(self, key: QueueKey, queue: QueueId, seq: int) -> None:
-        await self._store.commit(*self._leases.lease_assertion(key.repo), MoveCursor(self.consumer.name, queue, seq))
+        await self.store.commit(*self.leases.lease_assertion(key.repo), MoveCursor(self.consumer.name, queue, seq))
 
     def _log_error(self, key: QueueKey, error: Exception) -> None:
         if isinstance(error, EXPECTED_ERRORS):

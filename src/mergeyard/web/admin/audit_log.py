@@ -1,7 +1,7 @@
 """The audit log page: who changed what and when, with filters and an export."""
 
 import csv
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from io import StringIO
 from typing import assert_never
@@ -9,12 +9,10 @@ from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
-from starlette.requests import Request
+from msgspec.structs import replace
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
-from mergeyard.domain.access import Scope
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo
+from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.journal import AdminAction, PullRequestChanged, QueueChanged, QueueCreated, QueueDeleted, SignedIn
 from mergeyard.domain.timestamps import DAY, Instant
 from mergeyard.ports.store import AuditQuery
@@ -23,9 +21,14 @@ from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.repositories import Repositories
 from mergeyard.service.views import render_reason
 from mergeyard.web.admin.fields import parse_topic
-from mergeyard.web.formats import PULL_REQUEST_STATE_LABELS, QUEUE_STATE_LABELS, format_iso_time, format_queue_name
-from mergeyard.web.rendering import PageContext
-from mergeyard.web.user_sessions import CurrentUser
+from mergeyard.web.formats import (
+    PULL_REQUEST_STATE_LABELS,
+    QUEUE_STATE_LABELS,
+    format_iso_time,
+    format_queue_name,
+    parse_integer,
+)
+from mergeyard.web.rendering import PageRequest
 
 ENTRY_LABELS = {
     "PullRequestChanged": "Pull request changed",
@@ -42,20 +45,6 @@ ENTRY_LABELS = {
     "SignedIn": "Signed in",
     "SsoSessionsEnded": "All single sign-on sessions ended",
 }
-
-
-class AuditLine(Struct, frozen=True, kw_only=True):
-    seq: int
-    at: Instant
-    actor: str
-    token: str | None
-    kind: str
-    key: QueueKey | None
-    number: PullRequestNumber | None = None
-    subject: str = ""
-    """The token or webhook that was changed."""
-    change: str = ""
-    details: str = ""
 
 
 class AuditRow(Struct, frozen=True, kw_only=True, rename={"source": "from"}):
@@ -77,39 +66,38 @@ class AuditRow(Struct, frozen=True, kw_only=True, rename={"source": "from"}):
     details: str = ""
 
 
+class AuditLine(Struct, frozen=True, kw_only=True):
+    """An entry as the page shows it."""
+
+    audited: AuditLogEntry
+    actor: str
+    kind: str
+    number: PullRequestNumber | None = None
+    subject: str = ""
+    """The token or webhook that was changed."""
+    change: str = ""
+    details: str = ""
+
+
 def to_audit_line(audited: AuditLogEntry) -> AuditLine:
     record = audited.entry
-    number, subject, change, details = None, "", "", ""
+    line = AuditLine(audited=audited, actor=decode_actor_name(record.actor), kind=ENTRY_LABELS[type(record).__name__])
     match record:
         case PullRequestChanged():
-            number = record.number
-            change = _format_transition(
-                PULL_REQUEST_STATE_LABELS.get(record.source or ""),
-                PULL_REQUEST_STATE_LABELS[record.to],
-            )
+            before, after = PULL_REQUEST_STATE_LABELS.get(record.source or ""), PULL_REQUEST_STATE_LABELS[record.to]
+            change = after if before is None else f"{before} → {after}"
             details = render_reason(record.reason, record.detail, stacked_on=record.stacked_on)
+            return replace(line, number=record.number, change=change, details=details)
         case QueueChanged():
             before, after = QUEUE_STATE_LABELS[record.source], QUEUE_STATE_LABELS[record.to]
-            change = "settings" if record.source is record.to else _format_transition(before, after)
-            details = render_reason(record.reason, record.detail)
+            change = "settings" if record.source is record.to else f"{before} → {after}"
+            return replace(line, change=change, details=render_reason(record.reason, record.detail))
         case QueueCreated() | QueueDeleted() | SignedIn():
-            pass
+            return line
         case AdminAction():
-            subject, details = record.name, record.detail
+            return replace(line, subject=record.name, details=record.detail)
         case _:
             assert_never(record)
-    return AuditLine(
-        seq=audited.seq,
-        at=record.at,
-        actor=decode_actor_name(record.actor),
-        token=audited.token_id,
-        kind=ENTRY_LABELS[type(record).__name__],
-        key=audited.key,
-        number=number,
-        subject=subject,
-        change=change,
-        details=details,
-    )
 
 
 def to_audit_row(audited: AuditLogEntry) -> AuditRow:
@@ -132,10 +120,6 @@ def to_audit_row(audited: AuditLogEntry) -> AuditRow:
         subject=None if action is None else action.name,
         details=action.detail if action is not None else "" if entry is None else entry.detail,
     )
-
-
-def _format_transition(before: str | None, after: str) -> str:
-    return after if before is None else f"{before} → {after}"
 
 
 MAX_INT64 = 2**63 - 1
@@ -186,8 +170,8 @@ def _canonicalize_repo(repo: Repo, sites: Repositories) -> Repo:
 
 
 def _parse_positive(text: str, advice: str) -> int:
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
-    if not 0 < number <= MAX_INT64:
+    number = parse_integer(text, 1, MAX_INT64)
+    if number is None:
         raise RequestRefused(Code.INVALID_REQUEST, f"“{text[:100]}” is not a valid number. {advice}.")
     return number
 
@@ -211,48 +195,26 @@ AUDIT_URL = "/administration/audit"
 ENTRIES_PER_PAGE = 50
 
 
-class AuditLogPage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-        self._auditing = AuditLogReader(context.service.store)
-
-    def routes(self) -> Sequence[Route]:
-        return (Route(AUDIT_URL, self.show, methods=["GET"]),)
-
-    async def show(self, request: Request) -> Response:
-        user = await self._context.authenticate(request, Scope.ADMIN)
-        filter_, before = AuditFilter.from_query(request.query_params), request.query_params.get("before", "")
-        try:
-            query = filter_.to_audit_query(self._context.service.repositories, ENTRIES_PER_PAGE, before)
-        except RequestRefused as refused:
-            return await self._render(request, user, filter_, ((), None), refused.detail)
-        return await self._render(request, user, filter_, await self._auditing.read_page(user.token, query))
-
-    async def _render(
-        self,
-        request: Request,
-        user: CurrentUser,
-        filter_: AuditFilter,
-        found: tuple[Sequence[AuditLogEntry], int | None],
-        error: str = "",
-    ) -> Response:
-        entries, next_before = found
-        queue_actors = await self._context.service.registry.list_visible(user.token)
-        return self._context.render_form(
-            request,
-            "admin/audit.html",
-            user,
-            error,
-            filter=filter_,
-            lines=[to_audit_line(entry) for entry in entries],
-            older_url=None
-            if next_before is None
-            else f"{AUDIT_URL}?{filter_.to_query_string(before=str(next_before))}",
-            newest_url=f"{AUDIT_URL}?{filter_.to_query_string()}" if "before" in request.query_params else None,
-            error=error,
-            kinds=ENTRY_LABELS,
-            queues=sorted(format_queue_name(queue_actor.key) for queue_actor in queue_actors),
-        )
+async def show(page: PageRequest) -> Response:
+    filter_, error, entries, next_before = AuditFilter.from_query(page.query), "", list[AuditLogEntry](), None
+    try:
+        query = filter_.to_audit_query(page.service.repositories, ENTRIES_PER_PAGE, page.query.get("before", ""))
+        entries, next_before = await AuditLogReader(page.service.store).read_page(page.user.token, query)
+    except RequestRefused as refused:
+        error = refused.detail
+    older = "" if next_before is None else filter_.to_query_string(before=str(next_before))
+    queue_actors = await page.service.registry.list_visible(page.user.token)
+    return page.render_form(
+        "admin/audit.html",
+        error,
+        filter=filter_,
+        lines=[to_audit_line(entry) for entry in entries],
+        older_url=f"{AUDIT_URL}?{older}" if older else None,
+        newest_url=f"{AUDIT_URL}?{filter_.to_query_string()}" if "before" in page.query else None,
+        error=error,
+        kinds=ENTRY_LABELS,
+        queues=sorted(format_queue_name(queue_actor.key) for queue_actor in queue_actors),
+    )
 
 
 FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
@@ -260,39 +222,27 @@ FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
 encode_json_lines = msgspec.json.Encoder().encode_lines
 
 
-class AuditExport:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-        self._auditing = AuditLogReader(context.service.store)
+async def export_csv(page: PageRequest) -> Response:
+    return _export(page, "csv", "text/csv; charset=utf-8", encode_csv_rows, encode_csv_header())
 
-    def routes(self) -> Sequence[Route]:
-        return (
-            Route(f"{AUDIT_URL}.csv", self.export_csv, methods=["GET"]),
-            Route(f"{AUDIT_URL}.jsonl", self.export_json_lines, methods=["GET"]),
-        )
 
-    async def export_csv(self, request: Request) -> Response:
-        return await self._export(request, "csv", "text/csv; charset=utf-8", encode_csv_rows, encode_csv_header())
+async def export_json_lines(page: PageRequest) -> Response:
+    return _export(page, "jsonl", "application/jsonl", encode_json_lines, b"")
 
-    async def export_json_lines(self, request: Request) -> Response:
-        return await self._export(request, "jsonl", "application/jsonl", encode_json_lines, b"")
 
-    async def _export(
-        self,
-        request: Request,
-        extension: str,
-        media_type: str,
-        encode: Callable[[Iterable[AuditRow]], bytes],
-        header: bytes,
-    ) -> Response:
-        user = await self._context.authenticate(request, Scope.ADMIN)
-        query = AuditFilter.from_query(request.query_params).to_audit_query(
-            self._context.service.repositories, EXPORT_CHUNK_ENTRIES
-        )
-        day = format_iso_time(self._context.service.clock.now())[:10]
-        disposition = f'attachment; filename="mergeyard-audit-{day}.{extension}"'
-        contents = _encode_chunks(self._auditing.iterate_chunks(user.token, query), encode, header)
-        return StreamingResponse(contents, media_type=media_type, headers={"content-disposition": disposition})
+def _export(
+    page: PageRequest,
+    extension: str,
+    media_type: str,
+    encode: Callable[[Iterable[AuditRow]], bytes],
+    header: bytes,
+) -> Response:
+    query = AuditFilter.from_query(page.query).to_audit_query(page.service.repositories, EXPORT_CHUNK_ENTRIES)
+    day = format_iso_time(page.service.clock.now())[:10]
+    disposition = f'attachment; filename="mergeyard-audit-{day}.{extension}"'
+    chunks = AuditLogReader(page.service.store).iterate_chunks(page.user.token, query)
+    contents = _encode_chunks(chunks, encode, header)
+    return StreamingResponse(contents, media_type=media_type, headers={"content-disposition": disposition})
 
 
 async def _encode_chunks(

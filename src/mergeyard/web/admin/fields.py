@@ -1,26 +1,27 @@
 """Parses what an administrator typed: repositories, branches, and the fields of a webhook."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.webhooks import EventType, Topic, Webhook, WebhookKind
 from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.service.repositories import Repositories
 from mergeyard.service.webhooks.webhooks import WebhookChanges
-from mergeyard.web.user_sessions import CurrentUser, Form
+from mergeyard.web.rendering import PageRequest
+from mergeyard.web.user_sessions import Form
 
 MAX_TOPICS = 100
 
 
-def parse_topics(text: str, user: CurrentUser, sites: Repositories) -> tuple[Topic, ...]:
+def parse_topics(text: str, page: PageRequest) -> tuple[Topic, ...]:
     """Each `host/owner/name`, or one of its branches: `host/owner/name:main`."""
-    return tuple(dict.fromkeys(_resolve_topic(line, user, sites) for line in _split_lines(text)))
+    lines = text.split()
+    if len(lines) > MAX_TOPICS:
+        raise RequestRefused(Code.INVALID_REQUEST, f"{len(lines)} lines are too many: name at most {MAX_TOPICS}.")
+    return tuple(dict.fromkeys(_resolve_topic(line, page) for line in lines))
 
 
-def parse_repos(text: str, user: CurrentUser, sites: Repositories) -> tuple[Repo, ...]:
-    topics = parse_topics(text, user, sites)
+def parse_repos(text: str, page: PageRequest) -> tuple[Repo, ...]:
+    topics = parse_topics(text, page)
     for topic in topics:
         if topic.branch is not None:
             raise RequestRefused(
@@ -43,19 +44,12 @@ def format_topic(topic: Topic) -> str:
     return str(topic.repo) + (f":{topic.branch}" if topic.branch else "")
 
 
-def _resolve_topic(line: str, user: CurrentUser, sites: Repositories) -> Topic:
+def _resolve_topic(line: str, page: PageRequest) -> Topic:
     topic = parse_topic(line)
-    repo = sites.canonical_repo(topic.repo, user.token)
-    if not user.token.can_access(repo):
+    repo = page.service.repositories.canonical_repo(topic.repo, page.user.token)
+    if not page.user.token.can_access(repo):
         raise RequestRefused(Code.INVALID_REQUEST, f"Your token has no access to {str(repo)[:200]}: remove it.")
     return Topic(repo, topic.branch)
-
-
-def _split_lines(text: str) -> Iterator[str]:
-    lines = text.split()
-    if len(lines) > MAX_TOPICS:
-        raise RequestRefused(Code.INVALID_REQUEST, f"{len(lines)} lines are too many: name at most {MAX_TOPICS}.")
-    yield from lines
 
 
 MAX_URL_LENGTH = 2048
@@ -92,14 +86,17 @@ class WebhookForm(Struct, frozen=True):
             description=webhook.description,
         )
 
-    def parse_changes(self, user: CurrentUser, sites: Repositories) -> WebhookChanges:
+    def parse_changes(self, page: PageRequest) -> WebhookChanges:
         """All fields except the URL."""
         if len(self.description) > MAX_DESCRIPTION_LENGTH:
             detail = f"The description is longer than {MAX_DESCRIPTION_LENGTH} characters: shorten it."
             raise RequestRefused(Code.INVALID_REQUEST, detail)
+        topics = parse_topics(self.topics, page)
+        if page.user.token.repos and not topics:
+            raise RequestRefused(Code.INVALID_REQUEST, TOPICS_REQUIRED)
         return WebhookChanges(
             events=tuple(event for event in EventType if event in self.events),
-            topics=self._parse_topics(user, sites),
+            topics=topics,
             description=self.description,
         )
 
@@ -113,9 +110,3 @@ class WebhookForm(Struct, frozen=True):
         if self.kind not in tuple(WebhookKind):
             raise RequestRefused(Code.INVALID_REQUEST, "Choose what receives the events: a program or Slack.")
         return WebhookKind(self.kind)
-
-    def _parse_topics(self, user: CurrentUser, sites: Repositories) -> tuple[Topic, ...]:
-        topics = parse_topics(self.topics, user, sites)
-        if user.token.repos and not topics:
-            raise RequestRefused(Code.INVALID_REQUEST, TOPICS_REQUIRED)
-        return topics

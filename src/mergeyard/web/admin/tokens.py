@@ -1,20 +1,18 @@
 """The page that lists, creates and revokes API tokens."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope, SsoPrincipal, Token
 from mergeyard.domain.timestamps import DAY, Instant
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.web.admin.fields import parse_repos
-from mergeyard.web.rendering import PageContext
-from mergeyard.web.user_sessions import CurrentUser, Form, read_user_form
+from mergeyard.web.rendering import PageRequest
+from mergeyard.web.user_sessions import Form
 
-PAGE = "/administration/tokens"
+TOKENS_URL = "/administration/tokens"
 LIFETIMES: Mapping[str, int | None] = {
     "7 days": 7 * DAY,
     "30 days": 30 * DAY,
@@ -48,93 +46,75 @@ class TokenForm(Struct, frozen=True):
         return cls(form.get("name"), frozenset(form.get_all("scope")), form.get("repos"), form.get("lifetime"))
 
 
-class TokensPage:
-    def __init__(self, context: PageContext) -> None:
-        self._context = context
-        self._tokens = context.service.tokens
+async def show(page: PageRequest) -> Response:
+    _require_unlimited(page)
+    return await _render_list(page, TokenForm())
 
-    def routes(self) -> Sequence[Route]:
-        return (
-            Route(PAGE, self.show, methods=["GET"]),
-            Route(PAGE, self.create, methods=["POST"]),
-            Route(f"{PAGE}/sign-out", self.sign_out, methods=["POST"]),
-            Route(f"{PAGE}/{{token}}/revoke", self.confirm_revoke, methods=["GET"]),
-            Route(f"{PAGE}/{{token}}/revoke", self.revoke, methods=["POST"]),
-        )
 
-    async def show(self, request: Request) -> Response:
-        user = await self._authenticate(request)
-        return await self._render_list(request, user, TokenForm())
-
-    async def create(self, request: Request) -> Response:
-        """Responds with a page instead of a redirect, because the secret is not stored and cannot be shown later."""
-        user = await self._authenticate(request)
-        token_form = TokenForm.from_form(await read_user_form(user, request))
-        try:
-            token, secret = await self._create_token(user, token_form)
-        except RequestRefused as refused:
-            return await self._render_list(request, user, token_form, refused.detail)
-        return self._context.render_page(request, "admin/token_created.html", user, token=token, secret=secret)
-
-    async def confirm_revoke(self, request: Request) -> Response:
-        user = await self._authenticate(request)
-        token = await self._find_token(request)
-        own = token.id == user.token.id
-        return self._context.render_page(request, "admin/token_revoke.html", user, token=token, own=own)
-
-    async def revoke(self, request: Request) -> Response:
-        user = await self._authenticate(request)
-        await read_user_form(user, request)
-        await self._tokens.revoke((await self._find_token(request)).id, user.token)
-        return RedirectResponse(PAGE, 303)
-
-    async def sign_out(self, request: Request) -> Response:
-        """Ends all single sign-on sessions, possibly including the user's own."""
-        user = await self._authenticate(request)
-        await read_user_form(user, request)
-        if self._context.sso_label is not None:
-            await self._context.service.sessions.end_sso_sessions(self._context.sso_label, user.token)
-        return RedirectResponse(PAGE, 303)
-
-    async def _authenticate(self, request: Request) -> CurrentUser:
-        """Only administrators whose token is not limited to repositories manage tokens."""
-        user = await self._context.authenticate(request, Scope.ADMIN)
-        if user.token.repos:
-            raise RequestRefused(Code.INSUFFICIENT_SCOPE, LIMITED_TOKEN)
-        return user
-
-    async def _create_token(self, user: CurrentUser, form: TokenForm) -> tuple[Token, str]:
-        repos = parse_repos(form.repos, user, self._context.service.repositories)
+async def create(page: PageRequest) -> Response:
+    """Responds with a page instead of a redirect, because the secret is not stored and cannot be shown later."""
+    _require_unlimited(page)
+    form = TokenForm.from_form(page.form)
+    try:
+        repos = parse_repos(form.repos, page)
         if form.lifetime not in LIFETIMES:
             raise RequestRefused(Code.INVALID_REQUEST, "Choose from the list when the token expires.")
-        return await self._tokens.create(
-            form.name, _parse_scopes(form.scopes), repos, LIFETIMES[form.lifetime], user.token
-        )
+        scopes, lifetime = _parse_scopes(form.scopes), LIFETIMES[form.lifetime]
+        token, secret = await page.service.tokens.create(form.name, scopes, repos, lifetime, page.user.token)
+    except RequestRefused as refused:
+        return await _render_list(page, form, refused.detail)
+    return page.render("admin/token_created.html", token=token, secret=secret)
 
-    async def _find_token(self, request: Request) -> Token:
-        for token in await self._tokens.list_all():
-            if token.id == request.path_params["token"]:
-                return token
-        raise RequestRefused(Code.NOT_FOUND, "There is no such token. The tokens page lists all tokens.")
 
-    async def _render_list(
-        self, request: Request, user: CurrentUser, token_form: TokenForm, error: str = ""
-    ) -> Response:
-        now = self._context.service.clock.now()
-        tokens = sorted(await self._tokens.list_all(), key=lambda token: (not token.is_valid(now), -token.created_at))
-        return self._context.render_form(
-            request,
-            "admin/tokens.html",
-            user,
-            error,
-            tokens=[(token, _describe_state(token, now)) for token in tokens],
-            form=token_form,
-            error=error,
-            scope_meanings=SCOPE_MEANINGS,
-            lifetimes=_list_lifetimes(user.token, now),
-            sso_label=self._context.sso_label,
-            is_sso_user=isinstance(user.token, SsoPrincipal),
-        )
+async def confirm_revoke(page: PageRequest) -> Response:
+    _require_unlimited(page)
+    token = await _find_token(page)
+    return page.render("admin/token_revoke.html", token=token, own=token.id == page.user.token.id)
+
+
+async def revoke(page: PageRequest) -> Response:
+    _require_unlimited(page)
+    await page.service.tokens.revoke((await _find_token(page)).id, page.user.token)
+    return RedirectResponse(TOKENS_URL, 303)
+
+
+async def end_sso_sessions(page: PageRequest) -> Response:
+    """Ends all single sign-on sessions, possibly including the user's own."""
+    _require_unlimited(page)
+    if page.context.sso_label is not None:
+        await page.service.sessions.end_sso_sessions(page.context.sso_label, page.user.token)
+    return RedirectResponse(TOKENS_URL, 303)
+
+
+def _require_unlimited(page: PageRequest) -> None:
+    """Only administrators whose token is not limited to repositories manage tokens."""
+    if page.user.token.repos:
+        raise RequestRefused(Code.INSUFFICIENT_SCOPE, LIMITED_TOKEN)
+
+
+async def _find_token(page: PageRequest) -> Token:
+    for token in await page.service.tokens.list_all():
+        if token.id == page.path_parameter("token"):
+            return token
+    raise RequestRefused(Code.NOT_FOUND, "There is no such token. The tokens page lists all tokens.")
+
+
+async def _render_list(page: PageRequest, form: TokenForm, error: str = "") -> Response:
+    now = page.service.clock.now()
+    tokens = sorted(
+        await page.service.tokens.list_all(), key=lambda token: (not token.is_valid(now), -token.created_at)
+    )
+    return page.render_form(
+        "admin/tokens.html",
+        error,
+        tokens=[(token, _describe_state(token, now)) for token in tokens],
+        form=form,
+        error=error,
+        scope_meanings=SCOPE_MEANINGS,
+        lifetimes=_list_lifetimes(page.user.token, now),
+        sso_label=page.context.sso_label,
+        is_sso_user=isinstance(page.user.token, SsoPrincipal),
+    )
 
 
 def _list_lifetimes(creator: Token, now: Instant) -> list[str]:

@@ -17,6 +17,7 @@ from mergeyard.adapters.forges.http import (
     extract_error_detail,
 )
 from mergeyard.adapters.forges.rate_limits import RateLimits
+from mergeyard.domain.ids import Repo
 from mergeyard.ports.forge import HostRefused, HostUnavailable
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
@@ -93,7 +94,7 @@ async def test_a_missing_object_is_none(forge: Forge, status: int):
     forge.serve("/api/thing", {}, status)
     async with open_client(forge) as client:
         assert await client.get("/thing", Thing) is None
-        assert await client.get_urgent("/thing", Thing) is None
+        assert await client.get("/thing", Thing, urgent=True) is None
         assert await client.get_all("/thing", list[Thing]) == []
 
 
@@ -156,6 +157,42 @@ async def test_an_endless_list_is_an_error(forge: Forge):
     async with open_client(forge) as client:
         with pytest.raises(HostUnavailable, match="pages"):
             await client.get_all("/things", list[Thing])
+
+
+# Repositories
+
+
+REPO = Repo("a forge", "acme", "app")
+
+
+@asynchronous
+async def test_paths_of_a_repository_are_relative_to_it(forge: Forge):
+    forge.serve("/api/repos/app", {"name": "app"})
+    forge.serve("/api/repos/app/thing", {"name": "one"})
+    async with open_client(forge) as client:
+        app = client.for_repository(REPO, "/repos/app")
+        assert await app.read_repository(Thing) == Thing("app")
+        assert await app.get("/thing", Thing) == Thing("one")
+        assert (await app.send("PUT", "/thing")).is_success
+        assert await app.get("/other", Thing) is None
+        assert await app.get_all("/others", list[Thing]) == []
+        assert (await app.send("PUT", "/other")).status == 404
+
+
+@asynchronous
+async def test_nothing_is_missing_in_a_repository_that_is_not_visible(forge: Forge):
+    async with open_client(forge) as client:
+        app = client.for_repository(REPO, "/repos/app")
+        assert await app.get("", Thing) is None
+        for ask in (
+            app.read_repository(Thing),
+            app.get("/thing", Thing),
+            app.get_all("/things", list[Thing]),
+            app.send("PUT", "/thing"),
+        ):
+            with pytest.raises(HostUnavailable, match="a forge/acme/app is not visible to us: give") as error:
+                await ask
+            assert not isinstance(error.value, HostRefused)
 
 
 # Changing
@@ -268,7 +305,11 @@ async def test_while_the_forge_asks_to_wait_nothing_is_sent(forge: Forge):
     async with open_client(forge) as client:
         with pytest.raises(HostUnavailable):
             await client.get("/thing", Thing)
-        for ask in (client.get("/thing", Thing), client.get_urgent("/thing", Thing), client.send("PUT", "/thing")):
+        for ask in (
+            client.get("/thing", Thing),
+            client.get("/thing", Thing, urgent=True),
+            client.send("PUT", "/thing"),
+        ):
             with pytest.raises(HostUnavailable, match="30 seconds"):
                 await ask
     assert forge.requests == []
@@ -284,7 +325,7 @@ async def test_the_last_part_of_the_budget_is_reserved_for_landings(forge: Forge
             await client.get("/thing", Thing)
         with pytest.raises(HostUnavailable, match="reserved for landings"):
             await client.get_all("/things", list[Thing])
-        assert await client.get_urgent("/thing", Thing)
+        assert await client.get("/thing", Thing, urgent=True)
         assert (await client.send("PUT", "/thing")).is_success
 
 

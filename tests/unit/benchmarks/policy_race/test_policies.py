@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from benchmarks.policy_race.policies import POLICIES
 from benchmarks.policy_race.policies.mergeyard import CHAIN, DECISION_INTERVAL_MS, Mergeyard
+from benchmarks.policy_race.policy import Change, Observations
 from benchmarks.policy_race.race import RaceResult, run_race
 from benchmarks.policy_race.workload import DURATION_JITTER, Trace, Workload, generate_trace
 from mergeyard.domain import events as e
@@ -15,7 +16,7 @@ from mergeyard.domain.queue import Decision, Queue
 from mergeyard.domain.states import CheckState
 from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.engine.decide import decide
-from mergeyard.simulation.engine_driver import Actions, Change, Observations, SimulationDiverged
+from mergeyard.simulation.engine_driver import Actions, SimulationDiverged
 from tests.support.long_tests import mark_long_after
 from tests.support.race_traces import a_trace, run_policy
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from benchmarks.policy_race.policy import Observations
 from benchmarks.policy_race.race import run_race
 from mergeyard.domain.timestamps import MINUTE
-from mergeyard.simulation.engine_driver import Actions, Observations, SimulatedRun, SimulationDiverged
+from mergeyard.simulation.engine_driver import Actions, SimulatedRun, SimulationDiverged
 from tests.support.race_traces import a_trace
 
 ONE, TWO = SimulatedRun(stack=(0,)), SimulatedRun(stack=(0, 1))

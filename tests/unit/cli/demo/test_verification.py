@@ -4,10 +4,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from msgspec import convert, to_builtins
 
-from mergeyard.api import response_schemas
-from mergeyard.cli.demo.progress import DemoClient
 from mergeyard.cli.demo.sample_repository import (
     MERGE_CONFLICT,
     MERGED,
@@ -21,6 +18,7 @@ from mergeyard.cli.demo.verification import (
     verify_no_test_branches,
     verify_outcomes,
 )
+from mergeyard.client import AsyncClient
 from tests.support.asynchronous import asynchronous
 from tests.support.demo import a_finished_progress, a_progress, a_submission
 from tests.support.repositories import Origin
@@ -33,8 +31,8 @@ def origin(tmp_path: Path) -> Origin:
     return Origin(tmp_path / "till.git")
 
 
-def a_run(tip: str, status: str) -> response_schemas.RunDetails:
-    members = {
+def a_run(tip: str, status: str) -> dict[str, object]:
+    return {
         "id": RUN,
         "requiredStatuses": ["unit"],
         "requiredStatusesSource": "service_config",
@@ -49,16 +47,14 @@ def a_run(tip: str, status: str) -> response_schemas.RunDetails:
         "isBisection": False,
         "baseSha": tip,
     }
-    return convert(members, type=response_schemas.RunDetails)
 
 
 async def differences_of(origin: Origin, *, merged: str, tested: str, status: str = "succeeded") -> tuple[str, ...]:
     """When #1 merged as the commit `merged` and its run tested the commit `tested`."""
-    response = to_builtins(a_run(tested, status))
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=response))
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=a_run(tested, status)))
     progress = a_progress(a_submission(1, "merged", mergedSha=merged, verifiedByTestRun=RUN))
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
-        return (await verify_landed_commits(progress, DemoClient(http), origin.path)).differences
+    async with AsyncClient("http://server", "token", transport=transport) as client:
+        return (await verify_landed_commits(progress, client, origin.path)).differences
 
 
 # Outcomes

@@ -87,6 +87,7 @@ def test_other_comments_are_not_commands(text: str):
         ("/merge --priority ٣", "٣"),
         ("/merge --prio high", "--prio"),
         ("/merge cancel --force", "--force"),
+        ("/merge --force=no", "--force=no"),
     ],
 )
 def test_an_unknown_argument_is_named(text: str, argument: str):

@@ -10,16 +10,17 @@ from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.states import REASON_MESSAGES, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.comments import texts
-from mergeyard.service.comments.texts import CommentContent
 from mergeyard.service.views import view_submission
 from tests.support.builders import QueueWorld, a_world
 
 PAGE = "https://queue.example.com/pulls/github.com/acme/app/1"
 
 
-def content_of(world: QueueWorld, number: int, *failed: Status, batch: tuple[int, ...] = ()) -> CommentContent:
+def comment_on(world: QueueWorld, number: int, *failed: Status, batch: tuple[int, ...] = (), page_url: str = "") -> str:
     view = view_submission(world.queue, world.submission(number), world.now)
-    return CommentContent(view=view, batch=tuple(map(PullRequestNumber, batch)), failed_checks=failed)
+    return texts.render_comment(
+        view, batch=tuple(map(PullRequestNumber, batch)), failed_checks=failed, page_url=page_url
+    )
 
 
 def failed_check(context: str, url: str = "") -> Status:
@@ -27,7 +28,7 @@ def failed_check(context: str, url: str = "") -> Status:
 
 
 def test_a_comment_shows_state_position_and_reason():
-    text = texts.render_comment(content_of(a_world(prs=1), 1))
+    text = comment_on(a_world(prs=1), 1)
     assert text == (
         "<!-- mergeyard -->\n"
         "### 🧪 Testing · position 1 in the queue for main\n"
@@ -39,32 +40,30 @@ def test_a_comment_shows_state_position_and_reason():
 
 
 def test_a_comment_links_to_the_page_of_the_pull_request():
-    text = texts.render_comment(replace(content_of(a_world(prs=1), 1), page_url=PAGE))
+    text = comment_on(a_world(prs=1), 1, page_url=PAGE)
     assert text.endswith(f"\n\n`waiting_for_checks` · [details]({PAGE})\n")
 
 
 def test_a_comment_names_the_pull_requests_it_waits_for_and_is_tested_with():
     world = a_world(prs=2)
     world.passes(2)
-    text = texts.render_comment(content_of(world, 2, batch=(2, 3)))
+    text = comment_on(world, 2, batch=(2, 3))
     assert "Waiting for #1." in text
     assert "- Tested together with #3\n" in text
 
 
 def test_a_comment_names_the_failed_check_with_its_link():
-    text = texts.render_comment(content_of(a_world(prs=1), 1, failed_check("unit", "https://ci.example.com/7")))
+    text = comment_on(a_world(prs=1), 1, failed_check("unit", "https://ci.example.com/7"))
     assert "- Failed: [unit](https://ci.example.com/7)\n" in text
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "https://x/)[y](https://z", "https://x y", ""])
 def test_an_unsafe_url_is_not_linked(url: str):
-    assert "- Failed: unit\n" in texts.render_comment(content_of(a_world(prs=1), 1, failed_check("unit", url)))
+    assert "- Failed: unit\n" in comment_on(a_world(prs=1), 1, failed_check("unit", url))
 
 
 def test_text_from_others_is_escaped_and_mentions_no_user():
-    text = texts.render_comment(
-        content_of(a_world(prs=1), 1, failed_check("@everyone <img src=x> [a](b) `c` # d\n# e"))
-    )
+    text = comment_on(a_world(prs=1), 1, failed_check("@everyone <img src=x> [a](b) `c` # d\n# e"))
     assert "- Failed: @\u200beveryone \\<img src=x\\> \\[a\\]\\(b\\) \\`c\\` \\# d \\# e\n" in text
 
 

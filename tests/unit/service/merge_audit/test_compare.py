@@ -14,7 +14,7 @@ from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.git import Commit, Signature
 from mergeyard.service import git_names
 from mergeyard.service.merge_audit.compare import AuditContext, AuditReport, compare_merges
-from mergeyard.service.merge_audit.records import RecordedMerge, TargetBranchSnapshot
+from mergeyard.service.merge_audit.records import BranchHistory, RecordedMerge
 from tests.support.builders import ROOT, a_run, a_step, a_submission
 
 RUN = RunId("6f1d2c3b-4a59-8e7f-a012-3456789abcde")
@@ -54,8 +54,8 @@ def two_merges() -> tuple[RecordedMerge, ...]:
     return a_merge(1, run), a_merge(2, run)
 
 
-def a_snapshot(*commits: Commit, **more: Any) -> TargetBranchSnapshot:
-    return TargetBranchSnapshot(tip=commits[-1].sha, base=ROOT, first_parent_commits=commits, **more)
+def a_snapshot(*commits: Commit, **more: Any) -> BranchHistory:
+    return BranchHistory(tip=commits[-1].sha, base=ROOT, first_parent_commits=commits, **more)
 
 
 AS_MERGED = (a_commit("1", ROOT, claims=1), a_commit("1+2", "1", claims=2))
@@ -65,7 +65,7 @@ def describe(report: AuditReport) -> list[str]:
     return [f"{each.kind} #{each.number}" for each in report.mismatches]
 
 
-def mismatches(*merges: RecordedMerge, snapshot: TargetBranchSnapshot | None = None, **context: Any) -> list[str]:
+def mismatches(*merges: RecordedMerge, snapshot: BranchHistory | None = None, **context: Any) -> list[str]:
     return describe(compare_merges(merges, snapshot or a_snapshot(*AS_MERGED), AuditContext(**context)))
 
 
@@ -89,7 +89,7 @@ def test_another_commit_with_the_same_parent_and_tree_is_accepted():
 
 
 def test_a_missing_target_branch_is_only_noted():
-    report = compare_merges(two_merges(), TargetBranchSnapshot(), AuditContext())
+    report = compare_merges(two_merges(), BranchHistory(), AuditContext())
     assert (report.mismatches, len(report.notes)) == ((), 1)
 
 

@@ -181,7 +181,7 @@ def test_an_entry_about_a_queue_has_its_states_or_that_settings_changed():
 
 def test_an_admin_action_has_its_subject():
     entry = line(TokenCreated(at=AT, actor="operator", id="t2", name="ci", detail="read"), None)
-    assert (entry.key, entry.subject, entry.details, entry.actor) == (None, "ci", "read", "operator")
+    assert (entry.audited.key, entry.subject, entry.details, entry.actor) == (None, "ci", "read", "operator")
 
 
 def test_a_sign_in_does_not_repeat_the_user_as_subject():

@@ -1,9 +1,9 @@
 """Merges pull requests with Gitea's merge call, and marks pushed ones as merged: Gitea does not detect those."""
 
 from mergeyard.adapters.forges.gitea import pull_requests, wire
-from mergeyard.adapters.forges.gitea.checks import read_statuses
-from mergeyard.adapters.forges.http import ForgeClient, Reply, extract_error_detail
-from mergeyard.domain.config import MergeMethod
+from mergeyard.adapters.forges.gitea.pull_requests import PullRequests
+from mergeyard.adapters.forges.http import ForgeClient, Reply, extract_error_detail, quote_segment
+from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports import forge
@@ -23,35 +23,45 @@ FORBIDDEN_STATUSES = (403, 423)
 NOT_FOUND, CONFLICT = 404, 409
 
 
-class Merger:
-    def __init__(self, client: ForgeClient, tracker: pull_requests.MergeabilityTracker) -> None:
-        self._client = client
-        self._tracker = tracker
+class Merging(PullRequests):
+    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> None:
+        """Gitea supports all methods, and any pushed commit can be marked as the merge of a pull request."""
 
-    async def merge(self, repo: Repo, order: forge.Merge) -> forge.MergeOutcome:
-        outcome = await self._known_outcome(repo, order)
+    async def merge(self, repo: Repo, merge: forge.Merge) -> forge.MergeOutcome:
+        client = await self._client_for(repo)
+        outcome = await _find_outcome(client, merge)
         if outcome is not None:
             return outcome
         try:
-            reply = await self._send_merge(repo, order.number, _to_request(order))
+            reply = await _send_merge(client, merge.number, _to_request(merge))
         except forge.HostUnavailable:
-            refusal = await self._check_dependencies(repo, order)
+            refusal = await _check_dependencies(client, repo, merge)
             if refusal is None:
                 raise
             return refusal
-        return await self._classify_reply(repo, order, reply)
+        detail = extract_error_detail(reply.body)
+        if reply.status in FORBIDDEN_STATUSES:
+            return forge.MergeForbidden(detail)
+        if _is_transient(reply):
+            self._mergeability_tracker.record_refusal(repo, merge.number, merge.head)
+            return forge.NotMerged(detail)
+        return await _find_outcome(client, merge) or await _classify_refusal(client, merge, reply)
 
-    async def find_merge_commit(self, repo: Repo, order: forge.Merge) -> Sha | None:
-        outcome = await self._known_outcome(repo, order)
+    async def find_merge_commit(self, repo: Repo, merge: forge.Merge) -> Sha | None:
+        outcome = await _find_outcome(await self._client_for(repo), merge)
         return outcome.commit if isinstance(outcome, forge.Merged) else None
 
     async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
         """Does nothing if the head changed: the new commits did not land, so the pull request stays open."""
-        payload = await self._read(repo, number)
+        client = await self._client_for(repo)
+        payload = await _read(client, number)
         if payload is None or payload.merged or payload.state != "open" or payload.head.sha != head:
             return
-        reply = await self._send_merge(repo, number, {"Do": "manually-merged", "MergeCommitID": commit})
-        if not reply.is_success and not await self._is_merged(repo, number):
+        reply = await _send_merge(client, number, {"Do": "manually-merged", "MergeCommitID": commit})
+        if reply.is_success:
+            return
+        payload = await _read(client, number)
+        if payload is None or not payload.merged:
             raise forge.HostRefused(
                 f"{repo}#{number} landed as {commit}, but cannot be marked as merged: "
                 f"{extract_error_detail(reply.body)}. "
@@ -59,106 +69,110 @@ class Merger:
                 '"Mark pull request as manually merged" (allow_manual_merge)'
             )
 
-    async def _known_outcome(self, repo: Repo, order: forge.Merge) -> forge.MergeOutcome | None:
-        """The outcome if no merge call is needed, also after a lost response; None: the merge can be tried."""
-        payload = await self._read(repo, order.number)
-        if payload is None:
-            return forge.NotMerged("The pull request is gone.")
-        if payload.base.label != order.base_branch:
-            return forge.NotMerged(f"The base branch of the pull request is now {payload.base.label}.")
-        if payload.merged:
-            return await self._find_merged_head(repo, payload, order.head)
-        if payload.state != "open":
-            return forge.NotMerged("The pull request was closed.")
-        if payload.head.sha != order.head:
-            return forge.NotMerged("The head of the pull request changed.")
-        return forge.NotMerged("The pull request is a draft.") if payload.draft else None
 
-    async def _find_merged_head(self, repo: Repo, payload: wire.PullRequestPayload, head: Sha) -> forge.MergeOutcome:
-        """The reported head follows its branch even after the merge. The head ref does not, so it names the commit that
-        was merged."""
-        refs = await self._client.get_urgent(_head_ref_api_path(repo, payload.number), list[wire.GitRef]) or []
-        if [ref.object.sha for ref in refs if ref.ref == pull_requests.head_ref(payload.number)] != [head]:
-            return forge.NotMerged("Another head of the pull request was merged.")
-        if payload.merge_commit_sha is None:
-            raise forge.HostUnavailable(f"{repo}#{payload.number} is merged, but Gitea does not report by which commit")
-        return forge.Merged(payload.merge_commit_sha)
-
-    async def _check_dependencies(self, repo: Repo, order: forge.Merge) -> forge.MergeOutcome | None:
-        """Gitea answers with an internal error if the pull request has an open dependency."""
-        open_ones = await pull_requests.list_open_dependencies(self._client, repo, order.number)
-        if not open_ones:
-            return None
-        return await self._known_outcome(repo, order) or forge.MergeRefused(
-            f"The pull request depends on {', '.join(open_ones)}, still open: close it or remove the dependency, then "
-            "submit the pull request again."
-        )
-
-    async def _classify_reply(self, repo: Repo, order: forge.Merge, reply: Reply) -> forge.MergeOutcome:
-        detail = extract_error_detail(reply.body)
-        if reply.status in FORBIDDEN_STATUSES:
-            return forge.MergeForbidden(detail)
-        if _is_transient(reply):
-            self._tracker.record_refusal(repo, order.number, order.head)
-            return forge.NotMerged(detail)
-        return await self._known_outcome(repo, order) or await self._classify_refusal(repo, order, reply)
-
-    async def _classify_refusal(self, repo: Repo, order: forge.Merge, reply: Reply) -> forge.MergeOutcome:
-        """Refused, unless our account cannot merge there at all, or reviews or check results are still missing.
-
-        The reported mergeability is no help here: Gitea recomputes it after every attempt to merge.
-        """
-        detail = extract_error_detail(reply.body)
-        if reply.is_success:
-            raise forge.HostUnavailable(f"{reply.url} answered with success, but the pull request is not merged")
-        if not await self._can_merge(repo, order):
-            return forge.MergeForbidden(detail)
-        payload = await self._read(repo, order.number)
-        is_waiting = (
-            payload is None
-            or await pull_requests.has_missing_reviews(self._client, repo, payload)
-            or await self._has_pending_checks(repo, order)
-        )
-        return forge.NotMerged(detail) if is_waiting else forge.MergeRefused(detail)
-
-    async def _has_pending_checks(self, repo: Repo, order: forge.Merge) -> bool:
-        contexts = pull_requests.select_required_contexts(
-            await pull_requests.read_branch(self._client, repo, order.base_branch)
-        )
-        statuses = await read_statuses(self._client, repo, order.head, "") if contexts else []
-        return any(status.state is StatusState.PENDING for status in statuses if status.context in contexts)
-
-    async def _can_merge(self, repo: Repo, order: forge.Merge) -> bool:
-        """Whether our account is allowed to merge into the branch, with this method."""
-        branch = await pull_requests.read_branch(self._client, repo, order.base_branch)
-        repository = await self._client.get_urgent(wire.repo_api_path(repo), wire.Repository)
-        can_merge = branch is not None and branch.user_can_merge
-        return can_merge and repository is not None and wire.allows_method(repository, order.method)
-
-    async def _is_merged(self, repo: Repo, number: PullRequestNumber) -> bool:
-        payload = await self._read(repo, number)
-        return payload is not None and payload.merged
-
-    async def _send_merge(self, repo: Repo, number: PullRequestNumber, body: dict[str, str]) -> Reply:
-        """With both spellings of the members, because the version is not known here."""
-        body_for_all = body | {NEWER_NAMES[name]: value for name, value in body.items() if name in NEWER_NAMES}
-        return await self._client.send("POST", f"{wire.pull_request_api_path(repo, number)}/merge", body_for_all)
-
-    async def _read(self, repo: Repo, number: PullRequestNumber) -> wire.PullRequestPayload | None:
-        return await self._client.get_urgent(wire.pull_request_api_path(repo, number), wire.PullRequestPayload)
+async def _find_outcome(client: ForgeClient, merge: forge.Merge) -> forge.MergeOutcome | None:
+    """The outcome if no merge call is needed, also after a lost response; None: the merge can be tried."""
+    payload = await _read(client, merge.number)
+    if payload is None:
+        return forge.NotMerged("The pull request is gone.")
+    if payload.base.label != merge.base_branch:
+        return forge.NotMerged(f"The base branch of the pull request is now {payload.base.label}.")
+    if payload.merged:
+        return await _find_merged_head(client, payload, merge.head)
+    if payload.state != "open":
+        return forge.NotMerged("The pull request was closed.")
+    if payload.head.sha != merge.head:
+        return forge.NotMerged("The head of the pull request changed.")
+    return forge.NotMerged("The pull request is a draft.") if payload.draft else None
 
 
-def _to_request(order: forge.Merge) -> dict[str, str]:
+async def _find_merged_head(client: ForgeClient, payload: wire.PullRequestPayload, head: Sha) -> forge.MergeOutcome:
+    """The reported head follows its branch even after the merge. The head ref does not, so it names the commit that
+    was merged."""
+    head_ref = f"pull/{payload.number}/head"
+    path = f"/git/refs/{quote_segment(head_ref)}"
+    refs = await client.get(path, list[wire.GitRef], urgent=True) or []
+    if [ref.object.sha for ref in refs if ref.ref == f"refs/{head_ref}"] != [head]:
+        return forge.NotMerged("Another head of the pull request was merged.")
+    if payload.merge_commit_sha is None:
+        raise forge.HostUnavailable(f"{client.repo}#{payload.number} is merged, but Gitea does not report its commit")
+    return forge.Merged(payload.merge_commit_sha)
+
+
+async def _check_dependencies(client: ForgeClient, repo: Repo, merge: forge.Merge) -> forge.MergeOutcome | None:
+    """Gitea answers with an internal error if the pull request has an open dependency."""
+    open_ones = await _list_open_dependencies(client, repo, merge.number)
+    if not open_ones:
+        return None
+    return await _find_outcome(client, merge) or forge.MergeRefused(
+        f"The pull request depends on {', '.join(open_ones)}, still open: close it or remove the dependency, then "
+        "submit the pull request again."
+    )
+
+
+async def _list_open_dependencies(client: ForgeClient, repo: Repo, number: PullRequestNumber) -> list[str]:
+    """As references: `#12`, or `owner/name#12` for another repository."""
+    path = f"/issues/{number}/dependencies"
+    found = await client.get_all(path, list[wire.Dependency], {"limit": 50}, urgent=True)
+    return [_format_reference(dependency, repo) for dependency in found if dependency.state == "open"]
+
+
+def _format_reference(dependency: wire.Dependency, repo: Repo) -> str:
+    full_name = "" if dependency.repository is None else dependency.repository.full_name
+    is_same_repository = full_name.lower() == f"{repo.owner}/{repo.name}".lower()
+    return f"#{dependency.number}" if is_same_repository else f"{full_name}#{dependency.number}"
+
+
+async def _classify_refusal(client: ForgeClient, merge: forge.Merge, reply: Reply) -> forge.MergeOutcome:
+    """Refused, unless our account cannot merge there at all, or reviews or check results are still missing.
+
+    The reported mergeability is no help here: Gitea recomputes it after every attempt to merge.
+    """
+    detail = extract_error_detail(reply.body)
+    if reply.is_success:
+        raise forge.HostUnavailable(f"{reply.url} answered with success, but the pull request is not merged")
+    if not await _can_merge(client, merge):
+        return forge.MergeForbidden(detail)
+    payload = await _read(client, merge.number)
+    is_waiting = (
+        payload is None
+        or await pull_requests.has_missing_reviews(client, payload)
+        or await _has_pending_checks(client, merge)
+    )
+    return forge.NotMerged(detail) if is_waiting else forge.MergeRefused(detail)
+
+
+async def _has_pending_checks(client: ForgeClient, merge: forge.Merge) -> bool:
+    contexts = pull_requests.select_required_contexts(await pull_requests.read_branch(client, merge.base_branch))
+    statuses = await pull_requests.read_statuses(client, merge.head, "") if contexts else []
+    return any(status.state is StatusState.PENDING for status in statuses if status.context in contexts)
+
+
+async def _can_merge(client: ForgeClient, merge: forge.Merge) -> bool:
+    """Whether our account is allowed to merge into the branch, with this method."""
+    branch = await pull_requests.read_branch(client, merge.base_branch)
+    repository = await client.get("", wire.Repository, urgent=True)
+    can_merge = branch is not None and branch.user_can_merge
+    return can_merge and repository is not None and wire.allows_method(repository, merge.method)
+
+
+async def _send_merge(client: ForgeClient, number: PullRequestNumber, body: dict[str, str]) -> Reply:
+    """With both spellings of the members, because the version is not known here."""
+    body_for_all = body | {NEWER_NAMES[name]: value for name, value in body.items() if name in NEWER_NAMES}
+    return await client.send("POST", f"/pulls/{number}/merge", body_for_all)
+
+
+async def _read(client: ForgeClient, number: PullRequestNumber) -> wire.PullRequestPayload | None:
+    return await client.get(f"/pulls/{number}", wire.PullRequestPayload, urgent=True)
+
+
+def _to_request(merge: forge.Merge) -> dict[str, str]:
     return {
-        "Do": METHODS[order.method],
-        "head_commit_id": order.head,
-        "MergeTitleField": order.title,
-        "MergeMessageField": order.message,
+        "Do": METHODS[merge.method],
+        "head_commit_id": merge.head,
+        "MergeTitleField": merge.title,
+        "MergeMessageField": merge.message,
     }
-
-
-def _head_ref_api_path(repo: Repo, number: PullRequestNumber) -> str:
-    return f"{wire.repo_api_path(repo)}/git/refs/{wire.quote_segment(f'pull/{number}/head')}"
 
 
 def _is_transient(reply: Reply) -> bool:

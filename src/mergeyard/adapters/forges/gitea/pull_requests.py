@@ -1,17 +1,15 @@
-"""Reads pull requests from Gitea: mergeability, dependencies, branch protection, drafts for test branches, refs."""
+"""Reads pull requests and their checks from Gitea: mergeability, dependencies, branch protection, drafts, refs."""
 
-import asyncio
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from hashlib import sha1
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from mergeyard.adapters.forges.gitea import wire
-from mergeyard.adapters.forges.http import ForgeClient
+from mergeyard.adapters.forges.host import ForgeHost, PolledPullRequest
+from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.pull_requests import PullRequest, Status, StatusState
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
@@ -20,8 +18,8 @@ from mergeyard.ports.forge import DraftPullRequest
 UNKNOWN_RULE = wire.Rule()
 
 
-async def read_branch(client: ForgeClient, repo: Repo, name: str) -> wire.Branch | None:
-    return await client.get_urgent(wire.branch_api_path(repo, name), wire.Branch)
+async def read_branch(client: ForgeClient, name: str) -> wire.Branch | None:
+    return await client.get(f"/branches/{quote_segment(name)}", wire.Branch, urgent=True)
 
 
 def select_required_contexts(branch: wire.Branch | None) -> tuple[str, ...]:
@@ -32,28 +30,24 @@ def select_required_contexts(branch: wire.Branch | None) -> tuple[str, ...]:
     return tuple(context for context in branch.status_check_contexts or () if context != ids.STATUS_CONTEXT)
 
 
-async def has_missing_reviews(client: ForgeClient, repo: Repo, payload: wire.PullRequestPayload) -> bool:
-    branch = await read_branch(client, repo, payload.base.label)
+async def has_missing_reviews(client: ForgeClient, payload: wire.PullRequestPayload) -> bool:
+    branch = await read_branch(client, payload.base.label)
     if branch is None:
         return False
-    rule = await _read_rule(client, repo, branch)
+    rule = await _read_rule(client, branch)
     if not branch.required_approvals and rule == UNKNOWN_RULE:
         return False
-    reviews = await client.get_all_urgent(
-        f"{wire.pull_request_api_path(repo, payload.number)}/reviews", list[wire.Review], {"limit": 50}
-    )
+    path = f"/pulls/{payload.number}/reviews"
+    reviews = await client.get_all(path, list[wire.Review], {"limit": 50}, urgent=True)
     counting = [review for review in reviews if review.official and not review.dismissed]
     return _is_blocked(branch.required_approvals, rule, counting)
 
 
-async def _read_rule(client: ForgeClient, repo: Repo, branch: wire.Branch) -> wire.Rule:
-    name = branch.effective_branch_protection_name
-    if not name:
+async def _read_rule(client: ForgeClient, branch: wire.Branch) -> wire.Rule:
+    if not branch.effective_branch_protection_name:
         return UNKNOWN_RULE
-    return (
-        await client.get_urgent(f"{wire.repo_api_path(repo)}/branch_protections/{wire.quote_segment(name)}", wire.Rule)
-        or UNKNOWN_RULE
-    )
+    path = f"/branch_protections/{quote_segment(branch.effective_branch_protection_name)}"
+    return await client.get(path, wire.Rule, urgent=True) or UNKNOWN_RULE
 
 
 def _is_blocked(required_approvals: int, rule: wire.Rule, reviews: Sequence[wire.Review]) -> bool:
@@ -66,22 +60,6 @@ def _is_blocked(required_approvals: int, rule: wire.Rule, reviews: Sequence[wire
     return is_rejected or is_review_requested
 
 
-def to_pull_request(payload: wire.PullRequestPayload, mergeability: Mergeability) -> PullRequest:
-    return PullRequest(
-        number=payload.number,
-        head=Sha(payload.head.sha),
-        base_branch=payload.base.label,
-        head_branch=payload.head.label,
-        title=payload.title,
-        author=payload.user.login if payload.user else "",
-        is_open=is_open(payload),
-        draft=payload.draft,
-        fork=is_fork(payload),
-        mergeability=mergeability,
-        merged_into=payload.base.label if payload.merged else None,
-    )
-
-
 def is_open(payload: wire.PullRequestPayload) -> bool:
     return payload.state == "open" and not payload.merged
 
@@ -89,43 +67,6 @@ def is_open(payload: wire.PullRequestPayload) -> bool:
 def is_fork(payload: wire.PullRequestPayload) -> bool:
     """From another repository, or without a branch (AGit flow), which every account with read access can create."""
     return payload.head.repo_id != payload.base.repo_id or not payload.head.label
-
-
-DRAFT_PREFIX = "WIP: "
-"""Gitea marks a pull request as a draft by its title."""
-ALREADY_OPEN_STATUS = 409
-
-
-async def open_draft(client: ForgeClient, repo: Repo, draft: DraftPullRequest) -> None:
-    """Idempotent: Gitea answers 409 if the test branch has an open pull request."""
-    body = {"head": draft.branch, "base": draft.base_branch, "title": DRAFT_PREFIX + draft.title, "body": draft.text}
-    reply = await client.send("POST", f"{wire.repo_api_path(repo)}/pulls", body)
-    reply.raise_for_status(allowed=(ALREADY_OPEN_STATUS,))
-
-
-async def close_draft(client: ForgeClient, repo: Repo, branch: str) -> None:
-    """Usually finds none: Gitea closes a pull request when its branch is deleted."""
-    newest_first = await client.get_all(
-        f"{wire.repo_api_path(repo)}/pulls", list[wire.PullRequestPayload], {"state": "open", "limit": 50}
-    )
-    for payload in newest_first:
-        if payload.head.label == branch and payload.head.repo_id == payload.base.repo_id:
-            reply = await client.send("PATCH", wire.pull_request_api_path(repo, payload.number), {"state": "closed"})
-            reply.raise_for_status()
-
-
-async def list_open_dependencies(client: ForgeClient, repo: Repo, number: PullRequestNumber) -> list[str]:
-    """As references: `#12`, or `owner/name#12` for another repository."""
-    found = await client.get_all_urgent(
-        f"{wire.issue_api_path(repo, number)}/dependencies", list[wire.Dependency], {"limit": 50}
-    )
-    return [_format_reference(dependency, repo) for dependency in found if dependency.state == "open"]
-
-
-def _format_reference(dependency: wire.Dependency, repo: Repo) -> str:
-    full_name = "" if dependency.repository is None else dependency.repository.full_name
-    is_same_repository = full_name.lower() == wire.to_full_name(repo).lower()
-    return f"#{dependency.number}" if is_same_repository else f"{full_name}#{dependency.number}"
 
 
 RECHECK_WINDOW_MS = 15 * SECOND
@@ -173,66 +114,120 @@ class MergeabilityTracker:
         return report
 
 
-HEAD_REF_PATTERN = "refs/pull/*/head"
-PULL_REF_PATTERN = re.compile(r"refs/pull/([1-9][0-9]*)/(?:head|meta)")
+STATES = {
+    "pending": StatusState.PENDING,
+    "success": StatusState.SUCCESS,
+    "skipped": StatusState.SKIPPED,
+    "failure": StatusState.FAILURE,
+    "warning": StatusState.FAILURE,
+    "error": StatusState.ERROR,
+}
+"""A warning blocks a merge on Gitea like a failure."""
+DRAFT_PREFIX = "WIP: "
+"""Gitea marks a pull request as a draft by its title."""
+ALREADY_OPEN_STATUS = 409
 LATEST_QUERY = {"state": "all", "sort": "recentupdate", "limit": 50}
 """50 is the largest page that Gitea returns by default."""
 
 
-def head_ref(number: PullRequestNumber) -> str:
-    return f"refs/pull/{number}/head"
+class PullRequests(ForgeHost):
+    def __init__(self, config: ForgeConfig, clock: Clock) -> None:
+        super().__init__(config, clock)
+        self._mergeability_tracker = MergeabilityTracker(clock)
+
+    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+        client = await self._client_for(repo)
+        payload = await client.get(f"/pulls/{number}", wire.PullRequestPayload, urgent=True)
+        if payload is None:
+            return None
+        return PullRequest(
+            number=payload.number,
+            head=Sha(payload.head.sha),
+            base_branch=payload.base.label,
+            head_branch=payload.head.label,
+            title=payload.title,
+            author=payload.user.login if payload.user else "",
+            is_open=is_open(payload),
+            draft=payload.draft,
+            fork=is_fork(payload),
+            mergeability=await self._derive_mergeability(client, repo, payload),
+            merged_into=payload.base.label if payload.merged else None,
+        )
+
+    async def _derive_mergeability(
+        self, client: ForgeClient, repo: Repo, payload: wire.PullRequestPayload
+    ) -> Mergeability:
+        """Gitea's `mergeable` ignores missing reviews, so they are checked here."""
+        mergeability = self._mergeability_tracker.assess(repo, payload)
+        is_decided = mergeability not in (Mergeability.MERGEABLE, Mergeability.UNKNOWN) or not is_open(payload)
+        if is_decided or not await has_missing_reviews(client, payload):
+            return mergeability
+        return Mergeability.NOT_MERGEABLE
+
+    async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
+        """Idempotent: Gitea answers 409 if the test branch has an open pull request."""
+        title = DRAFT_PREFIX + draft.title
+        body = {"head": draft.branch, "base": draft.base_branch, "title": title, "body": draft.text}
+        reply = await (await self._client_for(repo)).send("POST", "/pulls", body)
+        reply.raise_for_status(allowed=(ALREADY_OPEN_STATUS,))
+
+    async def close_draft(self, repo: Repo, branch: str) -> None:
+        """Usually finds none: Gitea closes a pull request when its branch is deleted."""
+        client = await self._client_for(repo)
+        for payload in await client.get_all("/pulls", list[wire.PullRequestPayload], {"state": "open", "limit": 50}):
+            if payload.head.label == branch and payload.head.repo_id == payload.base.repo_id:
+                (await client.send("PATCH", f"/pulls/{payload.number}", {"state": "closed"})).raise_for_status()
+
+    async def _read_branch_tip(self, client: ForgeClient, branch: str) -> str | None:
+        found = await read_branch(client, branch)
+        return found and found.commit.id
+
+    async def _list_latest(self, client: ForgeClient, repo: Repo) -> Iterable[PolledPullRequest]:
+        latest = await client.get("/pulls", list[wire.PullRequestPayload], LATEST_QUERY) or []
+        return [
+            PolledPullRequest(payload.number, payload.head.sha, self._select_metadata(repo, payload))
+            for payload in latest
+            if not payload.head.label.startswith(ids.TEST_BRANCH_PREFIX)
+        ]
+
+    def _select_metadata(self, repo: Repo, payload: wire.PullRequestPayload) -> tuple[object, ...]:
+        labels = sorted(label.name for label in payload.labels or ())
+        shown = (payload.state, payload.merged, payload.draft, payload.base.label, payload.title, labels)
+        mergeability = self._mergeability_tracker.assess_if_tracked(repo, payload)
+        return (*shown, payload.comments, payload.updated_at, mergeability)
+
+    # Checks. Jobs of Gitea Actions are statuses as well.
+
+    async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
+        return select_required_contexts(await read_branch(await self._client_for(repo), branch))
+
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
+        return await read_statuses(await self._client_for(repo), sha, self._config.web_url)
+
+    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
+        body = {
+            "context": status.context,
+            "state": status.state.value,
+            "target_url": status.url,
+            "description": status.description,
+        }
+        client = await self._client_for(repo)
+        (await client.send("POST", f"/statuses/{quote_segment(sha)}", body)).raise_for_status()
 
 
-def pull_request_number_of(ref: str) -> PullRequestNumber | None:
-    match = PULL_REF_PATTERN.fullmatch(ref)
-    return PullRequestNumber(int(match[1])) if match else None
+async def read_statuses(client: ForgeClient, sha: Sha, web_url: str) -> list[Status]:
+    reported = await client.get_all(f"/commits/{quote_segment(sha)}/statuses", list[wire.CommitStatus], {"limit": 50})
+    latest = {status.context: status for status in sorted(reported, key=lambda status: status.id)}
+    return [_to_status(status, web_url) for status in latest.values() if status.context != ids.STATUS_CONTEXT]
 
 
-async def read_refs(
-    client: ForgeClient, tracker: MergeabilityTracker, repo: Repo, branches: Collection[str]
-) -> dict[str, Sha]:
-    tips, pull_requests = await asyncio.gather(
-        _read_branch_tips(client, repo, branches), _read_latest_pull_requests(client, repo)
+def _to_status(status: wire.CommitStatus, web_url: str) -> Status:
+    """Some versions return links to their own pages without the host."""
+    url = web_url + status.target_url if status.target_url.startswith("/") else status.target_url
+    return Status(
+        context=status.context,
+        state=STATES.get(status.status, StatusState.PENDING),
+        at=to_instant(status.created_at),
+        url=url,
+        description=status.description,
     )
-    return tips | dict(_to_refs(tracker, repo, pull_requests))
-
-
-async def _read_branch_tips(client: ForgeClient, repo: Repo, names: Collection[str]) -> dict[str, Sha]:
-    found = await asyncio.gather(*(read_branch(client, repo, name) for name in names))
-    return {f"refs/heads/{name}": branch.commit.id for name, branch in zip(names, found, strict=True) if branch}
-
-
-async def _read_latest_pull_requests(client: ForgeClient, repo: Repo) -> list[wire.PullRequestPayload]:
-    pull_requests = await client.get(f"{wire.repo_api_path(repo)}/pulls", list[wire.PullRequestPayload], LATEST_QUERY)
-    if pull_requests is None:
-        await wire.ensure_repository_visible(client, repo)
-    return pull_requests or []
-
-
-def _to_refs(
-    tracker: MergeabilityTracker, repo: Repo, pull_requests: Iterable[wire.PullRequestPayload]
-) -> Iterator[tuple[str, Sha]]:
-    """The meta ref is not a git ref, but a digest that changes with the pull request's metadata."""
-    for payload in pull_requests:
-        if not payload.head.label.startswith(ids.TEST_BRANCH_PREFIX):
-            yield head_ref(payload.number), Sha(payload.head.sha)
-            yield (
-                f"refs/pull/{payload.number}/meta",
-                _metadata_digest(payload, tracker.assess_if_tracked(repo, payload)),
-            )
-
-
-def _metadata_digest(payload: wire.PullRequestPayload, mergeability: str) -> Sha:
-    labels = sorted(label.name for label in payload.labels or ())
-    metadata = (
-        payload.state,
-        payload.merged,
-        payload.draft,
-        payload.base.label,
-        payload.title,
-        labels,
-        payload.comments,
-        payload.updated_at,
-        mergeability,
-    )
-    return Sha(sha1(repr(metadata).encode(), usedforsecurity=False).hexdigest())

@@ -1,20 +1,13 @@
-"""Gitea's JSON, with the members that we read; valid repository names and API paths."""
+"""Gitea's JSON, with the members that we read."""
 
-import re
 from datetime import datetime
 from typing import assert_never
-from urllib.parse import quote
 
 from msgspec import Struct
 
-from mergeyard.adapters.forges.http import ForgeClient
+from mergeyard.adapters.forges.host import User
 from mergeyard.domain.config import MergeMethod
-from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.ports.forge import HostUnavailable
-
-
-class User(Struct, frozen=True):
-    login: str
+from mergeyard.domain.ids import PullRequestNumber, Sha
 
 
 class Label(Struct, frozen=True):
@@ -106,17 +99,6 @@ class CommitStatus(Struct, frozen=True):
     description: str = ""
 
 
-class Comment(Struct, frozen=True):
-    id: int
-    user: User | None
-    body: str
-    created_at: datetime
-
-
-class CreatedComment(Struct, frozen=True):
-    id: int
-
-
 class Role(Struct, frozen=True):
     permission: str
 
@@ -161,50 +143,3 @@ class Hook(Struct, frozen=True):
     config: HookConfig
     events: list[str]
     active: bool
-
-
-NAME_PATTERN = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
-
-
-def is_valid_name(repo: Repo) -> bool:
-    return NAME_PATTERN.fullmatch(repo.owner) is not None and NAME_PATTERN.fullmatch(repo.name) is not None
-
-
-def to_full_name(repo: Repo) -> str:
-    """`owner/name`, as in web and git URLs."""
-    if not is_valid_name(repo):
-        raise HostUnavailable(f"{repo} is not a valid repository name on Gitea")
-    return f"{repo.owner}/{repo.name}"
-
-
-def repo_api_path(repo: Repo) -> str:
-    """The API path of a repository."""
-    return f"/repos/{to_full_name(repo)}"
-
-
-def pull_request_api_path(repo: Repo, number: PullRequestNumber) -> str:
-    return f"{repo_api_path(repo)}/pulls/{number}"
-
-
-def issue_api_path(repo: Repo, number: PullRequestNumber) -> str:
-    """Comments and labels of a pull request are below its issue."""
-    return f"{repo_api_path(repo)}/issues/{number}"
-
-
-def branch_api_path(repo: Repo, branch: str) -> str:
-    return f"{repo_api_path(repo)}/branches/{quote_segment(branch)}"
-
-
-def quote_segment(text: str) -> str:
-    """Quotes untrusted text as a single path segment."""
-    return quote(text, safe="").replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
-
-
-async def has_repository(client: ForgeClient, repo: Repo) -> bool:
-    return await client.get(repo_api_path(repo), Repository) is not None
-
-
-async def ensure_repository_visible(client: ForgeClient, repo: Repo) -> None:
-    """Called after a 404 or an empty list inside the repository: raises if the repository is not visible either."""
-    if not await has_repository(client, repo):
-        raise HostUnavailable(f"{repo} is not visible to us: give our account access to it again")

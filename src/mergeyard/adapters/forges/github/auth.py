@@ -3,20 +3,20 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 import jwt
 from msgspec import Struct
 
 from mergeyard.adapters.forges import http
 from mergeyard.adapters.forges.github import wire
-from mergeyard.adapters.forges.github.wire import canonical_repo, repo_api_path
-from mergeyard.adapters.forges.http import HeadersProvider as Headers
+from mergeyard.adapters.forges.host import ForgeHost, User
 from mergeyard.adapters.forges.rate_limits import RateLimits
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import Finding, HostUnavailable
-from mergeyard.ports.git import Remote
 
 CLOCK_SKEW_S = 60
 """`iat` is set this far into the past, in case our clock is ahead of GitHub's."""
@@ -28,12 +28,18 @@ def sign_app_jwt(app: http.App, now: Instant) -> str:
     seconds = now // SECOND
     claims = {"iat": seconds - CLOCK_SKEW_S, "exp": seconds + JWT_LIFETIME_S - CLOCK_SKEW_S, "iss": app.id}
     try:
-        return jwt.encode(claims, app.private_key, algorithm="RS256")
+        return jwt.encode(claims, _load_private_key(app.private_key), algorithm="RS256")
     except (ValueError, TypeError, jwt.PyJWTError) as error:
         raise HostUnavailable(
             f"the private key of app {app.id} is no RSA key in PEM form: use the file that GitHub provided when the "
             "key was generated"
         ) from error
+
+
+@lru_cache(maxsize=8)
+def _load_private_key(pem: str) -> Any:
+    """Loading checks the key, which takes longer than many requests."""
+    return jwt.get_algorithm_by_name("RS256").prepare_key(pem)
 
 
 class RequiredPermission(Struct, frozen=True):
@@ -102,10 +108,8 @@ REFUSED_STATUSES = (403, 404, 422)
 class AppNotInstalled(HostUnavailable):
     """The app has no access to this repository, or there is no such repository."""
 
-
-class Token(Struct, frozen=True):
-    text: str
-    expires_at: Instant
+    def __init__(self, repo: Repo) -> None:
+        super().__init__(f"the app is not installed in {repo}: install it there, or add the repository to it")
 
 
 class Installations:
@@ -114,38 +118,34 @@ class Installations:
         self._app = app
         self._clock = clock
         self._installations: dict[Repo, wire.Installation] = {}
-        self._tokens: dict[Repo, Token] = {}
+        self._tokens: dict[Repo, wire.InstallationToken] = {}
         self._renewing = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
 
-    async def get_installation_id(self, repo: Repo) -> int:
-        return (await self._find_installation(repo)).id
+    async def get_installation(self, repo: Repo, path: str) -> wire.Installation:
+        """`path` is the API path of the repository."""
+        if repo not in self._installations:
+            installation = await self._app.get(f"{path}/installation", wire.Installation, urgent=True)
+            if installation is None:
+                raise AppNotInstalled(repo)
+            self._installations[repo] = installation
+        return self._installations[repo]
 
-    async def get_token(self, repo: Repo) -> str:
+    async def get_token(self, repo: Repo, path: str) -> str:
         async with self._renewing[repo]:
             token = self._tokens.get(repo)
-            if token is None or self._clock.now() >= token.expires_at - RENEW_BEFORE_MS:
-                token = self._tokens[repo] = await self._renew_token(repo)
-            return token.text
+            if token is None or self._clock.now() >= http.to_instant(token.expires_at) - RENEW_BEFORE_MS:
+                token = self._tokens[repo] = await self._renew_token(repo, path)
+            return token.token
 
     def forget(self, repo: Repo) -> None:
         """After a 401 or a refusal: a new installation of the app has another id."""
         self._tokens.pop(repo, None)
         self._installations.pop(repo, None)
 
-    async def _find_installation(self, repo: Repo) -> wire.Installation:
-        if repo not in self._installations:
-            installation = await self._app.get_urgent(f"{repo_api_path(repo)}/installation", wire.Installation)
-            if installation is None:
-                raise AppNotInstalled(
-                    f"the app is not installed in {repo}: install it there, or add the repository to it"
-                )
-            self._installations[repo] = installation
-        return self._installations[repo]
-
-    async def _renew_token(self, repo: Repo) -> Token:
+    async def _renew_token(self, repo: Repo, path: str) -> wire.InstallationToken:
         if self._tokens.pop(repo, None) is not None:
             self._installations.pop(repo, None)  # its permissions may have changed since the last token
-        installation = await self._find_installation(repo)
+        installation = await self.get_installation(repo, path)
         body = {"repositories": [repo.name], "permissions": select_requestable_permissions(installation.permissions)}
         reply = await self._app.send("POST", f"/app/installations/{installation.id}/access_tokens", body)
         if reply.status in REFUSED_STATUSES:
@@ -154,8 +154,7 @@ class Installations:
                 f"the app's installation {installation.id} gives no token for {repo}: "
                 f"{http.extract_error_detail(reply.body)}"
             )
-        created = reply.raise_for_status().decode(wire.InstallationToken)
-        return Token(created.token, http.to_instant(created.expires_at))
+        return reply.raise_for_status().decode(wire.InstallationToken)
 
 
 GITHUB_HEADERS = {"accept": "application/vnd.github+json", "x-github-api-version": "2022-11-28"}
@@ -170,80 +169,75 @@ class Identity(Struct, frozen=True):
     """None for the account of a token."""
 
 
-class GithubClients:
-    """GitHub counts the rate limit per installation for an app, and per account for a token."""
+class Authentication(ForgeHost):
+    """GitHub counts the rate limit per installation for an app, and per account for a token. `self._client`
+    authenticates as the app itself, or with the configured token."""
 
-    def __init__(self, access: http.ForgeConfig, clock: Clock) -> None:
-        self._access = access
-        self._clock = clock
+    def __init__(self, config: http.ForgeConfig, clock: Clock) -> None:
+        super().__init__(config, clock)
         self._clients: dict[int, http.ForgeClient] = {}
-        self.own_client = self._create_client(self._own_headers)
-        """Authenticates as the app itself, or with the configured token."""
-        self.installations = Installations(self.own_client, clock) if access.app else None
+        self._installations = Installations(self._client, clock) if config.app else None
         self._identity: Identity | None = None
 
-    async def for_repo(self, repo: Repo) -> http.ForgeClient:
-        if self.installations is None:
-            return self.own_client
-        installation = await self.installations.get_installation_id(canonical_repo(repo))
+    async def _client_for(self, repo: Repo) -> http.ForgeClient:
+        path, repo, installations = self._api_path(repo), self.canonical_repo(repo), self._installations
+        if installations is None:
+            return self._client.for_repository(repo, path)
+        installation = (await installations.get_installation(repo, path)).id
         if installation not in self._clients:
-            self._clients[installation] = self._create_client(self._own_headers)
-        return self._limit_to_repository(self._clients[installation], self.installations, canonical_repo(repo))
+            self._clients[installation] = http.ForgeClient(
+                self._config.api_url, self._credentials, RateLimits(self.name, self._clock)
+            )
 
-    async def read_login(self) -> str:
-        """The login of our comments."""
-        return (await self.read_identity()).login
-
-    async def read_identity(self) -> Identity:
-        if self._identity is None and self.installations is not None:
-            app = await self.own_client.get_urgent("/app", wire.AppDetails)
-            self._identity = app and Identity(f"{app.slug}[bot]", app.id)
-        elif self._identity is None:
-            user = await self.own_client.get_urgent("/user", wire.User)
-            self._identity = user and Identity(user.login)
-        if self._identity is None:
-            raise HostUnavailable(f"{self._access.name} does not report the account of our credentials")
-        return self._identity
-
-    async def build_remote(self, repo: Repo) -> Remote:
-        url = self._access.web_url + repo_api_path(repo).removeprefix("/repos") + ".git"
-        return http.build_git_remote(url, GIT_USER, await self._git_password(repo))
-
-    async def close(self) -> None:
-        for client in (self.own_client, *self._clients.values()):
-            await client.close()
-
-    def _create_client(self, headers: Headers) -> http.ForgeClient:
-        return http.ForgeClient(self._access.api_url, headers, RateLimits(self._access.name, self._clock))
-
-    async def _own_headers(self) -> Mapping[str, str]:
-        return GITHUB_HEADERS | bearer_header(self._own_credential())
-
-    def _limit_to_repository(
-        self, client: http.ForgeClient, installations: Installations, repo: Repo
-    ) -> http.ForgeClient:
         async def build_headers() -> Mapping[str, str]:
-            return GITHUB_HEADERS | bearer_header(await installations.get_token(repo))
+            return _build_headers(await installations.get_token(repo, path))
 
         def on_unauthorized() -> None:
             installations.forget(repo)
 
-        return client.with_credentials(build_headers, on_unauthorized)
+        return self._clients[installation].for_repository(repo, path, build_headers, on_unauthorized)
 
-    async def _git_password(self, repo: Repo) -> str:
-        if self.installations is None:
-            return self._own_credential()
-        return await self.installations.get_token(canonical_repo(repo))
+    async def has_repository(self, repo: Repo) -> bool:
+        try:
+            return await super().has_repository(repo)
+        except AppNotInstalled:
+            return False
+
+    async def _read_own_login(self) -> str:
+        return (await self._read_identity()).login
+
+    async def _read_identity(self) -> Identity:
+        if self._identity is None and self._config.app is not None:
+            app = await self._client.get("/app", wire.AppDetails, urgent=True)
+            self._identity = app and Identity(f"{app.slug}[bot]", app.id)
+        elif self._identity is None:
+            user = await self._client.get("/user", User, urgent=True)
+            self._identity = user and Identity(user.login)
+        if self._identity is None:
+            raise HostUnavailable(f"{self.name} does not report the account of our credentials")
+        return self._identity
+
+    async def close(self) -> None:
+        for client in (self._client, *self._clients.values()):
+            await client.close()
+
+    async def _credentials(self) -> Mapping[str, str]:
+        return _build_headers(self._own_credential())
+
+    async def _git_credentials(self, repo: Repo) -> tuple[str, str]:
+        if self._installations is None:
+            return GIT_USER, self._own_credential()
+        return GIT_USER, await self._installations.get_token(self.canonical_repo(repo), self._api_path(repo))
 
     def _own_credential(self) -> str:
-        match self._access:
+        match self._config:
             case http.ForgeConfig(app=http.App() as app):
                 return sign_app_jwt(app, self._clock.now())
             case http.ForgeConfig(token=str(token)):
                 return token
             case _:
-                raise HostUnavailable(f"{self._access.name} has neither a token nor an app: configure one of them")
+                raise HostUnavailable(f"{self.name} has neither a token nor an app: configure one of them")
 
 
-def bearer_header(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
+def _build_headers(token: str) -> Mapping[str, str]:
+    return GITHUB_HEADERS | {"authorization": f"Bearer {token}"}

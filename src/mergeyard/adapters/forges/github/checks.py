@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from mergeyard.adapters.forges.github import comments, rules, wire
+from mergeyard.adapters.forges.github import rules, wire
 from mergeyard.adapters.forges.github.rules import RequiredCheck
-from mergeyard.adapters.forges.github.wire import ensure_repository_visible, quote_segment, repo_api_path
-from mergeyard.adapters.forges.http import ForgeClient, to_instant
+from mergeyard.adapters.forges.host import ForgeHost
+from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import Repo, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
@@ -27,34 +27,6 @@ AppsByCheck = Mapping[str, frozenset[int]]
 def map_apps_by_check(checks: Iterable[RequiredCheck]) -> AppsByCheck:
     apps = [(check.context, check.app) for check in checks if check.app is not None]
     return {context: frozenset(app for name, app in apps if name == context) for context, _ in apps}
-
-
-class CachedRules(Struct, frozen=True):
-    checks: frozenset[RequiredCheck]
-    expires_at: Instant
-
-
-class CheckApps:
-    """Caches the required checks of branches for a minute."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._rules: dict[tuple[Repo, str], CachedRules] = {}
-        self._reading = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
-
-    async def for_branch(self, client: ForgeClient, repo: Repo, branch: str) -> AppsByCheck:
-        """Raises when the rules cannot be read: without them a success from the wrong app would count."""
-        async with self._reading[repo]:
-            cached = self._rules.get((repo, branch))
-            if cached is not None and self._clock.now() < cached.expires_at:
-                return map_apps_by_check(cached.checks)
-            return map_apps_by_check(await self.refresh(client, repo, branch))
-
-    async def refresh(self, client: ForgeClient, repo: Repo, branch: str) -> frozenset[RequiredCheck]:
-        expires_at = later(self._clock.now(), MINUTE)
-        checks = await rules.read_required_checks(client, repo, branch)
-        self._rules[repo, branch] = CachedRules(checks, expires_at)
-        return checks
 
 
 PER_PAGE = 100
@@ -87,41 +59,25 @@ class Report(Struct, frozen=True):
         )
 
 
-async def read_statuses(
-    client: ForgeClient, repo: Repo, sha: Sha, clock: Clock, apps_by_check: AppsByCheck
-) -> tuple[Status, ...]:
+async def read_statuses(client: ForgeClient, sha: Sha, clock: Clock, apps_by_check: AppsByCheck) -> tuple[Status, ...]:
     """One status per name, the worst: like GitHub, we require all reports of that name to pass."""
-    commit = f"{repo_api_path(repo)}/commits/{quote_segment(sha)}"
-    reported = await _read_all_pages(client, repo, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses)
-    runs = await _read_all_pages(client, repo, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs)
+    commit = f"/commits/{quote_segment(sha)}"
+    reported = await _read_all_pages(client, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses)
+    runs = await _read_all_pages(client, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs)
     reports = [*map(_from_commit_status, reported), *(_from_check_run(run, clock) for run in _select_latest(runs))]
     counting = [report.status for report in reports if report.counts(apps_by_check)]
     by_severity = sorted(counting, key=lambda status: (SEVERITY[status.check_state], status.at))
     return tuple({status.context: status for status in by_severity}.values())
 
 
-async def set_status(client: ForgeClient, repo: Repo, sha: Sha, status: Status) -> None:
-    body = {
-        "state": status.state,
-        "context": status.context,
-        "description": status.description[:MAX_DESCRIPTION_CHARS],
-        "target_url": status.url or None,
-    }
-    reply = await client.send("POST", f"{repo_api_path(repo)}/statuses/{quote_segment(sha)}", body)
-    reply.raise_for_status()
-
-
 async def _read_all_pages(
-    client: ForgeClient, repo: Repo, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
+    client: ForgeClient, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
 ) -> list[Entry]:
     """Counts pages itself: these endpoints return an object around the list, which `get_all` cannot read."""
     found = list[Entry]()
     for number in range(1, MAX_PAGES + 1):
         page = await client.get(path, kind, {"per_page": PER_PAGE, "page": number})
-        if page is None:
-            await ensure_repository_visible(client, repo)
-            return found
-        entries = entries_of(page)
+        entries = entries_of(page) if page is not None else ()
         found += entries
         if len(entries) < PER_PAGE:
             return found
@@ -165,43 +121,53 @@ def _check_run_state(run: wire.CheckRun) -> StatusState:
     return CONCLUSIONS.get(run.conclusion or "", StatusState.FAILURE)
 
 
-APPROVED, CHANGES_REQUESTED = "APPROVED", "CHANGES_REQUESTED"
-REVIEW_DECISIONS = frozenset({APPROVED, CHANGES_REQUESTED, "DISMISSED"})
-
-
 async def is_blocked_only_by_own_status(
-    client: ForgeClient, repo: Repo, pull_request: wire.PullRequestPayload, clock: Clock
+    client: ForgeClient, pull_request: wire.PullRequestPayload, clock: Clock
 ) -> bool:
     """False when in doubt. GitHub only reports `blocked`, so checks and approvals are compared with the rules here."""
-    required = await rules.read_required_checks(client, repo, pull_request.base.ref)
+    required = await rules.read_required_checks(client, pull_request.base.ref)
     if not any(check.context == ids.STATUS_CONTEXT for check in required):
         return False
-    reported = await read_statuses(client, repo, Sha(pull_request.head.sha), clock, map_apps_by_check(required))
+    reported = await read_statuses(client, Sha(pull_request.head.sha), clock, map_apps_by_check(required))
     passed = {status.context for status in reported if status.check_state in SATISFIED_CHECK_STATES}
-    return passed.issuperset(rules.select_required_contexts(required)) and await _is_approved(
-        client, repo, pull_request
-    )
+    has_passed = passed.issuperset(rules.select_required_contexts(required))
+    return has_passed and await rules.is_approved(client, pull_request.base.ref, pull_request.number)
 
 
-async def _is_approved(client: ForgeClient, repo: Repo, pull_request: wire.PullRequestPayload) -> bool:
-    required = await rules.read_required_approvals(client, repo, pull_request.base.ref)
-    if required is None:
-        return False
-    decisions = await _read_review_decisions(client, repo, pull_request.number)
-    if CHANGES_REQUESTED in decisions.values():
-        return False
-    approving = [user for user, decision in decisions.items() if decision == APPROVED]
-    return await _count_writers(client, repo, approving) >= required
+class Checks(ForgeHost):
+    """Caches the required checks of branches for a minute."""
 
+    def __init__(self, config: ForgeConfig, clock: Clock) -> None:
+        super().__init__(config, clock)
+        self._required: dict[tuple[Repo, str], tuple[Instant, frozenset[RequiredCheck]]] = {}
+        """With the time when the entry expires."""
+        self._reading = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
 
-async def _read_review_decisions(client: ForgeClient, repo: Repo, number: int) -> dict[str, str]:
-    """The last decision per user. Deleted accounts share the empty name, whose approval does not count."""
-    path = f"{repo_api_path(repo)}/pulls/{number}/reviews"
-    reviews = await client.get_all(path, list[wire.Review], {"per_page": 100})
-    decisive = [review for review in reviews if review.state in REVIEW_DECISIONS]
-    return {review.user.login if review.user else "": review.state for review in decisive}
+    async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
+        client = await self._client_for(repo)
+        return rules.select_required_contexts(await self._read_required_checks(client, repo, branch))
 
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
+        """Raises when the rules cannot be read: without them a success from the wrong app would count."""
+        client = await self._client_for(repo)
+        async with self._reading[repo]:
+            expires_at, required = self._required.get((repo, branch), (Instant(0), frozenset[RequiredCheck]()))
+            if self._clock.now() >= expires_at:
+                required = await self._read_required_checks(client, repo, branch)
+        return await read_statuses(client, sha, self._clock, map_apps_by_check(required))
 
-async def _count_writers(client: ForgeClient, repo: Repo, users: list[str]) -> int:
-    """Every account can approve, but only approvals of accounts with write access count."""
-    return len([user for user in users if await comments.can_write(client, repo, user)])
+    async def _read_required_checks(self, client: ForgeClient, repo: Repo, branch: str) -> frozenset[RequiredCheck]:
+        expires_at = later(self._clock.now(), MINUTE)
+        required = await rules.read_required_checks(client, branch)
+        self._required[repo, branch] = expires_at, required
+        return required
+
+    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
+        body = {
+            "state": status.state,
+            "context": status.context,
+            "description": status.description[:MAX_DESCRIPTION_CHARS],
+            "target_url": status.url or None,
+        }
+        client = await self._client_for(repo)
+        (await client.send("POST", f"/statuses/{quote_segment(sha)}", body)).raise_for_status()

@@ -1,4 +1,4 @@
-"""Branch rules of GitHub, classic protection and rulesets: required checks, bypass and restrictions."""
+"""Branch rules of GitHub, classic protection and rulesets: required checks, reviews and bypass; roles of users."""
 
 from typing import Any
 
@@ -6,10 +6,9 @@ from msgspec import Struct
 
 from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.github.auth import Identity
-from mergeyard.adapters.forges.github.wire import ensure_repository_visible, quote_segment, repo_api_path
-from mergeyard.adapters.forges.http import ForgeClient
+from mergeyard.adapters.forges.host import User
+from mergeyard.adapters.forges.http import ForgeClient, quote_segment
 from mergeyard.domain import ids
-from mergeyard.domain.ids import Repo
 from mergeyard.ports.forge import HostRefused
 
 RULES_WITHOUT_REVIEWS = frozenset(
@@ -56,16 +55,12 @@ class Switch(Struct, frozen=True):
     enabled: bool = False
 
 
-class NamedUser(Struct, frozen=True):
-    login: str
-
-
 class NamedApp(Struct, frozen=True):
     slug: str = ""
 
 
 class BypassAllowances(Struct, frozen=True):
-    users: tuple[NamedUser, ...] = ()
+    users: tuple[User, ...] = ()
     apps: tuple[NamedApp | None, ...] = ()
 
     @property
@@ -76,15 +71,31 @@ class BypassAllowances(Struct, frozen=True):
 
 
 class Reviews(Struct, frozen=True):
+    """Required reviews. Classic protection and rulesets contain some of these members each, and spell one of them
+    differently."""
+
     required_approving_review_count: int = 0
+    require_code_owner_review: bool = False
     require_code_owner_reviews: bool = False
     require_last_push_approval: bool = False
+    required_review_thread_resolution: bool = False
+    required_reviewers: tuple[Any, ...] = ()
     bypass_pull_request_allowances: BypassAllowances = BypassAllowances()
 
     @property
-    def has_requirements(self) -> bool:
-        has_special_rules = self.require_code_owner_reviews or self.require_last_push_approval
-        return has_special_rules or self.required_approving_review_count > 0
+    def are_required(self) -> bool:
+        return self._need_certain_reviewers or self.required_approving_review_count > 0
+
+    @property
+    def approvals(self) -> int | None:
+        """The number of required approvals; None when the rule requires more than a number of approvals."""
+        requires_more = self._need_certain_reviewers or self.required_review_thread_resolution
+        return None if requires_more else self.required_approving_review_count
+
+    @property
+    def _need_certain_reviewers(self) -> bool:
+        needs_code_owner = self.require_code_owner_review or self.require_code_owner_reviews
+        return needs_code_owner or self.require_last_push_approval or bool(self.required_reviewers)
 
 
 class Protection(Struct, frozen=True):
@@ -98,32 +109,12 @@ class Protection(Struct, frozen=True):
 
     @property
     def approvals(self) -> int | None:
-        """The number of required approvals; None when the rule requires more than a number of approvals."""
-        reviews = self.required_pull_request_reviews
         switches = (self.required_conversation_resolution, self.required_signatures, self.lock_branch)
-        requires_more = reviews.require_code_owner_reviews or reviews.require_last_push_approval
-        requires_more = requires_more or any(switch.enabled for switch in switches)
-        return None if requires_more else reviews.required_approving_review_count
+        return None if any(switch.enabled for switch in switches) else self.required_pull_request_reviews.approvals
 
 
-class Parameters(Struct, frozen=True):
+class Parameters(Reviews, frozen=True):
     required_status_checks: tuple[RequiredCheck, ...] = ()
-    required_approving_review_count: int = 0
-    require_code_owner_review: bool = False
-    require_last_push_approval: bool = False
-    required_review_thread_resolution: bool = False
-    required_reviewers: tuple[Any, ...] = ()
-
-    @property
-    def approvals(self) -> int | None:
-        requires_more = self.require_code_owner_review or self.require_last_push_approval
-        requires_more = requires_more or self.required_review_thread_resolution or bool(self.required_reviewers)
-        return None if requires_more else self.required_approving_review_count
-
-    @property
-    def require_reviews(self) -> bool:
-        has_special_rules = self.require_code_owner_review or self.require_last_push_approval or self.required_reviewers
-        return bool(has_special_rules) or self.required_approving_review_count > 0
 
 
 class Rule(Struct, frozen=True):
@@ -135,7 +126,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def requires_reviews(self) -> bool:
-        return self.type == "pull_request" and self.parameters is not None and self.parameters.require_reviews
+        return self.type == "pull_request" and self.parameters is not None and self.parameters.are_required
 
     @property
     def checks(self) -> tuple[RequiredCheck, ...]:
@@ -143,7 +134,6 @@ class Rule(Struct, frozen=True):
 
     @property
     def approvals(self) -> int | None:
-        """The number of required approvals; None when the rule requires more than a number of approvals."""
         if self.type == "pull_request" and self.parameters is not None:
             return self.parameters.approvals
         return 0 if self.type in RULES_WITHOUT_REVIEWS else None
@@ -192,78 +182,103 @@ def select_required_contexts(checks: frozenset[RequiredCheck]) -> tuple[str, ...
     return tuple(sorted({check.context for check in checks} - {ids.STATUS_CONTEXT}))
 
 
-async def read_required_checks(client: ForgeClient, repo: Repo, branch: str) -> frozenset[RequiredCheck]:
+async def read_required_checks(client: ForgeClient, branch: str) -> frozenset[RequiredCheck]:
     """Read from the branch, because its protection is visible only to administrators."""
-    classic = (await _read_summary(client, repo, branch)).required_status_checks
-    of_rulesets = [rule.checks for rule in await _read_rules(client, repo, branch)]
+    classic = (await _read_summary(client, branch)).required_status_checks
+    of_rulesets = [rule.checks for rule in await _read_rules(client, branch)]
     return frozenset(check for checks in (classic.all_checks if classic else (), *of_rulesets) for check in checks)
 
 
-async def read_required_approvals(client: ForgeClient, repo: Repo, branch: str) -> int | None:
+async def read_required_approvals(client: ForgeClient, branch: str) -> int | None:
     """The number of required approvals; None when a rule requires more than a number, or is not visible to us."""
-    classic, rules = await _read_classic_protection(client, repo, branch), await _read_rules(client, repo, branch)
+    classic, rules = await _read_classic_protection(client, branch), await _read_rules(client, branch)
     required = [classic and classic.approvals, *(rule.approvals for rule in rules)]
     known = [count for count in required if count is not None]
     return max(known) if len(known) == len(required) else None
 
 
-async def find_review_bypasses(client: ForgeClient, repo: Repo, branch: str, identity: Identity) -> list[Bypass]:
+async def find_review_bypasses(client: ForgeClient, branch: str, identity: Identity) -> list[Bypass]:
     """The rules of the branch that require reviews and that our account can bypass, or may be able to."""
-    rulesets = {rule.ruleset_id for rule in await _read_rules(client, repo, branch) if rule.requires_reviews}
-    found = [await _find_ruleset_bypass(client, repo, id_, identity) for id_ in sorted(rulesets - {None}, key=str)]
-    found.append(await _find_classic_bypass(client, repo, branch, identity))
+    rulesets = {rule.ruleset_id for rule in await _read_rules(client, branch) if rule.requires_reviews}
+    found = [await _find_ruleset_bypass(client, id_, identity) for id_ in sorted(rulesets - {None}, key=str)]
+    found.append(await _find_classic_bypass(client, branch, identity))
     return [bypass for bypass in found if bypass is not None]
 
 
-async def _find_ruleset_bypass(
-    client: ForgeClient, repo: Repo, ruleset_id: int | None, identity: Identity
-) -> Bypass | None:
-    ruleset = await client.get(f"{repo_api_path(repo)}/rulesets/{ruleset_id}", Ruleset)
+async def _find_ruleset_bypass(client: ForgeClient, ruleset_id: int | None, identity: Identity) -> Bypass | None:
+    ruleset = await client.get(f"/rulesets/{ruleset_id}", Ruleset)
     if ruleset is None:
         return Bypass(f"ruleset {ruleset_id}", is_certain=False)
     can_bypass = ruleset.can_be_bypassed_by(identity.app_id)
     return None if can_bypass is False else Bypass(f"the ruleset {ruleset.name}", is_certain=can_bypass is True)
 
 
-async def _find_classic_bypass(client: ForgeClient, repo: Repo, branch: str, identity: Identity) -> Bypass | None:
-    classic = await _read_classic_protection(client, repo, branch)
+async def _find_classic_bypass(client: ForgeClient, branch: str, identity: Identity) -> Bypass | None:
+    classic = await _read_classic_protection(client, branch)
     if classic is None:
         return Bypass(CLASSIC_RULE, is_certain=False)
     reviews = classic.required_pull_request_reviews
-    if not reviews.has_requirements:
+    if not reviews.are_required:
         return None
     if identity.login in reviews.bypass_pull_request_allowances.logins:
         return Bypass(CLASSIC_RULE, is_certain=True)
     if identity.app_id is not None or classic.enforce_admins.enabled:
         return None
-    repository = await client.get(repo_api_path(repo), wire.Repository)
+    repository = await client.get("", wire.Repository)
     is_admin = repository is not None and repository.permissions.get("admin")
     return Bypass(CLASSIC_RULE, is_certain=True, as_admin=True) if is_admin else None
 
 
-async def _read_summary(client: ForgeClient, repo: Repo, branch: str) -> ProtectionSummary:
-    found = await client.get(f"{repo_api_path(repo)}/branches/{quote_segment(branch)}", Branch)
-    if found is None:
-        await ensure_repository_visible(client, repo)
-        return ProtectionSummary(enabled=False)
-    return found.protection
+async def _read_summary(client: ForgeClient, branch: str) -> ProtectionSummary:
+    found = await client.get(f"/branches/{quote_segment(branch)}", Branch)
+    return ProtectionSummary(enabled=False) if found is None else found.protection
 
 
-async def _read_classic_protection(client: ForgeClient, repo: Repo, branch: str) -> Protection | None:
+async def _read_classic_protection(client: ForgeClient, branch: str) -> Protection | None:
     """None when the branch is protected, but the protection is not visible to us."""
-    if not (await _read_summary(client, repo, branch)).enabled:
+    if not (await _read_summary(client, branch)).enabled:
         return Protection()
     try:
-        return await client.get(f"{repo_api_path(repo)}/branches/{quote_segment(branch)}/protection", Protection)
+        return await client.get(f"/branches/{quote_segment(branch)}/protection", Protection)
     except HostRefused:
         return None
 
 
-async def _read_rules(client: ForgeClient, repo: Repo, branch: str) -> list[Rule]:
-    path = f"{repo_api_path(repo)}/rules/branches/{quote_segment(branch)}"
+async def _read_rules(client: ForgeClient, branch: str) -> list[Rule]:
+    path = f"/rules/branches/{quote_segment(branch)}"
     try:
         return await client.get_all(path, list[Rule], {"per_page": 100})
     except HostRefused as error:
         if PLAN_UPGRADE_MESSAGE in str(error):
             return []
         raise
+
+
+APPROVED, CHANGES_REQUESTED = "APPROVED", "CHANGES_REQUESTED"
+REVIEW_DECISIONS = frozenset({APPROVED, CHANGES_REQUESTED, "DISMISSED"})
+
+
+async def is_approved(client: ForgeClient, branch: str, number: int) -> bool:
+    """Whether the pull request has the approvals that the rules of its base branch require. Every account can approve,
+    but only approvals of accounts with write access count."""
+    required = await read_required_approvals(client, branch)
+    if required is None:
+        return False
+    decisions = await _read_review_decisions(client, number)
+    if CHANGES_REQUESTED in decisions.values():
+        return False
+    approving = [user for user, decision in decisions.items() if decision == APPROVED]
+    return len([user for user in approving if (await read_role(client, user)).can_write]) >= required
+
+
+async def _read_review_decisions(client: ForgeClient, number: int) -> dict[str, str]:
+    """The last decision per user. Deleted accounts share the empty name, whose approval does not count."""
+    reviews = await client.get_all(f"/pulls/{number}/reviews", list[wire.Review], {"per_page": 100})
+    decisive = [review for review in reviews if review.state in REVIEW_DECISIONS]
+    return {review.user.login if review.user else "": review.state for review in decisive}
+
+
+async def read_role(client: ForgeClient, user: str) -> wire.Role:
+    """An empty name is that of a deleted account, which has no role."""
+    role = await client.get(f"/collaborators/{quote_segment(user)}/permission", wire.Role) if user else None
+    return role or wire.Role("none")

@@ -1,18 +1,10 @@
 """GitHub's JSON, with the members that we read."""
 
-import re
 from datetime import datetime
-from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from mergeyard.adapters.forges.http import ForgeClient
-from mergeyard.domain.ids import PullRequestNumber, Repo
-from mergeyard.ports.forge import HostUnavailable
-
-
-class User(Struct, frozen=True):
-    login: str
+from mergeyard.adapters.forges.host import User
 
 
 class RepositoryName(Struct, frozen=True):
@@ -69,13 +61,6 @@ class Review(Struct, frozen=True):
     user: User | None = None
 
 
-class Comment(Struct, frozen=True):
-    id: int
-    created_at: datetime
-    body: str = ""
-    user: User | None = None
-
-
 class CommitStatus(Struct, frozen=True):
     context: str
     state: str
@@ -126,6 +111,14 @@ class Role(Struct, frozen=True):
     """`admin`, `write`, `read` or `none`; newer roles are mapped to the nearest of these."""
     role_name: str = ""
 
+    @property
+    def can_write(self) -> bool:
+        return self.permission in ("admin", "write")
+
+    @property
+    def can_maintain(self) -> bool:
+        return self.permission == "admin" or self.role_name == "maintain"
+
 
 class Repository(Struct, frozen=True, kw_only=True):
     default_branch: str
@@ -163,55 +156,3 @@ class Hook(Struct, frozen=True):
     events: tuple[str, ...]
     active: bool = True
     config: HookConfig = HookConfig()
-
-
-OWNER_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-NAME_PATTERN = re.compile(r"(?!\.{1,2}\Z)(?!.*\.git\Z)[A-Za-z0-9._-]{1,100}")
-PULL_REF_PATTERN = re.compile(r"refs/pull/([1-9][0-9]{0,17})/(?:head|meta)")
-HEAD_REF_PATTERN = "refs/pull/*/head"
-
-
-def is_valid_name(repo: Repo) -> bool:
-    return OWNER_PATTERN.fullmatch(repo.owner) is not None and NAME_PATTERN.fullmatch(repo.name) is not None
-
-
-def repo_api_path(repo: Repo) -> str:
-    """The API path of a repository."""
-    if not is_valid_name(repo):
-        raise HostUnavailable(f"{repo} is not a valid repository name on GitHub")
-    return f"/repos/{repo.owner}/{repo.name}"
-
-
-def quote_segment(text: str) -> str:
-    """Quotes untrusted text as a single path segment."""
-    if text in ("", ".", ".."):
-        raise HostUnavailable(f"{text!r} is not a valid name on GitHub")
-    return quote(text, safe="")
-
-
-def canonical_repo(repo: Repo) -> Repo:
-    return Repo(repo.host, repo.owner.lower(), repo.name.lower())
-
-
-def head_ref(number: PullRequestNumber) -> str:
-    return f"refs/pull/{number}/head"
-
-
-def meta_ref(number: PullRequestNumber) -> str:
-    """Not a git ref. `read_refs` reports a digest under this name that changes with the pull request's metadata."""
-    return f"refs/pull/{number}/meta"
-
-
-def pull_request_number_of(ref: str) -> PullRequestNumber | None:
-    match = PULL_REF_PATTERN.fullmatch(ref)
-    return PullRequestNumber(int(match[1])) if match else None
-
-
-async def ensure_repository_visible(client: ForgeClient, repo: Repo) -> None:
-    """Called after a 404 inside the repository: raises if the repository itself is not visible either."""
-    if await client.get_urgent(repo_api_path(repo), Repository) is None:
-        raise build_not_visible_error(repo)
-
-
-def build_not_visible_error(repo: Repo) -> HostUnavailable:
-    return HostUnavailable(f"{repo} is not visible to us: give the app or the token access to it again")

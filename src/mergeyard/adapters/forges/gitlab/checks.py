@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.gitlab import wire
-from mergeyard.adapters.forges.http import ForgeClient, to_instant
+from mergeyard.adapters.forges.host import ForgeHost
+from mergeyard.adapters.forges.http import ForgeClient, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import Repo, Sha
 from mergeyard.domain.pull_requests import CHECK_STATE_BY_STATUS_STATE, Status, StatusState
@@ -40,22 +41,22 @@ class PipelineResult(Struct, frozen=True):
 
 
 async def read_pipelines(
-    client: ForgeClient, repo: Repo, sha: Sha, reported: Sequence[wire.CommitStatus]
+    client: ForgeClient, sha: Sha, reported: Sequence[wire.CommitStatus]
 ) -> Mapping[int, PipelineResult]:
     """Results by pipeline id, without pipelines that contain nothing but our own status."""
-    query = {"sha": sha, "per_page": 100}
-    pipelines = await client.get_all(f"{wire.repo_api_path(repo)}/pipelines", list[wire.Pipeline], query)
+    pipelines = await client.get_all("/pipelines", list[wire.Pipeline], {"sha": sha, "per_page": 100})
     results = [result for pipeline in pipelines if (result := _evaluate_pipeline(pipeline, reported))]
-    if any(result.is_skipped for result in results) and not await _can_be_skipped(client, repo, pipelines):
-        results = [_mark_untested(result) if result.is_skipped else result for result in results]
+    if any(result.is_skipped for result in results) and not await _can_be_skipped(client, pipelines):
+        untested = {"state": StatusState.FAILURE, "message": UNTESTED_MESSAGE}
+        results = [replace(result, **untested) if result.is_skipped else result for result in results]
     return {result.pipeline.id: result for result in results}
 
 
-async def _can_be_skipped(client: ForgeClient, repo: Repo, pipelines: Sequence[wire.Pipeline]) -> bool:
+async def _can_be_skipped(client: ForgeClient, pipelines: Sequence[wire.Pipeline]) -> bool:
     """Never on a test branch, whatever the project allows: the queue merges only what was tested there."""
     if any(pipeline.ref.startswith(ids.TEST_BRANCH_PREFIX) for pipeline in pipelines):
         return False
-    return bool((await wire.read_project(client, repo)).allow_merge_on_skipped_pipeline)
+    return bool((await client.read_repository(wire.Project)).allow_merge_on_skipped_pipeline)
 
 
 def summarize_pipelines(pipelines: Mapping[int, PipelineResult]) -> list[Status]:
@@ -64,7 +65,11 @@ def summarize_pipelines(pipelines: Mapping[int, PipelineResult]) -> list[Status]
     latest = {pipelines[id_].pipeline.ref: pipelines[id_] for id_ in sorted(pipelines)}
     counting = [result for result in latest.values() if not result.is_skipped] or latest.values()
     worst = min(counting, key=lambda result: WORST_FIRST.index(result.state), default=None)
-    return [] if worst is None else [_to_pipeline_status(worst)]
+    if worst is None:
+        return []
+    at = to_instant(worst.pipeline.updated_at or worst.pipeline.created_at)
+    url, message = worst.pipeline.web_url, worst.message
+    return [Status(context=PIPELINE, state=worst.state, at=at, url=url, description=message, suite=PIPELINE)]
 
 
 def derive_job_state(status: wire.CommitStatus) -> StatusState:
@@ -91,20 +96,8 @@ def _evaluate_pipeline(pipeline: wire.Pipeline, reported: Sequence[wire.CommitSt
     return None if state is None else PipelineResult(pipeline, state, is_skipped=is_skipped)
 
 
-def _mark_untested(result: PipelineResult) -> PipelineResult:
-    return replace(result, state=StatusState.FAILURE, message=UNTESTED_MESSAGE)
-
-
 def _decode_state(name: str) -> StatusState:
     return STATES.get(name, StatusState.PENDING)
-
-
-def _to_pipeline_status(result: PipelineResult) -> Status:
-    pipeline = result.pipeline
-    at = to_instant(pipeline.updated_at or pipeline.created_at)
-    return Status(
-        context=PIPELINE, state=result.state, at=at, url=pipeline.web_url, description=result.message, suite=PIPELINE
-    )
 
 
 GITLAB_STATES = {
@@ -118,46 +111,49 @@ GITLAB_STATES = {
 MAX_DESCRIPTION_CHARS = 255
 
 
-async def read_required_statuses(client: ForgeClient, repo: Repo) -> tuple[str, ...]:
-    """GitLab has no required checks by name, only the setting that the pipeline must succeed."""
-    project = await wire.read_project(client, repo)
-    return (PIPELINE,) if project.only_allow_merge_if_pipeline_succeeds else ()
+class Checks(ForgeHost):
+    async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
+        """GitLab has no required checks by name, only the setting that the pipeline must succeed."""
+        project = await (await self._client_for(repo)).read_repository(wire.Project)
+        return (PIPELINE,) if project.only_allow_merge_if_pipeline_succeeds else ()
+
+    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
+        return await read_statuses(await self._client_for(repo), sha)
+
+    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
+        await set_status(await self._client_for(repo), sha, status)
 
 
-async def read_statuses(client: ForgeClient, repo: Repo, sha: Sha) -> Sequence[Status]:
-    reported = await list_commit_statuses(client, repo, sha)
-    pipelines = await read_pipelines(client, repo, sha, reported)
-    if not reported and not pipelines:
-        await wire.read_project(client, repo)
+async def read_statuses(client: ForgeClient, sha: Sha) -> Sequence[Status]:
+    reported = await list_commit_statuses(client, sha)
+    pipelines = await read_pipelines(client, sha, reported)
     others = [status for status in reported if status.name not in (ids.STATUS_CONTEXT, PIPELINE)]
-    jobs = await _read_jobs(client, repo, {status.pipeline_id for status in others}, pipelines)
+    jobs = await _read_jobs(client, {status.pipeline_id for status in others}, pipelines)
     latest = _select_latest(others, jobs)
     statuses = (_to_status(status, pipelines, jobs) for status in latest)
     return [*_select_worst_per_name(statuses), *summarize_pipelines(pipelines)]
 
 
-async def list_commit_statuses(client: ForgeClient, repo: Repo, sha: Sha) -> list[wire.CommitStatus]:
-    path = f"{wire.repo_api_path(repo)}/repository/commits/{wire.quote_segment(sha)}/statuses"
+async def list_commit_statuses(client: ForgeClient, sha: Sha) -> list[wire.CommitStatus]:
+    path = f"/repository/commits/{quote_segment(sha)}/statuses"
     return await client.get_all(path, list[wire.CommitStatus], {"per_page": 100})
 
 
-async def set_status(client: ForgeClient, repo: Repo, sha: Sha, status: Status) -> None:
+async def set_status(client: ForgeClient, sha: Sha, status: Status) -> None:
     body = {
         "name": status.context,
         "state": GITLAB_STATES[status.state],
         "description": status.description[:MAX_DESCRIPTION_CHARS],
     } | ({"target_url": status.url} if status.url else {})
-    reply = await client.send("POST", f"{wire.repo_api_path(repo)}/statuses/{wire.quote_segment(sha)}", body)
+    reply = await client.send("POST", f"/statuses/{quote_segment(sha)}", body)
     is_already_set = reply.status == 400 and b"Cannot transition status" in reply.body
-    # GitLab answers 404 if no branch of the project contains the commit, as with the head of a fork.
-    if reply.status == 404:
-        await wire.read_project_urgent(client, repo)
-    elif not is_already_set:
-        reply.raise_for_status()
+    if not is_already_set:
+        # GitLab answers 404 if no branch of the project contains the commit, as with the head of a fork.
+        reply.raise_for_status(allowed=(404,))
 
 
 async def _read_jobs(
-    client: ForgeClient, repo: Repo, pipeline_ids: Collection[int | None], pipelines: Collection[int]
+    client: ForgeClient, pipeline_ids: Collection[int | None], pipelines: Collection[int]
 ) -> Mapping[int, wire.Job]:
     """Jobs by id. GitLab draws the ids of jobs and of reported statuses from one sequence, so an id tells them apart.
 
@@ -167,7 +163,7 @@ async def _read_jobs(
     wanted = {*pipeline_ids, *pipelines} if None in pipeline_ids else {*pipeline_ids}
     jobs = list[wire.Job]()
     for pipeline in sorted(pipeline for pipeline in wanted if pipeline is not None):
-        path = f"{wire.repo_api_path(repo)}/pipelines/{pipeline}"
+        path = f"/pipelines/{pipeline}"
         jobs += await client.get_all(f"{path}/jobs", list[wire.Job], {"include_retried": "true", "per_page": 100})
         jobs += await client.get_all(f"{path}/bridges", list[wire.Job], {"per_page": 100})
     return {job.id: job for job in jobs}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from mergeyard.adapters.forges.gitlab import checks, wire
 from mergeyard.adapters.forges.gitlab.merge_requests import PIPELINE_STATUSES, UNDECIDED_STATUSES
+from mergeyard.adapters.forges.host import ForgeHost
 from mergeyard.adapters.forges.http import ForgeClient, Reply, extract_error_detail, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.config import LandingMethod, MergeMethod
@@ -50,51 +51,48 @@ RETRY_MARKER = "Try again"
 """Parts of GitLab's message when a hook of the server declined the merge, or did not respond in time."""
 
 
-def unsupported_reason(method: MergeMethod, landing: LandingMethod) -> str | None:
-    if method is MergeMethod.REBASE:
-        return NO_REBASE
-    if method is MergeMethod.SQUASH and landing is LandingMethod.TESTED_COMMIT:
-        return NO_PUSHED_SQUASH
-    return None
+class Merging(ForgeHost):
+    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> str | None:
+        if method is MergeMethod.REBASE:
+            return NO_REBASE
+        if method is MergeMethod.SQUASH and landing is LandingMethod.TESTED_COMMIT:
+            return NO_PUSHED_SQUASH
+        return None
+
+    async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
+        client = await self._client_for(repo)
+        project = await client.read_repository(wire.Project, urgent=True)
+        outcome = _known_outcome(await _read_merge_request(client, merge), merge)
+        if outcome is not None:
+            return outcome
+        if message := _find_forbidding_setting(project, merge.method):
+            return MergeForbidden(message)
+        reply = await client.send("PUT", f"/merge_requests/{merge.number}/merge", _to_request(merge))
+        if not reply.is_success:
+            return await _classify_refusal(client, merge, reply)
+        payload = reply.decode(wire.MergeRequest)
+        if (outcome := _known_outcome(payload, merge)) is not None:
+            return outcome
+        if payload.merge_error:
+            return _classify_failure(payload.merge_error)
+        raise HostUnavailable(f"merge request {merge.number} of {repo} is still being merged")
+
+    async def find_merge_commit(self, repo: Repo, merge: Merge) -> Sha | None:
+        outcome = _known_outcome(await _read_merge_request(await self._client_for(repo), merge), merge)
+        return outcome.commit if isinstance(outcome, Merged) else None
 
 
-async def merge(client: ForgeClient, repo: Repo, order: Merge) -> MergeOutcome:
-    project = await wire.read_project_urgent(client, repo)
-    payload = await _read_merge_request(client, repo, order)
-    if (outcome := _known_outcome(payload, order)) is not None:
-        return outcome
-    if message := _find_forbidding_setting(project, order.method):
-        return MergeForbidden(message)
-    reply = await client.send("PUT", f"{wire.merge_request_api_path(repo, order.number)}/merge", _to_request(order))
-    if not reply.is_success:
-        return await _classify_refusal(client, repo, order, reply)
-    payload = reply.decode(wire.MergeRequest)
-    if (outcome := _known_outcome(payload, order)) is not None:
-        return outcome
-    if payload.merge_error:
-        return _classify_failure(payload.merge_error)
-    raise HostUnavailable(f"merge request {order.number} of {repo} is still being merged")
+async def _read_merge_request(client: ForgeClient, merge: Merge) -> wire.MergeRequest | None:
+    return await client.get(f"/merge_requests/{merge.number}", wire.MergeRequest, urgent=True)
 
 
-async def find_merge_commit(client: ForgeClient, repo: Repo, order: Merge) -> Sha | None:
-    outcome = _known_outcome(await _read_merge_request(client, repo, order), order)
-    return outcome.commit if isinstance(outcome, Merged) else None
-
-
-async def _read_merge_request(client: ForgeClient, repo: Repo, order: Merge) -> wire.MergeRequest | None:
-    payload = await client.get_urgent(wire.merge_request_api_path(repo, order.number), wire.MergeRequest)
-    if payload is None:
-        await wire.read_project_urgent(client, repo)
-    return payload
-
-
-def _known_outcome(payload: wire.MergeRequest | None, order: Merge) -> MergeOutcome | None:
+def _known_outcome(payload: wire.MergeRequest | None, merge: Merge) -> MergeOutcome | None:
     """The outcome if no merge call is needed; None: the merge can be tried."""
     if payload is None:
         return NotMerged("The merge request is gone.")
-    if payload.sha != order.head:
+    if payload.sha != merge.head:
         return NotMerged("The head of the merge request changed.")
-    if payload.target_branch != order.base_branch:
+    if payload.target_branch != merge.base_branch:
         return NotMerged(f"The target branch of the merge request is now {payload.target_branch}.")
     if payload.state == "merged":
         return Merged(_merge_commit(payload))
@@ -117,46 +115,42 @@ def _find_forbidding_setting(project: wire.Project, method: MergeMethod) -> str 
     return ONLY_FAST_FORWARD if project.merge_method == "ff" else None
 
 
-def _to_request(order: Merge) -> dict[str, str | bool]:
-    message = f"{order.title}\n\n{order.message}".rstrip()
-    squash = order.method is MergeMethod.SQUASH
+def _to_request(merge: Merge) -> dict[str, str | bool]:
+    message = f"{merge.title}\n\n{merge.message}".rstrip()
+    squash = merge.method is MergeMethod.SQUASH
     messages = {"merge_commit_message": message} | ({"squash_commit_message": message} if squash else {})
-    return {"sha": order.head, "squash": squash, **messages}
+    return {"sha": merge.head, "squash": squash, **messages}
 
 
-async def _classify_refusal(client: ForgeClient, repo: Repo, order: Merge, reply: Reply) -> MergeOutcome:
+async def _classify_refusal(client: ForgeClient, merge: Merge, reply: Reply) -> MergeOutcome:
     detail = extract_error_detail(reply.body)
-    payload = await _read_merge_request(client, repo, order)
-    outcome = _known_outcome(payload, order)
+    payload = await _read_merge_request(client, merge)
+    outcome = _known_outcome(payload, merge)
     if payload is None or outcome is not None:
         return outcome or NotMerged(detail)
     if reply.status == 403:
         return MergeForbidden(detail)
     if payload.detailed_merge_status in UNDECIDED_STATUSES or payload.state == "locked":
-        raise HostUnavailable(f"merge request {order.number} of {repo} cannot be merged yet: {detail}")
+        raise HostUnavailable(f"merge request {merge.number} of {client.repo} cannot be merged yet: {detail}")
     if payload.detailed_merge_status in PIPELINE_STATUSES:
-        return await _handle_pipeline_refusal(client, repo, order, payload)
+        return await _handle_pipeline_refusal(client, merge, payload)
     if payload.detailed_merge_status == "need_rebase":
         return MergeForbidden(NOT_ON_TIP)
     was_tried = reply.status == 422 and payload.detailed_merge_status in MERGEABLE_STATUSES
     return _classify_failure(payload.merge_error or detail) if was_tried else NotMerged(detail)
 
 
-async def _handle_pipeline_refusal(
-    client: ForgeClient, repo: Repo, order: Merge, payload: wire.MergeRequest
-) -> MergeOutcome:
+async def _handle_pipeline_refusal(client: ForgeClient, merge: Merge, payload: wire.MergeRequest) -> MergeOutcome:
     """If only our own status keeps the pipeline from succeeding, sets it to success and raises for a retry."""
-    statuses = await checks.read_statuses(client, repo, order.head)
+    statuses = await checks.read_statuses(client, merge.head)
     overall = next((status.state for status in statuses if status.context == checks.PIPELINE), None)
     own_statuses = [
-        status
-        for status in await checks.list_commit_statuses(client, repo, order.head)
-        if status.name == ids.STATUS_CONTEXT
+        status for status in await checks.list_commit_statuses(client, merge.head) if status.name == ids.STATUS_CONTEXT
     ]
     if own_statuses and (overall is None or CHECK_STATE_BY_STATUS_STATE[overall] in SATISFIED_CHECK_STATES):
-        await _set_own_statuses_to_success(client, repo, order.head, own_statuses)
+        await _set_own_statuses_to_success(client, merge.head, own_statuses)
         raise HostUnavailable(
-            f"merge request {order.number} of {repo} cannot be merged yet: its pipeline waits for our status"
+            f"merge request {merge.number} of {client.repo} cannot be merged yet: its pipeline waits for our status"
         )
     if payload.detailed_merge_status == "ci_must_pass" and overall in (StatusState.FAILURE, None):
         return MergeRefused(NO_PIPELINE)
@@ -164,7 +158,7 @@ async def _handle_pipeline_refusal(
 
 
 async def _set_own_statuses_to_success(
-    client: ForgeClient, repo: Repo, head: Sha, own_statuses: Iterable[wire.CommitStatus]
+    client: ForgeClient, head: Sha, own_statuses: Iterable[wire.CommitStatus]
 ) -> None:
     """A pipeline that must succeed includes our own status. GitLab needs a moment to recompute it afterwards."""
     for own in own_statuses:
@@ -173,7 +167,7 @@ async def _set_own_statuses_to_success(
             success = Status(
                 context=ids.STATUS_CONTEXT, state=StatusState.SUCCESS, at=at, url=url, description="Merging."
             )
-            await checks.set_status(client, repo, head, success)
+            await checks.set_status(client, head, success)
 
 
 def _classify_failure(detail: str) -> MergeOutcome:

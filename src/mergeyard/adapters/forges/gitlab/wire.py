@@ -1,15 +1,11 @@
 """GitLab's JSON, with the members that we read."""
 
-import re
 from datetime import datetime
-from urllib.parse import quote
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from mergeyard.adapters.forges.http import ForgeClient, Reply
-from mergeyard.domain.ids import PullRequestNumber, Repo
-from mergeyard.ports.forge import HostRefused, HostUnavailable
+DEVELOPER_LEVEL = 30
+MAINTAINER_LEVEL = 40
 
 
 class User(Struct, frozen=True):
@@ -183,97 +179,3 @@ class Hook(Struct, frozen=True, kw_only=True):
 def get_username(user: User | None) -> str:
     """None for a deleted account."""
     return "" if user is None else user.username
-
-
-HEAD_REF_PATTERN = "refs/merge-requests/*/head"
-MAX_NUMBER = 2**31 - 1
-MAX_GROUPS = 21
-"""A group and the twenty levels of subgroups that GitLab allows."""
-NAME_PATTERN = re.compile(r"(?!-|\.{1,2}\Z)[A-Za-z0-9._-]{1,255}(?<!\.git)(?<!\.atom)(?<!\.)", re.ASCII)
-MERGE_REQUEST_REF_PATTERN = re.compile(r"refs/merge-requests/([1-9][0-9]{0,9})/(?:head|meta)", re.ASCII)
-
-
-def canonical_repo(repo: Repo) -> Repo:
-    return replace(repo, owner=repo.owner.lower(), name=repo.name.lower())
-
-
-def is_valid_name(repo: Repo) -> bool:
-    groups = repo.owner.split("/")
-    return len(groups) <= MAX_GROUPS and all(NAME_PATTERN.fullmatch(part) for part in (*groups, repo.name))
-
-
-def to_full_name(repo: Repo) -> str:
-    """`group/subgroup/name`, as in web and git URLs."""
-    if not is_valid_name(repo):
-        raise HostUnavailable(f"{repo.owner}/{repo.name} is not a valid project name on GitLab: check the spelling")
-    return f"{repo.owner}/{repo.name}"
-
-
-def from_full_name(host: str, path: str) -> Repo:
-    owner, _, name = path.rpartition("/")
-    return canonical_repo(Repo(host, owner, name))
-
-
-def repo_api_path(repo: Repo) -> str:
-    """The API path of a project."""
-    return f"/projects/{quote_segment(to_full_name(repo))}"
-
-
-def merge_request_api_path(repo: Repo, number: PullRequestNumber) -> str:
-    return f"{repo_api_path(repo)}/merge_requests/{int(number)}"
-
-
-def quote_segment(text: str) -> str:
-    """Quotes untrusted text as a single path segment."""
-    return quote(text, safe="")
-
-
-def head_ref(number: PullRequestNumber) -> str:
-    return f"refs/merge-requests/{number}/head"
-
-
-def meta_ref(number: PullRequestNumber) -> str:
-    """Not a git ref. `read_refs` reports a digest under this name that changes with the merge request's metadata."""
-    return f"refs/merge-requests/{number}/meta"
-
-
-def pull_request_number_of(ref: str) -> PullRequestNumber | None:
-    match = MERGE_REQUEST_REF_PATTERN.fullmatch(ref)
-    return PullRequestNumber(int(match[1])) if match and int(match[1]) <= MAX_NUMBER else None
-
-
-async def has_repository(client: ForgeClient, repo: Repo) -> bool:
-    try:
-        path = repo_api_path(repo)
-    except HostUnavailable:
-        return False
-    return await client.get(path, Project) is not None
-
-
-async def read_project(client: ForgeClient, repo: Repo) -> Project:
-    """Raises if the project is not visible to us. Also called after a 404 inside the project, for that reason."""
-    return _require_visible(repo, await client.get(repo_api_path(repo), Project))
-
-
-async def read_project_urgent(client: ForgeClient, repo: Repo) -> Project:
-    """Like `read_project`, but can spend the rate-limit reserve."""
-    return _require_visible(repo, await client.get_urgent(repo_api_path(repo), Project))
-
-
-async def build_missing_error(client: ForgeClient, repo: Repo, what: str) -> HostRefused:
-    """The error for a missing resource; raises another one if the project itself is not visible."""
-    await read_project(client, repo)
-    return HostRefused(f"{what} of {repo} is gone")
-
-
-async def build_reply_error(client: ForgeClient, repo: Repo, reply: Reply) -> HostUnavailable:
-    """The error for a reply; a 404 is a permanent refusal only if the project itself is visible."""
-    if reply.status == 404:
-        await read_project(client, repo)
-    return reply.to_error()
-
-
-def _require_visible(repo: Repo, project: Project | None) -> Project:
-    if project is None:
-        raise HostUnavailable(f"{repo} is not visible to us: check that our account is a member of the project")
-    return project

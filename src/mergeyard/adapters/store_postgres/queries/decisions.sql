@@ -33,7 +33,7 @@ saved_submissions AS (
     )
     SELECT decision.id, submission.*, decision.version
     FROM decision, unnest(
-        :submission_id::bigint[], :submission_number::bigint[], :submission_head_branch::text[],
+        :submission_submission_id::bigint[], :submission_number::bigint[], :submission_branch::text[],
         :submission_state::text[], :submission_submitted_at::bigint[], :submission_ended_at::bigint[],
         :submission_live::boolean[], :submission_body::bytea[]
     ) AS submission
@@ -74,7 +74,7 @@ appended_entries AS (
     SELECT decision.id, entry.*
     FROM decision, unnest(
         :entry_at::bigint[], :entry_kind::text[], :entry_actor::text[], :entry_token::text[],
-        :entry_submission_id::bigint[], :entry_number::bigint[], :entry_from_state::text[], :entry_to_state::text[],
+        :entry_submission_id::bigint[], :entry_number::bigint[], :entry_source::text[], :entry_to::text[],
         :entry_reason::text[], :entry_bisecting::boolean[], :entry_ms_in_state::bigint[], :entry_ms_in_queue::bigint[],
         :entry_first_run::boolean[], :entry_body::bytea[]
     ) AS entry

@@ -7,16 +7,11 @@ INSERT INTO journal (
     bisecting, ms_in_state, ms_in_queue, first_run, body
 )
 SELECT * FROM unnest(
-    :queue::text[], :at::bigint[], :kind::text[], :actor::text[], :token::text[], :submission_id::bigint[],
-    :number::bigint[], :from_state::text[], :to_state::text[], :reason::text[], :bisecting::boolean[],
-    :ms_in_state::bigint[], :ms_in_queue::bigint[], :first_run::boolean[], :body::bytea[]
+    :entry_queue::text[], :entry_at::bigint[], :entry_kind::text[], :entry_actor::text[], :entry_token::text[],
+    :entry_submission_id::bigint[], :entry_number::bigint[], :entry_source::text[], :entry_to::text[],
+    :entry_reason::text[], :entry_bisecting::boolean[], :entry_ms_in_state::bigint[], :entry_ms_in_queue::bigint[],
+    :entry_first_run::boolean[], :entry_body::bytea[]
 );
-
--- name: timeline
--- The latest entries about one submission, newest first.
-SELECT seq, queue, token, body FROM journal
-WHERE queue = :queue AND submission_id = :submission_id
-ORDER BY seq DESC LIMIT :take;
 
 -- name: transitions
 -- State changes of pull requests of these queues in a period.
@@ -24,10 +19,6 @@ SELECT queue, at, from_state, to_state, reason, bisecting, ms_in_state, ms_in_qu
 FROM journal
 WHERE kind = 'PullRequestChanged' AND at >= :since AND at < :until AND queue = ANY (:queues::text[])
 ORDER BY at, seq;
-
--- name: entries
--- The entries of a queue after a cursor, oldest first.
-SELECT seq, queue, token, body FROM journal WHERE queue = :queue AND seq > :after ORDER BY seq LIMIT :take;
 
 -- name: last_change
 -- The entry with which a queue last entered this state from another one; a change of settings keeps the state.
@@ -59,33 +50,6 @@ FROM (
     LIMIT :take
 ) AS found LEFT JOIN queues ON queues.id = found.queue
 ORDER BY seq DESC;
-
--- name: expired_entries
--- Entries older than a time that every consumer has read.
--- Entries about live submissions, and the creation and changes of live queues, do not expire.
-SELECT seq FROM journal
-WHERE at < :before AND (
-    queue IS NULL
-    OR (
-        NOT EXISTS (
-            SELECT 1 FROM consumers LEFT JOIN cursors
-                ON cursors.consumer = consumers.name AND cursors.queue = journal.queue
-            WHERE coalesce(cursors.seq, 0) < journal.seq
-        )
-        AND NOT coalesce(
-            (
-                SELECT live FROM submissions
-                WHERE submissions.queue = journal.queue AND submissions.submission_id = journal.submission_id
-            ),
-            false
-        )
-        AND (
-            kind NOT IN ('QueueCreated', 'QueueChanged')
-            OR EXISTS (SELECT 1 FROM queues WHERE queues.id = journal.queue AND deleted_at IS NOT NULL)
-        )
-    )
-)
-ORDER BY at LIMIT :take;
 
 -- name: delete_entries
 -- Deletes entries.

@@ -6,14 +6,6 @@ SELECT pg_advisory_xact_lock(7110210125681320);
 -- The migrations applied to this database; the highest number is the schema version.
 CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL);
 
--- name: schema_version
--- The number of the last applied migration, 0 if there is none.
-SELECT coalesce(max(number), 0) FROM migrations;
-
--- name: record_migration
--- Records that a migration was applied.
-INSERT INTO migrations (number, name) VALUES (:number, :name);
-
 -- name: server
 -- The major version and the encoding of the server.
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding');

@@ -1,22 +1,3 @@
--- name: live_runs
--- The runs that are part of the queue's state, in the order in which they were planned.
-SELECT body FROM runs WHERE queue = :queue AND live ORDER BY row_id;
-
--- name: run
--- One run, live or not.
-SELECT body FROM runs WHERE queue = :queue AND id = :id;
-
--- name: had_run
--- Whether a queue has a run, or had it until its record was deleted.
-SELECT EXISTS (SELECT 1 FROM runs WHERE queue = :queue AND id = :id)
-    OR EXISTS (SELECT 1 FROM deleted_runs WHERE queue = :queue AND id = :id);
-
--- name: queue_of_run
--- The live queue of a run.
-SELECT queues.id, host, owner, name, target_branch, queues.version FROM runs JOIN queues ON queues.id = runs.queue
-WHERE runs.id = :id AND deleted_at IS NULL
-LIMIT 1;
-
 -- name: decided_runs
 -- Runs that were started, and decided in a period, latest first.
 -- The next page starts at the time and `row_id` of the last run of this one.
@@ -45,10 +26,6 @@ FROM (
 WHERE counted.tested_count > 0
     AND earlier < :offset::bigint + :take::bigint AND earlier + counted.tested_count > :offset::bigint
 ORDER BY counted.decided_at DESC, counted.row_id DESC;
-
--- name: expired_runs
--- Runs that left their queue before a time, oldest first.
-SELECT queue, id FROM runs WHERE ended_at < :before ORDER BY ended_at LIMIT :take;
 
 -- name: delete_runs
 -- Deletes the records of runs and the statuses of the commits that they tested. Records the ids of passed runs, and

@@ -7,7 +7,7 @@ WHERE queues.id = decision.value ->> 0 AND queues.version = (decision.value ->> 
 -- name: save_queue_parts
 -- Inserts or replaces parts of queues.
 INSERT INTO queue_parts (queue, kind, key, body)
-SELECT value ->> 0, value ->> 1, value ->> 2, CAST(value ->> 3 AS BLOB) FROM json_each(:rows) WHERE true
+SELECT value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3) FROM json_each(:rows) WHERE true
 ON CONFLICT DO UPDATE SET body = excluded.body;
 
 -- name: delete_queue_parts
@@ -21,7 +21,7 @@ WHERE (queue, kind, key) IN (SELECT value ->> 0, value ->> 1, value ->> 2 FROM j
 INSERT INTO submissions (queue, submission_id, number, head_branch, state, submitted_at, ended_at, live, body)
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    CAST(value ->> 8 AS BLOB)
+    unhex(value ->> 8)
 FROM json_each(:rows) WHERE true
 ON CONFLICT (queue, submission_id) DO UPDATE SET state = excluded.state, body = excluded.body
 WHERE submissions.head_branch = excluded.head_branch AND submissions.live = excluded.live;
@@ -30,7 +30,7 @@ WHERE submissions.head_branch = excluded.head_branch AND submissions.live = excl
 -- Updates submissions whose head branch changed or that left the queue; number and submit time never change.
 UPDATE submissions SET
     head_branch = given.value ->> 3, state = given.value ->> 4, ended_at = given.value ->> 6, live = given.value ->> 7,
-    body = CAST(given.value ->> 8 AS BLOB)
+    body = unhex(given.value ->> 8)
 FROM json_each(:rows) AS given
 WHERE submissions.queue = given.value ->> 0 AND submissions.submission_id = given.value ->> 1
 AND (submissions.head_branch <> given.value ->> 3 OR submissions.live <> given.value ->> 7);
@@ -43,7 +43,7 @@ INSERT INTO journal (
 )
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, CAST(value ->> 14 AS BLOB)
+    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, unhex(value ->> 14)
 FROM json_each(:rows);
 
 -- name: save_runs
@@ -51,7 +51,7 @@ FROM json_each(:rows);
 INSERT INTO runs (queue, id, status, tested_count, tip, started_at, decided_at, ended_at, live, body)
 SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-    CAST(value ->> 9 AS BLOB)
+    unhex(value ->> 9)
 FROM json_each(:rows) WHERE true
 ON CONFLICT (queue, id) DO UPDATE SET
     status = excluded.status,

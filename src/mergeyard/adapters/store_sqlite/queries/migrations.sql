@@ -1,11 +1,3 @@
 -- name: create_migrations_table
 -- The migrations applied to this database; the highest number is the schema version.
 CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;
-
--- name: schema_version
--- The number of the last applied migration, 0 if there is none.
-SELECT coalesce(max(number), 0) FROM migrations;
-
--- name: record_migration
--- Records that a migration was applied.
-INSERT INTO migrations (number, name) VALUES (:number, :name);

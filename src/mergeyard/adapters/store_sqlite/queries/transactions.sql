@@ -29,7 +29,3 @@ RELEASE job;
 -- name: quick_check
 -- The first structural error of the file, or `ok`.
 PRAGMA quick_check(1);
-
--- name: probe_write
--- Changes one row, to verify that the database accepts writes.
-UPDATE write_probe SET counter = counter + 1;
