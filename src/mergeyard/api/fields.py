@@ -141,7 +141,7 @@ def decode_impacted_targets(raw: Raw) -> EncodedTargets:
     if "ALL" in names or len(names) < len(value):
         targets = ALL_TARGETS if "ALL" in names else ImpactedTargets(names)
         return EncodedTargets(encode_targets(targets), targets)
-    return EncodedTargets(b'{"names":%b}' % bytes(raw), ImpactedTargets(names))
+    return EncodedTargets(b"".join((b'{"names":', raw, b"}")), ImpactedTargets(names))
 
 
 def coerce_required_statuses(value: Any) -> Any:

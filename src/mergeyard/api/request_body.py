@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -25,7 +25,7 @@ class BodyReader:
         any number of clients can send."""
         self._timeout_s = timeout_s
         self._large_slots = asyncio.Semaphore(max_large_bodies)
-        self._free_slots = max_bodies
+        self._slots = None if max_bodies is None else asyncio.Semaphore(max_bodies)
         self._decoder_lock = asyncio.Lock()
 
     async def read(self, request: Request, decode: Callable[[bytes], T]) -> T:
@@ -34,45 +34,34 @@ class BodyReader:
         declared = request.headers.get("content-length", "")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > MAX_BODY_BYTES):
             raise body_too_large()
-        async with self._slot(), self._deadline() as deadline:
-            body, stream = bytearray(), request.stream()
-            async for chunk in stream:
-                body += chunk
-                if len(body) > LARGE_BODY_BYTES:
-                    break
-            else:
-                deadline.reschedule(None)
-                return decode(bytes(body))
-            async with self._large_slots:
-                async for chunk in stream:
-                    body += chunk
-                    if len(body) > MAX_BODY_BYTES:
-                        raise body_too_large()
-                deadline.reschedule(None)
-                async with self._decoder_lock:
-                    return await asyncio.to_thread(decode, bytes(body))
-
-    @asynccontextmanager
-    async def _deadline(self) -> AsyncGenerator[asyncio.Timeout]:
+        if self._slots is not None and self._slots.locked():
+            raise ApiError(Code.RATE_LIMITED, "Too many requests are being received at once: retry shortly.")
         try:
-            async with asyncio.timeout(self._timeout_s) as deadline:
-                yield deadline
+            async with self._slots or nullcontext(), asyncio.timeout(self._timeout_s) as deadline:
+                return await self._read(request, decode, deadline)
         except TimeoutError:
             detail = f"The body did not arrive within {self._timeout_s:g} s: send the request again."
             raise ApiError(Code.REQUEST_TIMEOUT, detail) from None
 
-    @asynccontextmanager
-    async def _slot(self) -> AsyncGenerator[None]:
-        if self._free_slots is None:
-            yield
-            return
-        if not self._free_slots:
-            raise ApiError(Code.RATE_LIMITED, "Too many requests are being received at once: retry shortly.")
-        self._free_slots -= 1
-        try:
-            yield
-        finally:
-            self._free_slots += 1
+    async def _read(self, request: Request, decode: Callable[[bytes], T], deadline: asyncio.Timeout) -> T:
+        chunks, size, stream = list[bytes](), 0, request.stream()
+        async for chunk in stream:
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > LARGE_BODY_BYTES:
+                break
+        else:
+            deadline.reschedule(None)
+            return decode(b"".join(chunks))
+        async with self._large_slots:
+            async for chunk in stream:
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MAX_BODY_BYTES:
+                    raise body_too_large()
+            deadline.reschedule(None)
+            async with self._decoder_lock:
+                return await asyncio.to_thread(lambda: decode(b"".join(chunks)))
 
 
 def body_too_large() -> ApiError:
