@@ -21,6 +21,7 @@ from tests.hostile.conftest import Target
 from tests.hostile.process_stats import Probe, memory_mib, open_files, processor_seconds, slowness
 from tests.hostile.raw_connection import RawConnection
 from tests.support.api_client import QUEUE
+from tests.support.long_tests import mark_long_after
 from tests.support.polling import eventually
 
 MIB = 1024 * 1024
@@ -108,7 +109,7 @@ def test_unread_bodies_do_not_exhaust_the_server(target: Target):
 BODIES_WITHOUT_A_TOKEN = {"/hooks/github/github.com": MAX_WEBHOOK_BODIES, "/sign-in": MAX_SIGN_IN_FORMS}
 
 
-@pytest.mark.parametrize("path", BODIES_WITHOUT_A_TOKEN)
+@pytest.mark.parametrize("path", mark_long_after(1, list(BODIES_WITHOUT_A_TOKEN)))
 def test_slow_bodies_that_no_token_precedes_do_not_exhaust_the_server(target: Target, path: str):
     """A part of them is awaited, others are refused, and all connections of others are closed."""
     assert BODIES_WITHOUT_A_TOKEN[path] == 100
@@ -130,6 +131,7 @@ def test_slow_bodies_that_no_token_precedes_time_out_soon(target: Target, path: 
             assert other.send(a_slow_body(path, 1)).receive().status == 401
 
 
+@pytest.mark.long
 def test_bodies_that_no_token_precedes_take_up_little_memory(target: Target):
     before = memory_mib(target.pid)
     request = a_slow_body("/hooks/github/github.com", MIB, 255 * 1024)

@@ -6,7 +6,7 @@ from tests.model.campaign import play, replay_command
 from tests.support.long_tests import mark_long_after
 
 WORLDS = 2000
-QUICK_WORLDS = 80
+QUICK_WORLDS = 40
 PER_TEST = 40
 
 

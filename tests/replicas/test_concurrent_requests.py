@@ -4,6 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from tests.replicas.installation import Installation
 from tests.support.api_client import ApiClient, ApiRefused
 from tests.support.environment import QueueEnvironment
@@ -63,6 +65,7 @@ def test_of_concurrent_creations_of_one_queue_one_succeeds(trio: Installation):
     queue.create_queue()
 
 
+@pytest.mark.long
 def test_same_creation_or_deletion_happens_once_and_gets_the_same_response(trio: Installation):
     queue = trio.without_queue("created")
     for at in range(REPETITIONS):
@@ -80,6 +83,7 @@ def test_same_creation_or_deletion_happens_once_and_gets_the_same_response(trio:
     queue.create_queue()
 
 
+@pytest.mark.long
 def test_concurrent_deletion_and_submission_have_one_effect(trio: Installation):
     queue = trio.without_queue("leaving")
     number = queue.open_pr({"a.txt": "1"})

@@ -47,6 +47,7 @@ def database_without_notify() -> str:
     return server.url(name, user=name)
 
 
+@pytest.mark.long
 def test_replicas_without_hints_follow_by_polling(install: Install, database_without_notify: str):
     installation = install.with_database(database_without_notify, "api", "worker")
     queue = installation.queue()

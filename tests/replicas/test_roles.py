@@ -23,6 +23,7 @@ def test_api_replica_leaves_all_tasks_to_workers(install: Install):
     assert api_replica.metric("mergeyard_tasks_total") == 0
 
 
+@pytest.mark.long
 def test_without_workers_an_api_replica_stores_submissions(install: Install):
     installation = install("api", "worker")
     api_replica, worker = installation.replicas

@@ -324,6 +324,7 @@ async def test_a_rebase_of_too_many_commits_fails_and_names_the_limit(tmp_path: 
         assert f"more than {MAX_REBASE_COMMITS} commits" in (await scenario.view(1)).reason.message
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_rebase_of_as_many_commits_as_allowed_is_tested(tmp_path: Path):
     async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:

@@ -233,6 +233,7 @@ def within(megabytes: int) -> Generator[None]:
     assert peak < megabytes * MEGABYTE
 
 
+@pytest.mark.long
 @asynchronous
 async def test_thousands_of_rows_are_transferred_with_little_memory(
     embedded: Database, shared: Database, tmp_path: Path

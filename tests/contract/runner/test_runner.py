@@ -87,6 +87,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(e
         assert [is_alive(int(number)) for number in output.split()] == [False, False]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_command_that_ignores_sigterm_is_killed(env: RunnerEnvironment):
     async with env.runner() as runner:

@@ -85,6 +85,7 @@ async def test_without_required_checks_nothing_merges(forge_scenario: StartScena
         assert not scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_checks_and_statuses_are_shown_with_their_links(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -118,6 +119,7 @@ async def test_checks_are_grouped_by_suite(github_scenario: StartScenario):
         assert (unit["context"], unit["state"]) == ("unit", "pending")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_own_status_does_not_count_as_a_check(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -163,6 +165,7 @@ async def test_a_head_on_the_tip_whose_checks_did_not_pass_is_tested(forge_scena
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_checks_of_an_overdue_run_are_read_again_before_it_fails(forge_scenario: StartScenario):
     async with forge_scenario(Config(testing_timeout_minutes=1)) as scenario:
@@ -218,6 +221,7 @@ async def test_pr_waits_while_its_mergeability_is_unknown(forge_scenario: StartS
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_with_a_conflict_at_the_forge_waits_until_it_is_resolved(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -25,6 +25,7 @@ async def test_cancel_removes_the_pr(forge_scenario: StartScenario):
         assert "🚫 Removed" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_restart_tests_the_pr_again_at_the_same_position(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -140,6 +141,7 @@ async def test_only_a_maintainer_can_submit_as_urgent_or_forced(forge_scenario: 
         assert (await scenario.submission(1)).priority == 0
 
 
+@pytest.mark.long
 @asynchronous
 async def test_comments_without_a_command_get_no_reply(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -151,6 +153,7 @@ async def test_comments_without_a_command_get_no_reply(forge_scenario: StartScen
         assert scenario.replies(1) == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_commands_are_executed_in_the_order_of_their_comments(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -162,6 +165,7 @@ async def test_commands_are_executed_in_the_order_of_their_comments(forge_scenar
         assert scenario.reactions(1) == [(POSITIVE,)] * 3
 
 
+@pytest.mark.long
 @asynchronous
 async def test_own_comments_are_not_commands(forge_scenario: StartScenario):
     """The name of a check can be any text and appears in the service's comment."""
@@ -191,6 +195,7 @@ async def test_only_the_submitted_head_of_a_fork_is_tested(forge_scenario: Start
         assert scenario.queue_text == "main"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_push_to_a_fork_removes_the_pr_even_before_it_is_ready(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -203,6 +208,7 @@ async def test_push_to_a_fork_removes_the_pr_even_before_it_is_ready(forge_scena
         assert await scenario.state(1) == "cancelled: pr_pushed"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_fork_is_merged_and_shown_as_merged(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

@@ -45,6 +45,7 @@ async def test_pr_that_gitea_checks_again_during_its_tests_lands(gitea_scenario:
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_conflict_that_gitea_has_not_checked_is_found_by_git(gitea_scenario: StartScenario):
     async with gitea_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -55,6 +56,7 @@ async def test_conflict_that_gitea_has_not_checked_is_found_by_git(gitea_scenari
         assert await scenario.state(1) == "not_ready: not_mergeable"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_that_gitea_refuses_to_merge_while_checking_is_merged_later(gitea_scenario: StartScenario):
     async with gitea_scenario(BY_GITEA, poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -127,6 +129,7 @@ async def test_failed_marking_is_retried_after_a_restart(gitea_scenario: StartSc
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_that_cannot_be_marked_does_not_block_others(gitea_scenario: StartScenario):
     async with gitea_scenario() as scenario:
@@ -142,6 +145,7 @@ async def test_pr_that_cannot_be_marked_does_not_block_others(gitea_scenario: St
         assert not scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_marking_refused_by_gitea_is_not_retried(gitea_scenario: StartScenario):
     async with gitea_scenario() as scenario:

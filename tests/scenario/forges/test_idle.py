@@ -25,6 +25,7 @@ async def fall_asleep(scenario: ForgeScenario) -> None:
         pass
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_quiet_forge_is_asked_less_and_less_often(github_scenario: StartScenario):
     async with github_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

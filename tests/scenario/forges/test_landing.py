@@ -47,6 +47,7 @@ async def test_the_forge_merges_what_was_tested(forge_scenario: StartScenario, m
         assert (await scenario.service.merge_auditor.audit_on_request(scenario.queue_actor.key, 20)).mismatches == ()
 
 
+@pytest.mark.long
 @asynchronous
 async def test_push_between_the_last_read_and_the_merge_is_noticed_and_pauses_the_queue(forge_scenario: StartScenario):
     async with forge_scenario(by_forge(MergeMethod.SQUASH)) as scenario:
@@ -109,6 +110,7 @@ async def test_commit_removed_during_the_merge_that_comes_back_with_the_head_pau
         assert scenario.queue_actor.queue.state is QueueState.PAUSED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", list(MergeMethod))
 @asynchronous
 async def test_pr_merged_by_the_forge_and_removed_by_hand_does_not_come_back(
@@ -141,6 +143,7 @@ async def test_pr_is_tested_again_after_a_push_to_the_target_branch_before_the_m
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_status_is_reset_when_the_merge_does_not_happen(forge_scenario: StartScenario):
     """Where this status is required, any user with write access could otherwise merge the pull request by hand."""
@@ -260,6 +263,7 @@ async def test_squash_with_landing_by_push_is_refused_with_an_explanation(github
 # Draft pull requests for test branches
 
 
+@pytest.mark.long
 @asynchronous
 async def test_test_branches_have_a_draft_while_they_are_tested(forge_scenario: StartScenario):
     async with forge_scenario(Config(create_prs_for_testing_branches=True)) as scenario:
@@ -283,6 +287,7 @@ async def test_draft_of_a_failed_run_is_closed(forge_scenario: StartScenario):
         assert set(scenario.forge.drafts().values()) == {False}
 
 
+@pytest.mark.long
 @asynchronous
 async def test_draft_of_a_test_branch_is_never_queued(forge_scenario: StartScenario):
     async with forge_scenario(Config(create_prs_for_testing_branches=True), poll_seconds=20) as scenario:
@@ -295,6 +300,7 @@ async def test_draft_of_a_test_branch_is_never_queued(forge_scenario: StartScena
         assert scenario.forge.comments(2)[1:] == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_draft_whose_response_was_lost_is_not_opened_twice(forge_scenario: StartScenario):
     async with forge_scenario(Config(create_prs_for_testing_branches=True)) as scenario:

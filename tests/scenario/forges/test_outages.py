@@ -63,6 +63,7 @@ async def test_command_given_during_an_outage_is_executed_later(forge_scenario: 
         assert scenario.reactions(1) == [(POSITIVE,)]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_label_added_during_an_outage_submits_later(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -145,6 +146,7 @@ async def test_outage_fails_no_pr(forge_scenario: StartScenario):
         assert await scenario.state(2) == "testing: waiting_for_checks"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_html_page_instead_of_a_git_response_deletes_nothing(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -161,6 +163,7 @@ async def test_html_page_instead_of_a_git_response_deletes_nothing(forge_scenari
         assert scenario.queue_text == "main ← 2…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_head_that_git_does_not_show_yet_is_retried(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -205,6 +208,7 @@ async def test_rate_limited_forge_gets_no_requests_until_the_given_time(forge_sc
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @landings
 @asynchronous
 async def test_last_requests_of_the_rate_limit_are_reserved_for_landings(
@@ -231,6 +235,7 @@ async def test_last_requests_of_the_rate_limit_are_reserved_for_landings(
 # Stale responses
 
 
+@pytest.mark.long
 @asynchronous
 async def test_stale_response_about_checks_only_delays(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -261,6 +266,7 @@ async def test_stale_response_about_the_head_merges_nothing_untested(forge_scena
         assert await scenario.state(1) == "cancelled: pr_pushed"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_shown_as_open_after_its_landing_is_recorded_as_merged(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -55,6 +55,7 @@ async def test_command_whose_reply_failed_is_not_executed_again(forge_scenario: 
         assert second != first
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_cancelled_after_a_lost_response_is_not_submitted_again(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -84,6 +85,7 @@ async def test_run_whose_checks_finished_during_downtime_lands(forge_scenario: S
         assert "🎉 Merged" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_comment_that_failed_before_a_restart_is_updated_after_it(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

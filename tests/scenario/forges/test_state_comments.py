@@ -1,5 +1,7 @@
 """How the forge shows a pull request's state: one comment, edited in place, and a status on its head."""
 
+import pytest
+
 from mergeyard.domain.config import Config
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
@@ -34,6 +36,7 @@ async def test_the_failed_check_is_named_with_its_link(forge_scenario: StartScen
         assert "- Failed: [unit](https://ci.example/unit)" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_second_submission_updates_the_same_comment(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -45,6 +48,7 @@ async def test_second_submission_updates_the_same_comment(forge_scenario: StartS
         assert "https://ci.example/unit" not in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_comment_names_the_prs_that_are_tested_together(forge_scenario: StartScenario):
     async with forge_scenario(Config(batch=True, batching_min_size=2)) as scenario:
@@ -70,6 +74,7 @@ async def test_status_on_the_head_summarizes_the_state(forge_scenario: StartScen
         assert scenario.commit_status(2).description.startswith("Failed. ")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_deleted_comment_is_created_again(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -80,6 +85,7 @@ async def test_deleted_comment_is_created_again(forge_scenario: StartScenario):
         assert "🎉 Merged" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_disabled_comments_and_statuses_are_not_written(forge_scenario: StartScenario):
     async with forge_scenario(Config(comments_enabled=False, status_check_enabled=False)) as scenario:
@@ -91,6 +97,7 @@ async def test_disabled_comments_and_statuses_are_not_written(forge_scenario: St
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_command_gets_a_text_reply_if_comments_are_disabled(forge_scenario: StartScenario):
     async with forge_scenario(Config(comments_enabled=False)) as scenario:
@@ -109,6 +116,7 @@ async def test_comment_whose_response_was_lost_is_not_created_twice(forge_scenar
         assert "Testing" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_reply_whose_response_was_lost_is_not_created_twice(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -121,6 +129,7 @@ async def test_reply_whose_response_was_lost_is_not_created_twice(forge_scenario
         assert scenario.reactions(1) == [(POSITIVE,)]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_failed_comment_is_retried_while_the_pr_is_tested(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

@@ -1,5 +1,7 @@
 """Submission by API, comment or label, up to the merge."""
 
+import pytest
+
 from mergeyard.domain.config import Config
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
@@ -45,6 +47,7 @@ async def test_label_submits_and_is_removed_at_the_end(forge_scenario: StartScen
         assert scenario.forge.labels(1) == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_failed_pr_loses_the_label_and_is_submitted_again_by_adding_it(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -57,6 +60,7 @@ async def test_failed_pr_loses_the_label_and_is_submitted_again_by_adding_it(for
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_based_on_another_pr_waits_for_it(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -80,6 +84,7 @@ async def test_removing_the_label_removes_the_pr(forge_scenario: StartScenario):
         assert scenario.test_branches() == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_changing_the_configured_label_removes_no_pr(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -90,6 +95,7 @@ async def test_changing_the_configured_label_removes_no_pr(forge_scenario: Start
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_removing_the_label_does_not_remove_a_pr_submitted_by_other_means(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

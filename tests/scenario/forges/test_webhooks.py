@@ -44,6 +44,7 @@ async def test_pr_that_waits_for_its_own_checks_is_tested_as_soon_as_they_pass(g
         assert scenario.poll_count() == polls
 
 
+@pytest.mark.long
 @asynchronous
 async def test_without_webhooks_checks_and_comments_are_found_within_a_minute(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

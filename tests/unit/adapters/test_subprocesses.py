@@ -58,6 +58,7 @@ async def test_the_forecast_process_has_a_lower_priority():
         assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_concurrent_forecasts_wait_for_the_same_process():
     async with open_forecaster() as forecaster:
@@ -97,6 +98,7 @@ async def test_a_forecast_that_takes_too_long_is_aborted_with_its_process():
         assert forecaster.simulation.process is None
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_result_of_a_cancelled_forecast_is_not_returned_to_the_next_caller():
     async with open_forecaster() as forecaster:
