@@ -32,6 +32,7 @@ class CliMirror:
         self._fetch_lock = fetch_lock
         self._trees: dict[Sha, Sha] = {}
         self._checked_heads = set[Sha]()
+        self._same_files: dict[tuple[Sha, Sha, str], bool] = {}
         """Heads without tree problems, so that a pull request is checked once and not in every run."""
 
     async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
@@ -128,7 +129,13 @@ class CliMirror:
         return await contents.read_file(self.repository, commit, path, max_bytes)
 
     async def has_same_file(self, one: Sha, other: Sha, path: str) -> bool:
-        return await contents.has_same_file(self.repository, one, other, path)
+        """Remembered, because retries and restarts build the same contents again."""
+        compared = (await self.tree(one), await self.tree(other), path)
+        if compared not in self._same_files:
+            if len(self._same_files) == MAX_CACHED_TREES:
+                self._same_files.clear()
+            self._same_files[compared] = await contents.has_same_file(self.repository, *compared)
+        return self._same_files[compared]
 
     async def push(self, *updates: RefUpdate) -> PushOutcome:
         return await push(self.repository, self.remote, updates)
