@@ -37,9 +37,10 @@ DECIDING := tests/unit/domain tests/unit/engine tests/story
 # Keep bytecode, even where the shell disables it: otherwise every worker and every server compiles everything again.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-test: setup ## Check everything: style, types, layers, then all tests, those of the engine with coverage.
-	@$(MAKE) --jobs 2 --output-sync=target types lint layers test-deciding
-	$(PYTEST) $(PARALLEL) -m "not long" $(DECIDING:%=--ignore %)
+test: setup ## Check everything: style, types, layers and all tests but the long ones, with coverage of the engine.
+	@$(MAKE) --output-sync=target lint types layers test-deciding & checks=$$!; \
+	$(PYTEST) $(PARALLEL) -m "not long" $(DECIDING:%=--ignore %); tests=$$?; \
+	wait $$checks || { echo "FAILED: style, types, layers or the tests of the engine; see above."; exit 1; }; exit $$tests
 
 test-deciding: setup ## Test domain and engine, with full branch coverage.
 	$(PYTEST) -n auto --dist worksteal $(DECIDING) --cov

@@ -16,7 +16,7 @@ from tests.simulation.world import World
 from tests.support.long_tests import mark_long_after
 
 WORLDS = 200
-QUICK_WORLDS = 40
+QUICK_WORLDS = 30
 PER_TEST = 10
 
 
