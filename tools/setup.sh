@@ -19,12 +19,11 @@ choose_python() {
     return 1
 }
 
-# Without compiling all of it: Python compiles what is imported, and keeps that.
 choose_installer() {
     if command -v uv >/dev/null; then
         echo "uv pip install --quiet --python .venv/bin/python"
     elif "$1" -m pip --version >/dev/null 2>&1; then
-        echo "$1 -m pip --quiet --disable-pip-version-check --python .venv/bin/python install --no-compile"
+        echo "$1 -m pip --quiet --disable-pip-version-check --python .venv/bin/python install"
     else
         echo "$1 has no pip. Install pip for it, or uv, and try again." >&2
         return 1

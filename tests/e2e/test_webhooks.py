@@ -68,6 +68,7 @@ def test_killed_during_a_delivery(start_env: StartEnvironment, killing_delivery:
 # Command line
 
 
+@pytest.mark.long
 def test_webhooks_are_managed_by_the_cli_while_the_server_runs(start_env: StartEnvironment):
     env, receiver = start_with_private_webhooks(start_env), WebhookReceiver()
     here = ("--config", str(env.server.config))

@@ -144,6 +144,7 @@ def test_bodies_that_no_token_precedes_take_up_little_memory(target: Target):
         assert memory_mib(target.pid) < before + 150
 
 
+@pytest.mark.long
 def test_all_attacks_at_once_do_not_exhaust_the_server(target: Target):
     def requests() -> Iterator[bytes]:
         while True:

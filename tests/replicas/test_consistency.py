@@ -3,6 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 
+import pytest
+
 from tests.replicas.installation import Installation
 from tests.support.api_client import ApiClient
 
@@ -13,6 +15,7 @@ def repos(api: ApiClient) -> list[dict[str, str]]:
     return [queue["repo"] for queue in api.post("listQueues")["queues"]]
 
 
+@pytest.mark.long
 def test_write_to_one_replica_is_read_from_the_next(trio: Installation):
     queue = trio.queue("settings")
     apis = cycle([trio.api_of(replica, queue) for replica in trio.replicas])

@@ -128,6 +128,7 @@ async def test_an_unknown_ancestor_is_not_contained_but_an_unknown_commit_is_mis
         await mirror.contains(NOWHERE, tip)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_of_a_message_that_is_too_large_the_trailers_are_read(mirror: Mirror, origin: Origin):
     before = origin.tip("main")

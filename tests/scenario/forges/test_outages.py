@@ -248,6 +248,7 @@ async def test_stale_response_about_checks_only_delays(forge_scenario: StartScen
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_stale_response_about_the_head_merges_nothing_untested(forge_scenario: StartScenario):
     async with forge_scenario(Config(landing=LandingMethod.PROVIDER_MERGE)) as scenario:

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import Repo
@@ -94,6 +96,7 @@ async def test_invalid_number_is_explained_and_nothing_is_replayed(tmp_path: Pat
         assert page.all("tbody") == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_replay_is_cached_for_a_minute(tmp_path: Path):
     async with a_queue_with_three_merges(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:

@@ -1,5 +1,6 @@
 """Results of what-if replays: metrics, confidence, reasons and assumptions."""
 
+import pytest
 from msgspec import json
 from msgspec.structs import replace
 
@@ -94,6 +95,7 @@ def test_parallel_mode_without_impacted_targets_has_the_lowest_confidence():
     )
 
 
+@pytest.mark.long
 def test_a_proposed_setting_that_changed_in_the_period_lowers_the_confidence():
     history = a_steady_day()
     moved = replace(
