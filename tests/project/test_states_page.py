@@ -39,7 +39,7 @@ PROMISED_CHANGES = (
     ("not_ready", "pending", "ready"),
     ("pending", "testing", "test_run_started"),
     ("pending testing pending_failure", "tests_passed", "test_run_passed successor_passed"),
-    ("testing", "pending_failure", "test_run_failed test_run_timeout"),
+    ("testing", "pending_failure", "cause_unknown batch_failed"),
     ("pending testing pending_failure", "failed", "test_run_failed test_run_timeout failed_by_optimization"),
     ("testing pending_failure tests_passed", "pending", "prerequisite_removed target_branch_moved"),
     ("testing pending_failure tests_passed", "pending", "skip_the_line_interrupted batchmate_removed base_broken"),

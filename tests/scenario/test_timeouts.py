@@ -98,7 +98,7 @@ async def test_deadlines_are_extended_after_a_restart(tmp_path: Path):
         await scenario.advance_time(MINUTE // 2)
         assert (await scenario.submission(1)).state == "testing"
         await scenario.advance_time(MINUTE // 2)
-        assert (await scenario.submission(1)).reason == "test_run_timeout"
+        assert (await scenario.submission(1)).reason == "cause_unknown"
 
 
 @asynchronous

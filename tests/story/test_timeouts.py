@@ -58,7 +58,7 @@ def test_a_pr_that_timed_out_behind_others_waits_for_them():
     story.pass_minutes(20)
     story.restart(1)
     story.pass_minutes(10)
-    assert (story.state(2), story.reason(2)) == ("pending_failure", "test_run_timeout")
+    assert (story.state(2), story.reason(2)) == ("pending_failure", "cause_unknown")
     assert story.waiting_for(2) == (1,)
 
 

@@ -53,7 +53,7 @@ def test_a_second_pr_that_fails_first_is_decided_when_the_first_has_merged():
     story.submit(A, B, C)
     story.tests_fail(B)
     assert story.queue_text() == "main ← 1… ← 2✗ ← 3…"
-    assert (story.state(B), story.reason(B)) == ("pending_failure", "test_run_failed")
+    assert (story.state(B), story.reason(B)) == ("pending_failure", "cause_unknown")
     assert (story.wait_reason(B), story.waiting_for(B)) == ("waiting_for_prs_ahead", (A,))
     story.tests_pass(A)
     assert story.state(A) == "merged"

@@ -69,6 +69,9 @@ class Reason(StrEnum):
     MERGED_DIRECTLY = "merged_directly"
     MERGED_MANUALLY = "merged_manually"
     TREE_MISMATCH = "tree_mismatch"
+    # The tests of a pull request failed, but not yet for good.
+    CAUSE_UNKNOWN = "cause_unknown"
+    BATCH_FAILED = "batch_failed"
     # A pull request failed.
     TEST_RUN_FAILED = "test_run_failed"
     TEST_RUN_TIMEOUT = "test_run_timeout"
@@ -141,6 +144,8 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.MERGED_DIRECTLY: "Merged with the checks that passed on its head, which was on the tip.",
     Reason.MERGED_MANUALLY: "Merged outside the queue.",
     Reason.TREE_MISMATCH: "What landed differs from what was tested: compare it with the run before you resume.",
+    Reason.CAUSE_UNKNOWN: "The tests failed. Another change may be the cause: no action is needed yet.",
+    Reason.BATCH_FAILED: "Its batch failed. The queue searches for the cause: no action is needed yet.",
     Reason.TEST_RUN_FAILED: "A required check failed with these changes: fix them and submit again.",
     Reason.TEST_RUN_TIMEOUT: "The tests did not finish in time: see which check is missing, then submit again.",
     Reason.FAILED_BY_OPTIMIZATION: "The batch failed with these changes and passed without: fix them and submit again.",
@@ -235,7 +240,7 @@ PULL_REQUEST_TRANSITIONS = (
         (Reason.TEST_RUN_PASSED, Reason.SUCCESSOR_PASSED),
     ),
     PullRequestTransition(
-        (PullRequestState.TESTING,), PullRequestState.PENDING_FAILURE, (Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT)
+        (PullRequestState.TESTING,), PullRequestState.PENDING_FAILURE, (Reason.CAUSE_UNKNOWN, Reason.BATCH_FAILED)
     ),
     PullRequestTransition(
         (PullRequestState.PENDING, PullRequestState.TESTING, PullRequestState.PENDING_FAILURE),

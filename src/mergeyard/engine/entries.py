@@ -98,7 +98,8 @@ def _derive_batch_states(queue: Queue, batch: Batch, now: Instant) -> Queue:
     if run is None or run.restart_requested or run.status is RunStatus.PREPARING:
         return queue
     if run_validity.has_failed_finally(queue, run):
-        return _set_states(queue, batch.submission_ids, PullRequestState.PENDING_FAILURE, run.failure_reason, run, now)
+        reason = Reason.BATCH_FAILED if len(batch.submission_ids) > 1 else Reason.CAUSE_UNKNOWN
+        return _set_states(queue, batch.submission_ids, PullRequestState.PENDING_FAILURE, reason, run, now)
     if run.status is RunStatus.FAILED:
         return queue
     return _set_states(queue, batch.submission_ids, PullRequestState.TESTING, Reason.TEST_RUN_STARTED, run, now)
@@ -114,9 +115,7 @@ def _derive_bisection_states(queue: Queue, bisection: Bisection, now: Instant) -
         if run is not None:
             queue = _set_states(queue, (submission_id,), PullRequestState.TESTING, Reason.TEST_RUN_STARTED, run, now)
         elif queue.submissions[submission_id].state is PullRequestState.TESTING:
-            queue = set_state(
-                queue, submission_id, PullRequestState.PENDING_FAILURE, bisection.failed_run.failure_reason, now
-            )
+            queue = set_state(queue, submission_id, PullRequestState.PENDING_FAILURE, Reason.BATCH_FAILED, now)
     return queue
 
 

@@ -224,14 +224,14 @@ def test_a_pr_whose_run_passed_has_passed():
 def test_a_pr_whose_run_failed_is_in_pending_failure():
     world = a_world(prs=2)
     world.fails(2)
-    assert (world.state(2), world.reason(2)) == (PullRequestState.PENDING_FAILURE, Reason.TEST_RUN_FAILED)
+    assert (world.state(2), world.reason(2)) == (PullRequestState.PENDING_FAILURE, Reason.CAUSE_UNKNOWN)
 
 
-def test_a_pr_whose_run_timed_out_has_that_reason():
+def test_a_pr_whose_run_timed_out_is_in_pending_failure_too():
     world = a_world(prs=2, testing_timeout_minutes=1)
     world.advance_time(60_000)
     world.apply(world.observe_checks(world.run_of(2), {}))
-    assert (world.state(2), world.reason(2)) == (PullRequestState.PENDING_FAILURE, Reason.TEST_RUN_TIMEOUT)
+    assert (world.state(2), world.reason(2)) == (PullRequestState.PENDING_FAILURE, Reason.CAUSE_UNKNOWN)
 
 
 def test_a_pr_that_a_run_behind_cleared_has_passed():
@@ -269,7 +269,7 @@ def test_a_failed_pr_that_is_retried_is_testing_again():
     world.apply(e.SettingsSaved(config=a_config(test_retries=1)))
     world.build()
     assert world.timeline(2)[-3:] == [
-        (PullRequestState.PENDING_FAILURE, Reason.TEST_RUN_FAILED),
+        (PullRequestState.PENDING_FAILURE, Reason.CAUSE_UNKNOWN),
         (PullRequestState.PENDING, Reason.TESTS_RESTARTED),
         (PullRequestState.TESTING, Reason.TEST_RUN_STARTED),
     ]
@@ -343,14 +343,14 @@ def test_a_suspect_is_in_pending_failure_when_its_probe_is_over():
     world.passes(1, 2)
     world.build()
     world.fails(1, 2, 3)
-    assert (world.state(3), world.reason(3)) == (PullRequestState.PENDING_FAILURE, Reason.TEST_RUN_FAILED)
+    assert (world.state(3), world.reason(3)) == (PullRequestState.PENDING_FAILURE, Reason.BATCH_FAILED)
 
 
-def test_prs_of_a_batch_whose_run_timed_out_have_that_reason():
+def test_prs_of_a_failed_batch_are_not_told_to_fix_anything():
     world = a_world(prs=2, batch=2, testing_timeout_minutes=1)
     world.advance_time(60_000)
     world.perform(t.ReadChecks)
-    assert (world.state(2), world.reason(2)) == (PullRequestState.PENDING_FAILURE, Reason.TEST_RUN_TIMEOUT)
+    assert (world.state(2), world.reason(2)) == (PullRequestState.PENDING_FAILURE, Reason.BATCH_FAILED)
 
 
 def test_an_entry_names_the_run_that_is_shown():

@@ -150,7 +150,7 @@ def test_a_failed_pr_that_a_run_behind_clears_is_never_in_state_failed():
     world.fails(1)
     world.passes(2)
     assert world.timeline(1)[-2:] == [
-        (PullRequestState.PENDING_FAILURE, Reason.TEST_RUN_FAILED),
+        (PullRequestState.PENDING_FAILURE, Reason.CAUSE_UNKNOWN),
         (PullRequestState.TESTS_PASSED, Reason.SUCCESSOR_PASSED),
     ]
 
