@@ -6,13 +6,11 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
-from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import structlog
-import typer.testing
 from structlog.dev import ConsoleRenderer, plain_traceback
 
 from mergeyard.logging import SERVER_LOGGERS
@@ -26,9 +24,6 @@ if "MERGEYARD_TEST_FORGE_URL" not in os.environ:
 
 sys.modules.setdefault("sniffio", None)  # pyright: ignore[reportArgumentType]
 """It is not installed. httpx would try to import it with every request, which searches all folders every time."""
-
-typer.testing._get_command = cache(typer.testing._get_command)  # pyright: ignore
-"""All commands would otherwise be built again for each command that a test runs."""
 
 structlog.configure(
     processors=[*structlog.get_config()["processors"][:-1], ConsoleRenderer(exception_formatter=plain_traceback)]

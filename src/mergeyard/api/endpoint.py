@@ -8,9 +8,8 @@ from msgspec import Struct
 from mergeyard.api.responses import JSON
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.ids import QueueKey, Repo
-from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.errors import Code, RequestRefused, queue_not_found
 from mergeyard.service.idempotency import IdempotentRequest
-from mergeyard.service.registry import queue_not_found
 from mergeyard.service.service import Service
 
 

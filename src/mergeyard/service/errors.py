@@ -73,5 +73,9 @@ def pull_request_refused(refusal: Refusal, number: PullRequestNumber) -> Request
     return RequestRefused(code, f"Pull request {number} {message}")
 
 
+def queue_not_found(key: QueueKey) -> RequestRefused:
+    return RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {key}: create it with createQueue.")
+
+
 def pull_request_not_found(key: QueueKey, number: PullRequestNumber) -> RequestRefused:
     return RequestRefused(Code.PR_NOT_FOUND, f"{key.repo} has no pull request {number}: check the number.")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from time import perf_counter
-from typing import NoReturn
 
 import msgspec
 import structlog
@@ -26,7 +25,7 @@ from mergeyard.ports.external import EMPTY_FORECAST, Clock
 from mergeyard.ports.store import Store, StoreUnavailable, VersionConflict
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
 from mergeyard.service import audit_log, persistence
-from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.errors import Code, RequestRefused, queue_not_found
 from mergeyard.service.idempotency import IdempotentRequest, to_response_writes
 from mergeyard.service.impacted_targets import EncodedTargets
 from mergeyard.service.metrics import DECISION_EVENTS, DECISION_SECONDS, VERSION_CONFLICTS
@@ -221,7 +220,7 @@ class QueueActor:
 
     async def _enqueue(self, command: PendingCommand) -> bytes:
         if self.is_closed:
-            self._raise_not_found()
+            raise queue_not_found(self.key)
         self._inbox.append(command)
         if self._processing is None:
             self._processing = asyncio.create_task(self._process_inbox())
@@ -229,13 +228,10 @@ class QueueActor:
 
     def _require_empty(self) -> None:
         if self.is_closed:
-            self._raise_not_found()
+            raise queue_not_found(self.key)
         if count := len(self.queue.submissions):
             message = f"The queue for {self.key} holds {count} pull request{'s' if count > 1 else ''}"
             raise RequestRefused(Code.QUEUE_NOT_EMPTY, f"{message}: cancel them or let them merge first.")
-
-    def _raise_not_found(self) -> NoReturn:
-        raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {self.key}: create it with createQueue.")
 
     async def _process_inbox(self) -> None:
         while self._inbox:
@@ -331,5 +327,5 @@ class QueueActor:
             loaded = await self._store.load(self.id)
         except LookupError:
             self.close()
-            self._raise_not_found()
+            raise queue_not_found(self.key) from None
         self.queue, self.version = persistence.decode_queue_and_refresh_all(loaded), loaded.version

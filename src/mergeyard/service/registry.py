@@ -16,7 +16,7 @@ from mergeyard.ports.external import Clock
 from mergeyard.ports.store import SharedStore, Store, StoredQueue
 from mergeyard.service import persistence
 from mergeyard.service.background import is_done_before
-from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.errors import queue_not_found
 from mergeyard.service.queue_actor import Listener, QueueActor
 
 MAX_CONCURRENT_LOADS = 8
@@ -144,10 +144,6 @@ class QueueRegistry:
             del self._by_repo[key.repo]
         for on_evicted in self.on_evicted:
             on_evicted(queue_actor)
-
-
-def queue_not_found(key: QueueKey) -> RequestRefused:
-    return RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {key}: create it with createQueue.")
 
 
 class ChangeWaiter:

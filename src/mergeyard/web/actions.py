@@ -10,8 +10,7 @@ from mergeyard.domain.ids import TEST_BRANCH_PREFIX, PullRequestNumber, QueueKey
 from mergeyard.domain.states import QueueState
 from mergeyard.service import git_names
 from mergeyard.service.audit_log import encode_actor
-from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.service.registry import queue_not_found
+from mergeyard.service.errors import Code, RequestRefused, queue_not_found
 from mergeyard.service.submissions import HeadNotConfirmed, PullRequestCommand, SubmitOptions
 from mergeyard.service.views import SubmissionView
 from mergeyard.web.formats import parse_number, parse_queue_name, queue_url, to_local_url

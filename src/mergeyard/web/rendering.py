@@ -21,7 +21,7 @@ from mergeyard.domain.ids import QueueKey
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.external import Clock
 from mergeyard.service.audit_log import RefusalKind
-from mergeyard.service.registry import queue_not_found
+from mergeyard.service.errors import queue_not_found
 from mergeyard.service.service import Service
 from mergeyard.web import formats, user_sessions
 from mergeyard.web.user_sessions import CurrentUser, Form, read_user_form
