@@ -1,14 +1,11 @@
 """Actions on a queue and its pull requests, one POST route for each, and the page that creates a queue."""
 
-from collections.abc import Iterable, Mapping
-
 from starlette.responses import RedirectResponse, Response
 
-from mergeyard.domain.access import Scope, Token
-from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, URGENT, Config, parse_priority
-from mergeyard.domain.ids import TEST_BRANCH_PREFIX, PullRequestNumber, QueueKey, Repo, Sha
+from mergeyard.domain.access import Scope
+from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, URGENT, parse_priority
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Sha
 from mergeyard.domain.states import QueueState
-from mergeyard.service import git_names
 from mergeyard.service.audit_log import encode_actor
 from mergeyard.service.errors import Code, RequestRefused, queue_not_found
 from mergeyard.service.submissions import HeadNotConfirmed, PullRequestCommand, SubmitOptions
@@ -123,61 +120,9 @@ def _parse_priority(text: str) -> int | None:
     return priority
 
 
-FIELD_BY_ERROR = {
-    Code.HOST_NOT_ALLOWED: "host",
-    Code.INVALID_REPO: "repo",
-    Code.REPOSITORY_NOT_FOUND: "repo",
-    Code.QUEUE_ALREADY_EXISTS: "branch",
-    Code.BRANCH_NOT_FOUND: "branch",
-    Code.INVALID_BRANCH: "branch",
-}
-"""The form field that shows the error."""
-
-
-async def show_create_queue(page: PageRequest) -> Response:
-    return _render_create_queue(page, {})
-
-
-async def create_queue(page: PageRequest) -> Response:
-    try:
-        key = _parse_key(page)
-        await page.service.queues.create(key, Config(), encode_actor(page.user.token), lambda _: b"", None)
-    except RequestRefused as refused:
-        if refused.code not in FIELD_BY_ERROR:
-            raise
-        return _render_create_queue(page, {FIELD_BY_ERROR[refused.code]: refused.detail})
-    return RedirectResponse(queue_url(key, "settings"), 303)
-
-
 async def delete_queue(page: PageRequest) -> Response:
     key = parse_queue_name(page.form.get("queue"))  # not normalized: its host may no longer be configured
     if not page.user.token.can_access(key.repo):
         raise queue_not_found(key)
     await page.service.queues.delete(key, encode_actor(page.user.token), b"", None)
     return RedirectResponse("/", 303)
-
-
-def _parse_key(page: PageRequest) -> QueueKey:
-    owner, _, name = page.form.get("repo").rpartition("/")
-    if not (git_names.is_owner(owner) and git_names.is_repository_name(name)):
-        raise RequestRefused(Code.INVALID_REPO, "Give the owner and the name of the repository, such as acme/app.")
-    branch = page.form.get("branch")
-    if not git_names.is_target_branch(branch):
-        raise RequestRefused(
-            Code.INVALID_BRANCH, f"Give a valid branch name, not below {TEST_BRANCH_PREFIX}, such as main."
-        )
-    repo = page.service.repositories.canonical_repo(Repo(page.form.get("host"), owner, name), page.user.token)
-    if not page.user.token.can_access(repo):
-        raise RequestRefused(Code.REPOSITORY_NOT_FOUND, f"{repo} does not exist: check its owner and name.")
-    return QueueKey(repo, branch)
-
-
-def _render_create_queue(page: PageRequest, errors: Mapping[str, str]) -> Response:
-    hosts = _list_visible_hosts(page.user.token, page.service.repositories.hosts)
-    return page.render_form("create_queue.html", errors, hosts=hosts, values=page.form.to_dict(), errors=errors)
-
-
-def _list_visible_hosts(token: Token, hosts: Iterable[str]) -> list[str]:
-    """A token that is limited to repositories sees only the hosts of these repositories."""
-    visible = {repo.host for repo in token.repos}
-    return sorted(host for host in hosts if not visible or host in visible)

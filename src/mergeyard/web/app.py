@@ -21,7 +21,7 @@ from mergeyard.service.audit_log import RefusalKind
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.service import Service
 from mergeyard.service.sessions import SingleSignOn
-from mergeyard.web import actions, pull_request_page, queues, run_page
+from mergeyard.web import actions, pull_request_page, queues, run_page, settings
 from mergeyard.web.admin import audit_log, hosts, tokens, webhooks
 from mergeyard.web.formats import current_url, page_not_found
 from mergeyard.web.health_page import HealthPage
@@ -150,11 +150,11 @@ def page_routes(context: PageContext) -> list[Route]:
     health = HealthPage(service)
     return [
         route("GET", "/", queues.QueuesPage(service).show),
-        route("GET", "/queues/new", actions.show_create_queue, Scope.ADMIN),
-        route("POST", "/queues/new", actions.create_queue, Scope.ADMIN),
+        route("GET", "/queues/new", settings.show_create_queue, Scope.ADMIN),
+        route("POST", "/queues/new", settings.create_queue, Scope.ADMIN),
         route("GET", "/queues/{queue:path}", queues.show_queue),
-        route("GET", "/settings/{queue:path}", queues.show_settings),
-        route("POST", "/settings/{queue:path}", queues.save_settings, Scope.ADMIN),
+        route("GET", "/settings/{queue:path}", settings.show_settings),
+        route("POST", "/settings/{queue:path}", settings.save_settings, Scope.ADMIN),
         route("GET", "/pulls/{repo:path}/{number}", pull_request_page.show),
         route("GET", "/runs/{run}", run_page.show),
         route("GET", "/runs/{run}/output/{check:path}", run_page.show_check_output),

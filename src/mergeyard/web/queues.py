@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
-from msgspec.structs import replace
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey
 from mergeyard.domain.pull_requests import Submission
@@ -18,15 +17,12 @@ from mergeyard.engine import estimates, priority
 from mergeyard.ports.store import TransitionRow
 from mergeyard.service import persistence
 from mergeyard.service.analytics import AnalyticsReader, PeriodRecords, Summary, summarize
-from mergeyard.service.audit_log import decode_actor_name, encode_actor
-from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.service import Service
 from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, render_reason
-from mergeyard.web.formats import queue_url
 from mergeyard.web.queue_graph import BatchMark, build_queue_graph, find_batch_mark
 from mergeyard.web.rendering import PageRequest, TimedCache
-from mergeyard.web.settings import GROUPS, SettingField, collect_changes, fields_from_config, fields_from_form
 
 SUMMARY_TTL_MS = 10 * SECOND
 """An open page refreshes every 5 s, and the sums over 24 hours hardly change in that time."""
@@ -167,51 +163,3 @@ def _estimate_next_merge(queue: Queue, views: SubmissionViewBuilder) -> Instant 
     if not queue.active.batches:
         return None
     return views.build(queue.submissions[queue.active.batches[0].submission_ids[0]]).estimated_merge_at
-
-
-SETTING_BY_ERROR = {Code.INVALID_REQUEST: "landing", Code.MODE_SWITCH_IN_PROGRESS: "mode"}
-"""The setting that shows the service's error."""
-
-
-async def show_settings(page: PageRequest) -> Response:
-    key = page.resolve_queue()
-    queue = (await page.service.registry.get(key)).queue
-    return _render_settings(page, key, queue, fields_from_config(queue.config))
-
-
-async def save_settings(page: PageRequest) -> Response:
-    key, fields = page.resolve_queue(), fields_from_form(page.form)
-    queue = (await page.service.registry.get(key)).queue
-    if not any(field.error for field in fields):
-        fields = await _save_fields(page, key, fields)
-    if any(field.error for field in fields):
-        return _render_settings(page, key, queue, fields)
-    count = sum(field.is_changed for field in fields)
-    return RedirectResponse(f"{queue_url(key, 'settings')}?saved={count}", 303)
-
-
-async def _save_fields(page: PageRequest, key: QueueKey, fields: list[SettingField]) -> list[SettingField]:
-    """Returns the fields, with the service's error at the setting that it concerns."""
-    changes, actor = collect_changes(fields), encode_actor(page.user.token)
-    try:
-        await page.service.queues.update(key, changes, None, actor, lambda _: b"", None)
-    except RequestRefused as refused:
-        if refused.code not in SETTING_BY_ERROR:
-            raise
-        name = SETTING_BY_ERROR[refused.code]
-        return [replace(each, error=refused.detail) if each.setting.name == name else each for each in fields]
-    return fields
-
-
-def _render_settings(page: PageRequest, key: QueueKey, queue: Queue, fields: list[SettingField]) -> Response:
-    by_name = {field.setting.name: field for field in fields}
-    invalid_fields = [field for field in fields if field.error]
-    return page.render_form(
-        "settings.html",
-        invalid_fields,
-        key=key,
-        queue=queue,
-        groups={title: [by_name[name] for name in names] for title, names in GROUPS.items()},
-        invalid_fields=invalid_fields,
-        saved=page.query.get("saved", "")[:4] if page.request.method == "GET" else "",
-    )

@@ -1,14 +1,23 @@
-"""The settings of a queue as form fields: validated one by one, and saved only if all are valid."""
+"""The pages that create a queue and change its settings. Settings are validated one by one, and saved only if all are
+valid."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, cast
 
 from msgspec import NODEFAULT, Struct, inspect
 from msgspec.structs import replace
+from starlette.responses import RedirectResponse, Response
 
+from mergeyard.domain.access import Token
 from mergeyard.domain.config import MAX_LABEL_LENGTH, SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
-from mergeyard.web.formats import parse_integer
+from mergeyard.domain.ids import TEST_BRANCH_PREFIX, QueueKey, Repo
+from mergeyard.domain.queue import Queue
+from mergeyard.service import git_names
+from mergeyard.service.audit_log import encode_actor
+from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.web.formats import parse_integer, queue_url
+from mergeyard.web.rendering import PageRequest
 from mergeyard.web.user_sessions import Form
 
 GROUPS = {
@@ -223,3 +232,103 @@ def _inspect_config() -> tuple[inspect.Field, ...]:
 
 SETTINGS = {field.name: _build_setting(field) for field in _inspect_config()}
 TYPES = {field.name: field.type for field in _inspect_config()}
+
+
+SETTING_BY_ERROR = {Code.INVALID_REQUEST: "landing", Code.MODE_SWITCH_IN_PROGRESS: "mode"}
+"""The setting that shows the service's error."""
+
+
+async def show_settings(page: PageRequest) -> Response:
+    key = page.resolve_queue()
+    queue = (await page.service.registry.get(key)).queue
+    return _render_settings(page, key, queue, fields_from_config(queue.config))
+
+
+async def save_settings(page: PageRequest) -> Response:
+    key, fields = page.resolve_queue(), fields_from_form(page.form)
+    queue = (await page.service.registry.get(key)).queue
+    if not any(field.error for field in fields):
+        fields = await _save_fields(page, key, fields)
+    if any(field.error for field in fields):
+        return _render_settings(page, key, queue, fields)
+    count = sum(field.is_changed for field in fields)
+    return RedirectResponse(f"{queue_url(key, 'settings')}?saved={count}", 303)
+
+
+async def _save_fields(page: PageRequest, key: QueueKey, fields: list[SettingField]) -> list[SettingField]:
+    """Returns the fields, with the service's error at the setting that it concerns."""
+    changes, actor = collect_changes(fields), encode_actor(page.user.token)
+    try:
+        await page.service.queues.update(key, changes, None, actor, lambda _: b"", None)
+    except RequestRefused as refused:
+        if refused.code not in SETTING_BY_ERROR:
+            raise
+        name = SETTING_BY_ERROR[refused.code]
+        return [replace(each, error=refused.detail) if each.setting.name == name else each for each in fields]
+    return fields
+
+
+def _render_settings(page: PageRequest, key: QueueKey, queue: Queue, fields: list[SettingField]) -> Response:
+    by_name = {field.setting.name: field for field in fields}
+    invalid_fields = [field for field in fields if field.error]
+    return page.render_form(
+        "settings.html",
+        invalid_fields,
+        key=key,
+        queue=queue,
+        groups={title: [by_name[name] for name in names] for title, names in GROUPS.items()},
+        invalid_fields=invalid_fields,
+        saved=page.query.get("saved", "")[:4] if page.request.method == "GET" else "",
+    )
+
+
+FIELD_BY_ERROR = {
+    Code.HOST_NOT_ALLOWED: "host",
+    Code.INVALID_REPO: "repo",
+    Code.REPOSITORY_NOT_FOUND: "repo",
+    Code.QUEUE_ALREADY_EXISTS: "branch",
+    Code.BRANCH_NOT_FOUND: "branch",
+    Code.INVALID_BRANCH: "branch",
+}
+"""The form field that shows the error."""
+
+
+async def show_create_queue(page: PageRequest) -> Response:
+    return _render_create_queue(page, {})
+
+
+async def create_queue(page: PageRequest) -> Response:
+    try:
+        key = _parse_key(page)
+        await page.service.queues.create(key, Config(), encode_actor(page.user.token), lambda _: b"", None)
+    except RequestRefused as refused:
+        if refused.code not in FIELD_BY_ERROR:
+            raise
+        return _render_create_queue(page, {FIELD_BY_ERROR[refused.code]: refused.detail})
+    return RedirectResponse(queue_url(key, "settings"), 303)
+
+
+def _parse_key(page: PageRequest) -> QueueKey:
+    owner, _, name = page.form.get("repo").rpartition("/")
+    if not (git_names.is_owner(owner) and git_names.is_repository_name(name)):
+        raise RequestRefused(Code.INVALID_REPO, "Give the owner and the name of the repository, such as acme/app.")
+    branch = page.form.get("branch")
+    if not git_names.is_target_branch(branch):
+        raise RequestRefused(
+            Code.INVALID_BRANCH, f"Give a valid branch name, not below {TEST_BRANCH_PREFIX}, such as main."
+        )
+    repo = page.service.repositories.canonical_repo(Repo(page.form.get("host"), owner, name), page.user.token)
+    if not page.user.token.can_access(repo):
+        raise RequestRefused(Code.REPOSITORY_NOT_FOUND, f"{repo} does not exist: check its owner and name.")
+    return QueueKey(repo, branch)
+
+
+def _render_create_queue(page: PageRequest, errors: Mapping[str, str]) -> Response:
+    hosts = _list_visible_hosts(page.user.token, page.service.repositories.hosts)
+    return page.render_form("create_queue.html", errors, hosts=hosts, values=page.form.to_dict(), errors=errors)
+
+
+def _list_visible_hosts(token: Token, hosts: Iterable[str]) -> list[str]:
+    """A token that is limited to repositories sees only the hosts of these repositories."""
+    visible = {repo.host for repo in token.repos}
+    return sorted(host for host in hosts if not visible or host in visible)
