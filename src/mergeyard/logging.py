@@ -20,9 +20,11 @@ CREDENTIALS_PATTERN = re.compile(r"://[^\s/@]+@")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 """Also invisible characters and those that change the writing direction."""
 MULTILINE_KEYS = {"exception", "stack"}
+ACCESS_LOGGER = "uvicorn.access"
+ACCESS_FIELDS = ("client", "method", "path", "status")
 VERBOSE_LOGGERS = ("httpx", "httpcore")
 """They log every request that we send."""
-SERVER_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio")
+SERVER_LOGGERS = ("uvicorn", "uvicorn.error", ACCESS_LOGGER, "asyncio")
 
 SHARED_PROCESSORS: list[Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -43,6 +45,7 @@ def configure_logging(format: Format, level: Level, stream: TextIO) -> None:  # 
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], True
         logger.setLevel(logging.NOTSET)
+    logging.getLogger(ACCESS_LOGGER).addFilter(_structure_request)
     for name in VERBOSE_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
@@ -53,10 +56,22 @@ def configure_logging(format: Format, level: Level, stream: TextIO) -> None:  # 
     )
 
 
+def _structure_request(record: logging.LogRecord) -> bool:
+    """Gives a line of the access log the form of our own lines. Without the query, which can contain the code of an
+    identity provider. The standard library calls this filter once per logger, however often it is added."""
+    match record.args:
+        case (str() as client, str() as method, str() as path, _, int() as status):
+            record.msg, record.args = "request", ()
+            record.__dict__.update(zip(ACCESS_FIELDS, (client, method, path.partition("?")[0], status), strict=True))
+        case _:
+            pass
+    return True
+
+
 def _build_formatter(format: Format, stream: TextIO) -> ProcessorFormatter:  # noqa: A002
     is_human = format == "human" or (format == "auto" and stream.isatty())
     return ProcessorFormatter(
-        foreign_pre_chain=SHARED_PROCESSORS,
+        foreign_pre_chain=[*SHARED_PROCESSORS, structlog.stdlib.ExtraAdder(ACCESS_FIELDS)],
         processors=[
             ProcessorFormatter.remove_processors_meta,
             # Must run before the console renderer, whose own tracebacks show the values of local variables.

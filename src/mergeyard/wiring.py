@@ -50,6 +50,7 @@ from mergeyard.service.webhooks.webhooks import Webhooks
 from mergeyard.settings import ForgeHost, Provider, Settings
 from mergeyard.settings import PlainHost as PlainHostSettings
 from mergeyard.web.app import WebApp
+from mergeyard.web.compression import CompressionMiddleware
 from mergeyard.web.sign_in import SSO_CALLBACK_PATH
 
 log = structlog.get_logger()
@@ -217,5 +218,7 @@ def make_application(settings: Settings, service: Service, public_url: str) -> S
     ]
     if settings.role == "worker":
         return build_app(routes)
-    sso = make_sso(settings, service, public_url)
-    return build_app(routes, WebApp(service, sso, over_tls=public_url.startswith("https:")))
+    sso, over_tls = make_sso(settings, service, public_url), public_url.startswith("https:")
+    application = build_app(routes, WebApp(service, sso, over_tls=over_tls))
+    application.add_middleware(CompressionMiddleware, over_tls=over_tls)
+    return application

@@ -36,6 +36,7 @@ def test_pages_of_a_working_queue_are_accessible(queue: SharedServerQueue, visit
     queue.submit(draft)
     queue.submit_in_order(waiting)
     visit = visitor("admin")
+    name = queue.queue_path().removeprefix("/queues/")
     pages = {
         "queues": "/",
         "API": "/docs",
@@ -44,12 +45,24 @@ def test_pages_of_a_working_queue_are_accessible(queue: SharedServerQueue, visit
         "pull request failed": queue.pull_request_path(failed),
         "pull request testing": queue.pull_request_path(testing[0]),
         "run": f"/runs/{queue.submission(testing[0])['testRunId']}",
-        "what to do": f"/actions?queue={queue.queue_path().removeprefix('/queues/')}&number={waiting}",
+        "what to do": f"/actions?queue={name}&number={waiting}",
+        "add to queue": f"/actions/submit?queue={name}",
+        "resubmit": f"/actions/submit?queue={name}&number={failed}",
+        "set priority": f"/actions/priority?queue={name}&number={waiting}",
+        "remove": f"/actions/cancel?queue={name}&number={testing[0]}",
+        "pause": f"/actions/pause?queue={name}",
         "queue": queue.queue_path(),
     }
     assert_accessible(visit, pages)
-    visit.page.get_by_role("button", name="Submit…").click()
+    visit.page.get_by_role("link", name="Add to queue").click()
+    expect(visit.page.get_by_role("radio").first).to_be_visible()
     assert find_page_flaws(visit.page, "submitting") == []
+    visit.page.keyboard.press("Escape")
+    visit.page.get_by_role("button", name="Keyboard shortcuts").click()
+    assert find_page_flaws(visit.page, "shortcuts") == []
+    visit.page.keyboard.press("Escape")
+    visit.page.evaluate("showConnection(true)")
+    assert find_page_flaws(visit.page, "connection lost") == []
 
 
 def test_pages_with_lanes_are_accessible(site: SharedServer, visitor: Visitors):
@@ -74,7 +87,7 @@ def test_page_with_a_bisection_is_accessible(site: SharedServer, visitor: Visito
     queue.report(suspects[0], "failure")
     visit = visitor("read")
     page = visit.goto(queue.queue_path())
-    search = page.get_by_role("region", name="Bisection results")
+    search = page.get_by_role("region", name="Bisection progress")
     expect(search.get_by_text("testing").first).to_be_visible()
     probes = [tip for branch, tip in queue.ci.test_branches().items() if f"/pr-{suspects[0]}/" in branch]
     queue.ci.report(min(probes, key=lambda tip: len(queue.origin.files(tip))), "success")
@@ -133,7 +146,7 @@ def test_administration_pages_are_accessible(site: SharedServer, queue: SharedSe
 
 def test_page_with_a_new_secret_is_accessible(visitor: Visitors):
     page = visitor("admin").goto("/administration/tokens")
-    page.get_by_text("New token").click()
+    page.locator("summary", has_text="Create token").click()
     page.get_by_label("Name", exact=True).fill("Heidi")
     page.get_by_role("button", name="Create token").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Token created")

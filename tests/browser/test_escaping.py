@@ -39,7 +39,6 @@ def test_hostile_pull_request_from_submission_to_failure(
     queue.start_testing(first)
     queue.report(first, "success", ("unit", CHECK))
     number = queue.open(title=TITLE, author=AUTHOR, branch=BRANCH)
-    queue.upload_impacted_targets(number, TARGET)
     mallory = as_mallory(site, queue)
     mallory.post("submitPullRequest", pr={"number": number})
     mallory.close()
@@ -48,13 +47,24 @@ def test_hostile_pull_request_from_submission_to_failure(
     assert_harmless(visit.goto(queue.queue_path()), TITLE, AUTHOR, REVERSED)
     queue.report(number, "success", ("unit",), description=DESCRIPTION, url=ADDRESS)
     page = visit.goto(queue.pull_request_path(number))
-    assert_harmless(page, TITLE, AUTHOR, BRANCH, CHECK, DESCRIPTION, TARGET, TOKEN)
-    expect(page).to_have_title(f"#{number} {TITLE} · Mergeyard")
+    assert_harmless(page, TITLE, AUTHOR, BRANCH, CHECK, DESCRIPTION, TOKEN)
+    expect(page).to_have_title(f"● #{number} · position 1 · {TITLE} · Mergeyard")
     queue.report(number, "failure", (CHECK,), description=DESCRIPTION, url=ADDRESS)
-    expect(page.get_by_role("region", name="What failed")).to_contain_text(CHECK)
+    expect(page.get_by_role("region", name="Failed checks")).to_contain_text(CHECK)
     assert_harmless(page, TITLE, CHECK, DESCRIPTION)
-    page.get_by_role("link", name="See the run").click()
-    assert_harmless(page, TITLE, CHECK, DESCRIPTION, TARGET)
+    page.get_by_role("link", name="View run").click()
+    assert_harmless(page, TITLE, CHECK, DESCRIPTION)
+
+
+def test_hostile_impacted_target(site: SharedServer, visitor: Visitors):
+    queue = site.create_queue(mode="parallel")
+    number = queue.open()
+    queue.upload_impacted_targets(number, TARGET)
+    queue.start_testing(number)
+    visit = visitor("read")
+    assert_harmless(visit.goto(queue.pull_request_path(number)), TARGET)
+    assert_harmless(visit.goto(f"/runs/{queue.submission(number)['testRunId']}"), TARGET)
+    queue.api.close()
 
 
 def test_hostile_texts_in_administration_and_settings(site: SharedServer, queue: SharedServerQueue, visitor: Visitors):

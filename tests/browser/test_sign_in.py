@@ -16,10 +16,10 @@ def test_sign_in_with_a_token_leads_to_the_requested_page(
     page = visit.goto(queue.queue_path())
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.get_by_label("Token").fill("my_mistyped")
-    page.get_by_role("button", name="Sign in with the token").click()
-    expect(page.get_by_role("alert")).to_contain_text("This token is unknown")
+    page.get_by_role("button", name="Sign in with token").click()
+    expect(page.get_by_role("alert")).to_contain_text("Invalid, revoked or expired token.")
     page.get_by_label("Token").fill(site.token("read"))
-    page.get_by_role("button", name="Sign in with the token").click()
+    page.get_by_role("button", name="Sign in with token").click()
     expect(page).to_have_url(f"{visit.base_url}{queue.queue_path()}")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -38,8 +38,8 @@ def test_sign_in_at_the_provider_leads_to_the_requested_page(
     sign_in_at_provider(page)
     expect(page).to_have_url(f"{visit.base_url}{queue.queue_path()}")
     expect(page.get_by_text(re.compile(r"^ada \([0-9a-f]{8}\)$"))).to_be_visible()
-    expect(page.get_by_role("button", name="Submit…")).to_be_visible()
-    expect(page.get_by_role("button", name="Pause…")).to_have_count(0)
+    expect(page.get_by_role("link", name="Add to queue")).to_be_visible()
+    expect(page.get_by_role("link", name="Pause")).to_have_count(0)
     assert [cookie.get("name") for cookie in visit.context.cookies()] == ["mergeyard_session"]
 
 

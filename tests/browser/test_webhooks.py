@@ -18,10 +18,10 @@ def test_event_can_be_sent_again_repeatedly_and_each_result_is_shown(queue: Shar
         eventually(lambda: receiver.received)
         page = visitor("admin").goto(f"/administration/webhooks/{made['id']}")
         for times in (2, 3):
-            page.get_by_role("button", name=re.compile("^Send again")).last.click()
+            page.get_by_role("button", name=re.compile("^Resend")).last.click()
             expect(page.get_by_role("status")).to_contain_text("Delivered")
             eventually(lambda times=times: len(receiver.received) == times)
-        page.get_by_role("button", name="Send a test").click()
+        page.get_by_role("button", name="Send test event").click()
         eventually(lambda: len(receiver.received) == 4)
         queue.api.post("deleteWebhook", id=made["id"])
     assert len({receipt.id for receipt in receiver.received}) == 2

@@ -14,7 +14,7 @@ import pytest
 from mergeyard.cli import token
 from mergeyard.cli.server import SHUTDOWN_TIMEOUT_S
 from tests.support.environment import ServerEnvironment, new_token, run_command
-from tests.support.terminal import CommandLine, a_running_environment
+from tests.support.terminal import COMMAND, CommandLine, a_running_environment, a_screen
 
 HOSTILE = "Paint \x1b[31mred [bold]bold[/] \u202eturned"
 SHOWN = "Paint �[31mred [bold]bold[/] �turned"
@@ -57,13 +57,15 @@ def test_a_pull_request_is_submitted_shown_restarted_and_cancelled(env: ServerEn
     env.ci.enabled = False
     number = env.open_pr({"d.txt": "1"}, title="Count the sheep")
     submitted = terminal.run_ok("submit", str(number), "--priority", "HIGH", "--no-batch")
-    assert submitted.startswith(f"#{number} Count the sheep  not_ready\n")
+    assert submitted.startswith(f"#{number} Count the sheep  Not ready\n")
     assert "priority   high\n" in submitted
+    assert f"page       {env.server.url}/pulls/git.local/acme/app/{number}?branch=main\n" in submitted
     env.wait_for("testing", number)
     assert terminal.run_json("restart", str(number))["prNumber"] == number
     shown = terminal.run_ok("status", "--head", f"topic-{number}", "--timeline")
-    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  not_ready        Submitted to the queue", shown, re.MULTILINE)
-    assert terminal.run_json("cancel", str(number))["state"] == "cancelled"
+    time = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+"
+    assert re.search(rf"{time}  Not ready        Submitted to the queue", shown, re.MULTILINE)
+    assert terminal.run_json("cancel", f"#{number}")["state"] == "cancelled"
     env.ci.enabled = True
 
 
@@ -86,7 +88,48 @@ def test_exit_code_of_a_wait_is_the_outcome(terminal: CommandLine, concluded: di
     for asked in (("status", number, "--wait"), ("watch", number)):
         answer = terminal.run(*asked)
         assert answer.exit_code == code
-        assert outcome in answer.stdout
+        assert {"merged": "Merged", "failed": "Failed", "cancelled": "Removed"}[outcome] in answer.stdout
+
+
+def test_status_of_a_failed_pull_request_names_the_failed_checks(
+    env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]
+):
+    run = env.run_of(concluded["failed"])
+    (url,) = {check["url"] for check in run["statusChecks"]}
+    shown = terminal.run_ok("status", str(concluded["failed"]))
+    assert re.search(rf"^  reason .*\n  ✗ unit  failed  {re.escape(url)}", shown, re.MULTILINE)
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(
+    env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]
+):
+    run = env.run_of(concluded["failed"])
+    assert f"\n{run['id'][:8]}  #{concluded['failed']} " in terminal.run_ok("runs")
+    shown = terminal.run_ok("runs", "show", run["id"][:8])
+    assert shown.startswith(f"{run['id']}  Failed\n")
+    assert f"  ✗ unit  failed  {run['statusChecks'][0]['url']}" in shown
+    ambiguous = terminal.run_failing(64, "runs", "show", "")
+    assert {run["id"], env.run_of(concluded["merged"])["id"]} <= set(ambiguous.split())
+    assert "has no test run g7.\n`mergeyard runs` lists" in terminal.run_failing(3, "runs", "show", "g7")
+
+
+@pytest.mark.parametrize("command", [("submit", "--wait"), ("watch",)], ids=" ".join)
+def test_an_interrupted_wait_leaves_the_pull_request_in_the_queue(
+    env: ServerEnvironment, terminal: CommandLine, command: tuple[str, ...]
+):
+    env.ci.enabled = False
+    number = env.open_pr({"i.txt": "1"})
+    env.submit(number)
+    env.wait_for("testing", number)
+    assert f"{env.run_of(number)['id'][:8]}  #{number}  Testing" in terminal.run_ok("runs", "list")
+    given = {name: value for name, value in (os.environ | terminal.environment).items() if value is not None}
+    with a_screen([*COMMAND, *command, str(number)], given | {"TERM": "xterm-256color"}) as screen:
+        screen.wait_for_text("Testing (position 1)")
+        screen.interrupt()
+        assert screen.wait_for_exit() == 130
+    assert f"Stopped waiting; #{number} stays queued (position 1)." in screen.output
+    assert env.cancel(number)["state"] == "cancelled"
+    env.ci.enabled = True
 
 
 def test_status_wait_shows_the_timeline_only_on_request(terminal: CommandLine, concluded: dict[str, int]):
@@ -141,12 +184,32 @@ def test_queue_is_created_paused_changed_and_deleted(env: ServerEnvironment, ter
     assert (made["batch"], made["mode"], made["requiredStatuses"]) == (True, "parallel", ["a"])
     for action, state in (("pause", "PAUSED"), ("drain", "DRAINING"), ("resume", "RUNNING")):
         assert terminal.run_json("queue", action, *there)["state"] == state
+    check_pause_with_reason(terminal, *there)
     dropped = terminal.run_json("queue", "update", *there, "--delete-required-statuses", "--concurrency", "7")
     assert (dropped["requiredStatuses"], dropped["concurrency"], dropped["batch"]) == (None, 7, True)
-    assert "stable of git.local/acme/app  RUNNING\n" in terminal.run_ok("queue", "show", *there)
+    changed = terminal.run_ok("queue", "update", *there, "--concurrency", "8", "--required-statuses", "b")
+    assert changed == "concurrency: 7 → 8\nrequired-statuses: as configured in the repository → b\n"
+    assert "Nothing changed" in terminal.run_ok("queue", "update", *there, "--concurrency", "8")
+    different = terminal.run_ok("queue", "settings", "--diff", *there).splitlines()
+    assert [line.split()[0] for line in different] == ["SETTING", "mode", "concurrency", "batch", "required-statuses"]
+    assert terminal.run_json("queue", "settings", *there)["mergeMethod"] == "merge_commit"
+    assert "stable of git.local/acme/app  Running\n" in terminal.run_ok("queue", "show", *there)
     terminal.environment |= {"MERGEYARD_REPO": "git.local/acme/app", "MERGEYARD_BRANCH": "stable"}
     assert terminal.run_json("queue", "delete")["deleted"] is True
     assert "(queue_not_found, request " in terminal.run_failing(3, "queue", "show")
+
+
+def check_pause_with_reason(terminal: CommandLine, *there: str) -> None:
+    paused = terminal.run_ok("queue", "pause", *there, "--reason", "Release freeze")
+    assert paused.startswith("stable of git.local/acme/app  Paused: Release freeze\nNothing enters, starts or merges")
+    (row,) = (line for line in terminal.run_ok("queue", "list").splitlines() if " stable " in line)
+    assert row.split()[2:] == ["Paused", "parallel", "0", "0", "0", "Release", "freeze"]
+    drained = terminal.run_ok("queue", "drain", *there, "--reason", "Moving")
+    assert "Draining: Moving\nThe queue finishes its pull requests" in drained
+    resumed = terminal.run_ok("queue", "resume", *there)
+    assert resumed.startswith("stable of git.local/acme/app  Running\nThe queue admits, tests and merges")
+    refusal = terminal.run_failing(3, "queue", "pause", *there, "--reason", "x" * 501)
+    assert refusal.startswith("--reason: expected at most 500")
 
 
 def test_queue_must_be_named_only_if_there_are_several(env: ServerEnvironment, terminal: CommandLine):
@@ -194,8 +257,9 @@ def test_events_are_listed_after_a_cursor_and_followed_while_another_command_wai
 
 def test_top_prints_the_queue_once_in_a_pipe(terminal: CommandLine, concluded: dict[str, int]):
     drawn = terminal.run_ok("top")
-    assert drawn.startswith("main of git.local/acme/app   RUNNING   0 under test   0 waiting   0 not ready")
-    assert re.search(rf"^Concluded\n( .*\n)* +#{concluded['failed']} .* failed ", drawn, re.MULTILINE)
+    assert drawn.startswith("main of git.local/acme/app   Running ")
+    assert "\n0 queued (0 testing, 0 bisecting, 0 waiting)   0 not ready\n" in drawn
+    assert re.search(rf"^Finished\n( .*\n)* +#{concluded['failed']} .* Failed ", drawn, re.MULTILINE)
 
 
 # Refusals
@@ -204,6 +268,15 @@ def test_top_prints_the_queue_once_in_a_pipe(terminal: CommandLine, concluded: d
 def test_refusal_of_another_head_names_the_option(terminal: CommandLine, concluded: dict[str, int]):
     refusal = terminal.run_failing(3, "submit", str(concluded["failed"]), "--sha", "1" * 40)
     assert "submit it with --sha HEAD" in refusal
+    refusal = terminal.run_failing(3, "submit", str(concluded["failed"]), "--sha", "abc")
+    assert refusal.startswith("--sha: expected a full commit SHA: 40 or 64 hexadecimal digits.\n(")
+
+
+def test_refusal_names_commands(terminal: CommandLine):
+    there = ("--repo", "git.local/acme/app", "--branch")
+    refusal = terminal.run_failing(3, "queue", "create", *there, "main")
+    assert "change it with `mergeyard queue update`" in refusal
+    assert "create it with `mergeyard queue create`" in terminal.run_failing(3, "queue", "show", *there, "none")
 
 
 def test_refusal_is_printed_with_its_code_and_request_id(terminal: CommandLine):
@@ -247,3 +320,4 @@ def test_server_shutdown_ends_event_streams(env: ServerEnvironment, terminal: Co
         assert time.monotonic() - begun < SHUTDOWN_TIMEOUT_S
         following.terminate()
     env.server.start()
+    env.submission(number)  # once it answers, it also stops as asked

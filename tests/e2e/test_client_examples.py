@@ -30,7 +30,7 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     assert " queue.created The queue was created." in printed
     assert "['merged', '" in printed
     assert "pr_not_in_queue" in printed
-    assert "release of git.local/acme/app PAUSED 5" in printed
+    assert "release of git.local/acme/app PAUSED Release freeze 5" in printed
 
 
 def run_all(env: ServerEnvironment, real: dict[str, int]) -> None:

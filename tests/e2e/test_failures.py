@@ -109,5 +109,7 @@ def test_without_any_required_status_nothing_merges(start_env: StartEnvironment)
     env.update_queue(deleteRequiredStatuses=True)
     number = env.open_pr({"a.txt": "1"})
     env.submit(number)
-    assert env.wait_for_end(number) == ["failed"]
+    env.wait_for("not_ready", number)
     assert env.reason(number) == "no_required_statuses"
+    env.update_queue(requiredStatuses=["unit"])
+    env.wait_for("testing", number)

@@ -1,4 +1,4 @@
-"""`mergeyard audit` and `mergeyard whatif` against a real server: output, exit codes, and the state of the queue."""
+"""`mergeyard verify` and `mergeyard whatif` against a real server: output, exit codes, and the state of the queue."""
 
 from pathlib import Path
 
@@ -9,23 +9,23 @@ from tests.support.environment import ServerEnvironment, new_token
 from tests.support.terminal import CommandLine, a_running_environment
 
 
-def test_audit_finds_nothing_until_a_forged_landing_is_pushed(tmp_path: Path):
+def test_verify_finds_nothing_until_a_forged_landing_is_pushed(tmp_path: Path):
     env = ServerEnvironment.start(tmp_path)
     try:
         env.create_queue()
         terminal = CommandLine(env.server.url, new_token(env.server.config))
-        assert terminal.run_ok("audit") == "No landing is recorded yet.\n"
+        assert terminal.run_ok("verify") == "No merge is recorded yet.\n"
         number = env.open_pr({"a.txt": "1"})
         env.submit(number)
         env.wait_for("merged", number)
-        assert terminal.run_ok("audit").endswith("1 landing compared with the target branch: nothing differs.\n")
-        (landing,) = terminal.run_json("audit", "--last", "5")["landings"]
+        assert terminal.run_ok("verify").endswith("1 merge compared with the target branch: nothing differs.\n")
+        (landing,) = terminal.run_json("verify", "--last", "5")["landings"]
         assert (landing["prNumber"], landing["verdict"]) == (number, "as_tested")
         forged = push_forged_landing(1234, env)
-        assert f"unrecorded: {forged[:12]} has the trailers of a merge of #1234" in audit_with_mismatches(terminal)
+        assert f"unrecorded: {forged[:12]} has the trailers of a merge of #1234" in verify_with_mismatches(terminal)
         assert env.api.post("getQueue")["state"] == "PAUSED"
         assert terminal.run_json("queue", "resume")["state"] == "RUNNING"
-        assert "unrecorded" in audit_with_mismatches(terminal)
+        assert "unrecorded" in verify_with_mismatches(terminal)
         assert env.api.post("getQueue")["state"] == "RUNNING"
         (complaint,) = env.server.logged_errors()
         assert complaint["kind"] == "unrecorded"
@@ -38,8 +38,8 @@ def push_forged_landing(number: int, env: ServerEnvironment) -> str:
     return env.origin.commit("main", {"planted": "1"}, message=message)
 
 
-def audit_with_mismatches(terminal: CommandLine) -> str:
-    answer = terminal.run("audit")
+def verify_with_mismatches(terminal: CommandLine) -> str:
+    answer = terminal.run("verify")
     assert answer.exit_code == 5, answer.output
     return answer.stdout
 

@@ -200,6 +200,14 @@ def test_json_list_has_every_pr_including_unreadable_ones(origin: Origin):
     assert "refs/pull/2/meta" in second["message"]
 
 
+def test_list_for_people_has_plain_columns_and_cuts_titles(origin: Origin):
+    done(origin, "open", "--head", "topic", "--base", "main", "--title", "long " * 60)
+    header, row = done(origin, "list").splitlines()
+    assert header.split() == ["PR", "STATE", "INTO", "BRANCH", "HEAD", "AUTHOR", "TITLE"]
+    assert row.split()[:4] == ["#1", "open", "main", "topic"]
+    assert row.endswith("long long…")
+
+
 def test_list_for_people_shows_titles_without_interpreting_markup(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main", "--title", "[red]x\x1b[2J")
     shown = done(origin, "list")
@@ -209,6 +217,7 @@ def test_list_for_people_shows_titles_without_interpreting_markup(origin: Origin
 
 def test_a_repository_without_pull_requests_has_an_empty_list(origin: Origin):
     assert json.loads(done(origin, "list", "--json")) == []
+    assert pr(origin, "list").output.startswith("No pull requests. ")
 
 
 def test_opening_runs_no_program_that_the_repository_names(origin: Origin, tmp_path: Path):

@@ -69,3 +69,32 @@ def test_server_warns_about_a_data_folder_that_other_users_can_access(tmp_path: 
     server.start()
     server.stop()
     assert [line["mode"] for line in server.log_entries() if line["event"] == "data_dir_is_accessible"] == warned
+
+
+@pytest.mark.parametrize("access_log", [False, True])
+def test_requests_are_logged_only_if_the_access_log_is_on(tmp_path: Path, access_log: bool):
+    server = ForkedServer(tmp_path, access_log=access_log)
+    server.start()
+    try:
+        assert httpx.get(f"{server.url}/healthz?code=hunter2", trust_env=False).status_code == 200
+    finally:
+        server.stop()
+    entries = list(server.log_entries())
+    assert "hunter2" not in str(entries)
+    assert [(line["event"], line["path"], line["status"]) for line in entries if "status" in line] == (
+        [("request", "/healthz", 200)] if access_log else []
+    )
+
+
+def test_pages_and_static_files_are_compressed_and_the_api_is_not(tmp_path: Path):
+    server = ForkedServer(tmp_path)
+    server.start()
+    try:
+        with httpx.Client(base_url=server.url, trust_env=False) as client:
+            encodings = {
+                path: client.get(path).headers.get("content-encoding")
+                for path in ("/sign-in", "/static/style.css", "/docs", "/v1/getQueue")
+            }
+    finally:
+        server.stop()
+    assert encodings == {"/sign-in": "gzip", "/static/style.css": "gzip", "/docs": "gzip", "/v1/getQueue": None}

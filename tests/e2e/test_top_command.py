@@ -1,4 +1,4 @@
-"""`mergeyard top` on a real terminal: it updates, resizes, survives a server outage, and quits on a key."""
+"""`mergeyard top` on a real terminal: it updates, resizes, survives a server outage, and obeys keys."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support.environment import ServerEnvironment, new_token
 from tests.support.terminal import a_running_environment, a_screen
 
+ARROW_RIGHT = "\x1b[C"
 OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 TOP = [sys.executable, "-m", "mergeyard", "top"]
 
@@ -19,6 +20,8 @@ def test_top_shows_a_working_queue(tmp_path: Path):
 def run_top(env: ServerEnvironment) -> None:
     env.ci.enabled = False
     number = env.open_pr({"a.txt": "1"}, title="Count the sheep")
+    env.origin.branch("stable", base="main")
+    env.api.post("createQueue", targetBranch="stable")
     token, url = new_token(env.server.config), env.server.url
     given = {"MERGEYARD_URL": url, "MERGEYARD_TOKEN": token, "TERM": "xterm-256color", "NO_PROXY": "127.0.0.1"}
     with a_screen(TOP, os.environ | given) as screen:
@@ -30,7 +33,16 @@ def run_top(env: ServerEnvironment) -> None:
         screen.wait_for_text("…")
         env.ci.enabled = True
         env.wait_for("merged", number)
-        screen.wait_for_text("Concluded")
+        screen.wait_for_text("Finished")
+        screen.press("?")
+        screen.wait_for_text("previous queue")
+        screen.press("?")
+        screen.wait_for_text("Finished")
+        screen.press(ARROW_RIGHT)
+        screen.wait_for_text("(2 of 2)")
+        assert "stable of git.local/acme/app" in screen.output
+        screen.press("\t")
+        screen.wait_for_text("(1 of 2)")
         env.server.stop()
         screen.wait_for_text("The server does not respond")
         screen.press("x")

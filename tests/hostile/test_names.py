@@ -141,11 +141,11 @@ def test_configuration_that_is_a_symlink_is_not_followed(target: Target):
     number = asyncio.run(open_pull_request(origin.path, NewPullRequest(head="by-link", base="linked")))
     target.post("submitPullRequest", queue | {"pr": {"number": number}})
 
-    def failure_reason() -> str:
+    def wait_reason() -> str:
         response = target.post("getSubmittedPullRequest", queue | {"pr": {"number": number}}).json()
-        return response["reason"]["code"] if response["state"] == "failed" else ""
+        return response["reason"]["code"] if response["state"] == "not_ready" else ""
 
-    assert environment.eventually(failure_reason) == "no_required_statuses"
+    assert environment.eventually(wait_reason) == "no_required_statuses"
 
 
 @some_or_all

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mergeyard.domain.config import LandingMethod, Speculation
+from mergeyard.domain.config import MIN_AGED_PRIORITY, LandingMethod, Speculation
 from mergeyard.domain.events import ChecksObserved, Event, LandingPullRequestsRead
 from mergeyard.domain.ids import RunId, Sha, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
@@ -16,12 +16,15 @@ from mergeyard.domain.states import (
     TERMINAL_STATES,
     CheckState,
     PullRequestState,
+    QueueState,
     Reason,
     RunStatus,
     check_pull_request_transition,
 )
-from mergeyard.engine import entries
+from mergeyard.domain.timestamps import SECOND
+from mergeyard.engine import admission, entries, lanes
 from mergeyard.engine.decide import STEPS, decide, prune_target_branch
+from mergeyard.engine.priority import priority_rank
 from mergeyard.engine.run_validity import required_statuses
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.engine.views import wait_reason
@@ -68,6 +71,7 @@ class Laws:
         self._no_timeout_without_a_fresh_read(before, events, after)
         self._every_submission_has_a_wait_reason(after)
         self._every_stack_contains_the_prs_ahead(before, after)
+        self._no_batch_becomes_active_before_its_turn(before, after)
         if after.counters.revision % 16 == 0:
             self._pending_tasks_follow_from_stored_state(after)
 
@@ -202,8 +206,43 @@ class Laws:
 
     def _every_submission_has_a_wait_reason(self, queue: Queue) -> None:
         for submission in queue.submissions.values():
-            waiting = wait_reason(queue, submission)
+            waiting = wait_reason(queue, submission, self.world.now)
             assert waiting.reason is not Reason.READY, f"{submission.number} waits without a reason"
+
+    def _no_batch_becomes_active_before_its_turn(self, before: Queue, after: Queue) -> None:
+        """Of those that share an impacted target, a bisected one that waited goes first, and one that was submitted
+        earlier and has waited less than ten seconds for the first answer about its mergeability."""
+        now = self.world.now
+        bisected = [each for each in before.submissions.values() if each.returned_from_bisection]
+        first = {each.id for each in bisected if each.id in before.waiting.get(each.waiting_priority, ())}
+        unanswered = [
+            submission
+            for submission in after.submissions.values()
+            if after.state is QueueState.RUNNING
+            and submission.reason is Reason.SUBMITTED
+            and submission.state is PullRequestState.NOT_READY
+            and admission.not_ready_reason(after, submission) is Reason.MERGEABILITY_UNKNOWN
+            and now - submission.submitted_at < 10 * SECOND
+        ]
+        still_waiting = [
+            after.submissions[each]
+            for each in first
+            if each in after.submissions and each in after.waiting.get(MIN_AGED_PRIORITY, ())
+        ]
+        for batch in after.active.batches:
+            if batch.id in before.active.by_id or batch.urgent or not first.isdisjoint(batch.submission_ids):
+                continue
+            if any(each in before.bisected_submission_ids for each in batch.submission_ids):
+                continue
+            for member in (after.submissions[each] for each in batch.submission_ids):
+                targets = lanes.impacted_targets_of(after, member)
+                overtaken = [
+                    each.number
+                    for each in (*still_waiting, *unanswered)
+                    if priority_rank(each, now) < priority_rank(member, now)
+                    and lanes.impacted_targets_of(after, each).overlaps(targets)
+                ]
+                assert not overtaken, f"{member.number} became active before {overtaken}"
 
     def _every_stack_contains_the_prs_ahead(self, before: Queue, after: Queue) -> None:
         """A new run contains all pull requests ahead that share an impacted target with it, also transitively, or
@@ -347,7 +386,7 @@ class Laws:
             self._has_allowed_wait_reason(queue, submission)
 
     def _has_allowed_wait_reason(self, queue: Queue, submission: Submission) -> None:
-        waiting = wait_reason(queue, submission)
+        waiting = wait_reason(queue, submission, self.world.now)
         message = f"{submission.number} ({submission.state}) still waits for {waiting.reason} {waiting.prs}"
         assert waiting.reason in ALLOWED_WAIT_REASONS, message
         if waiting.reason is Reason.WAITING_FOR_PRS_AHEAD:

@@ -286,6 +286,10 @@ def clear_with_skipped_check(_queue: Queue, _run: Run, _ahead: BatchId) -> bool:
     return True
 
 
+def start_without_waiting_for_answers(_queue: Queue, _members: object, _now: Instant) -> list[Submission]:
+    return []
+
+
 BUGS = (
     Planted("a step that is never done", admission.release_holds, always_change),
     Planted("blame without waiting for those ahead", blame.blame_for, blame_without_waiting),
@@ -340,4 +344,6 @@ BUGS = (
         "a failure while paused counts after resuming", queue_state._invalidate_failures_since_pause, keep_failures
     ),
     Planted("a skipped check clears those ahead", run_validity._can_clear, clear_with_skipped_check),
+    Planted("a bisected one goes to the end", entries.return_from_bisection, entries.return_to_waiting),
+    Planted("the first answer gets the slot", batching.unanswered_ahead, start_without_waiting_for_answers),
 )

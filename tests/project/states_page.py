@@ -69,10 +69,11 @@ QUEUE_CHANGE_REASONS = frozenset(reason for reasons in QUEUE_TRANSITIONS.values(
 STATELESS_REASONS = frozenset({Reason.SETTINGS_CHANGED})
 WAIT_REASONS = frozenset(Reason) - PR_CHANGE_REASONS - QUEUE_CHANGE_REASONS - STATELESS_REASONS | {
     Reason.BASE_BROKEN,
+    Reason.NO_REQUIRED_STATUSES,
     Reason.WAITING_FOR_MAINTAINER,
 }
-"""A reason that changes no state is one that pull requests wait for. Two reasons do both: they requeue a pull request,
-which then waits for them."""
+"""A reason that changes no state is one that pull requests wait for. Three reasons do both: they send a pull request
+back, which then waits for them."""
 
 START = "[*]"
 STATE_GROUPS: dict[tuple[PullRequestState | None, ...], tuple[str, str]] = {

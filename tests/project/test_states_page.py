@@ -47,7 +47,7 @@ PROMISED_CHANGES = (
     ("testing pending_failure tests_passed", "pending", "tests_restarted"),
     (ADMITTED, "not_ready", "no_longer_mergeable"),
     ("pending", "failed", "merge_conflict contains_removed_commit nothing_to_merge"),
-    ("pending", "failed", "no_required_statuses config_invalid start_refused"),
+    ("pending", "failed", "config_invalid start_refused"),
     ("tests_passed", "merged", "merged_by_queue merged_directly tree_mismatch"),
     ("tests_passed", "failed", "merge_refused"),
     (LIVE, "cancelled", "cancelled_by_user pr_closed not_ready_timeout landing_unknown"),
@@ -58,10 +58,11 @@ PROMISED_CHANGES = (
 ADDED_CHANGES = (
     ("testing pending_failure tests_passed", "pending", "required_statuses_changed"),
     ("pending", "failed", "pr_too_large invalid_tree breaks_config"),
-    (ADMITTED, "not_ready", "waiting_for_maintainer"),
+    (ADMITTED, "not_ready", "waiting_for_maintainer no_required_statuses"),
 )
 
 PROMISED_WAITS = {
+    "no_required_statuses",
     *("base_branch_mismatch", "draft", "not_mergeable", "mergeability_unknown", "missing_impacted_targets"),
     *("queue_paused", "queue_draining", "switching_modes"),
     *("waiting_for_slot", "waiting_for_batch", "waiting_for_checks"),

@@ -142,7 +142,7 @@ async def test_replaced_landing_pauses_the_queue_once(tmp_path: Path):
         await scenario.advance_time(AUDIT_INTERVAL)
         queue = scenario.queue_actor.queue
         assert (queue.state, queue.target_branch.tip) == (QueueState.PAUSED, copy)
-        assert queue.state_detail.startswith(
+        assert queue.state_reason.startswith(
             f"#2 ({(await scenario.submission(2)).merged_sha or '':.12}) was replaced by {copy[:12]}"
         )
         notified = scenario.sender.received[-1].payload["data"]

@@ -8,6 +8,7 @@ import pytest
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import StatusState
+from mergeyard.domain.states import Reason
 from mergeyard.service import statuses
 from mergeyard.service.errors import Code, RequestRefused
 from tests.support.asynchronous import asynchronous
@@ -142,7 +143,7 @@ async def test_without_required_statuses_nothing_merges(tmp_path: Path):
     async with a_scenario(tmp_path, setup=ScenarioSetup(repository_config="version = 1\n")) as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        assert await scenario.state(1) == "failed: no_required_statuses"
+        assert (await scenario.view(1)).reason.code is Reason.NO_REQUIRED_STATUSES
 
 
 @asynchronous
@@ -152,7 +153,7 @@ async def test_without_a_file_nothing_merges_either(tmp_path: Path):
         await scenario.advance_time(2 * SECOND)
         scenario.open(1)
         await scenario.submit(1)
-        assert await scenario.state(1) == "failed: no_required_statuses"
+        assert (await scenario.view(1)).reason.code is Reason.NO_REQUIRED_STATUSES
 
 
 @asynchronous

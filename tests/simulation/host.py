@@ -23,8 +23,10 @@ from mergeyard.ports.forge import (
     Merged,
     MergeOutcome,
     NotMerged,
+    OpenPullRequest,
     PullRequestNotice,
     Thread,
+    select_newest,
 )
 from mergeyard.ports.git import Conflict, Remote
 from tests.simulation.faults import Family, FaultInjector
@@ -195,6 +197,25 @@ class SimHost:
         if pull_request is None or self.forge is None:
             return pull_request
         return replace(pull_request, mergeability=self.host_state.mergeability(pull_request))
+
+    async def branch_tip(self, repo: Repo, branch: str) -> Sha | None:  # noqa: ARG002
+        return await self.read_view(lambda view: view.refs.get(f"refs/heads/{branch}"))
+
+    async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:  # noqa: ARG002
+        return await self.read_view(
+            lambda view: select_newest(
+                OpenPullRequest(
+                    number=number,
+                    title=pull_request.title,
+                    author=pull_request.author,
+                    head=pull_request.head,
+                    head_branch=pull_request.head_branch,
+                    draft=pull_request.draft,
+                )
+                for number, pull_request in view.pull_requests.items()
+                if pull_request.is_open and pull_request.base_branch == branch
+            )
+        )
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()

@@ -149,7 +149,7 @@ def l1_every_submission_ends_or_waits_for_an_allowed_reason(world: World) -> Ite
     queue = world.queue
     assert queue, "no replica has loaded the queue"
     for submission in queue.submissions.values():
-        waiting = wait_reason(queue, submission)
+        waiting = wait_reason(queue, submission, world.loop.now)
         if waiting.reason not in ALLOWED_WAIT_REASONS:
             yield f"L1: #{submission.number} is {submission.state} and waits for {waiting.reason} without faults"
 

@@ -19,7 +19,9 @@ from mergeyard.domain.config import SETTINGS_WITHOUT_EFFECT, Mode
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.states import QueueState, Reason, RunStatus
+from mergeyard.domain.states import PullRequestState, QueueState, Reason, RunStatus
+from mergeyard.domain.timestamps import Instant
+from mergeyard.engine.batching import unanswered_ahead
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.engine.views import wait_reason
 from mergeyard.ports.forge import ForgeNotice
@@ -264,7 +266,7 @@ class World:
         waiting = [
             f"#{submission.number} waits"
             for submission in queue.submissions.values()
-            if _waits_for_time(queue, submission)
+            if _waits_for_time(queue, submission, self.loop.now)
         ]
         without_targets = [f"#{submission.number} has no impacted targets" for submission in _without_targets(queue)]
         state = [queue.state] if queue.state is not QueueState.RUNNING else []
@@ -340,8 +342,12 @@ def _without_targets(queue: Queue) -> list[Submission]:
     return [submission for submission in queue.submissions.values() if submission.impacted_targets is None]
 
 
-def _waits_for_time(queue: Queue, submission: Submission) -> bool:
-    return wait_reason(queue, submission).reason is Reason.WAITING_FOR_BATCH
+def _waits_for_time(queue: Queue, submission: Submission, now: Instant) -> bool:
+    """For its batch to fill, or for a host's answer about one ahead."""
+    if submission.state is not PullRequestState.PENDING:
+        return False
+    is_batching = wait_reason(queue, submission, now).reason is Reason.WAITING_FOR_BATCH
+    return is_batching or bool(unanswered_ahead(queue, (submission,), now))
 
 
 @contextmanager

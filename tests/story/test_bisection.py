@@ -393,7 +393,7 @@ def test_no_bisection_starts_when_no_status_is_required_any_longer():
     story.repository_requires()
     story.tests_fail(1, 2)
     assert story.bisection_runs() == ()
-    assert story.states(1, 2) == ("failed", "failed")
+    assert story.states(1, 2) == ("not_ready", "not_ready")
     assert story.reason(1) == "no_required_statuses"
 
 
@@ -406,3 +406,27 @@ def test_a_suspect_that_now_conflicts_with_the_target_branch_fails_for_the_confl
     story.tests_pass(1)
     story.tests_pass(1)
     assert (story.state(2), story.reason(2)) == ("failed", "merge_conflict")
+
+
+def test_those_that_a_bisection_clears_go_ahead_of_those_that_have_not_started():
+    story = Story(batch=4, concurrency=1, bisection_concurrency=1)
+    story.submit(1, 2, 3, 4)
+    story.submit(5, no_batch=True)
+    story.tests_fail(1, 2, 3, 4)
+    story.submit(6, no_batch=True, priority=10)
+    assert story.batches() == ((5,),)
+    story.tests_pass(1, 2)
+    story.tests_pass(5)
+    assert story.batches() == ((1, 2),)
+    assert story.wait_reason(6) == "waiting_for_slot"
+
+
+def test_an_urgent_pr_still_goes_ahead_of_those_that_a_bisection_cleared():
+    story = Story(batch=2, concurrency=1, bisection_concurrency=1)
+    story.submit(1, 2)
+    story.submit(5, no_batch=True)
+    story.tests_fail(1, 2)
+    story.tests_pass(1)
+    story.submit(7, priority=0)
+    assert story.batches()[0] == (7,)
+    assert story.wait_reason(1) == "waiting_for_slot"

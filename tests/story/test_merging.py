@@ -260,7 +260,7 @@ def test_a_refused_push_pauses_the_queue_with_the_host_s_message_and_fails_no_pr
     story = an_intended_landing(1, 2)
     story.refuse_push("main is frozen")
     assert story.queue_state() == "PAUSED"
-    assert story.queue.state_detail == "main is frozen"
+    assert story.queue.state_reason == "main is frozen"
     assert story.states(1, 2) == ("tests_passed", "tests_passed")
     story.resume()
     story.stop_withholding()
@@ -271,7 +271,7 @@ def test_a_push_that_is_refused_in_a_paused_queue_still_shows_the_host_s_message
     story = an_intended_landing(1)
     story.pause()
     story.refuse_push("main is frozen")
-    assert (story.queue_state(), story.queue.state_detail) == ("PAUSED", "main is frozen")
+    assert (story.queue_state(), story.queue.state_reason) == ("PAUSED", "main is frozen")
 
 
 def test_a_pr_with_an_unknown_landing_outcome_is_never_landed_again():

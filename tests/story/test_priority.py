@@ -226,7 +226,7 @@ def test_while_no_status_is_required_an_urgent_pr_preempts_no_batch():
     story.submit(1, 2)
     story.repository_requires()
     story.submit(3, priority=0)
-    assert story.states(1, 2, 3) == ("testing", "testing", "failed")
+    assert story.states(1, 2, 3) == ("testing", "testing", "not_ready")
     story.tests_pass(1)
     story.tests_pass(2)
     assert story.merged_prs() == (1, 2)
@@ -237,9 +237,9 @@ def test_without_required_statuses_no_pr_waits_for_another_run():
     story.submit(1, 2)
     story.repository_requires()
     story.tests_fail(2)
-    assert (story.states(1, 2), story.reason(2)) == (("testing", "failed"), "no_required_statuses")
+    assert (story.states(1, 2), story.reason(2)) == (("testing", "not_ready"), "no_required_statuses")
     story.restart(1)
-    assert (story.state(1), story.reason(1)) == ("failed", "no_required_statuses")
+    assert (story.state(1), story.reason(1)) == ("not_ready", "no_required_statuses")
 
 
 def test_without_required_statuses_no_pr_waits_for_a_base_run():
@@ -247,4 +247,4 @@ def test_without_required_statuses_no_pr_waits_for_a_base_run():
     story.submit(1)
     story.repository_requires()
     story.tests_fail(1)
-    assert (story.state(1), story.reason(1)) == ("failed", "no_required_statuses")
+    assert (story.state(1), story.reason(1)) == ("not_ready", "no_required_statuses")

@@ -2,6 +2,7 @@
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.states import Mergeability
+from mergeyard.domain.timestamps import SECOND, later
 from tests.support.story import Story
 
 DAY = 24
@@ -206,7 +207,9 @@ def test_without_any_required_status_nothing_is_tested_and_nothing_merges():
     story = Story()
     story.repository_requires()
     story.submit(1)
-    assert (story.state(1), story.reason(1)) == ("failed", "no_required_statuses")
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "no_required_statuses")
+    story.repository_requires("unit")
+    assert story.state(1) == "testing"
 
 
 def test_required_statuses_of_the_queue_suffice_when_the_repository_has_none():
@@ -234,3 +237,52 @@ def test_a_broken_configuration_does_not_stop_running_tests():
     assert story.state(1) == "testing"
     story.tests_pass(1)
     assert story.state(1) == "merged"
+
+
+def test_a_free_slot_waits_for_the_first_submitted_when_the_answer_about_another_comes_first():
+    story = Story(concurrency=1)
+    for number in (1, 2):
+        story.open(number)
+        story.set_mergeability(number, Mergeability.UNKNOWN)
+        story.submit(number)
+    story.set_mergeability(2, Mergeability.MERGEABLE)
+    assert story.states(1, 2) == ("not_ready", "pending")
+    assert (story.wait_reason(2), story.waiting_for(2)) == ("waiting_for_prs_ahead", (1,))
+    story.set_mergeability(1, Mergeability.MERGEABLE)
+    assert (story.runs(), story.state(2)) == (((1,),), "pending")
+
+
+def test_a_free_slot_does_not_wait_longer_than_ten_seconds_for_an_answer():
+    story = Story(concurrency=1)
+    story.open(1)
+    story.set_mergeability(1, Mergeability.UNKNOWN)
+    story.submit(1)
+    story.submit(2)
+    assert story.state(2) == "pending"
+    due = later(story.submission(1).submitted_at, 10 * SECOND)
+    assert story.wake_at() == due
+    story.pass_until(due)
+    assert story.state(2) == "testing"
+
+
+def test_a_free_slot_does_not_wait_for_one_that_the_host_calls_not_mergeable_or_that_comes_later():
+    story = Story(concurrency=2)
+    story.open(1)
+    story.set_mergeability(1, Mergeability.NOT_MERGEABLE)
+    story.submit(1)
+    story.open(3)
+    story.set_mergeability(3, Mergeability.UNKNOWN)
+    story.submit(2)
+    story.submit(3)
+    story.submit(4, priority=10)
+    assert story.states(1, 2, 3, 4) == ("not_ready", "testing", "not_ready", "testing")
+
+
+def test_a_lane_does_not_wait_for_an_answer_about_another_lane():
+    story = Story(mode=Mode.PARALLEL)
+    for number, name in ((1, "x"), (2, "y"), (3, "x")):
+        story.impacts(number, name)
+    story.open(1)
+    story.set_mergeability(1, Mergeability.UNKNOWN)
+    story.submit(1, 2, 3)
+    assert story.states(1, 2, 3) == ("not_ready", "testing", "pending")

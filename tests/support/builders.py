@@ -156,7 +156,7 @@ class QueueWorld(World):
         return self.submission(number).reason
 
     def wait_reason(self, number: int) -> WaitReason:
-        return wait_reason(self.queue, self.submission(number))
+        return wait_reason(self.queue, self.submission(number), self.now)
 
     def run_of(self, *numbers: int) -> Run:
         """The latest run that tests exactly these pull requests."""

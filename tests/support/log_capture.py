@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import structlog
 from structlog.testing import capture_logs
@@ -20,12 +20,16 @@ def without_logs() -> Generator[None]:
 
 
 @contextmanager
-def capture_warnings() -> Generator[list[EventDict]]:
-    """Collects log entries of level warning and above, also inside `without_logs`."""
+def capture_entries(level: int = logging.INFO) -> Generator[list[EventDict]]:
+    """Collects log entries of this level and above, also inside `without_logs`."""
     before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
     try:
         with capture_logs() as entries:
             yield entries
     finally:
         structlog.configure(**before)
+
+
+def capture_warnings() -> AbstractContextManager[list[EventDict]]:
+    return capture_entries(logging.WARNING)

@@ -42,6 +42,9 @@ class Process(Protocol):
 
 
 class Server:
+    port = 0
+    """0: any that is free."""
+
     def __init__(self, folder: Path, checks: str = "api", *, root: str = "repos", **settings: object) -> None:
         self.folder = folder
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MERGEYARD_")}
@@ -74,7 +77,7 @@ class Server:
         self.url = ""
         self._log.touch()
         self._launched_at = self._log.stat().st_size
-        self._process = self._spawn("serve", "--config", str(self.config), "--port", "0")
+        self._process = self._spawn("serve", "--config", str(self.config), "--port", str(self.port))
 
     def _spawn(self, *arguments: str) -> Process:
         command = [sys.executable, "-m", "mergeyard", *arguments]

@@ -413,7 +413,9 @@ class Story:
 
     def _wait_reason(self, number: int) -> WaitReason:
         return wait_reason(
-            self.queue, self.queue.submissions[self.queue.submission_by_number[PullRequestNumber(number)]]
+            self.queue,
+            self.queue.submissions[self.queue.submission_by_number[PullRequestNumber(number)]],
+            self.world.now,
         )
 
     def _pull_request(self, number: int) -> PullRequest:
@@ -475,7 +477,7 @@ class Story:
         again = decide(self.queue, (), self.world.now)
         assert again.queue is self.queue, "deciding again without an event changed the queue"
         for submission in self.queue.submissions.values():
-            waiting = wait_reason(self.queue, submission)
+            waiting = wait_reason(self.queue, submission, self.world.now)
             assert waiting.prs or waiting.reason not in REASONS_THAT_NAME_PRS, (
                 f"pull request {submission.number} waits for others but names none"
             )

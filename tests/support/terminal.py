@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from mergeyard.cli import app
 from tests.support.environment import ServerEnvironment
 from tests.support.polling import eventually
 
+COMMAND = ("env", "--default-signal=INT", sys.executable, "-m", "mergeyard")
+"""Can be interrupted also where this process ignores the signal."""
 UNSET_VARIABLES = {f"MERGEYARD_{name}": None for name in ("URL", "TOKEN", "REPO", "BRANCH")}
 
 
@@ -61,8 +64,7 @@ class CommandLine:
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """Runs it in another process."""
         environment = {name: value for name, value in (os.environ | self.environment).items() if value is not None}
-        command = [sys.executable, "-m", "mergeyard", *arguments]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
+        return subprocess.Popen([*COMMAND, *arguments], env=environment, stdout=subprocess.PIPE, text=True, **options)
 
 
 class Screen:
@@ -82,6 +84,10 @@ class Screen:
 
     def press(self, key: str) -> None:
         os.write(self._master, key.encode())
+
+    def interrupt(self) -> None:
+        """As Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
 
     def wait_for_text(self, text: str) -> None:
         """Waits until the program writes this text, counted from now."""

@@ -129,6 +129,22 @@ def test_what_is_bound_to_the_request_is_in_its_lines():
     assert all(json.loads(line)["request_id"] == "r-1" for line in stream.getvalue().splitlines())
 
 
+def test_a_request_in_the_access_log_has_fields_and_no_query():
+    stream = stream_in("json")
+    configure_logging("json", "info", stream)
+    arguments = ("192.0.2.7:4711", "GET", "/sign-in/back?code=hunter2&state=x", "1.1", 303)
+    logging.getLogger("uvicorn.access").info('%s - "%s %s HTTP/%s" %d', *arguments)
+    line = only_line(stream)
+    assert {name: line[name] for name in ("event", "client", "method", "path", "status")} == {
+        "event": "request",
+        "client": "192.0.2.7:4711",
+        "method": "GET",
+        "path": "/sign-in/back",
+        "status": 303,
+    }
+    assert "hunter2" not in stream.getvalue()
+
+
 # What never stands in it
 
 

@@ -116,6 +116,7 @@ def present_queue(view: QueueView, *, with_pull_requests: bool = False) -> Struc
     settings |= {name: Raw(settings[name].encode()) for name in config.JSON_TEXT_SETTINGS}
     return response_schemas.QueueResponse(
         state=view.queue.state,
+        state_reason=view.queue.state_reason or None,
         branch=view.key.branch,
         repo=RepoReference.from_repo(view.key.repo),
         enqueued_pull_requests=tuple(map(_present_enqueued, view.submissions)) if with_pull_requests else UNSET,

@@ -214,7 +214,13 @@ class QueueEndpoints(Endpoints):
         state = None if isinstance(request.state, UnsetType) else QueueState(request.state)
         queues = self._service.queues
         return await queues.update(
-            key, request.given_settings, state, encode_actor(call.token), _encode_view, call.idempotent_request
+            key,
+            request.given_settings,
+            state,
+            encode_actor(call.token),
+            _encode_view,
+            call.idempotent_request,
+            request.state_reason or "",
         )
 
     async def wait_for_pause(self, call: Call) -> None:

@@ -351,6 +351,12 @@ class QueueSettingsRequest(QueueRequest, frozen=True, kw_only=True):
 
 class UpdateQueueBase(QueueSettingsRequest, frozen=True, kw_only=True):
     state: Annotated[Literal["RUNNING", "PAUSED", "DRAINING"], describe("New state of the queue.")] | UnsetType = UNSET
+    state_reason: (
+        Annotated[
+            str, Meta(max_length=500, description="Why; shown to all users whose pull requests wait. Needs `state`.")
+        ]
+        | UnsetType
+    ) = UNSET
     delete_required_statuses: Annotated[
         bool, describe("Remove the override: the repository's own required checks apply again.")
     ] = False
@@ -358,6 +364,8 @@ class UpdateQueueBase(QueueSettingsRequest, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.delete_required_statuses and super().given_settings.get("required_statuses") is not None:
             raise ValueError("`requiredStatuses` and `deleteRequiredStatuses` exclude each other")
+        if self.state_reason and self.state is UNSET:
+            raise ValueError("`stateReason` needs `state`")
 
     @property
     def given_settings(self) -> dict[str, Any]:

@@ -151,6 +151,9 @@ class QueueBase(ResponseBody, frozen=True, kw_only=True):
     """A queue without its settings; `QueueResponse` adds one member per setting."""
 
     state: QueueState
+    state_reason: Annotated[
+        str | None, describe("Why the queue is paused or draining, if a user or the queue itself gave a reason.")
+    ]
     branch: str
     repo: RepoReference
     enqueued_pull_requests: tuple[EnqueuedPullRequest, ...] | UnsetType = UNSET

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from mergeyard import __version__
 from mergeyard.cli import db, demo, history, host, pr, pull_requests, queues, targets, token, top, webhook, whatif
+from mergeyard.cli.connection_options import HELP_OPTIONS
 from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption
 from mergeyard.cli.output import ExitCode
 
@@ -37,7 +38,13 @@ def mark_usage_errors() -> Generator[None]:
         raise
 
 
-app = typer.Typer(name="mergeyard", cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
+app = typer.Typer(
+    name="mergeyard",
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": HELP_OPTIONS},
+)
 
 
 def show_version(requested: bool) -> None:
@@ -66,6 +73,7 @@ def serve(
     trusted_proxies: Annotated[str | None, typer.Option(help="Proxies whose X-Forwarded-For is trusted.")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, human or json.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    access_log: Annotated[bool | None, typer.Option(help="Log every request.")] = None,
     open_metrics: Annotated[bool | None, typer.Option(help="Serve /metrics without a token.")] = None,
     committer_name: Annotated[str | None, typer.Option(help="Committer name of the queue's commits.")] = None,
     committer_email: Annotated[str | None, typer.Option(help="Committer email of the queue's commits.")] = None,
@@ -98,7 +106,7 @@ PANELS = {
         *(pull_requests.submit, pull_requests.cancel, pull_requests.restart, pull_requests.status, pull_requests.watch),
         *(targets.app, pr.app),
     ],
-    "Queues": [queues.app, history.app, history.events, history.audit, whatif.whatif, top.top],
+    "Queues": [queues.app, history.app, history.events, history.verify, whatif.whatif, top.top],
     "Running the service": [serve, demo.demo, token.app, webhook.app, host.app, db.app],
 }
 for panel, commands in PANELS.items():

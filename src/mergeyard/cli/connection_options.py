@@ -15,6 +15,8 @@ from mergeyard.cli.output import exit_with_usage_error, sanitize
 from mergeyard.client import Client, MergeyardError, Queue, QueueName, RepoName, RetryPolicy, Unreachable
 from mergeyard.domain.ids import Repo
 
+HELP_OPTIONS = ["--help", "-h"]
+
 
 def with_options_of(make: Callable[..., Any], command: Callable[..., None]) -> Callable[..., None]:
     """Adds the parameters of `make` to a command as options, and passes it the result of `make` as first argument."""
@@ -139,13 +141,16 @@ def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueN
 
 
 def find_queues(client: Client, repo: RepoName | None, branch: str | None) -> list[Queue]:
-    """All queues that the token can read, filtered by repository and branch if given.
+    """All queues that the token can read, filtered by repository and branch if given."""
+    return filter_queues(client.list_queues().queues, repo, branch)
 
-    Ignores the case of names: most Git hosts do, and no host here has two repositories that differ only in case.
-    """
+
+def filter_queues(queues: Iterable[Queue], repo: RepoName | None, branch: str | None) -> list[Queue]:
+    """Ignores the case of repository names: most Git hosts do, and no host here has two repositories that differ only
+    in case."""
     return [
         queue
-        for queue in client.list_queues().queues
+        for queue in queues
         if (repo is None or str(repo).lower() == str(queue.repo).lower()) and branch in (None, queue.branch)
     ]
 

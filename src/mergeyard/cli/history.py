@@ -1,30 +1,33 @@
-"""`mergeyard runs`, `mergeyard events` and `mergeyard audit`: what happened in a queue."""
+"""`mergeyard runs`, `mergeyard events` and `mergeyard verify`: what happened in a queue."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
 from mergeyard.cli import output
-from mergeyard.cli.connection_options import SinceOption
+from mergeyard.cli.connection_options import HELP_OPTIONS, SinceOption
 from mergeyard.cli.session import Session, with_session
-from mergeyard.client import Event, VerifiedLandings
+from mergeyard.client import Event, Run, VerifiedLandings
 
 
 class ListByDefault(TyperGroup):
     """`mergeyard runs --since 2d` is `mergeyard runs list --since 2d`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        no_command = not args or (args[0].startswith("-") and args[0] != "--help")
+        no_command = not args or (args[0].startswith("-") and args[0] not in HELP_OPTIONS)
         return super().parse_args(ctx, ["list", *args] if no_command and not ctx.resilient_parsing else args)
 
 
 app = typer.Typer(name="runs", cls=ListByDefault, help="Test runs and their results.")
+
+
+MAX_RUNNING = 20
+"""A request for each."""
 
 
 @app.command("list")
@@ -32,21 +35,65 @@ app = typer.Typer(name="runs", cls=ListByDefault, help="Test runs and their resu
 def list_results(
     session: Session,
     since: SinceOption = "1d",  # pyright: ignore[reportArgumentType]
-    take: Annotated[int, typer.Option("--take", min=1, max=100, help="How many at most.")] = 50,
+    take: Annotated[int, typer.Option("--take", min=1, max=100, help="How many finished runs at most.")] = 50,
 ) -> None:
-    """List the results of finished runs, the latest first."""
-    results = session.client.list_results(session.queue, since=datetime.now(UTC) - since, take=take)
-    session.show(results, lambda: output.show_results(results.testing_results))
+    """List the runs in progress, and the results of finished runs, the latest first.
+
+    With --json only the results of finished runs.
+    """
+    now = datetime.now(UTC)
+    results = session.client.list_results(session.queue, since=now - since, take=take)
+    session.show(results, lambda: output.show_runs(fetch_running(session), results.testing_results, now))
+
+
+def fetch_running(session: Session) -> list[Run]:
+    """A run that ended a moment ago is left out: it is among the results."""
+    ids = output.list_running_ids(session.client.get_queue(session.queue))[:MAX_RUNNING]
+    runs = [session.client.get_run(session.queue, run_id) for run_id in ids]
+    return [run for run in runs if run.status == "in_progress"]
 
 
 @app.command()
 @with_session
 def show(
-    session: Session, run_id: Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard runs` shows it.")]
+    session: Session,
+    run_id: Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard runs` shows it, or its beginning.")],
 ) -> None:
     """Show one run: what it tests, its base, and the results of its checks."""
-    run = session.client.get_run(session.queue, run_id)
+    run = session.client.get_run(session.queue, complete_run_id(session, run_id))
     session.show(run, lambda: output.show_run(run))
+
+
+FULL_ID_LENGTH = 32
+SEARCHED_PERIOD = timedelta(days=30)
+RESULTS_PER_PAGE, MAX_SEARCHED_RESULTS = 100, 1000
+
+
+def complete_run_id(session: Session, beginning: str) -> str:
+    """The id that begins so. If there is none, the text itself: the server's refusal names it."""
+    if len(beginning) >= FULL_ID_LENGTH:
+        return beginning
+    with output.show_spinner("Searching"):
+        matching = sorted({run_id for run_id in list_known_ids(session) if run_id.startswith(beginning.lower())})
+    if len(matching) > 1:
+        listed = "\n".join(f"  {run_id}" for run_id in matching)
+        output.exit_with_usage_error(f"Several test runs begin with {beginning}. Choose one:\n{listed}")
+    return matching[0] if matching else beginning
+
+
+def list_known_ids(session: Session) -> Iterator[str]:
+    """Of runs of queued pull requests, of the latest submissions, and of finished runs of the last days."""
+    client, name = session.client, session.queue
+    submissions = client.list_pull_requests(name).pull_requests
+    for pull_request in (*(client.get_queue(name).enqueued_pull_requests or ()), *submissions):
+        if pull_request.test_run_id is not None:
+            yield pull_request.test_run_id
+    since = datetime.now(UTC) - SEARCHED_PERIOD
+    for offset in range(0, MAX_SEARCHED_RESULTS, RESULTS_PER_PAGE):
+        page = client.list_results(name, since=since, offset=offset, take=RESULTS_PER_PAGE)
+        yield from (result.test_run_id for result in page.testing_results)
+        if offset + RESULTS_PER_PAGE >= page.total_items:
+            return
 
 
 TYPE_COLUMN_WIDTH = len("pull_request.pending_failure")
@@ -95,28 +142,29 @@ VERDICT_STYLES = {"as_tested": "green", "differs": "red", "removed": "yellow", "
 
 
 @with_session
-def audit(
+def verify(
     session: Session,
-    last: Annotated[int, typer.Option("--last", min=1, max=200, help="How many of the latest landings.")] = 20,
+    last: Annotated[int, typer.Option("--last", min=1, max=200, help="How many of the latest merges.")] = 20,
 ) -> None:
-    """Compare merged commits with the tested ones.
+    """Verify that merged commits are those that were tested.
 
     The server reads its records and the target branch again. It pauses the queue when something differs, and repairs
     nothing.
     """
     with output.show_spinner("Comparing"):
         verified = session.client.verify_landings(session.queue, last=last)
-    session.show(verified, lambda: show_audit(verified))
+    session.show(verified, lambda: show_verified(verified))
     if verified.mismatches:
-        raise typer.Exit(output.ExitCode.AUDIT_MISMATCH)
+        raise typer.Exit(output.ExitCode.MERGE_MISMATCH)
 
 
-def show_audit(verified: VerifiedLandings) -> None:
-    table = Table("PR", "landed", "as", "form", "verdict", box=None, header_style="dim", pad_edge=False)
+def show_verified(verified: VerifiedLandings) -> None:
+    table = output.build_table("PR", "merged", "commit", "method", "result")
     for landing in verified.landings:
-        commit_cells = (output.plain_text((landing.merged_sha or "–")[:12]), output.plain_text(landing.form))
-        verdict = output.plain_text(landing.verdict, VERDICT_STYLES.get(landing.verdict, ""))
-        table.add_row(f"#{landing.pr_number}", output.format_time(landing.landed_at), *commit_cells, verdict)
+        commit = output.plain_text((landing.merged_sha or "–")[:12])
+        method, verdict = (output.plain_text(name.replace("_", " ")) for name in (landing.form, landing.verdict))
+        verdict.stylize(VERDICT_STYLES.get(landing.verdict, ""))
+        table.add_row(f"#{landing.pr_number}", output.format_time(landing.landed_at), commit, method, verdict)
     mismatches = [output.plain_text(f"{mismatch.kind}: {mismatch.message}", "red") for mismatch in verified.mismatches]
     output.print_output(
         *([table] if verified.landings else []),
@@ -127,10 +175,14 @@ def show_audit(verified: VerifiedLandings) -> None:
 
 
 def summarize(verified: VerifiedLandings) -> str:
-    landing_count = len(verified.landings)
-    if not landing_count:
-        return "No landing is recorded yet."
-    landings = "1 landing" if landing_count == 1 else f"{landing_count} landings"
-    if not verified.mismatches:
-        return f"{landings} compared with the target branch: nothing differs."
-    return f"{landings} compared with the target branch. The queue pauses once per difference: check it, then resume."
+    count = len(verified.landings)
+    if verified.mismatches:
+        advice = "Check each difference, then resume the queue with `mergeyard queue resume`."
+        return f"{format_merges(count)} compared with the target branch. The queue pauses once per difference. {advice}"
+    if not count:
+        return "No merge is recorded yet."
+    return f"{format_merges(count)} compared with the target branch: nothing differs."
+
+
+def format_merges(count: int) -> str:
+    return "1 merge" if count == 1 else f"{count} merges"

@@ -2,15 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from functools import cache
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import msgspec
 import typer
+from msgspec.structs import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
@@ -54,8 +56,8 @@ class ExitCode(IntEnum):
     CANCELLED = 2
     REFUSED = 3
     UNREACHABLE = 4
-    AUDIT_MISMATCH = 5
-    """A landing differs from its record."""
+    MERGE_MISMATCH = 5
+    """A merge differs from its record."""
     USAGE_ERROR = 64
     INTERNAL_ERROR = 70
     """A bug in Mergeyard, independent of the state of any pull request."""
@@ -81,7 +83,7 @@ def get_console() -> Console:
 
 
 def print_output(*renderables: RenderableType, pipe_width: int = 10_000) -> None:
-    """In a pipe nothing is cut, wrapped or padded."""
+    """In a pipe nothing is wrapped or padded."""
     if is_terminal():
         get_console().print(*renderables, sep="\n")
         return
@@ -101,8 +103,69 @@ def show_spinner(message: str) -> Generator[Callable[[str], None]]:
         yield lambda new_message: spinner.update(text=plain_text(new_message))
 
 
+MAX_PIPED_TITLE = 60
+MIN_TITLE_WIDTH = 20
+
+
+def build_table(*columns: str) -> Table:
+    """The one style of tables: columns without lines. Where the terminal is too narrow, cells are folded, and titles
+    cut (see `cut_title`)."""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for name in columns:
+        is_title = name == "title"
+        table.add_column(name.upper(), no_wrap=is_title, overflow="ellipsis" if is_title else "fold")
+    return table
+
+
+def print_table(table: Table, empty: str) -> None:
+    """Prints the table to standard output, or without rows the message `empty` to standard error."""
+    if table.row_count:
+        print_output(table)
+    else:
+        print_message(empty)
+
+
+def cut_title(title: str) -> Text:
+    """A title in one cell of a table: cut to a third of the terminal, in a pipe to 60 columns."""
+    width = max(MIN_TITLE_WIDTH, get_console().width // 3) if is_terminal() else MAX_PIPED_TITLE
+    shown = plain_text(title)
+    shown.truncate(width, overflow="ellipsis")
+    return shown
+
+
 STATE_COLUMN_WIDTH = 15
 STATE_MARKS = {"testing": "…", "tests_passed": "✓", "pending_failure": "✗"}
+STATE_LABELS = {
+    "not_ready": "Not ready",
+    "pending": "Queued",
+    "testing": "Testing",
+    "tests_passed": "Passed",
+    "pending_failure": "Failing, cause not confirmed",
+    "merged": "Merged",
+    "failed": "Failed",
+    "cancelled": "Removed",
+    "RUNNING": "Running",
+    "PAUSED": "Paused",
+    "DRAINING": "Draining",
+    "SWITCHING_MODES": "Switching modes",
+}
+"""Of pull requests and queues, as on the pages."""
+RUN_LABELS = {"in_progress": "Testing", "succeeded": "Passed", "failed": "Failed", "cancelled": "Cancelled"}
+CHECK_LABELS = {
+    "success": "passed",
+    "skipped": "skipped",
+    "neutral": "neutral",
+    "failure": "failed",
+    "error": "error",
+    "pending": "running",
+    "missing": "pending",
+    "never": "not reported",
+    "unfinished": "not finished",
+}
+CHECK_MARKS = {"success": "✓", "skipped": "✓", "neutral": "✓", "failure": "✗", "error": "✗"}
+FAILED_CHECK_STATES = ("failure", "error")
+QUEUE_REASONS = ("queue_paused", "queue_draining", "switching_modes")
+UNFINISHED_CHECK_STATES = ("never", "unfinished")
 STATE_STYLES = {
     "not_ready": "bright_black",
     "pending": "blue",
@@ -117,6 +180,8 @@ STATE_STYLES = {
     "failed": "red",
     "failure": "red",
     "error": "red",
+    "never": "red",
+    "unfinished": "red",
     "cancelled": "bright_black",
     "PAUSED": "yellow",
     "DRAINING": "yellow",
@@ -124,32 +189,100 @@ STATE_STYLES = {
 }
 
 
-def style_state(name: str) -> Text:
-    return plain_text(name, STATE_STYLES.get(name, ""))
+def style_state(name: str, labels: Mapping[str, str] = STATE_LABELS) -> Text:
+    """The label of a state. A newer server can send one without a label."""
+    return plain_text(labels.get(name, name), STATE_STYLES.get(name, ""))
 
 
-def show_pull_request(pull_request: client.SubmittedPullRequest) -> None:
+class PullRequestContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What `status` shows in addition to the pull request itself; None where it could not be read."""
+
+    page: str
+    """The URL of its page."""
+    queue: client.Queue | None = None
+    run: client.Run | None = None
+    """Of a pull request that is being tested or failed: the run in progress, else the last one."""
+
+
+def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> None:
     title = plain_text(f"#{pull_request.pr_number} {pull_request.pr_title}", "bold")
+    expected = pull_request.estimated_merge_at
+    first_facts = {
+        "position": format_position(pull_request, datetime.now(UTC)),
+        "reason": format_reason(pull_request.reason),
+    }
     facts = {
-        "why": format_reason(pull_request.reason),
+        "queue": None if context.queue is None else format_stop(context.queue, pull_request.reason),
         "author": pull_request.pr_author,
         "head": pull_request.pr_sha[:12],
         "priority": pull_request.priority_name,
-        "position": pull_request.position,
         "run": pull_request.test_run_id,
         "submitted": format_time(pull_request.submitted_at),
-        "expected": None if pull_request.estimated_merge_at is None else format_time(pull_request.estimated_merge_at),
+        "expected": None if expected is None else format_time(expected),
         "merged as": None if pull_request.merged_sha is None else pull_request.merged_sha[:12],
+        "page": context.page,
     }
+    failing = [] if context.run is None else list_failing_checks(context.run)
     print_output(
         Text.assemble(title, "  ", style_state(pull_request.state)),
+        build_facts_table(first_facts),
+        *([build_checks_table(failing)] if failing else []),
         build_facts_table(facts),
         *map(format_timeline_entry, reversed(pull_request.timeline or ())),
     )
 
 
+def format_stop(queue: client.Queue, reason: client.ReasonDetails) -> str | None:
+    """Why the queue does not work as usual, unless the reason of the pull request says it already."""
+    return None if queue.state == "RUNNING" or reason.code in QUEUE_REASONS else format_queue_state(queue)
+
+
+def format_position(pull_request: client.SubmittedPullRequest, now: datetime) -> str | None:
+    """`8 · ~12 min`."""
+    if pull_request.position is None:
+        return None
+    expected = pull_request.estimated_merge_at
+    return f"{pull_request.position}" if expected is None else f"{pull_request.position} · {format_eta(expected, now)}"
+
+
+def format_eta(expected: datetime, now: datetime) -> str:
+    """`now`, `~55 s`, `~3 h 10 min`. An estimate of minutes is not exact to the second."""
+    seconds = (expected - now).total_seconds()
+    step = 60 if seconds >= 600 else 10 if seconds >= 60 else 1
+    return "now" if seconds < 5 else f"~{format_duration(round(seconds / step) * step)}"
+
+
+def list_failing_checks(run: client.Run) -> list[client.Check]:
+    """The failed checks; of a failed run without one, which ran out of time, the required checks without a result."""
+    checks = list_checks(run)
+    failed = [check for check in checks if check.state in FAILED_CHECK_STATES]
+    return failed or [check for check in checks if run.status == "failed" and check.state in UNFINISHED_CHECK_STATES]
+
+
+def list_checks(run: client.Run) -> list[client.Check]:
+    """The required checks first, also those that were not reported, then all others. A check without a result is not
+    running any more when its run has ended."""
+    missing, pending = ("missing", "pending") if run.status == "in_progress" else UNFINISHED_CHECK_STATES
+    unreported = {
+        name: client.Check(name=name, state=missing, url="", duration_seconds=None) for name in run.required_statuses
+    }
+    checks = (unreported | run.checks).values()
+    return [replace(check, state=pending) if check.state == "pending" else check for check in checks]
+
+
+def build_checks_table(checks: Iterable[client.Check]) -> Table:
+    """`✗ ci/unit  failed  https://ci.example.com/7  41 s`."""
+    table = Table.grid(padding=(0, 2))
+    for check in checks:
+        duration = "" if check.duration_seconds is None else format_duration(check.duration_seconds)
+        name = plain_text(f"  {CHECK_MARKS.get(check.state, '·')} {check.name}", STATE_STYLES.get(check.state, ""))
+        table.add_row(name, style_state(check.state, CHECK_LABELS), plain_text(check.url), duration)
+    return table
+
+
 def build_facts_table(facts: Mapping[str, object]) -> Table:
     table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=len("  submitted"))
     for name, value in facts.items():
         if value is not None:
             table.add_row(Text(f"  {name}", "dim"), plain_text(value))
@@ -162,52 +295,78 @@ def format_reason(reason: client.ReasonDetails) -> str:
 
 
 def format_timeline_entry(entry: client.TimelineEntry) -> Text:
-    return format_line(
-        entry.at,
-        plain_text(entry.to.ljust(STATE_COLUMN_WIDTH), STATE_STYLES.get(entry.to, "")),
-        plain_text(entry.message),
-    )
+    label = STATE_LABELS.get(entry.to, entry.to)
+    state = plain_text(label.ljust(STATE_COLUMN_WIDTH), STATE_STYLES.get(entry.to, ""))
+    return format_line(entry.at, state, plain_text(entry.message))
 
 
 def format_line(at: datetime, *parts: Text) -> Text:
     return Text("  ").join([plain_text(format_time(at), "dim"), *parts])
 
 
+def format_queue_state(queue: client.Queue) -> str:
+    """`Paused: Release freeze.`"""
+    label = STATE_LABELS.get(queue.state, queue.state)
+    return f"{label}: {queue.state_reason}" if queue.state_reason else label
+
+
+def style_queue_state(queue: client.Queue) -> Text:
+    return plain_text(format_queue_state(queue), STATE_STYLES.get(queue.state, ""))
+
+
 def show_queue(queue: client.Queue) -> None:
-    """With the most important settings; `--json` shows all of them."""
-    title = Text.assemble(plain_text(queue.queue_name, "bold"), "  ", style_state(queue.state))
-    pull_requests, statuses = queue.enqueued_pull_requests, queue.required_statuses
+    """With the most important settings; `mergeyard queue settings` shows all of them."""
+    title = Text.assemble(plain_text(queue.queue_name, "bold"), "  ", style_queue_state(queue))
+    pull_requests, checks = queue.enqueued_pull_requests, queue.required_statuses
     settings = {
         "mode": queue.mode,
         "concurrency": queue.concurrency,
         "batches": f"of {queue.batching_min_size}" if queue.batch else "off",
         "merge method": queue.merge_method,
-        "required": "as configured in the repository" if statuses is None else ", ".join(statuses),
+        "required": "as configured in the repository" if checks is None else ", ".join(checks),
     }
     tables = [build_facts_table(settings), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]
     print_output(title, *tables)
 
 
 def build_pull_requests_table(pull_requests: tuple[client.EnqueuedPullRequest, ...]) -> Table:
-    table = Table("position", "PR", "state", "author", "title", "why", box=None, header_style="dim", pad_edge=False)
+    table = build_table("position", "PR", "state", "author", "title", "reason")
     for pull_request in pull_requests:
         position = "–" if pull_request.position is None else str(pull_request.position)
         cells = (
             plain_text(pull_request.pr_author),
-            plain_text(pull_request.pr_title),
+            cut_title(pull_request.pr_title),
             plain_text(format_reason(pull_request.reason)),
         )
         table.add_row(position, f"#{pull_request.pr_number}", style_state(pull_request.state), *cells)
     return table
 
 
-def show_queues(queues: list[client.Queue]) -> None:
-    table = Table("repository", "branch", "state", "mode", box=None, header_style="dim", pad_edge=False)
+def show_queues(queues: Sequence[client.Queue]) -> None:
+    """The counts are unknown of a queue that was read without its pull requests."""
+    has_reasons = any(queue.state_reason for queue in queues)
+    columns = ("repository", "branch", "state", "mode", "queued", "running", "not ready")
+    table = build_table(*columns, *(["reason"] if has_reasons else []))
     for queue in queues:
-        table.add_row(
-            plain_text(queue.repo), plain_text(queue.branch), style_state(queue.state), plain_text(queue.mode)
-        )
-    print_output(table)
+        names = plain_text(queue.repo), plain_text(queue.branch), style_state(queue.state), plain_text(queue.mode)
+        reason = [plain_text(queue.state_reason or "")] if has_reasons else []
+        table.add_row(*names, *map(str, count_queued(queue) or ("–",) * 3), *reason)
+    print_table(table, "No queues. Create one with `mergeyard queue create`.")
+
+
+def count_queued(queue: client.Queue) -> tuple[int, int, int] | None:
+    """The number of queued pull requests, of test runs in progress, and of pull requests that are not ready."""
+    pull_requests = queue.enqueued_pull_requests
+    if pull_requests is None:
+        return None
+    not_ready = sum(pull_request.state == "not_ready" for pull_request in pull_requests)
+    return len(pull_requests) - not_ready, len(list_running_ids(queue)), not_ready
+
+
+def list_running_ids(queue: client.Queue) -> list[str]:
+    """The ids of the test runs in progress, in the order of the queue."""
+    ids = (each.test_run_id for each in queue.enqueued_pull_requests or () if each.state == "testing")
+    return list(dict.fromkeys(filter(None, ids)))
 
 
 def show_run(run: client.Run) -> None:
@@ -220,34 +379,48 @@ def show_run(run: client.Run) -> None:
         "started": format_time(run.created_at),
         "kind": "bisection" if run.is_bisection else None,
     }
-    table = Table("check", "state", box=None, header_style="dim", pad_edge=False)
-    for name, check_state in (dict.fromkeys(run.required_statuses, "not reported") | run.checks).items():
-        table.add_row(plain_text(name), style_state(check_state))
-    print_output(Text.assemble((run.id, "bold"), "  ", style_state(run.status)), build_facts_table(facts), table)
+    title = Text.assemble((run.id, "bold"), "  ", style_state(run.status, RUN_LABELS))
+    print_output(title, build_facts_table(facts), build_checks_table(list_checks(run)))
 
 
-def show_results(results: tuple[client.TestingResult, ...]) -> None:
-    table = Table("run", "PR", "status", "kind", "finished", "took", box=None, header_style="dim", pad_edge=False)
-    for result in results:
-        kind = "bisection" if result.is_bisection else "batch"
-        cells = (
-            style_state(result.status),
-            kind,
-            format_time(result.finished_at),
-            format_duration(result.duration_seconds),
-        )
-        table.add_row(plain_text(result.test_run_id), f"#{result.pr_number}", *cells)
-    print_output(table)
+SHORT_ID_LENGTH = 8
+"""As on the pages. `runs show` accepts a unique beginning of an id."""
+
+
+def show_runs(running: Iterable[client.Run], results: Iterable[client.TestingResult], now: datetime) -> None:
+    table = build_table("run", "PR", "state", "kind", "started", "finished", "took")
+
+    def add_row(run: str, number: int, status: str, is_bisection: bool, started: datetime, took_s: float) -> None:
+        finished = "–" if status == "in_progress" else format_time(started + timedelta(seconds=took_s))
+        cells = ("bisection" if is_bisection else "batch", format_time(started), finished, format_duration(took_s))
+        state = style_state(status, RUN_LABELS)
+        table.add_row(plain_text(run[:SHORT_ID_LENGTH]), f"#{number}", state, *cells)
+
+    for run in running:
+        elapsed_s = (now - run.created_at).total_seconds()
+        for pull_request in run.tested_pull_requests:
+            add_row(run.id, pull_request.pr_number, run.status, run.is_bisection, run.created_at, elapsed_s)
+    for each in results:
+        arguments = (each.is_bisection, each.started_at, each.duration_seconds)
+        add_row(each.test_run_id, each.pr_number, each.status, *arguments)
+    print_table(table, "No test runs in this period: choose a longer one with --since.")
 
 
 def format_time(timestamp: datetime) -> str:
-    """In the local time zone of the user."""
-    return timestamp.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    """In the local time zone of the user, which it names."""
+    return timestamp.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+DURATION_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def format_duration(seconds: float) -> str:
-    minutes, rest = divmod(max(0, int(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    """Rounded, in the two largest units: 1 d 4 h, 1 h 5 min, 1 min 59 s, 40 s, <1 s."""
+    if 0 < seconds < 1:
+        return "<1 s"
+    rest = max(0, round(seconds))
+    for (name, unit), (next_name, next_unit) in pairwise(DURATION_UNITS):
+        if rest >= unit:
+            count, fraction = divmod(round(rest / next_unit), unit // next_unit)
+            return f"{count} {name} {fraction} {next_name}" if fraction else f"{count} {name}"
+    return f"{rest} s"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from rich.table import Table
 
-from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_output
+from mergeyard.cli.output import build_table, cut_title, encode_json, exit_with_message, plain_text, print_table
 from mergeyard.cli.pull_requests import NumberArgument
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.ports.forge import HostUnavailable
@@ -95,16 +94,16 @@ def to_members(pull_request: "StoredPullRequest | UnreadablePullRequest") -> dic
 def show_pull_requests(pull_requests: "list[StoredPullRequest | UnreadablePullRequest]") -> None:
     from mergeyard.adapters.host_plain.host import UnreadablePullRequest
 
-    table = Table("PR", "state", "into", "branch", "head", "author", "title")
+    table = build_table("PR", "state", "into", "branch", "head", "author", "title")
     for pull_request in pull_requests:
         if isinstance(pull_request, UnreadablePullRequest):
-            table.add_row(str(pull_request.number), "unreadable", "", "", "", "", plain_text(pull_request.detail))
+            table.add_row(f"#{pull_request.number}", "unreadable", "", "", "", "", plain_text(pull_request.detail))
         else:
             meta = pull_request.meta
             state = f"{meta.state}, draft" if meta.draft else str(meta.state)
-            cells = map(plain_text, (meta.base, meta.branch, pull_request.head[:12], meta.author, meta.title))
-            table.add_row(str(pull_request.number), state, *cells)
-    print_output(table)
+            cells = map(plain_text, (meta.base, meta.branch, pull_request.head[:12], meta.author))
+            table.add_row(f"#{pull_request.number}", state, *cells, cut_title(meta.title))
+    print_table(table, "No pull requests. Open one with `mergeyard pr open`.")
 
 
 def resolve_repository(path: Path) -> Path:

@@ -1,6 +1,8 @@
 """Commands for one pull request: submit, cancel, restart, status and watch."""
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 from msgspec.structs import replace
@@ -12,11 +14,23 @@ from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES
 
 MAX_PULL_REQUEST_NUMBER = 2**31 - 1
 PRIORITY_NAMES = ", ".join(PRIORITIES)
-WAIT_HELP = "Wait until it is concluded: exit code 0 when merged, 1 when failed, 2 when cancelled."
+WAIT_HELP = "Wait until it is concluded: exit code 0 when merged, 1 when failed, 2 when removed."
 
-NumberArgument = Annotated[
-    int, typer.Argument(metavar="N", min=1, max=MAX_PULL_REQUEST_NUMBER, help="The pull request's number.")
-]
+
+def parse_number(text: str | int) -> int:
+    """`12`, or `#12` as pages and messages write it."""
+    digits = str(text).removeprefix("#")
+    if not (digits.isascii() and digits.isdecimal() and 1 <= int(digits[:11]) <= MAX_PULL_REQUEST_NUMBER):
+        raise typer.BadParameter("expected a pull request number, such as 12.")
+    return int(digits)
+
+
+parse_number.__name__ = "number"  # the help shows the name of a parser as the type of the argument
+
+number_argument: Callable[..., Any] = partial(
+    typer.Argument, metavar="N", parser=parse_number, help="The pull request's number, such as 12 or '#12'."
+)
+NumberArgument = Annotated[int, number_argument()]
 WaitOption = Annotated[bool, typer.Option("--wait", help=WAIT_HELP)]
 
 
@@ -65,12 +79,12 @@ def submit(
 def cancel(session: Session, number: NumberArgument) -> None:
     """Remove a pull request from the queue."""
     pull_request = session.client.cancel(session.queue, number)
-    session.show(pull_request, lambda: output.show_pull_request(pull_request))
+    show_result(session, pull_request)
 
 
 @with_session
 def restart(session: Session, number: NumberArgument, wait: WaitOption = False) -> None:
-    """Run the tests of a pull request again."""
+    """Restart the tests of a pull request."""
     pull_request = session.client.restart(session.queue, number)
     show_result(session, pull_request, wait=wait)
 
@@ -78,9 +92,7 @@ def restart(session: Session, number: NumberArgument, wait: WaitOption = False) 
 @with_session
 def status(
     session: Session,
-    number: Annotated[
-        int | None, typer.Argument(metavar="N", min=1, max=MAX_PULL_REQUEST_NUMBER, help="Its number.")
-    ] = None,
+    number: Annotated[int | None, number_argument()] = None,
     head: Annotated[
         str | None, typer.Option("--head", metavar="BRANCH", help="Its branch, instead of its number.")
     ] = None,
@@ -99,10 +111,10 @@ def status(
 
 @with_session
 def watch(session: Session, number: NumberArgument) -> None:
-    """Follow a pull request until it is merged, failed or cancelled.
+    """Follow a pull request until it is merged, failed or removed.
 
     Every change is one line, with --json one object per line. The exit code is 0 when merged, 1 when failed, 2 when
-    cancelled.
+    removed.
     """
 
     def print_entry(entry: TimelineEntry) -> None:
@@ -111,13 +123,28 @@ def watch(session: Session, number: NumberArgument) -> None:
     raise typer.Exit(exit_code_for(follow_pull_request(session, number, print_entry)))
 
 
-def show_result(session: Session, pull_request: SubmittedPullRequest, *, wait: bool) -> None:
+def show_result(session: Session, pull_request: SubmittedPullRequest, *, wait: bool = False) -> None:
     """Shows the pull request now, or with `wait` when it is concluded. The timeline is shown only if it was
     requested."""
     if not wait:
-        session.show(pull_request, lambda: output.show_pull_request(pull_request))
+        show_pull_request(session, pull_request)
         return
     final = follow_pull_request(session, pull_request.pr_number)
-    displayed = replace(final, timeline=None) if pull_request.timeline is None else final
-    session.show(displayed, lambda: output.show_pull_request(displayed))
+    show_pull_request(session, replace(final, timeline=None) if pull_request.timeline is None else final)
     raise typer.Exit(exit_code_for(final))
+
+
+STATES_WITH_CHECKS = ("testing", "pending_failure", "failed")
+
+
+def show_pull_request(session: Session, pull_request: SubmittedPullRequest) -> None:
+    session.show(pull_request, lambda: output.show_pull_request(pull_request, read_context(session, pull_request)))
+
+
+def read_context(session: Session, pull_request: SubmittedPullRequest) -> output.PullRequestContext:
+    """Reads the queue, which can be paused, and the run, whose checks can have failed."""
+    client, name, run_id = session.client, session.queue, pull_request.test_run_id
+    queue = None if pull_request.is_concluded else session.read_if_possible(lambda: client.get_queue(name))
+    has_checks = run_id is not None and pull_request.state in STATES_WITH_CHECKS
+    run = session.read_if_possible(lambda: client.get_run(name, run_id or "")) if has_checks else None
+    return output.PullRequestContext(page=session.build_page_url(pull_request.pr_number), queue=queue, run=run)

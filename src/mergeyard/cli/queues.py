@@ -1,17 +1,31 @@
 """`mergeyard queue`: creates, configures and inspects queues."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, Literal, cast
 
 import typer
 from msgspec import inspect
+from rich.text import Text
 
 from mergeyard.cli.connection_options import find_queues, parse_repo_name, set_signature
-from mergeyard.cli.output import print_message, show_queue, show_queues, show_spinner
+from mergeyard.cli.output import (
+    build_table,
+    exit_with_usage_error,
+    plain_text,
+    print_message,
+    print_output,
+    print_table,
+    show_queue,
+    show_queues,
+    show_spinner,
+    style_queue_state,
+)
 from mergeyard.cli.session import Session, with_session
 from mergeyard.client import Queue, Queues, Settings
+from mergeyard.client.transport import to_camel_case
 from mergeyard.domain.config import SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
 
 SETTINGS_PANEL = "Settings"
@@ -31,7 +45,7 @@ def with_setting_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def build_option(name: str, kind: inspect.Type, default: Any) -> Parameter:
     option_type, typer_arguments, choices = _describe_option(name, kind)
-    help_text = f"{SETTING_DESCRIPTIONS[name]} {choices}Default: {_format_default(default)}."
+    help_text = f"{SETTING_DESCRIPTIONS[name]} {choices}Default: {format_setting(default)}."
     info = typer.Option(
         f"--{name.replace('_', '-')}",
         help=help_text,
@@ -83,14 +97,16 @@ def parse_switch(text: str) -> bool:
             raise typer.BadParameter(f"{text} is neither on nor off: write on or off.")
 
 
-def _format_default(default: Any) -> str:
-    match default:
+def format_setting(value: Any) -> str:
+    match value:
         case None:
             return "as configured in the repository"
         case bool():
-            return "on" if default else "off"
+            return "on" if value else "off"
+        case tuple() | list():
+            return ", ".join(map(str, cast(Sequence[object], value)))
         case _:
-            return str(default)
+            return str(value)
 
 
 SETTING_OPTIONS = [
@@ -110,10 +126,32 @@ DeleteStatusesOption = Annotated[
 @app.command("list")
 @with_session
 def list_command(session: Session) -> None:
-    """List the queues that the token can read, or those of --repo and --branch."""
+    """List the queues that the token can read, or those of --repo and --branch.
+
+    QUEUED counts pull requests, RUNNING counts test runs in progress.
+    """
     repo = None if session.repo is None else parse_repo_name(session.repo)
     queues = find_queues(session.client, repo, session.branch)
-    session.show(Queues(queues=tuple(queues)), lambda: show_queues(queues))
+    session.show(Queues(queues=tuple(queues)), lambda: show_queues(read_counts(session, queues)))
+
+
+MAX_COUNTED_QUEUES = 100
+CONCURRENT_READS = 8
+
+
+def read_counts(session: Session, queues: Sequence[Queue]) -> list[Queue]:
+    """The first queues with their pull requests, each by a request of its own."""
+    counted, others = queues[:MAX_COUNTED_QUEUES], queues[MAX_COUNTED_QUEUES:]
+    if others:
+        print_message(
+            f"Only the first {MAX_COUNTED_QUEUES} queues are shown with numbers: choose others with --repo or --branch."
+        )
+
+    def read(queue: Queue) -> Queue:
+        return session.read_if_possible(lambda: session.client.get_queue(queue.queue_name)) or queue
+
+    with show_spinner("Reading"), ThreadPoolExecutor(CONCURRENT_READS) as pool:
+        return [*pool.map(read, counted), *others]
 
 
 @app.command()
@@ -121,6 +159,40 @@ def list_command(session: Session) -> None:
 def show(session: Session) -> None:
     """Show a queue with all of its pull requests."""
     show_result(session, session.client.get_queue(session.queue))
+
+
+@app.command("settings")
+@with_session
+def show_settings(
+    session: Session,
+    diff: Annotated[bool, typer.Option("--diff", help="Only those that differ from their defaults.")] = False,
+) -> None:
+    """Show all settings of a queue, with their defaults.
+
+    Each is named like its option of `mergeyard queue update`.
+    """
+    values = read_settings(session.client.get_queue(session.queue))
+    shown = {name: value for name, value in values.items() if not diff or value != SETTING_DEFAULTS[name]}
+
+    def render() -> None:
+        table = build_table("setting", "value", "default")
+        for name, value in shown.items():
+            default = format_setting(SETTING_DEFAULTS[name])
+            table.add_row(name.replace("_", "-"), plain_text(format_setting(value)), plain_text(default))
+        print_table(table, "All settings have their defaults.")
+
+    session.show({to_camel_case(name): value for name, value in shown.items()}, render)
+
+
+SETTING_DEFAULTS = {
+    field.name: field.default
+    for field in cast(inspect.StructType, inspect.type_info(Config)).fields
+    if field.name not in SETTINGS_WITHOUT_EFFECT
+}
+
+
+def read_settings(queue: Queue) -> dict[str, Any]:
+    return {name: getattr(queue, name) for name in SETTING_DEFAULTS}
 
 
 @app.command()
@@ -140,10 +212,31 @@ def create(session: Session, settings: Settings) -> None:
 @with_session
 @with_setting_options
 def update(session: Session, settings: Settings, delete_required_statuses: DeleteStatusesOption = False) -> None:
-    """Change the given settings; all others stay as they are."""
+    """Change the given settings, and show what changed; all others stay as they are."""
     if delete_required_statuses:
         settings["required_statuses"] = None
-    show_result(session, session.client.update_queue(session.queue, **settings))
+    if not settings:
+        advice = "Pass a setting, such as --concurrency 8; `mergeyard queue settings` lists all of them."
+        exit_with_usage_error(f"Nothing to change. {advice}")
+    before = session.read_if_possible(lambda: session.client.get_queue(session.queue))
+    after = session.client.update_queue(session.queue, **settings)
+    session.show(after, lambda: show_changes(before, after, list(settings)))
+
+
+def show_changes(before: Queue | None, after: Queue, names: Sequence[str]) -> None:
+    """`before` is None for a token that can change the queue but not read it."""
+    old, new = {} if before is None else read_settings(before), read_settings(after)
+    changed = [name for name in names if name not in old or old[name] != new[name]]
+    lines = [
+        f"{name.replace('_', '-')}: {format_setting(old[name])} → {format_setting(new[name])}"
+        if name in old
+        else f"{name.replace('_', '-')}: {format_setting(new[name])}"
+        for name in changed
+    ]
+    unchanged = f"Nothing changed. Already so: {', '.join(name.replace('_', '-') for name in names)}."
+    print_output(*map(plain_text, lines or [unchanged]))
+    if after.state == "SWITCHING_MODES":
+        print_message("The queue switches its mode when the pull requests under test have merged or failed.")
 
 
 @app.command()
@@ -154,34 +247,49 @@ def delete(session: Session) -> None:
     session.show(deleted, lambda: print_message(f"Deleted the queue for {session.queue}."))
 
 
+ReasonOption = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Why, for everyone who sees the queue; at most 500 characters."),
+]
+
+
 @app.command()
 @with_session
-def pause(session: Session) -> None:
+def pause(session: Session, reason: ReasonOption = None) -> None:
     """Pause a queue: nothing enters, starts or merges until it is resumed.
 
-    Returns when no landing is in progress.
+    Returns when no merge is in progress.
     """
-    change_state(session, "PAUSED", "Pausing")
+    next_step = "Nothing enters, starts or merges until `mergeyard queue resume`. Test runs in progress continue."
+    change_state(session, "PAUSED", "Pausing", next_step, reason)
 
 
 @app.command()
 @with_session
 def resume(session: Session) -> None:
-    """Resume a queue."""
-    change_state(session, "RUNNING", "Resuming")
+    """Resume a queue, and remove the reason of its pause."""
+    change_state(session, "RUNNING", "Resuming", "The queue admits, tests and merges pull requests again.")
 
 
 @app.command()
 @with_session
-def drain(session: Session) -> None:
+def drain(session: Session, reason: ReasonOption = None) -> None:
     """Drain a queue: finish what is in it, and accept nothing new."""
-    change_state(session, "DRAINING", "Draining")
+    next_step = "The queue finishes its pull requests, and admits no new ones until `mergeyard queue resume`."
+    change_state(session, "DRAINING", "Draining", next_step, reason)
 
 
-def change_state(session: Session, state: Literal["RUNNING", "PAUSED", "DRAINING"], message: str) -> None:
+def change_state(
+    session: Session,
+    state: Literal["RUNNING", "PAUSED", "DRAINING"],
+    message: str,
+    next_step: str,
+    reason: str | None = None,
+) -> None:
     with show_spinner(message):
-        queue = session.client.update_queue(session.queue, state=state)
-    show_result(session, queue)
+        queue = session.client.update_queue(session.queue, state=state, state_reason=reason)
+    title = Text.assemble(plain_text(queue.queue_name, "bold"), "  ", style_queue_state(queue))
+    session.show(queue, lambda: print_output(title, plain_text(next_step)))
 
 
 def show_result(session: Session, queue: Queue) -> None:

@@ -129,7 +129,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
                 http="httptools",
                 ws="none",
                 log_config=None,
-                access_log=False,
+                access_log=settings.access_log,
                 server_header=False,
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=settings.trusted_proxies,

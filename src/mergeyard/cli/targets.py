@@ -12,6 +12,7 @@ from typing import Annotated, Literal, assert_never
 import typer
 
 from mergeyard.cli.output import encode_json, exit_with_message, exit_with_usage_error, print_message, show_spinner
+from mergeyard.cli.pull_requests import parse_number
 from mergeyard.cli.session import Session, with_session
 from mergeyard.client import ImpactedTargetsStored
 from mergeyard.domain import pull_requests
@@ -131,7 +132,9 @@ def escape_unprintable(path: str) -> str:
 
 app = typer.Typer(name="targets", no_args_is_help=True, help="Impacted targets, for parallel queues.")
 
-PrOption = Annotated[int | None, typer.Option("--pr", metavar="N", min=1, help="The number of the pull request.")]
+PrOption = Annotated[
+    int | None, typer.Option("--pr", metavar="N", parser=parse_number, help="The number of the pull request.")
+]
 
 
 @app.command("from-paths")

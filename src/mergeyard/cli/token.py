@@ -6,11 +6,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.table import Table
 
 from mergeyard.cli.connection_options import parse_repo
 from mergeyard.cli.local_store import LocalStore, with_local_store
-from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
+from mergeyard.cli.output import (
+    build_table,
+    encode_json,
+    exit_with_message,
+    format_time,
+    plain_text,
+    print_message,
+    print_table,
+)
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope, Token
 from mergeyard.domain.timestamps import DAY, HOUR, Instant
 
@@ -49,23 +56,40 @@ def show(store: LocalStore, as_json: Annotated[bool, typer.Option("--json", help
     if as_json:
         typer.echo(encode_json([_to_members(token) for token in tokens]))
         return
-    table = Table("id", "name", "scopes", "repositories", "created", "expires", "state", "last used", "from")
+    table = build_table("id", "name", "scopes", "repositories", "created", "expires", "state", "last used", "from")
     for token in tokens:
-        table.add_row(*(plain_text(value or "–") for value in _to_members(token).values()))
-    print_output(table)
+        table.add_row(*(plain_text(_format_cell(value)) for value in _to_members(token).values()))
+    print_table(table, "No tokens. Create one with `mergeyard token create`.")
 
 
 @app.command()
 @with_local_store
 def revoke(
     store: LocalStore,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard token list` shows it.")],
+    token: Annotated[str, typer.Argument(metavar="NAME", help="Its name or id, as `mergeyard token list` shows it.")],
 ) -> None:
     """Revoke a token, effective immediately."""
-    revoked = _run_with_tokens(store, lambda tokens: tokens.revoke(token_id))
-    if revoked is None:
-        exit_with_message(f"There is no token {token_id}: `mergeyard token list` shows all tokens.")
-    print_message(f"Revoked {revoked.name} ({revoked.id}).")
+    found = _run_with_tokens(store, lambda tokens: _revoke_by_name(tokens, token))
+    match found:
+        case [revoked]:
+            print_message(f"Revoked {revoked.name}.")
+        case []:
+            exit_with_message(
+                f"No token with the name or id {token} is valid: `mergeyard token list` shows all tokens."
+            )
+        case _:
+            ids = "\n".join(f"  {each.id}" for each in found)
+            exit_with_message(f"Several tokens have the name {token}. Revoke one by its id:\n{ids}")
+
+
+async def _revoke_by_name(tokens: "Tokens", name_or_id: str) -> list[Token]:
+    """The tokens with this id or name, of which a single one is revoked. A name does not find revoked tokens."""
+    listed = await tokens.list_all()
+    with_name = [token for token in listed if token.name == name_or_id and token.revoked_at is None]
+    found = [token for token in listed if token.id == name_or_id] or with_name
+    if len(found) == 1:
+        await tokens.revoke(found[0].id)
+    return found
 
 
 def _run_with_tokens(store: LocalStore, use: "Callable[[Tokens], Awaitable[Result]]") -> Result:
@@ -83,18 +107,22 @@ def _parse_lifetime(text: str | None) -> int | None:
     return int(match[1]) * LIFETIME_UNITS[match[2]]
 
 
-def _to_members(token: Token) -> dict[str, str | None]:
+def _to_members(token: Token) -> dict[str, str | datetime | None]:
     return {
         "id": token.id,
         "name": token.name,
         "scopes": " ".join(sorted(token.scopes)),
         "repositories": " ".join(sorted(map(str, token.repos))) or None,
-        "created": _format_time(token.created_at),
-        "expires": _format_time(token.expires_at),
+        "created": _to_datetime(token.created_at),
+        "expires": _to_datetime(token.expires_at),
         "state": _token_state(token),
-        "last_used": _format_time(token.last_used_at),
+        "last_used": _to_datetime(token.last_used_at),
         "last_used_from": token.last_used_from or None,
     }
+
+
+def _format_cell(value: str | datetime | None) -> str:
+    return format_time(value) if isinstance(value, datetime) else value or "–"
 
 
 def _token_state(token: Token) -> str:
@@ -105,5 +133,5 @@ def _token_state(token: Token) -> str:
     return "valid" if token.is_valid(WallClock().now()) else "expired"
 
 
-def _format_time(instant: Instant | None) -> str | None:
-    return None if instant is None else datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+def _to_datetime(instant: Instant | None) -> datetime | None:
+    return None if instant is None else datetime.fromtimestamp(instant / 1000, UTC)

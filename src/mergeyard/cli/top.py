@@ -1,39 +1,34 @@
 """`mergeyard top`: shows a queue live, full screen."""
 
 import os
+import re
 import select
 import sys
 import termios
 import tty
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from heapq import nlargest
-from itertools import groupby, islice
-from threading import Event, Thread
-from typing import Self
 
 import typer
-from msgspec import Struct
-from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from mergeyard.cli import output
-from mergeyard.cli.session import Session, with_session
-from mergeyard.client import (
-    Client,
-    EnqueuedPullRequest,
-    MergeyardError,
-    Queue,
-    QueueName,
-    RetryPolicy,
-    Run,
-    SubmittedPullRequest,
-    Unreachable,
+from mergeyard.cli.connection_options import filter_queues, parse_repo_name
+from mergeyard.cli.queue_snapshot import (
+    BatchSnapshot,
+    LoadingQueue,
+    QueueSnapshot,
+    SnapshotPoller,
+    fetch_snapshot,
+    format_numbers,
+    lay_out_lanes,
 )
+from mergeyard.cli.session import Session, with_session
+from mergeyard.client import EnqueuedPullRequest, QueueName, Run
 
 
 @contextmanager
@@ -50,212 +45,116 @@ def unbuffered_keys() -> Generator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, previous_mode)
 
 
-def wait_for_key(seconds: float) -> str:
-    """The pressed key, or an empty string after the timeout."""
+KEY_PATTERN = re.compile(r"\x1b[\[O][A-Z]|.", re.DOTALL)
+"""An arrow key sends several characters."""
+
+
+def wait_for_keys(seconds: float) -> list[str]:
+    """The pressed keys, or none after the timeout."""
     inputs = [sys.stdin.fileno()] if sys.stdin.isatty() else []
     ready, _, _ = select.select(inputs, [], [], seconds)
-    return os.read(ready[0], 1).decode(errors="replace") if ready else ""
-
-
-UNDER_TEST_STATES = {"testing", "tests_passed", "pending_failure"}
-
-PullRequests = tuple[EnqueuedPullRequest, ...]
-
-
-class BatchSnapshot(Struct, frozen=True):
-    """Pull requests that are tested together, and their run if it was fetched."""
-
-    pull_requests: PullRequests
-    run: Run | None
-
-    @property
-    def is_bisection(self) -> bool:
-        return self.run is not None and self.run.is_bisection
-
-
-class QueueSnapshot(Struct, frozen=True, kw_only=True):
-    queue: Queue
-    runs: Mapping[str, Run]
-    concluded: tuple[SubmittedPullRequest, ...]
-    """Latest first."""
-    error: str | None = None
-    """Of a later poll, which failed."""
-
-    @property
-    def pull_requests(self) -> PullRequests:
-        return self.queue.enqueued_pull_requests or ()
-
-    @property
-    def waiting(self) -> PullRequests:
-        others = {*UNDER_TEST_STATES, "not_ready"}
-        return tuple(pull_request for pull_request in self.pull_requests if pull_request.state not in others)
-
-    @property
-    def not_ready(self) -> PullRequests:
-        return tuple(pull_request for pull_request in self.pull_requests if pull_request.state == "not_ready")
-
-    @property
-    def batches(self) -> list[BatchSnapshot]:
-        groups = groupby(
-            list_under_test(self.queue), key=lambda pull_request: pull_request.test_run_id or pull_request.id
-        )
-        return [BatchSnapshot(tuple(pull_requests), self.runs.get(run)) for run, pull_requests in groups]
-
-
-def list_under_test(queue: Queue) -> PullRequests:
-    pull_requests = queue.enqueued_pull_requests or ()
-    return tuple(pull_request for pull_request in pull_requests if pull_request.state in UNDER_TEST_STATES)
-
-
-POLL_INTERVAL_S = 1.0
-MAX_RUNS = 20
-"""More do not fit on a screen."""
-MAX_CONCLUDED = 10
-MAX_PULL_REQUESTS_PER_REQUEST = 50
-NO_RETRY_POLICY = RetryPolicy(total_timeout_s=0, response_timeout_s=10)
-"""The next poll follows anyway."""
-
-
-def fetch_snapshot(client: Client, name: QueueName, previous: QueueSnapshot | None = None) -> QueueSnapshot:
-    """`previous`: the snapshot fetched before this one."""
-    queue = client.get_queue(name)
-    candidates = [*client.list_pull_requests(name, take=MAX_PULL_REQUESTS_PER_REQUEST).pull_requests]
-    if previous is not None:
-        candidates += [*previous.concluded, *fetch_departed(client, name, previous, queue)]
-    concluded_by_id = {pull_request.id: pull_request for pull_request in candidates if pull_request.is_concluded}
-    concluded = nlargest(
-        MAX_CONCLUDED, concluded_by_id.values(), key=lambda pull_request: pull_request.state_changed_at
-    )
-    return QueueSnapshot(queue=queue, runs=fetch_runs(client, name, queue), concluded=tuple(concluded))
-
-
-def fetch_departed(
-    client: Client, name: QueueName, previous: QueueSnapshot, queue: Queue
-) -> Sequence[SubmittedPullRequest]:
-    """Pull requests that left the queue since `previous`; the list of latest submissions does not contain old ones."""
-    enqueued = {pull_request.pr_number for pull_request in queue.enqueued_pull_requests or ()}
-    departed = [
-        pull_request.pr_number for pull_request in previous.pull_requests if pull_request.pr_number not in enqueued
-    ]
-    return client.get_pull_requests(name, departed[:MAX_PULL_REQUESTS_PER_REQUEST]).pull_requests if departed else ()
-
-
-def fetch_runs(client: Client, name: QueueName, queue: Queue) -> dict[str, Run]:
-    """The server still returns a run that ended a moment ago."""
-    ids = dict.fromkeys(pull_request.test_run_id for pull_request in list_under_test(queue))
-    return {run: client.get_run(name, run) for run in islice(filter(None, ids), MAX_RUNS)}
-
-
-class SnapshotPoller:
-    """`with SnapshotPoller(client, name, first) as poller: poller.latest`."""
-
-    def __init__(self, client: Client, name: QueueName, first: QueueSnapshot) -> None:
-        self.latest = first
-        self._client = client
-        self._name = name
-        self._stopping = Event()
-        self._thread = Thread(target=self._poll, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._client.retry_policy = NO_RETRY_POLICY
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Does not wait for a poll in progress."""
-        self._stopping.set()
-
-    def _poll(self) -> None:
-        while not self._stopping.wait(POLL_INTERVAL_S):
-            try:
-                self.latest = fetch_snapshot(self._client, self._name, self.latest)
-            except (Unreachable, MergeyardError) as error:
-                self.latest = replace(self.latest, error=str(error))
-            except RuntimeError:
-                return  # the client was closed because the user quit
+    return KEY_PATTERN.findall(os.read(ready[0], 64).decode(errors="replace")) if ready else []
 
 
 PENDING_CHECK = "pending"
+MAX_LANES = 6
+SHORT_LABELS = {"testing": "testing", "tests_passed": "passed", "pending_failure": "failing"}
 
 Row = tuple[Text, Text, Text, Text, Text]
 
 
-def render_view(snapshot: QueueSnapshot, now: datetime, height: int, hint: str = "") -> RenderableType:
+def render_view(
+    latest: QueueSnapshot | LoadingQueue, now: datetime, height: int, place: str = "", hint: str = ""
+) -> RenderableType:
     """Everything if the screen is high enough, otherwise the first rows of every section and how many more there
-    are."""
-    header_lines = [render_header(snapshot, now, hint), render_diagram(snapshot), Text()]
-    if snapshot.error is not None:
-        error = output.plain_text(f"Cannot refresh, retrying: {snapshot.error}", "bold red")
-        header_lines.insert(1, truncate_to_line(error))
-    visible = {title: rows for title, rows in build_sections(snapshot, now).items() if rows}
+    are. `place`: which of several queues this is."""
+    header_lines = [render_title(latest, now, place, hint)]
+    if latest.error is not None:
+        header_lines.append(truncate(output.plain_text(f"Cannot refresh, retrying: {latest.error}", "bold red")))
+    if isinstance(latest, LoadingQueue):
+        return Group(*header_lines, Text("Reading the queue…", "dim"))
+    header_lines += [render_counts(latest, now), *render_lanes(latest), Text()]
+    visible = {title: rows for title, rows in build_sections(latest, now).items() if rows}
     available = height - len(header_lines) - 2 * len(visible)
     row_counts = distribute_rows([len(rows) for rows in visible.values()], available)
     rendered = [render_section(*section, count) for section, count in zip(visible.items(), row_counts, strict=True)]
     return Group(*header_lines, *(rendered or [Text("The queue is empty.", "dim")]))
 
 
-def render_header(snapshot: QueueSnapshot, now: datetime, hint: str) -> Text:
-    under_test = len(list_under_test(snapshot.queue))
-    counts = f"{under_test} under test   {len(snapshot.waiting)} waiting   {len(snapshot.not_ready)} not ready"
-    clock = now.astimezone().strftime("%H:%M:%S")
-    name, queue_state = output.plain_text(snapshot.queue.queue_name, "bold"), output.style_state(snapshot.queue.state)
-    return truncate_to_line(Text.assemble(name, "   ", queue_state, f"   {counts}   ", (f"{clock}   {hint}", "dim")))
+def render_title(latest: QueueSnapshot | LoadingQueue, now: datetime, place: str, hint: str) -> Text:
+    clock = now.astimezone().strftime("%H:%M:%S %Z")
+    state = output.style_queue_state(latest.queue) if isinstance(latest, QueueSnapshot) else Text()
+    name = output.plain_text(latest.name, "bold")
+    title = Text.assemble(name, (place, "dim"), "   ", state, (f"   {clock}   {hint}", "dim"))
+    return truncate(title)
 
 
-def render_diagram(snapshot: QueueSnapshot) -> Text:
-    """`main ← 12✓ ← 13+14…`."""
-    rendered = output.plain_text(snapshot.queue.branch, "bold")
-    for batch in snapshot.batches:
-        if not batch.is_bisection:
-            numbers = "+".join(str(pull_request.pr_number) for pull_request in batch.pull_requests)
-            state = batch.pull_requests[0].state
-            rendered.append(" ← ", "not bold dim")
-            rendered.append(f"{numbers}{output.STATE_MARKS[state]}", f"not bold {output.STATE_STYLES[state]}")
-    return truncate_to_line(rendered)
+def render_counts(snapshot: QueueSnapshot, now: datetime) -> Text:
+    """The same numbers as on the page: a pull request that is not ready does not count as queued."""
+    testing, bisecting = (sum(len(each.numbers) for each in group) for group in (snapshot.testing, snapshot.bisecting))
+    waiting, not_ready = len(snapshot.waiting), len(snapshot.not_ready)
+    parts = {"testing": testing, "bisecting": bisecting, "waiting": waiting}
+    listed = ", ".join(f"{count} {name}" for name, count in parts.items())
+    counts = f"{testing + bisecting + waiting} queued ({listed})   {not_ready} not ready"
+    eta = snapshot.next_merge_at
+    return truncate(Text(counts if eta is None else f"{counts}   next merge: {output.format_eta(eta, now)}"))
+
+
+def render_lanes(snapshot: QueueSnapshot) -> list[Text]:
+    """`main ← #12 (passed) ← #13 + #14 (testing)`, one line per lane."""
+    lanes, branch = lay_out_lanes(snapshot), snapshot.queue.branch
+    width = max((len(lane.start) for lane in lanes), default=0)
+    lines = list[Text]()
+    for at, lane in enumerate(lanes[:MAX_LANES]):
+        start = "" if at and lane.start == branch else lane.start
+        line = output.plain_text(start.rjust(width), "bold")
+        for each in lane.batches:
+            state = each.batch.pull_requests[0].state
+            also_on = f", also on top of {', '.join(map(format_numbers, each.also_on))}" if each.also_on else ""
+            text = f"{format_numbers(each.batch)} ({SHORT_LABELS[state]}{also_on})"
+            line.append(" ← ", "not bold dim").append(text, f"not bold {output.STATE_STYLES[state]}")
+        lines.append(truncate(line))
+    if len(lanes) > MAX_LANES:
+        lines.append(Text(f"and {len(lanes) - MAX_LANES} more lanes", "dim"))
+    return lines
 
 
 def build_sections(snapshot: QueueSnapshot, now: datetime) -> dict[str, list[Row]]:
-    batches = [batch for batch in snapshot.batches if not batch.is_bisection]
-    bisections = [batch for batch in snapshot.batches if batch.is_bisection]
     return {
-        "Under test": [row for batch in batches for row in build_batch_rows("←", batch, now)],
-        "Bisecting failed batches": [row for batch in bisections for row in build_batch_rows("⋔", batch, now)],
-        "Waiting": [
-            build_row(str(pull_request.position or ""), pull_request, format_reason(pull_request))
-            for pull_request in snapshot.waiting
-        ],
-        "Not ready": [build_row("–", pull_request, format_reason(pull_request)) for pull_request in snapshot.not_ready],
-        "Concluded": [
-            build_row("", pull_request, format_age(pull_request, now)) for pull_request in snapshot.concluded
-        ],
+        "Testing": [row for batch in snapshot.testing for row in build_batch_rows(batch, now)],
+        "Bisecting": [row for batch in snapshot.bisecting for row in build_batch_rows(batch, now)],
+        "Waiting": [build_row(pull_request, format_reason(pull_request)) for pull_request in snapshot.waiting],
+        "Not ready": [build_row(pull_request, format_reason(pull_request)) for pull_request in snapshot.not_ready],
+        "Finished": [build_row(pull_request, format_age(pull_request, now)) for pull_request in snapshot.finished],
     }
 
 
-def build_batch_rows(mark: str, batch: BatchSnapshot, now: datetime) -> Iterable[Row]:
+def build_batch_rows(batch: BatchSnapshot, now: datetime) -> Iterable[Row]:
     """The first row of a batch shows the run."""
     first, *others = batch.pull_requests
-    yield build_row(mark, first, format_reason(first) if batch.run is None else format_run_progress(batch.run, now))
+    has_progress = batch.run is not None and batch.run.status == "in_progress"
+    yield build_row(first, format_run_progress(batch.run, now) if batch.run and has_progress else format_reason(first))
     for pull_request in others:
-        yield build_row("+", pull_request, Text())
+        yield build_row(pull_request, Text(f"in the test run of #{first.pr_number}", "dim"))
 
 
 def format_reason(pull_request: EnqueuedPullRequest, style: str = "") -> Text:
     return output.plain_text(output.format_reason(pull_request.reason), style)
 
 
-def build_row(mark: str, pull_request: EnqueuedPullRequest, text: Text) -> Row:
+def build_row(pull_request: EnqueuedPullRequest, text: Text) -> Row:
     return (
-        Text(mark, "dim"),
+        Text("" if pull_request.position is None else str(pull_request.position), "dim"),
         Text(f"#{pull_request.pr_number}", "bold"),
         output.plain_text(pull_request.pr_title),
-        output.style_state(pull_request.state),
+        output.style_state(pull_request.state, output.STATE_LABELS | {"pending_failure": "Failing"}),
         text,
     )
 
 
 def format_run_progress(run: Run, now: datetime) -> Text:
-    checks = run.checks
-    done = sum(checks.get(name, PENDING_CHECK) != PENDING_CHECK for name in run.required_statuses)
+    reported = {name for name, check in run.checks.items() if check.state != PENDING_CHECK}
+    done = sum(name in reported for name in run.required_statuses)
     stacked_on = "  on top of " + ", ".join(f"#{number}" for number in run.dependent_prs) if run.dependent_prs else ""
     elapsed = output.format_duration((now - run.created_at).total_seconds())
     return Text(f"{done}/{len(run.required_statuses)} checks  {elapsed}{stacked_on}")
@@ -292,43 +191,73 @@ def distribute_rows(needs: Sequence[int], available: int) -> list[int]:
     return row_counts
 
 
-def truncate_to_line(text: Text) -> Text:
+def truncate(text: Text) -> Text:
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
 
 KEY_TIMEOUT_S = 0.2
 QUIT_KEYS = {"q", "Q"}
+NEXT_KEYS = {"\t", "\x1b[C", "\x1b[B", "\x1bOC", "\x1bOB"}
+"""Tab, and the arrow keys to the right and down, in both forms that terminals send."""
+PREVIOUS_KEYS = {"\x1b[Z", "\x1b[D", "\x1b[A", "\x1bOD", "\x1bOA"}
 UNLIMITED_HEIGHT = 10_000
 PIPE_WIDTH = 150
-QUIT_HINT = "q quits"
+KEY_HINT = "q quits, ? shows the keys"
+HELP = """\
+q          quit
+?          show or hide this help
+Tab, →, ↓  next queue
+⇧Tab, ←, ↑ previous queue
+
+main ← #12 (passed) ← #13 + #14 (testing)
+One line for each lane: #13 and #14 are tested together, on top of #12.
+The number before a pull request is its position in the queue.
+"""
 
 
 @with_session
 def top(session: Session) -> None:
     """Show a queue live, full screen.
 
-    q quits. In a pipe, and with --json, the current state of the queue is printed once.
+    q quits, ? shows the keys, Tab and the arrow keys choose another queue. In a pipe, and with --json, the current
+    state of the queue is printed once.
     """
     if session.as_json:
         typer.echo(output.encode_json(session.client.get_queue(session.queue)))
-        return
-    first = fetch_snapshot(session.client, session.queue)
-    if not output.is_terminal():
-        output.print_output(render_view(first, datetime.now(UTC), UNLIMITED_HEIGHT), pipe_width=PIPE_WIDTH)
-        return
-    with SnapshotPoller(session.client, session.queue, first) as poller:
-        run_screen(poller, output.get_console())
+    elif output.is_terminal():
+        with SnapshotPoller(session.client, *list_choices(session)) as poller:
+            run_screen(poller, output.get_console())
+    else:
+        snapshot = fetch_snapshot(session.client, session.queue)
+        output.print_output(render_view(snapshot, datetime.now(UTC), UNLIMITED_HEIGHT), pipe_width=PIPE_WIDTH)
+
+
+def list_choices(session: Session) -> tuple[list[QueueName], int]:
+    """All queues that the token can read, and the index of the first one that the options allow."""
+    repo = None if session.repo is None else parse_repo_name(session.repo)
+    queues = session.client.list_queues().queues
+    allowed = filter_queues(queues, repo, session.branch)
+    return ([queue.queue_name for queue in queues], queues.index(allowed[0])) if allowed else ([session.queue], 0)
 
 
 def run_screen(poller: SnapshotPoller, console: Console) -> None:
-    """Redraws only when the snapshot, the current second or the size of the screen has changed."""
-    last_drawn = None
+    """Redraws only when the snapshot, the current second, the size of the screen or the help has changed."""
+    last_drawn, shows_help = None, False
     with unbuffered_keys(), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             now, latest, size = datetime.now(UTC), poller.latest, console.size
-            if (latest, now.second, size) != last_drawn:
-                live.update(render_view(latest, now, size.height, QUIT_HINT), refresh=True)
-                last_drawn = latest, now.second, size
-            if wait_for_key(KEY_TIMEOUT_S) in QUIT_KEYS:
-                return
+            if (latest, now.second, size, shows_help) != last_drawn:
+                view = render_view(latest, now, size.height, describe_place(poller), KEY_HINT)
+                live.update(Text(HELP) if shows_help else view, refresh=True)
+                last_drawn = latest, now.second, size, shows_help
+            for key in wait_for_keys(KEY_TIMEOUT_S):
+                if key in QUIT_KEYS:
+                    return
+                shows_help = not shows_help if key == "?" else shows_help
+                poller.choose((key in NEXT_KEYS) - (key in PREVIOUS_KEYS))
+
+
+def describe_place(poller: SnapshotPoller) -> str:
+    count = len(poller.names)
+    return "" if count == 1 else f" ({poller.chosen + 1} of {count})"

@@ -1,15 +1,23 @@
 """`mergeyard webhook`: webhooks. The commands write to the store directly; a running server notices within seconds."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from rich.table import Column, Table
 
 from mergeyard.cli.connection_options import parse_repo
 from mergeyard.cli.local_store import LocalStore, with_local_store
-from mergeyard.cli.output import encode_json, exit_with_message, plain_text, print_message, print_output
+from mergeyard.cli.output import (
+    build_table,
+    encode_json,
+    exit_with_message,
+    format_time,
+    plain_text,
+    print_message,
+    print_table,
+)
 from mergeyard.domain.webhooks import Delivery, EventType, Topic, Webhook, WebhookKind
 
 if TYPE_CHECKING:
@@ -63,10 +71,11 @@ def show(store: LocalStore, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(encode_json([present_webhook(webhook) for webhook in webhooks]))
         return
-    table = Table(Column("id", no_wrap=True), "kind", "URL", "events", "queues", "description", "state")
+    table = build_table("id", "kind", "URL", "events", "queues", "description", "state")
+    table.columns[0].no_wrap = True
     for webhook in webhooks:
         table.add_row(*map(plain_text, _to_row(webhook)))
-    print_output(table)
+    print_table(table, "No webhooks. Create one with `mergeyard webhook create`.")
 
 
 @app.command()
@@ -131,12 +140,19 @@ def deliveries(
     if as_json:
         typer.echo(encode_json([present_delivery(delivery) for delivery in attempts]))
         return
-    table = Table(Column("event", no_wrap=True), "type", "at", "attempt", "response")
+    table = build_table("event", "type", "time", "attempt", "response")
+    table.columns[0].no_wrap = True
     for delivery in map(present_delivery, attempts):
-        response = f"{delivery.status or '–'} {delivery.message}"
-        cells = (delivery.event_id, delivery.type, delivery.at, delivery.attempt, response)
+        time = format_time(datetime.fromisoformat(delivery.at))
+        cells = (
+            delivery.event_id,
+            delivery.type,
+            time,
+            delivery.attempt,
+            f"{delivery.status or '–'} {delivery.message}",
+        )
         table.add_row(*map(plain_text, cells))
-    print_output(table)
+    print_table(table, "No deliveries yet. `mergeyard webhook test` sends a test event.")
 
 
 @app.command()

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mergeyard.cli.connection_options import SinceOption
-from mergeyard.cli.output import format_duration, format_time, plain_text, print_output, show_spinner
-from mergeyard.cli.queues import build_number_parser, parse_switch
+from mergeyard.cli.output import build_table, format_duration, format_time, plain_text, print_output, show_spinner
+from mergeyard.cli.queues import build_number_parser, format_setting, parse_switch
 from mergeyard.cli.session import Session, with_session
 from mergeyard.client import QueueReplay, ReplayMetrics
 from mergeyard.domain.config import Config
@@ -63,10 +63,12 @@ def build_rows(price: float | None) -> dict[str, tuple[Metric, Formatter]]:
 
 def show_replay(replay: QueueReplay, price: float | None = None) -> None:
     changes = [
-        plain_text(f"{change.setting} {format_value(change.now)} → {format_value(change.proposed)}", "bold")
+        plain_text(f"{change.setting} {format_setting(change.now)} → {format_setting(change.proposed)}", "bold")
         for change in replay.changes
     ]
-    print_output(plain_text(format_heading(replay)), *changes, build_table(replay, price), *format_confidence(replay))
+    print_output(
+        plain_text(format_heading(replay)), *changes, build_comparison(replay, price), *format_confidence(replay)
+    )
 
 
 def format_heading(replay: QueueReplay) -> str:
@@ -75,15 +77,11 @@ def format_heading(replay: QueueReplay) -> str:
     return f"{pull_requests} since {format_time(replay.since)}{latest}"
 
 
-def format_value(value: bool | int | str) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
-
-
-def build_table(replay: QueueReplay, price: float | None) -> Table:
-    rendered = Table("", box=None, header_style="dim", pad_edge=False)
+def build_comparison(replay: QueueReplay, price: float | None) -> Table:
     change_columns = ("with the change", "difference") if replay.changes else ()
-    for name in ("actual", "replayed unchanged", *change_columns):
-        rendered.add_column(name, justify="right")
+    rendered = build_table("", "actual", "replayed unchanged", *change_columns)
+    for column in rendered.columns[1:]:
+        column.justify = "right"
     for name, (metric, formatter) in build_rows(price).items():
         cells = [format_cell(metrics, metric, formatter) for metrics in (replay.actual, replay.baseline)]
         difference = format_difference(replay, metric, less_is_better=name not in OUTCOME_ROWS)

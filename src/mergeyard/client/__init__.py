@@ -10,6 +10,7 @@ these steps, the retry policy and the errors; `models` has the response structs.
 
 from mergeyard.client.client import AsyncClient as AsyncClient
 from mergeyard.client.client import Client as Client
+from mergeyard.client.models import Check as Check
 from mergeyard.client.models import CheckRun as CheckRun
 from mergeyard.client.models import CheckSuite as CheckSuite
 from mergeyard.client.models import EnqueuedPullRequest as EnqueuedPullRequest

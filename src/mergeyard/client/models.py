@@ -126,6 +126,8 @@ class Settings(TypedDict, total=False):
 
 class Queue(ResponseBody, frozen=True, kw_only=True):
     state: str
+    state_reason: str | None
+    """Why a user or the queue itself paused or drained it, if a reason is known."""
     branch: str
     repo: RepoName
     mode: str
@@ -178,6 +180,7 @@ class CheckRun(ResponseBody, frozen=True, kw_only=True):
     url: str
     status: str
     conclusion: str | None
+    duration_seconds: float | None = None
 
 
 class CheckSuite(ResponseBody, frozen=True, kw_only=True):
@@ -188,6 +191,17 @@ class StatusCheck(ResponseBody, frozen=True, kw_only=True):
     context: str
     url: str
     state: str
+    duration_seconds: float | None = None
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """A check as a run has it, whether the Git host reports it as a status or as part of a suite."""
+
+    name: str
+    state: str
+    """`pending` until it has a result."""
+    url: str
+    duration_seconds: float | None
 
 
 class TestedPullRequest(ResponseBody, frozen=True, kw_only=True):
@@ -217,11 +231,18 @@ class Run(ResponseBody, frozen=True, kw_only=True):
     base_sha: str
 
     @property
-    def checks(self) -> dict[str, str]:
-        """The state of every check so far, by name."""
-        reported = {check.context: check.state for check in self.status_checks}
-        suites = {run.name: run.conclusion or "pending" for suite in self.check_suites for run in suite.check_runs}
-        return suites | reported
+    def checks(self) -> dict[str, Check]:
+        """Every check that was reported so far, by name."""
+        runs = (run for suite in self.check_suites for run in suite.check_runs)
+        in_suites = [
+            Check(name=run.name, state=run.conclusion or "pending", url=run.url, duration_seconds=run.duration_seconds)
+            for run in runs
+        ]
+        statuses = [
+            Check(name=each.context, state=each.state, url=each.url, duration_seconds=each.duration_seconds)
+            for each in self.status_checks
+        ]
+        return {check.name: check for check in (*in_suites, *statuses)}
 
 
 class TestingResult(ResponseBody, frozen=True, kw_only=True):

@@ -133,14 +133,17 @@ def update_queue(
     queue: QueueName,
     *,
     state: Literal["RUNNING", "PAUSED", "DRAINING"] | None = None,
+    state_reason: str | None = None,
     **settings: Unpack[models.Settings],
 ) -> Request[models.Queue]:
     """Change only the given settings. `required_statuses=None` removes the override of the repository's checks.
 
-    A request to pause returns when no push is in flight.
+    A request to pause returns when no push is in flight. `state_reason` says why the queue is paused or drained;
+    without it, a change of the state removes the earlier reason.
     """
     removes_override = settings.get("required_statuses", ...) is None or None
-    members = queue.members | {"state": state, "deleteRequiredStatuses": removes_override} | _encode_settings(settings)
+    change = {"state": state, "stateReason": state_reason, "deleteRequiredStatuses": removes_override}
+    members = queue.members | change | _encode_settings(settings)
     extra_time_s = REMOTE_WORK_S if state == "PAUSED" else 0
     return write_request("updateQueue", models.Queue, extra_time_s=extra_time_s, **members)
 

@@ -117,6 +117,8 @@ def _format_value(value: object) -> str:
 
 PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200}
 URGENT = PRIORITIES["urgent"]
+MIN_AGED_PRIORITY = 1
+"""Waiting improves a priority up to this value, not to urgent."""
 DEFAULT_PRIORITY = PRIORITIES["medium"]
 LOWEST_PRIORITY = 255
 _PRIORITY_NAMES = {number: name for name, number in PRIORITIES.items()}
@@ -136,27 +138,27 @@ def parse_priority(text: str) -> int | None:
 
 
 SETTING_DESCRIPTIONS = {
-    "mode": "One queue for all pull requests, or lanes for pull requests that impact different targets.",
+    "mode": "`single` tests all in one sequence; `parallel` uses lanes for different impacted targets.",
     "concurrency": "How many test runs can be in progress, not counting those of bisections.",
     "bisection_concurrency": "How many test runs of bisections can be in progress, in addition to `concurrency`.",
-    "batch": "Whether several pull requests share one test run.",
-    "batching_min_size": "The size at which a batch starts immediately; also its maximum size.",
+    "batch": "Whether several pull requests are tested in one run.",
+    "batching_min_size": "A batch starts as soon as this many pull requests wait; also its maximum size.",
     "batching_max_wait_time_minutes": "A smaller batch starts when its oldest pull request has waited this long.",
-    "can_optimistically_merge": "A run that passes clears the batches ahead that it contains; skipped checks do not.",
-    "pending_failure_depth": "How many batches after a failed one can still clear it.",
-    "optimization_mode": "Whether the suspect of a bisection fails without a final test run.",
-    "speculation": "Whether runs assume that all batches ahead pass, or start by how likely they are to be needed.",
+    "can_optimistically_merge": "A passing run also clears everything ahead that it contains; skipped checks do not.",
+    "pending_failure_depth": "How many later batches can still clear a failed batch.",
+    "optimization_mode": "Whether the culprit of a bisection fails without a final test run.",
+    "speculation": "`chain` assumes that everything ahead passes; `best_first` tests the likeliest outcomes first.",
     "testing_timeout_minutes": "How long a test run can take.",
-    "test_retries": "How often a failed test run is repeated before the failure counts.",
+    "test_retries": "How often a failed run is repeated before its pull requests fail.",
     "required_statuses": "The checks that must pass; null leaves the choice to the repository.",
     "merge_method": "How a pull request becomes commits on the target branch.",
-    "landing": "Push the tested commit, or ask the Git host to merge and compare the trees.",
-    "direct_merge_mode": "Whether a pull request that is on the tip merges with the checks that passed on its head.",
+    "landing": "Push the tested commit, or ask the Git host to merge and then compare the trees.",
+    "direct_merge_mode": "Whether testing is skipped if the head is up to date and its checks passed.",
     "create_prs_for_testing_branches": "Opens a draft pull request for every test branch.",
     "comments_enabled": "Reports the progress of a pull request in a comment on it.",
     "commands_enabled": "Accepts commands in comments.",
     "status_check_enabled": "Shows the state of a pull request in the queue as a check at the Git host.",
-    "not_ready_timeout_hours": "How long a pull request can stay not ready; 0 means without limit.",
+    "not_ready_timeout_hours": "Pull requests that are not ready are removed after this time; 0 means never.",
     "label_commands_enabled": "Submits a pull request when it gets the label, removes it when it loses the label.",
     "enqueueing_label": "The label that submits a pull request.",
     **dict.fromkeys(SETTINGS_WITHOUT_EFFECT, "No effect: stored and returned for clients of the hosted product."),

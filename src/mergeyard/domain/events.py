@@ -107,6 +107,8 @@ class SettingsSaved(EventBase, frozen=True):
 class StateRequested(EventBase, frozen=True):
     state: QueueState
     actor: str = SYSTEM_ACTOR
+    state_reason: str = ""
+    """Why, in the words of the user; empty if none was given."""
 
 
 class PullRequestDirty(EventBase, frozen=True):

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from mergeyard.domain.config import URGENT
+from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
@@ -85,6 +85,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     was_in_run: bool = False
     keep_together: tuple[SubmissionId, ...] = ()
     """The submissions it is batched with next, in this order and without others."""
+    returned_from_bisection: bool = False
+    """It waits again because of another pull request's failure, or to be tested without its batch."""
     hold: Hold | None = None
     recorded_at_revision: int = 0
     """The revision in which the pull request as read from the host was last recorded."""
@@ -103,6 +105,11 @@ class Submission(Struct, frozen=True, kw_only=True):
     @property
     def number(self) -> PullRequestNumber:
         return self.pull_request.number
+
+    @property
+    def waiting_priority(self) -> int:
+        """A bisected pull request had started before: it goes ahead of all that have not, except urgent ones."""
+        return min(self.priority, MIN_AGED_PRIORITY) if self.returned_from_bisection else self.priority
 
     @property
     def is_urgent(self) -> bool:

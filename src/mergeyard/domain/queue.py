@@ -241,8 +241,9 @@ class Queue(Struct, frozen=True, kw_only=True):
     requested_state: QueueState = QueueState.RUNNING
     """The state that was last requested: RUNNING, PAUSED or DRAINING."""
     paused_at: Instant | None = None
-    state_detail: str = ""
-    """Why the queue paused itself, such as the message of the host; empty when a user changed the state."""
+    state_reason: str = ""
+    """Why the queue is paused or draining: what a user gave as the reason, or the detail of an automatic pause; else
+    empty."""
     running_ms: int = 0
     """Milliseconds spent RUNNING before `running_since`. The not-ready timeout counts this time."""
     running_since: Instant | None = None

@@ -64,30 +64,32 @@ The steps, and why they are in this order:
    this clock.
 3. `admission.update_admitting_mode` opens admission, and admits pull requests that became ready while it was closed.
    Why here: decides who takes part in all steps below.
-4. `admission.release_holds` ends holds whose blocker is gone. Why here: a released pull request can enter a batch
+4. `scheduling.demote_untestable` makes pull requests not ready if the queue has no required checks. Why here: as
+   above.
+5. `admission.release_holds` ends holds whose blocker is gone. Why here: a released pull request can enter a batch
    below.
-5. `admission.hold_batches_without_prerequisite` removes batches that contain a pull request which left the active
+6. `admission.hold_batches_without_prerequisite` removes batches that contain a pull request which left the active
    batches. Why here: must not be tested, judged or merged.
-6. `failures.discard_stale_runs` invalidates runs that no longer test what would be merged. Why here: every step below
+7. `failures.discard_stale_runs` invalidates runs that no longer test what would be merged. Why here: every step below
    trusts the remaining runs.
-7. `failures.revoke_clearances` retests batches whose clearing run behind them is gone. Why here: as above, for
+8. `failures.revoke_clearances` retests batches whose clearing run behind them is gone. Why here: as above, for
    optimistic merging.
-8. `speculation.cancel_unlikely_runs` cancels speculative runs that can hardly be needed any more. Why here: frees
+9. `speculation.cancel_unlikely_runs` cancels speculative runs that can hardly be needed any more. Why here: frees
    slots before they are assigned.
-9. `run_lifecycle.cancel_unneeded_runs` cancels runs that no batch or bisection refers to. Why here: as above.
-10. `queue_state.finish_mode_switch` ends SWITCHING_MODES when nothing is active. Why here: before anything new
+10. `run_lifecycle.cancel_unneeded_runs` cancels runs that no batch or bisection refers to. Why here: as above.
+11. `queue_state.finish_mode_switch` ends SWITCHING_MODES when nothing is active. Why here: before anything new
    starts.
-11. `preemption.place_urgent_batches` places urgent pull requests as far ahead as allowed. Why here: before slots are
+12. `preemption.place_urgent_batches` places urgent pull requests as far ahead as allowed. Why here: before slots are
    assigned.
-12. `scheduling.start_clearing_runs` starts runs behind a failed batch that could clear it. Why here: before the
+13. `scheduling.start_clearing_runs` starts runs behind a failed batch that could clear it. Why here: before the
    failure is resolved, or the batch would never get that chance.
-13. `bisection.advance_bisections` reads results of bisections, tests the next prefixes. Why here: bisections have
+14. `bisection.advance_bisections` reads results of bisections, tests the next prefixes. Why here: bisections have
    their own slots.
-14. `failures.resolve_failures` fails, bisects, retests, or waits for a base run. Why here: after every run that could
+15. `failures.resolve_failures` fails, bisects, retests, or waits for a base run. Why here: after every run that could
    still clear the batch was started.
-15. `scheduling.start_runs` assigns free slots: base runs, active batches, waiting pull requests. Why here: after
+16. `scheduling.start_runs` assigns free slots: base runs, active batches, waiting pull requests. Why here: after
    failed batches left, so that new stacks do not contain them.
-16. `merging.choose_landing` chooses what lands, or commits to the landing that was read. Why here: last: only what is
+17. `merging.choose_landing` chooses what lands, or commits to the landing that was read. Why here: last: only what is
    still valid after all steps above lands.
 
 Modules

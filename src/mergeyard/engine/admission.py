@@ -15,9 +15,11 @@ from mergeyard.engine.entries import on_member_left, running_time_ms
 
 
 def not_ready_reason(queue: Queue, submission: Submission) -> Reason | None:
-    """What the pull request itself lacks. While the host has not reported its mergeability, it waits
-    and does not fail."""
+    """What the pull request lacks, or the queue: without required checks nothing can be tested. While the host has not
+    reported the mergeability, the pull request waits and does not fail."""
     pull_request = submission.pull_request
+    if run_validity.lacks_required_statuses(queue):
+        return Reason.NO_REQUIRED_STATUSES
     if pull_request.base_branch != queue.target_branch.name:
         return Reason.BASE_BRANCH_MISMATCH
     if pull_request.draft:
@@ -54,7 +56,8 @@ def admit_if_ready(queue: Queue, submission_id: SubmissionId, now: Instant) -> Q
 
 def update_admitting_mode(queue: Queue, now: Instant) -> Queue:
     """Admits submissions that became ready while admission was closed, and those that another mode requires less of."""
-    admitting_mode = queue.config.mode if queue.state is QueueState.RUNNING else None
+    is_admitting = queue.state is QueueState.RUNNING and not run_validity.lacks_required_statuses(queue)
+    admitting_mode = queue.config.mode if is_admitting else None
     if admitting_mode == queue.admitting_mode:
         return queue
     queue = replace(queue, admitting_mode=admitting_mode)

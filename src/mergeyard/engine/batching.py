@@ -1,6 +1,6 @@
 """Forms the next batches from the waiting submissions: which go together, and how long to wait for more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -8,11 +8,15 @@ from msgspec import Struct
 from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Batch, Queue
-from mergeyard.domain.timestamps import MINUTE, Instant, earliest, later
-from mergeyard.engine import lanes, priority
+from mergeyard.domain.states import QueueState, Reason
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, earliest, later
+from mergeyard.engine import admission, entries, lanes, priority
 
 MAX_BATCHES_SCANNED = 4
 """How many batches' worth of waiting submissions are scanned per decision. Only neighbors in order share a batch."""
+MAX_ANSWER_WAIT_MS = 10 * SECOND
+MAX_UNANSWERED_SCANNED = 100
+"""The oldest of them: they come first within their priority."""
 EXTRA_SCANNED_WHEN_DEFERRED = 100
 """How many more are scanned when a lane is deferred, to find submissions of other lanes behind its own."""
 
@@ -43,6 +47,10 @@ def form_batches(queue: Queue, now: Instant, deferred: Sequence[Batch] = ()) -> 
         if group.blocked:
             continue
         ready_at = _ready_at(queue, group, size, now)
+        if ready_at <= now:
+            ready_at = max(
+                [now, *(_answer_due_at(queue, each, now) for each in unanswered_ahead(queue, group.members, now))]
+            )
         if ready_at <= now:
             ready.append(_ordered_members(group))
         else:
@@ -98,6 +106,36 @@ def _ready_at(queue: Queue, group: FormingBatch, size: int, now: Instant) -> Ins
         return now
     oldest = min(each.admitted_at or now for each in group.members)
     return later(oldest, queue.config.batching_max_wait_time_minutes * MINUTE)
+
+
+def unanswered_ahead(queue: Queue, members: Sequence[Submission], now: Instant) -> list[Submission]:
+    """Submissions that come before one of the members and only lack the host's first answer about their mergeability:
+    answers arrive in any order. A free slot waits for them, but no longer than `MAX_ANSWER_WAIT_MS`."""
+    last = max(priority.priority_rank(member, now) for member in members)
+    impacted_targets = [lanes.impacted_targets_of(queue, member) for member in members]
+    return [
+        submission
+        for submission in _unanswered(queue, now)
+        if priority.priority_rank(submission, now) < last
+        and any(lanes.impacted_targets_of(queue, submission).overlaps(each) for each in impacted_targets)
+    ]
+
+
+def _unanswered(queue: Queue, now: Instant) -> Iterator[Submission]:
+    if queue.state is not QueueState.RUNNING:
+        return
+    oldest = entries.running_time_ms(queue, now) - MAX_ANSWER_WAIT_MS
+    first = queue.not_ready.rank((oldest + 1, SubmissionId(0)))
+    for index in range(first, min(len(queue.not_ready), first + MAX_UNANSWERED_SCANNED)):
+        submission = queue.submissions[queue.not_ready.nth(index)[1]]
+        is_new = submission.reason is Reason.SUBMITTED
+        if is_new and admission.not_ready_reason(queue, submission) is Reason.MERGEABILITY_UNKNOWN:
+            yield submission
+
+
+def _answer_due_at(queue: Queue, submission: Submission, now: Instant) -> Instant:
+    waited_ms = entries.running_time_ms(queue, now) - submission.not_ready_at_running_ms
+    return later(now, MAX_ANSWER_WAIT_MS - waited_ms)
 
 
 class _Claims:

@@ -76,7 +76,7 @@ def _confirm_again(queue: Queue, bisection: Bisection, run: Run) -> Queue:
 
 
 def _clear_suspect(queue: Queue, bisection: Bisection, now: Instant) -> Queue:
-    return entries.return_to_waiting(
+    return entries.return_from_bisection(
         remove_bisection(queue, bisection), (bisection.suspect,), Reason.BISECTION_PASSED, now
     )
 
@@ -129,7 +129,7 @@ def _search(queue: Queue, before: Bisection, now: Instant) -> Queue:
     after = _read_results(queue, before, runs)
     queue = update_bisection(queue, after)
     queue = _return_passed_members(queue, before, after, runs, now)
-    queue = entries.return_to_waiting(
+    queue = entries.return_from_bisection(
         queue, after.submission_ids[after.failed_prefix : before.failed_prefix], Reason.BISECTION, now
     )
     return _start_prefix_runs(queue, after) if after.is_searching else queue
@@ -159,7 +159,7 @@ def _return_passed_members(
     if passed and _can_land_as_tested(queue, before):
         run_id = next(run.id for run in runs if run.tested_count == after.passed_prefix)
         return _activate_passed_prefix(queue, passed, run_id)
-    return entries.return_to_waiting(entries.keep_together(queue, passed), passed, Reason.BISECTION_PASSED, now)
+    return entries.return_from_bisection(entries.keep_together(queue, passed), passed, Reason.BISECTION_PASSED, now)
 
 
 def _can_land_as_tested(queue: Queue, bisection: Bisection) -> bool:

@@ -13,7 +13,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain.events import Event
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.queue import Decision, DecisionOutput, Landing, Queue
-from mergeyard.domain.states import Reason, Refusal
+from mergeyard.domain.states import Refusal
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
     admission,
@@ -58,7 +58,7 @@ def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
         case e.SettingsSaved():
             return queue_state.save_settings(queue, event.config, now, event.actor)
         case e.StateRequested():
-            return queue_state.set_queue_state(queue, event.state, Reason.STATE_REQUESTED, now, actor=event.actor)
+            return queue_state.request_queue_state(queue, event, now)
         case e.PullRequestDirty():
             return observations.request_pull_request_refresh(queue, event.number)
         case e.TargetBranchDirty():
@@ -144,6 +144,7 @@ STEPS: tuple[DecisionStep, ...] = (
     observations.expire_overdue,
     timeouts.update_running_clock,
     admission.update_admitting_mode,
+    scheduling.demote_untestable,
     admission.release_holds,
     admission.hold_batches_without_prerequisite,
     failures.discard_stale_runs,

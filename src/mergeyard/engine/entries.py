@@ -166,8 +166,8 @@ def update_submission(queue: Queue, submission: Submission) -> Queue:
 
 def move_to_waiting(queue: Queue, submission_id: SubmissionId) -> Queue:
     submission = queue.submissions[submission_id]
-    bucket: SortedMap[SubmissionId, None] = queue.waiting.get(submission.priority, SortedMap())
-    waiting = {**queue.waiting, submission.priority: bucket.put(submission_id, None)}
+    bucket: SortedMap[SubmissionId, None] = queue.waiting.get(submission.waiting_priority, SortedMap())
+    waiting = {**queue.waiting, submission.waiting_priority: bucket.put(submission_id, None)}
     return replace(update_submission(queue, replace(submission, hold=None)), waiting=waiting)
 
 
@@ -178,7 +178,8 @@ def move_to_held(queue: Queue, submission_id: SubmissionId, hold: Hold) -> Queue
 
 def move_to_not_ready(queue: Queue, submission_id: SubmissionId, running_ms: int) -> Queue:
     queue = update_submission(
-        queue, replace(queue.submissions[submission_id], not_ready_at_running_ms=running_ms, admitted_at=None)
+        queue,
+        replace(queue.submissions[submission_id], not_ready_at_running_ms=running_ms, admitted_at=None, hold=None),
     )
     return replace(queue, not_ready=queue.not_ready.put((running_ms, submission_id), None))
 
@@ -187,6 +188,14 @@ def return_to_waiting(queue: Queue, submission_ids: Iterable[SubmissionId], reas
     """From an active batch or a bisection back to waiting, to be tested again."""
     for submission_id in submission_ids:
         queue = move_to_waiting(requeue(queue, submission_id, reason, now), submission_id)
+    return queue
+
+
+def return_from_bisection(queue: Queue, submission_ids: Iterable[SubmissionId], reason: Reason, now: Instant) -> Queue:
+    """Ahead of all submissions that were not started yet, except urgent ones."""
+    for submission_id in submission_ids:
+        submission = replace(queue.submissions[submission_id], returned_from_bisection=True)
+        queue = return_to_waiting(update_submission(queue, submission), (submission_id,), reason, now)
     return queue
 
 
@@ -206,9 +215,9 @@ def keep_together(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> Que
 def remove_entry(queue: Queue, submission_id: SubmissionId) -> Queue:
     """Removes the submission from where it is, except from a bisection (see `on_member_left`)."""
     submission = queue.submissions[submission_id]
-    bucket = queue.waiting.get(submission.priority)
+    bucket = queue.waiting.get(submission.waiting_priority)
     if bucket is not None and submission_id in bucket:
-        return replace(queue, waiting=_with_bucket(queue, submission.priority, bucket.drop(submission_id)))
+        return replace(queue, waiting=_with_bucket(queue, submission.waiting_priority, bucket.drop(submission_id)))
     batch = batch_of(queue, submission_id)
     if batch is not None:
         return _remove_from_batch(queue, batch, submission_id)
@@ -298,7 +307,7 @@ def abort_bisection(
 ) -> Queue:
     """The remaining members are tested again, together."""
     queue = remove_bisection(queue, bisection)
-    return return_to_waiting(keep_together(queue, rest), rest, reason, now)
+    return return_from_bisection(keep_together(queue, rest), rest, reason, now)
 
 
 def on_member_left(queue: Queue, submission_id: SubmissionId, merged: bool, now: Instant) -> Queue:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from heapq import merge
 
-from mergeyard.domain.config import URGENT
+from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT
 from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import HOUR, Instant
 
 POINTS_PER_HOUR = 10
-MIN_AGED_PRIORITY = 1
 
 
 def priority_rank(submission: Submission, now: Instant) -> tuple[int, SubmissionId]:
@@ -21,7 +20,7 @@ def aged_priority(submission: Submission, now: Instant) -> int:
     if submission.priority == URGENT:
         return URGENT
     hours = (now - submission.submitted_at) // HOUR
-    return max(MIN_AGED_PRIORITY, submission.priority - POINTS_PER_HOUR * hours)
+    return max(MIN_AGED_PRIORITY, submission.waiting_priority - POINTS_PER_HOUR * hours)
 
 
 def waiting_in_order(queue: Queue, now: Instant) -> Iterator[Submission]:

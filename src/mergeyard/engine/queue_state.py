@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Config, describe_changes
+from mergeyard.domain.events import StateRequested
 from mergeyard.domain.journal import SYSTEM_ACTOR, QueueChanged
 from mergeyard.domain.queue import ActiveBatches, Queue
 from mergeyard.domain.states import QueueState, Reason, Refusal, RunStatus, check_queue_transition
@@ -11,24 +12,35 @@ from mergeyard.engine import admission, entries, merging, preemption, run_lifecy
 from mergeyard.engine.entries import abort_bisection
 
 
+def request_queue_state(queue: Queue, event: StateRequested, now: Instant) -> Queue:
+    """A new reason for the state that the queue has already is recorded too."""
+    reason = Reason.STATE_REQUESTED
+    if event.state is not queue.requested_state:
+        return set_queue_state(queue, event.state, reason, now, actor=event.actor, detail=event.state_reason)
+    if event.state is QueueState.RUNNING or event.state_reason in ("", queue.state_reason):
+        return queue
+    return _record_in_same_state(queue, reason, now, event.actor, event.state_reason)
+
+
 def set_queue_state(
     queue: Queue, state: QueueState, reason: Reason, now: Instant, *, actor: str = SYSTEM_ACTOR, detail: str = ""
 ) -> Queue:
     if queue.requested_state is state:
-        return queue if reason is Reason.STATE_REQUESTED else _record_problem_while_paused(queue, reason, now, detail)
+        return _record_in_same_state(queue, reason, now, actor, detail)
     if queue.is_paused:
         queue = _invalidate_failures_since_pause(queue)
     paused_at = now if state is QueueState.PAUSED else None
-    after = replace(queue, requested_state=state, paused_at=paused_at, state_detail=detail)
+    state_reason = "" if state is QueueState.RUNNING else detail
+    after = replace(queue, requested_state=state, paused_at=paused_at, state_reason=state_reason)
     if queue.is_paused:
         after = preemption.promote_urgent_submissions(after, now)
     return record_queue_state_change(queue.state, after, reason, now, actor=actor, detail=detail)
 
 
-def _record_problem_while_paused(queue: Queue, reason: Reason, now: Instant, detail: str) -> Queue:
-    """The queue was paused already: the new problem is recorded, so that the user who resumes it knows."""
-    entry = QueueChanged(at=now, source=queue.state, to=queue.state, reason=reason, detail=detail)
-    return entries.append_to_journal(replace(queue, state_detail=detail), entry)
+def _record_in_same_state(queue: Queue, reason: Reason, now: Instant, actor: str, detail: str) -> Queue:
+    """Such as a problem found while the queue is paused already, so that the user who resumes it knows."""
+    entry = QueueChanged(at=now, source=queue.state, to=queue.state, reason=reason, actor=actor, detail=detail)
+    return entries.append_to_journal(replace(queue, state_reason=detail), entry)
 
 
 def save_settings(queue: Queue, config: Config, now: Instant, actor: str) -> Queue | Refusal:

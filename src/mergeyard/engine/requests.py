@@ -161,7 +161,7 @@ def _request_refresh_if_needed(queue: Queue, submission: Submission, event: even
 
 def _apply_priority(queue: Queue, submission: Submission, priority: int, now: Instant) -> Queue:
     changed = replace(submission, priority=priority, priority_is_default=False)
-    bucket = queue.waiting.get(submission.priority, ())
+    bucket = queue.waiting.get(submission.waiting_priority, ())
     if submission.id in bucket:
         queue = entries.update_submission(entries.remove_entry(queue, submission.id), changed)
         return entries.move_to_waiting(queue, submission.id)

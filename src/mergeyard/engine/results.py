@@ -322,4 +322,4 @@ def record_audit_mismatches(queue: Queue, event: events.AuditMismatchFound, now:
 def _format_mismatches(new: Sequence[events.Mismatch]) -> str:
     messages = [mismatch.message for mismatch in new[:MAX_MISMATCHES_SHOWN]]
     more = len(new) - len(messages)
-    return " ".join([*messages, f"{more} more: run `mergeyard audit` to list them."] if more else messages)
+    return " ".join([*messages, f"{more} more: run `mergeyard verify` to list them."] if more else messages)

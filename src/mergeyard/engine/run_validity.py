@@ -31,6 +31,11 @@ def untestable_reason(queue: Queue) -> Reason | None:
     return None if configured.statuses else Reason.NO_REQUIRED_STATUSES
 
 
+def lacks_required_statuses(queue: Queue) -> bool:
+    """Of a target branch that does not exist, nothing is known."""
+    return queue.target_branch.tip is not None and untestable_reason(queue) is Reason.NO_REQUIRED_STATUSES
+
+
 def outgrown_reason(queue: Queue, run: Run) -> Reason | None:
     """A run keeps the statuses that it started with, unless more are required now."""
     if set(required_statuses(queue).statuses) <= set(run.required_statuses):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from mergeyard.domain.ids import Sha, SubmissionId
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import RunKind
-from mergeyard.domain.states import PullRequestState, Reason
+from mergeyard.domain.states import PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import admission, batching, blame, entries, lanes, run_lifecycle, run_validity, speculation
 from mergeyard.engine.entries import conclude_submission
@@ -19,9 +19,13 @@ def start_runs(queue: Queue, now: Instant) -> Queue:
     tip = queue.target_branch.tip
     if tip is None or not run_lifecycle.free_slots(queue):
         return queue
-    missing = run_validity.untestable_reason(queue)
-    if missing is not None:
-        return _fail_unconfigured(queue, missing, now)
+    match run_validity.untestable_reason(queue):
+        case None:
+            pass
+        case Reason.NO_REQUIRED_STATUSES:
+            return queue
+        case reason:
+            return _fail_misconfigured(queue, reason, now)
     queue = _recompute_lanes(_start_base_runs(queue))
     queue = _activate_waiting(_repeat_active_batches(queue), now)
     for candidate in islice(speculation.propose(queue), run_lifecycle.free_slots(queue)):
@@ -35,7 +39,25 @@ def start_clearing_runs(queue: Queue, now: Instant) -> Queue:
     return start_runs(queue, now) if can_clear else queue
 
 
-def _fail_unconfigured(queue: Queue, reason: Reason, now: Instant) -> Queue:
+def demote_untestable(queue: Queue, now: Instant) -> Queue:
+    """Without required checks, what is not under test waits as not ready until a check is configured."""
+    if queue.state is not QueueState.RUNNING or not run_validity.lacks_required_statuses(queue):
+        return queue
+    for submission_id in (*_list_untested(queue), *queue.held):
+        queue = admission.demote_to_not_ready(queue, submission_id, Reason.NO_REQUIRED_STATUSES, now)
+    return queue
+
+
+def _fail_misconfigured(queue: Queue, reason: Reason, now: Instant) -> Queue:
+    detail = run_validity.required_statuses(queue).config_error or ""
+    for submission_id in _list_untested(queue):
+        # If it is not pending, its run was to be repeated, or it waits for its base.
+        queue = entries.requeue(queue, submission_id, Reason.REQUIRED_STATUSES_CHANGED, now)
+        queue = conclude_submission(queue, submission_id, PullRequestState.FAILED, reason, now, detail=detail)
+    return queue
+
+
+def _list_untested(queue: Queue) -> list[SubmissionId]:
     idle = [
         submission_id
         for batch in queue.active.batches
@@ -43,16 +65,7 @@ def _fail_unconfigured(queue: Queue, reason: Reason, now: Instant) -> Queue:
         for submission_id in batch.submission_ids
     ]
     waiting = [submission_id for bucket in queue.waiting.values() for submission_id in bucket]
-    detail = run_validity.required_statuses(queue).config_error or ""
-    for submission_id in (*idle, *waiting):
-        if run_validity.is_locked_by_landing(queue, submission_id):
-            continue
-        if (
-            queue.submissions[submission_id].state is not PullRequestState.PENDING
-        ):  # it was to be repeated, or waits for its base
-            queue = entries.requeue(queue, submission_id, Reason.REQUIRED_STATUSES_CHANGED, now)
-        queue = conclude_submission(queue, submission_id, PullRequestState.FAILED, reason, now, detail=detail)
-    return queue
+    return [each for each in (*idle, *waiting) if not run_validity.is_locked_by_landing(queue, each)]
 
 
 def _needs_test(queue: Queue, batch: Batch) -> bool:
@@ -123,7 +136,8 @@ def _activate_batch(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> Q
         return held
     for submission_id in submission_ids:
         queue = entries.remove_entry(queue, submission_id)
-        queue = entries.update_submission(queue, replace(queue.submissions[submission_id], keep_together=()))
+        started = replace(queue.submissions[submission_id], keep_together=(), returned_from_bisection=False)
+        queue = entries.update_submission(queue, started)
     queue, batch = entries.create_batch(queue, submission_ids)
     return entries.append_batch(queue, batch)
 

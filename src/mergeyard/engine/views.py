@@ -12,7 +12,17 @@ from mergeyard.domain.queue import Batch, Bisection, Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import CheckState, PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import admission, blame, entries, lanes, priority, run_lifecycle, run_validity, speculation
+from mergeyard.engine import (
+    admission,
+    batching,
+    blame,
+    entries,
+    lanes,
+    priority,
+    run_lifecycle,
+    run_validity,
+    speculation,
+)
 from mergeyard.engine.entries import bisection_of
 
 NOT_RUNNING_REASONS = {
@@ -31,7 +41,7 @@ class WaitReason(Struct, frozen=True):
     """The guarded paths that need a maintainer."""
 
 
-def wait_reason(queue: Queue, submission: Submission) -> WaitReason:
+def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReason:
     if submission.state is PullRequestState.NOT_READY:
         reason = admission.not_ready_reason(queue, submission) or NOT_RUNNING_REASONS.get(queue.state, Reason.READY)
         paths = submission.pull_request.guarded_paths if reason is Reason.WAITING_FOR_MAINTAINER else None
@@ -49,17 +59,21 @@ def wait_reason(queue: Queue, submission: Submission) -> WaitReason:
     bisection = bisection_of(queue, submission.id)
     if bisection is not None:
         return _explain_bisecting(queue, submission, bisection)
-    return _explain_waiting(queue, submission)
+    return _explain_waiting(queue, submission, now)
 
 
-def _explain_waiting(queue: Queue, submission: Submission) -> WaitReason:
+def _explain_waiting(queue: Queue, submission: Submission, now: Instant) -> WaitReason:
     if not queue.can_start_runs:
         return WaitReason(NOT_RUNNING_REASONS[queue.state])
+    if run_validity.lacks_required_statuses(queue):
+        return WaitReason(Reason.NO_REQUIRED_STATUSES)
     if not run_lifecycle.free_slots(queue):
         return WaitReason(Reason.WAITING_FOR_SLOT)
     own_targets = lanes.impacted_targets_of(queue, submission)
     deferred = (batch for batch in speculation.deferred_batches(queue) if batch.impacted_targets.overlaps(own_targets))
-    ahead = _numbers(queue, (submission_id for batch in deferred for submission_id in batch.submission_ids))
+    deferred_ids = (submission_id for batch in deferred for submission_id in batch.submission_ids)
+    unanswered = (each.id for each in batching.unanswered_ahead(queue, (submission,), now))
+    ahead = _numbers(queue, (*deferred_ids, *unanswered))
     return WaitReason(Reason.WAITING_FOR_PRS_AHEAD, ahead) if ahead else WaitReason(Reason.WAITING_FOR_BATCH)
 
 

@@ -1,10 +1,11 @@
 """Git hosts: repositories, pull requests, checks, comments and merges, on a forge or as plain Git."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
@@ -187,6 +188,37 @@ class UnexpectedHostResponse(HostUnavailable):
     """The host's response about one pull request is invalid. It is otherwise available."""
 
 
+# Lists for users who choose a pull request.
+
+MAX_LISTED = 100
+MAX_LISTED_CHARS = 300
+
+
+class OpenPullRequest(Struct, frozen=True, kw_only=True):
+    number: PullRequestNumber
+    title: str
+    author: str
+    """Empty if its account was deleted."""
+    head: Sha
+    head_branch: str
+    draft: bool = False
+
+
+def select_newest(found: Iterable[OpenPullRequest]) -> tuple[OpenPullRequest, ...]:
+    """The newest ones, newest first: a host numbers pull requests in the order in which they are opened. Long texts are
+    cut, because pages show them in a list."""
+    newest = sorted(found, key=lambda pull_request: pull_request.number, reverse=True)[:MAX_LISTED]
+    return tuple(
+        replace(
+            one,
+            title=one.title[:MAX_LISTED_CHARS],
+            author=one.author[:MAX_LISTED_CHARS],
+            head_branch=one.head_branch[:MAX_LISTED_CHARS],
+        )
+        for one in newest
+    )
+
+
 class ChecksFrom(StrEnum):
     API = "api"
     """CI reports statuses to our API."""
@@ -258,6 +290,15 @@ class Host(Protocol):
     async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
         """The pull request as the host shows it now, without what only git knows (`is_in_target_branch`,
         `contained_heads`), and without mergeability if the host does not report it."""
+        ...
+
+    async def branch_tip(self, repo: Repo, branch: str) -> Sha | None:
+        """None if there is no such branch."""
+        ...
+
+    async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:
+        """The newest open pull requests into this branch, as `select_newest` selects them, without those that show a
+        test branch."""
         ...
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:

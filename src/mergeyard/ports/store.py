@@ -86,6 +86,27 @@ class SubmissionsQuery(Struct, frozen=True, kw_only=True):
     """Ended at this time or later."""
 
 
+class EndedSubmission(Struct, frozen=True):
+    """A submission that left its queue."""
+
+    queue: QueueId
+    ended_at: Instant
+    submission_id: SubmissionId
+    body: bytes
+
+
+class EndedSubmissionsQuery(Struct, frozen=True, kw_only=True):
+    """Which ended submissions to list, the last end first."""
+
+    queues: Sequence[QueueId]
+    take: int
+    since: Instant
+    until: Instant
+    state: PullRequestState | None = None
+    after: EndedSubmission | None = None
+    """The last one of the previous page."""
+
+
 class StoredRun(Struct, frozen=True):
     """A decided run. The next page of a list starts after its time and row id."""
 
@@ -135,6 +156,8 @@ class AuditQuery(Struct, frozen=True, kw_only=True):
     branch: str | None = None
     number: PullRequestNumber | None = None
     actor: str | None = None
+    without_actor: str | None = None
+    """All actors but this one."""
     kind: str | None = None
     since: Instant | None = None
     until: Instant | None = None
@@ -220,6 +243,8 @@ class Store(Protocol):
     async def concluded_submissions(self, queue: QueueId, take: int) -> Sequence[bytes]:
         """The submissions that ended last, the latest first, whenever they were submitted."""
         ...
+
+    async def ended_submissions(self, query: EndedSubmissionsQuery) -> Sequence[EndedSubmission]: ...
 
     async def run(self, queue: QueueId, run: RunId) -> bytes | None: ...
 

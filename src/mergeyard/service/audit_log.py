@@ -1,4 +1,4 @@
-"""The journal as audit log: building its rows, reading them, and logging refused credentials."""
+"""The journal as audit log: building its rows, reading them, and logging what operators must know."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -16,7 +16,7 @@ from mergeyard.domain.ids import QueueId, QueueKey, RunId, SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Decision, Queue
 from mergeyard.domain.runs import RunKind
-from mergeyard.domain.states import PullRequestState
+from mergeyard.domain.states import TERMINAL_STATES, PullRequestState, Reason
 from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.store import AuditQuery, Store
@@ -110,6 +110,55 @@ def _is_bisection_run(queues: Iterable[Queue], run: RunId | None) -> bool:
     return any(known is not None and known.kind is RunKind.BISECTION for known in found)
 
 
+log = structlog.get_logger()
+
+MAX_FIELD_CHARS = 500
+
+
+def log_decision(key: QueueKey, decision: Decision) -> None:
+    """Logs each pull request that left the queue, and each change of the queue itself. The journal has all other
+    changes, which are too many for a log. Call it after the decision is stored, and only in the process that
+    decided."""
+    for entry in decision.journal:
+        if isinstance(entry, journal.QueueChanged):
+            _log_queue_change(key, entry)
+        elif entry.to in TERMINAL_STATES:
+            _log_conclusion(key, entry, decision.concluded_submissions)
+
+
+def _log_queue_change(key: QueueKey, entry: journal.QueueChanged) -> None:
+    fields = describe_action(key, entry.actor) | {
+        "reason": entry.reason.value,
+        "detail": entry.detail[:MAX_FIELD_CHARS],
+    }
+    if entry.source is not entry.to:
+        log.info("queue_state_changed", state=entry.to.value, state_before=entry.source.value, **fields)
+    elif entry.reason is Reason.SETTINGS_CHANGED:
+        log.info("queue_settings_changed", **fields)
+    else:
+        log.info("queue_problem_found", state=entry.to.value, **fields)
+
+
+def _log_conclusion(key: QueueKey, entry: journal.PullRequestChanged, concluded: Iterable[Submission]) -> None:
+    submission = next((each for each in concluded if each.id == entry.submission_id), None)
+    commits = {} if submission is None else {"head": submission.pull_request.head, "commit": submission.merged_sha}
+    log.info(
+        "pull_request_concluded",
+        **describe_action(key, entry.actor),
+        number=entry.number,
+        state=entry.to.value,
+        reason=entry.reason.value,
+        run=entry.run,
+        **commits,
+    )
+
+
+def describe_action(key: QueueKey, actor: str) -> dict[str, str]:
+    """The fields of a log line about an action on a queue: the queue, the name of the actor, and the token used."""
+    name, _, token_id = actor.partition(ACTOR_TOKEN_SEPARATOR)
+    return {"queue": str(key), "actor": name} | ({"token_id": token_id} if token_id else {})
+
+
 EXPORT_CHUNK_ENTRIES = 500
 """Entries that an export reads from the store at once."""
 decode_journal_entry = msgspec.json.Decoder[journal.JournalEntry](journal.JournalEntry).decode
@@ -155,13 +204,10 @@ def _restrict_to_reader(reader: Token, page: AuditQuery) -> AuditQuery:
     return replace(page, repos=tuple(sorted(visible, key=str)))
 
 
-log = structlog.get_logger()
-
 WINDOW_MS = MINUTE
 MAX_LINES_PER_ADDRESS = 5
 MAX_LINES = 100
 MAX_ADDRESS_CHARS = 100
-MAX_FIELD_CHARS = 500
 OTHER_ADDRESSES = "others"
 
 

@@ -281,13 +281,13 @@ def _decode_submissions(
 def _remove_submission(queue: Queue, submission: Submission) -> Queue:
     """Removes it from the submissions and from every list that can hold it."""
     waiting = dict(queue.waiting)
-    bucket = waiting.pop(submission.priority, SortedMap[SubmissionId, None]()).drop(submission.id)
+    bucket = waiting.pop(submission.waiting_priority, SortedMap[SubmissionId, None]()).drop(submission.id)
     return replace(
         queue,
         submissions=queue.submissions.drop(submission.id),
         submission_by_number=queue.submission_by_number.drop(submission.number),
         not_ready=queue.not_ready.drop((submission.not_ready_at_running_ms, submission.id)),
-        waiting=waiting | {submission.priority: bucket} if bucket else waiting,
+        waiting=waiting | {submission.waiting_priority: bucket} if bucket else waiting,
         held=queue.held.drop(submission.id),
     )
 
@@ -305,8 +305,8 @@ def _insert_submission(queue: Queue, submission: Submission, *, is_placed: bool)
         return replace(queue, held=queue.held.put(submission.id, None))
     if is_placed:
         return queue
-    bucket = queue.waiting.get(submission.priority, SortedMap[SubmissionId, None]())
-    return replace(queue, waiting={**queue.waiting, submission.priority: bucket.put(submission.id, None)})
+    bucket = queue.waiting.get(submission.waiting_priority, SortedMap[SubmissionId, None]())
+    return replace(queue, waiting={**queue.waiting, submission.waiting_priority: bucket.put(submission.id, None)})
 
 
 async def read_submission(store: Store, queue: QueueId, submission_id: SubmissionId) -> Submission | None:
@@ -339,7 +339,9 @@ async def read_concluded_submissions(store: Store, queue: Queue, take: int) -> l
     return list(map(decode_submission, await store.concluded_submissions(queue.id, take)))
 
 
-async def read_last_pause(store: Store, queue: Queue) -> QueueChanged | None:
-    """The entry with the actor and the reason of the pause; None if the queue is not paused."""
-    body = await store.last_change(queue.id, QueueState.PAUSED) if queue.is_paused else None
+async def read_last_state_change(store: Store, queue: Queue) -> QueueChanged | None:
+    """With which a user, or the queue itself, last paused or drained the queue; None while it runs."""
+    if queue.requested_state is QueueState.RUNNING:
+        return None
+    body = await store.last_change(queue.id, queue.requested_state)
     return None if body is None else decode_queue_change(body)

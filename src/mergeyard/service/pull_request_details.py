@@ -1,21 +1,23 @@
 """Everything that the page of a pull request shows: its submissions, timeline, test runs and overlapping targets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from msgspec import Struct
 
 from mergeyard.domain.config import Mode
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import TERMINAL_STATES, PullRequestState, Reason, RunStatus
+from mergeyard.domain.timestamps import Instant, later
 from mergeyard.engine import views
 from mergeyard.service import persistence
 from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repositories import Repositories
 from mergeyard.service.runs import Runs, RunWithStatuses
@@ -27,6 +29,17 @@ MAX_RUNS = 20
 MAX_OVERLAPS = 50
 MAX_COMPARED = 2000
 """Pull requests of the queue whose targets are compared: the comparison runs on the event loop."""
+
+
+DECIDED_BY_RUN = frozenset(
+    {
+        Reason.TEST_RUN_PASSED,
+        Reason.SUCCESSOR_PASSED,
+        Reason.TEST_RUN_FAILED,
+        Reason.TEST_RUN_TIMEOUT,
+        Reason.FAILED_BY_OPTIMIZATION,
+    }
+)
 
 
 class Overlap(Struct, frozen=True):
@@ -48,7 +61,9 @@ class PullRequestDetails(Struct, frozen=True, kw_only=True):
     """The URL of the pull request at the Git host."""
     timeline: tuple[PullRequestChanged, ...]
     runs: tuple[RunWithStatuses, ...]
-    """The last `MAX_RUNS` that the submission was in, newest first."""
+    """The last `MAX_RUNS` that tested the submission or decided about it, newest first."""
+    deciding_run: RunId | None
+    """The run whose result the submission passed, merged or failed with; None before that, or without such a run."""
     older_runs: int
     """How many runs before those are left out."""
     overlaps: tuple[Overlap, ...]
@@ -77,6 +92,27 @@ class PullRequestDetailsReader:
                 latest = (submission.submitted_at, queue_actor.key)
         return None if latest is None else latest[1]
 
+    async def _list_runs(
+        self, queue_actor: QueueActor, view: SubmissionView, timeline: Sequence[PullRequestChanged]
+    ) -> list[Run]:
+        """Nothing is read from the store for a submission that was never tested."""
+        submission = view.submission
+        tested_at = next((entry.at for entry in reversed(timeline) if entry.to is PullRequestState.TESTING), None)
+        if tested_at is None and submission.verified_by is None:
+            return []
+        ended = submission.state in TERMINAL_STATES
+        until = later(submission.state_changed_at if ended else self.registry.clock.now(), 1)
+        successors = [
+            run.id
+            for run in queue_actor.queue.runs.values()
+            if run.status is RunStatus.SUCCEEDED and any(each.submission_id == submission.id for each in run.stack)
+        ]
+        named = (view.run_id, submission.verified_by, *successors, *(entry.run for entry in timeline))
+        run_ids = dict.fromkeys(run for run in named if run is not None)
+        return await self.runs.list_of_submission(
+            queue_actor, submission.id, until if tested_at is None else tested_at, until, run_ids
+        )
+
     async def read(
         self, key: QueueKey, number: PullRequestNumber, submission_id: SubmissionId | None = None
     ) -> PullRequestDetails:
@@ -92,9 +128,7 @@ class PullRequestDetailsReader:
         submission = await self.submissions.load_impacted_targets(queue_actor, chosen)
         pull_request_view = view_submission(queue_actor.queue, submission, now, queue_actor.forecast)
         timeline = await self.submissions.read_timeline(key, submission.id)
-        # The run that the view shows, then the others, newest first.
-        named = (pull_request_view.run_id, *(entry.run for entry in timeline))
-        runs = list(dict.fromkeys(run for run in named if run is not None))
+        runs = await self._list_runs(queue_actor, pull_request_view, timeline)
         return PullRequestDetails(
             key=key,
             queue=queue_actor.queue,
@@ -102,10 +136,21 @@ class PullRequestDetailsReader:
             submissions=tuple(submissions),
             host_page_url=self.repositories.get_host(key.repo.host).pull_request_url(key.repo, number),
             timeline=tuple(timeline),
-            runs=await self.runs.list_with_statuses(key, runs[:MAX_RUNS]),
+            runs=await self.runs.add_statuses(key.repo, runs[:MAX_RUNS]),
+            deciding_run=_find_deciding_run(submission, runs),
             older_runs=max(0, len(runs) - MAX_RUNS),
             overlaps=tuple(islice(_find_overlaps(queue_actor.queue, submission, now), MAX_OVERLAPS)),
         )
+
+
+def _find_deciding_run(submission: Submission, runs: Sequence[Run]) -> RunId | None:
+    """`runs` are the newest first."""
+    decisive = {PullRequestState.FAILED: RunStatus.FAILED, PullRequestState.TESTS_PASSED: RunStatus.SUCCEEDED}
+    if submission.state is PullRequestState.MERGED:
+        return submission.verified_by
+    if submission.state not in decisive or submission.reason not in DECIDED_BY_RUN:
+        return None
+    return next((run.id for run in runs if run.status is decisive[submission.state]), None)
 
 
 def _find_overlaps(queue: Queue, submission: Submission, now: Instant) -> Iterator[Overlap]:

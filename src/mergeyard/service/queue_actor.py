@@ -290,6 +290,8 @@ class QueueActor:
                 command.fail(EventRefused(refusal))
         for command, response in zip(accepted, responses, strict=True):
             command.complete(response)
+        if decision.journal:
+            audit_log.log_decision(self.key, decision)
         DECISION_EVENTS.inc(sum(map(len, events)))
         DECISION_SECONDS.observe(perf_counter() - started)
 

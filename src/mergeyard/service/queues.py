@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain.access import Token
@@ -27,6 +28,8 @@ from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.replica_bus import LeaseReleased, QueueSaved, ReplicaBus
 from mergeyard.service.repositories import Repositories, RepositoryContext, read_required_statuses
 from mergeyard.service.views import QueueView, view_queue
+
+log = structlog.get_logger()
 
 Present = Callable[[QueueView], bytes]
 
@@ -68,6 +71,7 @@ class Queues:
         self.registry.add_created(QueueActor(key, decision.queue, 1, self.registry.store, self.registry.clock))
         self.replica_bus.publish(QueueSaved(key.repo, blank.id, 1))
         self.replica_bus.publish(LeaseReleased())
+        log.info("queue_created", **audit_log.describe_action(key, actor))
         return body
 
     async def update(
@@ -78,6 +82,7 @@ class Queues:
         actor: str,
         present: Present,
         idempotent_request: IdempotentRequest | None,
+        state_reason: str = "",
     ) -> bytes:
         """Applies settings and state together, or neither. When the response says that the queue is paused, a push that
         was in progress has ended."""
@@ -90,7 +95,9 @@ class Queues:
                 raise RequestRefused(Code.MODE_SWITCH_IN_PROGRESS, detail)
             _require_supported_landing(self.repositories.get_host(key.repo.host), config)
             saved: list[Event] = [SettingsSaved(config=config, actor=actor)] if settings else []
-            return saved if state is None else [*saved, StateRequested(state=state, actor=actor)]
+            if state is None:
+                return saved
+            return [*saved, StateRequested(state=state, actor=actor, state_reason=state_reason)]
 
         def render(decision: Decision) -> bytes:
             return present(QueueView(key=key, queue=decision.queue))
@@ -131,6 +138,7 @@ class Queues:
             now, AppendEntries((deleted,)), *to_response_writes(idempotent_request, response, now)
         )
         self.registry.evict(queue_actor)
+        log.info("queue_deleted", **audit_log.describe_action(key, actor))
         return response
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from mergeyard.domain.access import Token
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets, Status, union_impacted_targets
 from mergeyard.domain.runs import Member, Run
 from mergeyard.domain.states import RunStatus
@@ -17,6 +17,8 @@ from mergeyard.service.git_names import BISECTION_SUFFIX, name_test_branch
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repositories import Repositories
+
+MAX_RUNS_SCANNED = 300
 
 
 class TestedPullRequest(Struct, frozen=True):
@@ -84,16 +86,33 @@ class Runs:
         found = [TestingResult(member.number, run) for run in runs for member in run.tested_members]
         return found[page.skipped : page.skipped + take], page.total
 
-    async def list_with_statuses(self, key: QueueKey, run_ids: Iterable[RunId]) -> tuple[RunWithStatuses, ...]:
-        """Those of the runs that have started, in the given order."""
-        queue_actor = await self._registry.get(key)
-        runs = [await self._find(queue_actor, run_id) for run_id in run_ids]
+    async def list_of_submission(
+        self,
+        queue_actor: QueueActor,
+        submission_id: SubmissionId,
+        since: Instant,
+        until: Instant,
+        named: Iterable[RunId],
+    ) -> list[Run]:
+        """The started runs that tested the submission in this time, and those that are named; the latest first. Of the
+        queue's runs in this time, the last `MAX_RUNS_SCANNED` are read."""
+        stored = await self._store.decided_runs(queue_actor.id, since, until, MAX_RUNS_SCANNED)
+        decided = [persistence.decode_run(each.body) for each in stored]
+        runs = {**{run.id: run for run in decided}, **queue_actor.queue.runs}
+        tested = {
+            run.id: run
+            for run in runs.values()
+            if any(member.submission_id == submission_id for member in run.tested_members)
+        }
+        for run_id in named:
+            run = runs.get(run_id) or await persistence.read_run(self._store, queue_actor.id, run_id)
+            tested |= {} if run is None else {run_id: run}
+        started = [(run.started_at, run) for run in tested.values() if run.started_at is not None]
+        return [run for _, run in sorted(started, key=lambda each: each[0], reverse=True)]
+
+    async def add_statuses(self, repo: Repo, runs: Iterable[Run]) -> tuple[RunWithStatuses, ...]:
         return tuple(
-            [
-                RunWithStatuses(run, tuple(await self._store.statuses(key.repo, run.checked_commit)))
-                for run in runs
-                if run is not None and run.started_at is not None
-            ]
+            [RunWithStatuses(run, tuple(await self._store.statuses(repo, run.checked_commit))) for run in runs]
         )
 
     async def find_by_id(self, run_id: RunId, token: Token) -> tuple[QueueActor, Run] | None:

@@ -18,11 +18,13 @@ from mergeyard.service.comments.listener import CommentListener, CommentPublishe
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.forecasts import Calibration, Forecasts
 from mergeyard.service.forge_events import ForgeEventDispatcher
+from mergeyard.service.host_lists import OpenPullRequests, RecentChecks
 from mergeyard.service.idempotency import Idempotency
 from mergeyard.service.leases import HEARTBEAT_INTERVAL_MS, Leases, Replica
 from mergeyard.service.merge_audit import auditor
 from mergeyard.service.merge_audit.auditor import AuditScheduler, MergeAuditor
 from mergeyard.service.poller import Poller
+from mergeyard.service.previews import Previews
 from mergeyard.service.pull_request_details import PullRequestDetailsReader
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queues import Queues
@@ -97,9 +99,12 @@ class Service:
         self.submissions = Submissions(
             self.registry, self.repositories, reader, self.submission_queries, self.background
         )
+        self.previews = Previews(self.registry)
         self.impacted_targets_uploads = ImpactedTargetsUploads(self.registry, self.repositories, targets_quota_bytes)
         self.queues = Queues(self.registry, self.repositories, self._bus)
         self.branch_warnings = BranchWarnings(self.repositories, clock, self.background)
+        self.open_pull_requests = OpenPullRequests(self.repositories, clock)
+        self.recent_checks = RecentChecks(self.repositories, self.open_pull_requests, store, clock)
         self.runs = Runs(self.registry, self.repositories)
         self.pull_request_details = PullRequestDetailsReader(
             self.registry, self.repositories, self.submission_queries, self.runs

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from hashlib import sha256
 
+import structlog
 from msgspec import Struct
 
 from mergeyard.domain.access import Grants, Scope, Session, SsoPrincipal, Token
@@ -14,6 +15,8 @@ from mergeyard.ports.writes import DeleteExpiredSessions, DeleteSession, DeleteS
 from mergeyard.service.audit_log import ACTOR_TOKEN_SEPARATOR, audit_entry, encode_actor
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.tokens import Tokens, generate_secret, hash_secret, is_well_formed
+
+log = structlog.get_logger()
 
 SESSION_LIFETIME_MS = 12 * HOUR
 DELETE_EXPIRED_INTERVAL_MS = HOUR
@@ -38,7 +41,9 @@ class Sessions:
         if not token.has_scope(Scope.READ):
             raise RequestRefused(Code.INSUFFICIENT_SCOPE, NO_READ_SCOPE_MESSAGE)
         secret, session = self._new_session(token.id)
-        return await self._save(secret, session, token)
+        await self._save(secret, session, token)
+        log.info("signed_in", name=token.name, token_id=token.id, by="token")
+        return secret
 
     async def sign_in_with_sso(self, name: str, groups: frozenset[str], subject: str = "") -> str | None:
         """For a user that the identity provider authenticated; None when no scope is granted to the user's groups."""
@@ -59,7 +64,10 @@ class Sessions:
         return token if token is not None and token.is_valid(now) else None
 
     async def sign_out(self, secret: bytes) -> None:
+        user = await self.find_user(secret)
         await self._store.commit(DeleteSession(hash_secret(secret)))
+        if user is not None:
+            log.info("signed_out", name=user.name)
 
     async def end_sso_sessions(self, provider: str, requested_by: Token) -> None:
         """Ends all sessions that were started through the identity provider."""

@@ -70,6 +70,14 @@ class SubmissionViewBuilder:
     def _eta_model(self) -> EtaModel | None:
         return estimates.build_eta_model(self._queue, self._now)
 
+    @cached_property
+    def _is_front_estimated(self) -> bool:
+        """In single mode all others merge after the first batch: without an estimate for it they have none either."""
+        batches = self._queue.active.batches
+        if self._queue.mode is Mode.PARALLEL or not batches:
+            return True
+        return self._estimate(self._queue.submissions[batches[0].submission_ids[0]], 1) is not None
+
     def build(self, submission: Submission) -> SubmissionView:
         if submission.state not in TERMINAL_STATES:
             return self.build_live(submission, views.position(self._queue, submission, self._now))
@@ -77,13 +85,13 @@ class SubmissionViewBuilder:
         return self._build(submission, ReasonView(submission.reason, message), submission.run)
 
     def build_live(self, submission: Submission, position: int | None) -> SubmissionView:
-        reason, run_id = _wait_reason(self._queue, submission), views.displayed_run(self._queue, submission)
+        reason, run_id = _wait_reason(self._queue, submission, self._now), views.displayed_run(self._queue, submission)
         return self._build(submission, reason, run_id, position)
 
     def _build(
         self, submission: Submission, reason: ReasonView, run_id: RunId | None, position: int | None = None
     ) -> SubmissionView:
-        estimate = None if position is None else self._estimate(submission, position)
+        estimate = self._estimate(submission, position) if position and self._is_front_estimated else None
         return SubmissionView(
             queue_id=self._queue.id,
             target_branch=self._queue.target_branch.name,
@@ -106,9 +114,9 @@ class SubmissionViewBuilder:
         return forecast and MergeEstimate(max(self._now, forecast.median), max(self._now, forecast.p90))
 
 
-def _wait_reason(queue: Queue, submission: Submission) -> ReasonView:
-    waiting = views.wait_reason(queue, submission)
-    detail = queue.state_detail if waiting.reason is Reason.QUEUE_PAUSED else ""
+def _wait_reason(queue: Queue, submission: Submission, now: Instant) -> ReasonView:
+    waiting = views.wait_reason(queue, submission, now)
+    detail = queue.state_reason if waiting.reason in (Reason.QUEUE_PAUSED, Reason.QUEUE_DRAINING) else ""
     if waiting.paths:
         paths = ", ".join(waiting.paths)
         detail = f"Changed: {paths}. To submit it, a maintainer posts: !merge {submission.pull_request.head}"

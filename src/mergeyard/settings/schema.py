@@ -104,6 +104,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The proxies whose `X-Forwarded-For` names the client, separated by commas."""
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
+    access_log: bool = False
+    """Whether each request is logged."""
     open_metrics: bool = False
     committer_name: GitName = "Mergeyard"
     committer_email: GitEmail = "mergeyard@localhost"

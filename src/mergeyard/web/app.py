@@ -4,7 +4,7 @@ import mimetypes
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
@@ -21,12 +21,18 @@ from mergeyard.service.audit_log import RefusalKind
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.service import Service
 from mergeyard.service.sessions import SingleSignOn
-from mergeyard.web import actions, pull_request_page, queues, run_page, settings
+from mergeyard.web import actions, pull_request_list, pull_request_page, queues, run_page, settings
 from mergeyard.web.admin import audit_log, hosts, tokens, webhooks
-from mergeyard.web.formats import current_url, page_not_found
+from mergeyard.web.formats import current_url, page_not_found, parse_number, pull_request_url, to_local_url
 from mergeyard.web.health_page import HealthPage
 from mergeyard.web.live import LivePages
-from mergeyard.web.rendering import STATIC_FILES, STATIC_FINGERPRINTS, PageContext, PageRequest
+from mergeyard.web.rendering import (
+    SHOW_MESSAGE_ON_PAGE,
+    STATIC_FILES,
+    STATIC_FINGERPRINTS,
+    PageContext,
+    PageRequest,
+)
 from mergeyard.web.sign_in import SignInPage, SsoSignIn
 from mergeyard.web.user_sessions import Forbidden, SignInNeeded
 from mergeyard.web.whatif_page import WhatIfPage
@@ -94,10 +100,39 @@ class SecurityHeadersMiddleware:
         await self._app(scope, receive, send_with_headers)
 
 
-SHOW_ERROR_IN_PLACE = {"hx-retarget": "#said", "hx-reswap": "innerHTML", "hx-reselect": ".said"}
-"""htmx headers: when a page fails to refresh itself, it stays as it is and shows the error in its message area."""
+REPLACE_PAGE = {"hx-retarget": "#content", "hx-reswap": "innerHTML", "hx-reselect": "#error"}
+"""htmx headers: what an open page shows does not exist any more."""
+DIALOG_MESSAGE = "act-said"
+"""The id of the element of a dialog that shows why its action failed."""
+REFRESHED_ELEMENT = "live"
+"""The id of the element of a page that fetches itself again."""
 NO_SUCH_PAGE = {Code.INVALID_REPO, Code.INVALID_BRANCH, Code.HOST_NOT_ALLOWED}
 """In the address of a page, such a name means that there is no such page."""
+
+
+TITLES = {
+    403: "Permission denied",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    429: "Too many requests",
+    500: "Something went wrong",
+    502: "Unavailable",
+    503: "Unavailable",
+    504: "Unavailable",
+}
+INVALID_REQUEST_TITLE = "Invalid request"
+"""Of all other statuses."""
+NO_ACCESS = "Not found, or your token has no access."
+DETAILS = {
+    Code.QUEUE_NOT_FOUND: f"{NO_ACCESS} The page “Queues” lists the queues that you can see.",
+    Code.QUEUE_ALREADY_EXISTS: "This queue already exists. Open it on the page “Queues” to change its settings.",
+    Code.TEST_RUN_NOT_FOUND: f"{NO_ACCESS} The page of the pull request lists its test runs.",
+    Code.METHOD_NOT_ALLOWED: "This address does not accept such a request. Go back, and try again from the page.",
+    Code.INTERNAL_ERROR: "Try again. If it keeps happening, give your administrator the ID of this request.",
+}
+"""Where the text of the service names operations of the API, which the user of a page does not call."""
+QUEUE_DELETED = ("This queue was deleted", "It no longer tests or merges pull requests. Choose another queue.")
 
 
 ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
@@ -123,25 +158,60 @@ class WebApp:
         if refused.code is Code.INSUFFICIENT_SCOPE:
             self._context.record_refusal(RefusalKind.SCOPE_MISSING, request, user and user.token)
         in_place = "hx-request" in request.headers
+        is_refresh = in_place and request.headers.get("hx-target") == REFRESHED_ELEMENT
         status = 404 if refused.code in NO_SUCH_PAGE else status
-        error = {"status": status, "title": title, "detail": refused.detail, "request_id": request.state.request_id}
-        template = "message.html" if in_place else "error.html"
+        title, detail = TITLES.get(status, INVALID_REQUEST_TITLE), DETAILS.get(refused.code, refused.detail)
+        if is_refresh and refused.code is Code.QUEUE_NOT_FOUND:
+            title, detail = QUEUE_DELETED
+        is_gone = is_refresh and status == 404
+        error = {
+            "status": status,
+            "title": title,
+            "detail": detail,
+            "request_id": request.state.request_id,
+            "may_lack_access": status in (403, 404) and not is_gone,
+        }
+        template = "message.html" if in_place and not is_gone else "error.html"
         response = self._context.render(request, template, status, user, error=error, message="")
-        response.headers.update(SHOW_ERROR_IN_PLACE if in_place else {})
+        if is_gone:
+            response.headers.update(REPLACE_PAGE)
+        elif in_place and request.headers.get("hx-target") != DIALOG_MESSAGE:
+            response.headers.update(SHOW_MESSAGE_ON_PAGE)
         return response
 
 
 async def redirect_to_sign_in(request: Request, _: Exception) -> Response:
-    """An htmx request gets `hx-redirect`, so that the browser leaves the page instead of swapping a fragment."""
-    next_url = quote(current_url(request.scope), safe="")
-    sign_in = "/sign-in" if request.method != "GET" else f"/sign-in?next={next_url}"
+    """An htmx request gets `hx-redirect`, so that the browser leaves the page instead of swapping a fragment. After the
+    sign-in the user is back on the page that sent the request."""
     if "hx-request" in request.headers:
-        return Response(status_code=204, headers={"hx-redirect": sign_in})
-    return RedirectResponse(sign_in, 303)
+        page = urlsplit(request.headers.get("hx-current-url", ""))
+        next_url = f"{page.path}?{page.query}" if page.query else page.path
+        return Response(status_code=204, headers={"hx-redirect": _sign_in_url(to_local_url(next_url))})
+    return RedirectResponse("/sign-in" if request.method != "GET" else _sign_in_url(current_url(request.scope)), 303)
+
+
+def _sign_in_url(next_url: str) -> str:
+    return f"/sign-in?next={quote(next_url, safe='')}"
 
 
 async def redirect_to_administration(page: PageRequest) -> Response:
     return RedirectResponse(f"/administration/{'webhooks' if page.user.token.repos else 'tokens'}", 303)
+
+
+async def jump(page: PageRequest) -> Response:
+    """Leads to a pull request whose number only one visible queue knows, else to the list of all that match."""
+    text = page.query.get("q", "").strip()
+    number = parse_number(text.removeprefix("#"))
+    if number is not None:
+        queries, visible = page.service.submission_queries, await page.service.registry.list_visible(page.user.token)
+        keys = [
+            queue_actor.key
+            for queue_actor in visible
+            if queue_actor.queue.submission_of(number) or await queries.view_last_ended(queue_actor, number)
+        ]
+        if len(keys) == 1:
+            return RedirectResponse(pull_request_url(keys[0], number), 303)
+    return RedirectResponse(f"/pulls?q={quote(text, safe='')}", 303)
 
 
 def page_routes(context: PageContext) -> list[Route]:
@@ -158,7 +228,17 @@ def page_routes(context: PageContext) -> list[Route]:
         route("GET", "/pulls/{repo:path}/{number}", pull_request_page.show),
         route("GET", "/runs/{run}", run_page.show),
         route("GET", "/runs/{run}/output/{check:path}", run_page.show_check_output),
+        route("GET", "/pulls", pull_request_list.show),
+        route("GET", "/jump", jump),
         route("GET", "/actions", actions.show_choices, Scope.SUBMIT),
+        route("GET", "/actions/open-pull-requests", actions.show_open_pull_requests, Scope.SUBMIT),
+        route("GET", "/actions/submit", actions.ask_to_submit, Scope.SUBMIT),
+        route("GET", "/actions/priority", actions.ask_for_priority, Scope.SUBMIT),
+        route("GET", "/actions/cancel", actions.ask_to_cancel, Scope.SUBMIT),
+        route("GET", "/actions/restart", actions.ask_to_restart, Scope.SUBMIT),
+        route("GET", "/actions/pause", partial(actions.ask_for_state, "pause"), Scope.ADMIN),
+        route("GET", "/actions/drain", partial(actions.ask_for_state, "drain"), Scope.ADMIN),
+        route("GET", "/actions/resume", partial(actions.ask_for_state, "resume"), Scope.ADMIN),
         route("POST", "/actions/submit", actions.submit, Scope.SUBMIT),
         route("POST", "/actions/priority", actions.change_priority, Scope.SUBMIT),
         route("POST", "/actions/cancel", actions.cancel, Scope.SUBMIT),

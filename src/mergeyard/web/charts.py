@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import Enum, StrEnum, auto
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -28,15 +29,13 @@ class BarChart(Struct, frozen=True):
 
 
 def chart_conclusion_reasons(whys: Sequence[ReasonCount]) -> BarChart:
-    note = "Pull requests that left the queue, by state and reason"
+    note = "Finished pull requests, by state and reason"
     labels = [f"{PULL_REQUEST_STATE_LABELS[why.state]}: {format_reason(why.reason)}" for why in whys]
     return BarChart(_describe_main_obstacle(whys), note, _build_bars(whys, labels))
 
 
 def chart_restart_reasons(whys: Sequence[ReasonCount]) -> BarChart:
-    finding = (
-        f"{_format_top_share(whys)} restarts: {format_reason(whys[0].reason)}" if whys else "No test was restarted"
-    )
+    finding = f"Most common restart: {_format_most_common(whys)}" if whys else "No restarts"
     note = "Tests that were abandoned and started again, by reason"
     return BarChart(finding, note, _build_bars(whys, [format_reason(why.reason) for why in whys]))
 
@@ -48,13 +47,13 @@ def format_reason(reason: str) -> str:
 def _describe_main_obstacle(whys: Sequence[ReasonCount]) -> str:
     not_merged = [why for why in whys if why.state != PullRequestState.MERGED]
     if not_merged:
-        return f"{_format_top_share(not_merged)} that did not merge: {format_reason(not_merged[0].reason)}"
-    return "Every pull request that left the queue merged" if whys else "No pull request left the queue"
+        return f"Most common reason for not merging: {_format_most_common(not_merged)}"
+    return "Every finished pull request merged" if whys else "No pull request finished"
 
 
-def _format_top_share(whys: Sequence[ReasonCount]) -> str:
-    """The count of the first reason, which is the most frequent one, of all."""
-    return f"{whys[0].count:,} of {sum(why.count for why in whys):,}"
+def _format_most_common(whys: Sequence[ReasonCount]) -> str:
+    """The first reason is the most frequent one."""
+    return f"{format_reason(whys[0].reason)} ({whys[0].count:,} of {sum(why.count for why in whys):,})"
 
 
 def _build_bars(whys: Sequence[ReasonCount], labels: Sequence[str]) -> tuple[Bar, ...]:
@@ -99,10 +98,10 @@ class Goal(Enum):
 
 
 def compare(now: float, before: float, goal: Goal) -> tuple[str, str]:
-    """The change in percent of the previous value, in words if that is below 1 or too large to be meaningful; and
+    """The change in percent of the previous value, as a limit if it is too small or too large to be meaningful; and
     `better`, `worse`, or empty if the number has no goal."""
     percent = abs(now - before) / abs(before) * 100
-    size = f"{percent:.0f} %" if 1 <= percent < 1000 else ("a little" if percent < 1 else "many times")
+    size = f"{percent:.0f} %" if 1 <= percent < 1000 else ("<1 %" if percent < 1 else ">10×")
     verdict = "better" if (now > before) == (goal is Goal.MORE) else "worse"
     return f"{'▲' if now > before else '▼'} {size}", "" if goal is Goal.NEITHER else verdict
 
@@ -216,19 +215,20 @@ def build_charts(period: Period, parts: Sequence[Summary], whole: Summary) -> Ch
 
 def _chart_time_in_queue(parts: Sequence[Summary], whole: Summary) -> Chart:
     unit, size = _choose_unit([part.p95_ms for part in parts])
-    finding = "Nothing merged, so the time in the queue is unknown"
+    finding = "No time in queue: nothing merged"
     if whole.median_ms is not None:
-        finding = f"Half merged within {format_duration(whole.median_ms)}, 95 % within {format_duration(whole.p95_ms)}"
+        finding = f"Median {format_duration(whole.median_ms)}, p95 {format_duration(whole.p95_ms)}"
+    series = (
+        _build_series("Median", "median", parts, lambda part: part.median_ms, format_duration, size),
+        _build_series("p95", "slow", parts, lambda part: part.p95_ms, format_duration, size),
+    )
     return Chart(
         name="waits",
         finding=finding,
-        note="Time from admission to merge, for pull requests that merged",
+        note="Time in queue of merged pull requests",
         unit=unit,
-        form="lines",
-        series=(
-            _build_series("Half within", "median", parts, lambda part: part.median_ms, format_duration, size),
-            _build_series("95 % within", "slow", parts, lambda part: part.p95_ms, format_duration, size),
-        ),
+        form=_choose_form(series),
+        series=series,
     )
 
 
@@ -236,7 +236,7 @@ def _chart_throughput(parts: Sequence[Summary], whole: Summary) -> Chart:
     return Chart(
         name="throughput",
         finding=f"{whole.merged:,} merged, {whole.failed:,} failed, {whole.cancelled:,} removed",
-        note="Pull requests that left the queue, by result",
+        note="Finished pull requests, by result",
         unit="pull requests",
         form="stack",
         series=(
@@ -250,14 +250,15 @@ def _chart_throughput(parts: Sequence[Summary], whole: Summary) -> Chart:
 def _chart_runs_per_merge(parts: Sequence[Summary], whole: Summary) -> Chart:
     finding = f"{pluralize(whole.runs, 'run')}, and nothing merged"
     if whole.runs_per_merge is not None:
-        finding = f"{format_ratio(whole.runs_per_merge)} runs for each merged pull request"
+        finding = f"{format_ratio(whole.runs_per_merge)} runs per merge"
+    series = (_build_series("Runs per merge", "runs", parts, lambda part: part.runs_per_merge, format_ratio),)
     return Chart(
         name="efforts",
         finding=finding,
         note="Runs that ended, divided by merged pull requests; batching brings it below 1",
-        unit="runs per merged pull request",
-        form="lines",
-        series=(_build_series("Runs per merged", "runs", parts, lambda part: part.runs_per_merge, format_ratio),),
+        unit="runs per merge",
+        form=_choose_form(series),
+        series=series,
     )
 
 
@@ -266,11 +267,11 @@ def _chart_repeats(parts: Sequence[Summary], whole: Summary) -> Chart:
     bisections = f"{pluralize(whole.bisection_runs, 'bisection run')} for {failed_batches}"
     finding = f"{pluralize(whole.restarts, 'restart')}, {bisections}"
     if not (whole.restarts or whole.bisection_runs or whole.failed_batches):
-        finding = "No restart, no failed batch"
+        finding = "No restarts, no failed batches"
     return Chart(
         name="repeats",
         finding=finding,
-        note="A restart is a test that was abandoned and started again; bisection runs find culprits in failed batches",
+        note="Restart: a test that was abandoned and started again. Bisection runs find culprits in failed batches",
         unit="count",
         form="bars",
         series=(
@@ -283,11 +284,11 @@ def _chart_repeats(parts: Sequence[Summary], whole: Summary) -> Chart:
 def _chart_ci_minutes(parts: Sequence[Summary], whole: Summary) -> Chart:
     saved = f"batching saved {format_minutes(whole.saved_ci_ms)}"
     if whole.saved_ci_ms < 0:
-        saved = f"batching cost {format_minutes(-whole.saved_ci_ms)} more than it saved"
+        saved = f"batching cost {format_minutes(-whole.saved_ci_ms)} extra"
     return Chart(
         name="minutes",
         finding=f"{format_minutes(whole.ci_ms)} CI minutes spent, {saved}",
-        note="Each run counts once, regardless of the number of CI machines it uses",
+        note="Wall-clock time of test runs; a run on several CI machines counts once",
         unit="CI minutes",
         form="bars",
         series=(
@@ -308,6 +309,12 @@ def _build_series(
     values = tuple(map(get_value, parts))
     scaled = tuple(None if value is None else round(value / unit_size, 3) for value in values)
     return Series(label=label, tone=tone, values=scaled, cells=tuple(map(format_value, values)))
+
+
+def _choose_form(series: Sequence[Series]) -> str:
+    """Lines need two neighboring values somewhere; a line through single values would be dots."""
+    neighbors = (pair for each in series for pair in pairwise(each.values))
+    return "lines" if any(None not in pair for pair in neighbors) else "bars"
 
 
 def _choose_unit(milliseconds: Sequence[int | None]) -> tuple[str, int]:

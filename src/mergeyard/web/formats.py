@@ -1,7 +1,12 @@
-"""Formats values for pages: labels of states, durations, times, counts, lists of impacted targets, and URLs."""
+"""Formats values for pages: labels of states, durations, times, counts, lists of impacted targets, and URLs.
 
+The tables of labels are the only place where a page gets the word for a state.
+"""
+
+import re
 from datetime import UTC, datetime
 from heapq import nsmallest
+from itertools import pairwise
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -37,7 +42,7 @@ RUN_STATE_LABELS = {
     "in_progress": "Testing",
     "succeeded": "Passed",
     "failed": "Failed",
-    "cancelled": "Stopped",
+    "cancelled": "Cancelled",
 }
 
 
@@ -48,21 +53,28 @@ CHECK_STATE_LABELS = {
     "failure": "failed",
     "error": "error",
     "pending": "running",
-    "missing": "not reported yet",
-    "never": "never reported",
+    "missing": "pending",
+    "never": "not reported",
+    "unfinished": "not finished",
 }
 
 
 def format_duration(milliseconds: float | None) -> str:
-    """In the two largest units: 1 d 4 h, 12 min, 40 s."""
+    """Rounded, in at most two units: 2 d 3 h, 1 h 59 min, 1 min 59 s, 41 s, <1 s."""
     if milliseconds is None:
         return "–"
-    rest, parts = int(max(0, milliseconds)), list[str]()
-    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
-        count, rest = divmod(rest, unit)
-        if count and (name != "s" or not parts):
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
+    if milliseconds < SECOND:
+        return "<1 s" if milliseconds > 0 else "0 s"
+    units = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (SECOND, ""))
+    for (unit, name), (smaller, smaller_name) in pairwise(units):
+        count, rest = divmod(_round_to(milliseconds, smaller), unit)
+        if count:
+            return f"{count} {name} {rest // smaller} {smaller_name}" if rest else f"{count} {name}"
+    raise AssertionError(milliseconds)
+
+
+def _round_to(milliseconds: float, unit: int) -> int:
+    return int(milliseconds / unit + 0.5) * unit
 
 
 def format_time_ago(instant: Instant | None, now: Instant) -> str:
@@ -72,9 +84,12 @@ def format_time_ago(instant: Instant | None, now: Instant) -> str:
 
 
 def format_time_until(instant: Instant | None, now: Instant) -> str:
+    """For estimates: `now`, `~55 s`, `~3 h 10 min`. An estimate of minutes is not exact to the second."""
     if instant is None:
         return "not known yet"
-    return "any moment" if instant - now < 5 * SECOND else f"in about {format_duration(instant - now)}"
+    remaining = instant - now
+    step = MINUTE if remaining >= 10 * MINUTE else 10 * SECOND if remaining >= MINUTE else SECOND
+    return "now" if remaining < 5 * SECOND else f"~{format_duration(_round_to(remaining, step))}"
 
 
 def format_iso_time(instant: Instant | None) -> str:
@@ -90,12 +105,21 @@ def format_timestamp(instant: Instant | None) -> str:
 
 
 def format_time_of_day(instant: Instant | None) -> str:
+    """For `<time data-clock>`: without scripts the text is UTC, and says so."""
     return "–" if instant is None else f"{datetime.fromtimestamp(instant / 1000, UTC):%H:%M} UTC"
 
 
 def shorten_id(sha: str | None) -> str:
     """The first 8 characters of a commit or run id."""
     return (sha or "–")[:8]
+
+
+BIDI_CONTROLS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def strip_bidi_controls(text: str) -> str:
+    """For places where `<bdi>` cannot isolate the text, such as `<title>`: it must not reverse what follows it."""
+    return BIDI_CONTROLS.sub("", text)
 
 
 def pluralize(number: int, noun: str, nouns: str = "") -> str:

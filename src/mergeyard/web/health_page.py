@@ -13,9 +13,11 @@ from mergeyard.service.analytics import AnalyticsReader, FlakyCheck, PeriodRecor
 from mergeyard.service.forecasts import EstimateAccuracy
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.service import Service
+from mergeyard.service.submission_queries import StateFilter
 from mergeyard.web import charts
 from mergeyard.web.charts import BarChart, ChartData, Goal, NumberFormat
 from mergeyard.web.formats import format_duration
+from mergeyard.web.pull_request_list import PERIODS, pull_requests_url
 from mergeyard.web.rendering import PageRequest, TimedCache
 
 
@@ -30,10 +32,10 @@ class Headline(Struct, frozen=True, kw_only=True):
 
 HEADLINES: dict[str, tuple[Callable[[Summary], float | None], NumberFormat, Goal]] = {
     "Merged": (lambda summary: summary.merged, charts.format_count, Goal.MORE),
-    "Success": (lambda summary: summary.success_rate, charts.format_share, Goal.MORE),
-    "Median in queue": (lambda summary: summary.median_ms, format_duration, Goal.LESS),
-    "95 % merge within": (lambda summary: summary.p95_ms, format_duration, Goal.LESS),
-    "Runs per merged": (lambda summary: summary.runs_per_merge, charts.format_ratio, Goal.LESS),
+    "Success rate": (lambda summary: summary.success_rate, charts.format_share, Goal.MORE),
+    "Median time to merge": (lambda summary: summary.median_ms, format_duration, Goal.LESS),
+    "p95 time to merge": (lambda summary: summary.p95_ms, format_duration, Goal.LESS),
+    "Runs per merge": (lambda summary: summary.runs_per_merge, charts.format_ratio, Goal.LESS),
     "CI minutes spent": (lambda summary: summary.ci_ms, charts.format_minutes, Goal.NEITHER),
     "CI minutes saved": (lambda summary: summary.saved_ci_ms, charts.format_minutes, Goal.MORE),
 }
@@ -50,10 +52,10 @@ def _build_headline(
     name: str, now: float | None, before: float | None, format_value: NumberFormat, goal: Goal
 ) -> Headline:
     value = format_value(now)
-    was = "nothing before" if before is None else f"{format_value(before)} before"
+    was = "no earlier data" if before is None else f"was {format_value(before)}"
     change, verdict = "", ""
     if now is not None and before:
-        change, verdict = charts.compare(now, before, goal) if value != format_value(before) else ("as before", "")
+        change, verdict = charts.compare(now, before, goal) if value != format_value(before) else ("no change", "")
     return Headline(name=name, value=value, before=was, change=change, verdict=verdict)
 
 
@@ -68,13 +70,13 @@ class Estimates(Struct, frozen=True):
 
 def evaluate_estimates(held: EstimateAccuracy) -> Estimates:
     if not held.merged:
-        return Estimates("No estimate can be evaluated yet", "No pull request with an estimate has merged yet.")
-    late = f"p90 held for {held.by_p90:,} of {held.merged:,} merged"
-    middle = f"p50 for {held.by_median:,}"
+        return Estimates("No estimates to evaluate yet", "No pull request with an estimate has merged yet.")
+    late = f"{held.by_p90:,} of {held.merged:,} merged within the p90 estimate"
     if held.merged < MIN_MERGES:
-        return Estimates("Too few merges to evaluate the estimates", f"So far {late}, {middle}.")
-    shares = (charts.format_share(by / held.merged) for by in (held.by_p90, held.by_median))
-    return Estimates(late, f"That is {', and p50 held for '.join(shares)}. The goals are 90 % and 50 %.")
+        counts = f"So far {late}, and {held.by_median:,} within the p50 estimate."
+        return Estimates("Too few merges to evaluate the estimates", counts)
+    p90, p50 = (charts.format_share(by / held.merged) for by in (held.by_p90, held.by_median))
+    return Estimates(late, f"That is {p90} (target: 90 %). {p50} merged within the p50 estimate (target: 50 %).")
 
 
 class HealthView(Struct, frozen=True, kw_only=True):
@@ -120,9 +122,16 @@ class HealthPage:
             lengths=charts.PERIOD_LENGTHS,
             queue_keys=keys,
             period=period,
+            pull_requests_url=build_list_url(key, period.length.name),
             health=health,
             estimates=evaluate_estimates(page.service.calibration.accuracy_of(queue_actors)),
         )
+
+
+def build_list_url(key: QueueKey | None, length: str) -> str | None:
+    """The list of the pull requests that finished in the period; None if the list does not offer that period."""
+    finished = pull_requests_url(key, StateFilter.FINISHED)
+    return f"{finished}&since={length}" if length in PERIODS else None
 
 
 def _summarize(past: PeriodRecords, period: charts.Period) -> HealthView | None:

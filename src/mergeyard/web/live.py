@@ -12,8 +12,11 @@ from mergeyard.service.queue_actor import QueueActor
 from mergeyard.web.rendering import PageRequest
 from mergeyard.web.user_sessions import Forbidden, SignInNeeded
 
-KEEP_ALIVE_MS = 15 * SECOND
-"""A comment is sent after this long without an event, so that no proxy closes the idle connection."""
+ALIVE_INTERVAL_MS = 4 * SECOND
+"""An event is sent at least this often: page.js takes a longer silence for a lost connection, and no proxy closes the
+idle connection. With `MAX_STREAMS` these are 125 small events per second."""
+SESSION_CHECK_INTERVAL_MS = 15 * SECOND
+"""Without a change, the session is read from the store only this often."""
 MIN_INTERVAL_MS = 300
 """Between two change events of one stream."""
 MAX_STREAMS_PER_TOKEN = 50
@@ -66,24 +69,32 @@ class LivePages:
     async def follow(self, page: PageRequest) -> Response:
         queue_actor = await page.service.registry.get(page.resolve_queue())
         if not self._streams.has_room_for(page.user.token):
-            return PlainTextResponse("Too many pages are open. This page refreshes periodically.", 503, RETRY_HEADERS)
+            return PlainTextResponse(
+                "Too many pages are open. This page updates every few seconds.", 503, RETRY_HEADERS
+            )
         return CountedStream(_stream_changes(page, queue_actor), self._streams, page.user.token)
 
 
 async def _stream_changes(page: PageRequest, queue_actor: QueueActor) -> AsyncIterator[str]:
     """Remembers the queue's value before it sends an event: a change that happens while the page fetches itself
-    leads to another event. A new forecast alone is reported only when the keep-alive is due."""
+    leads to another event. A new forecast alone is reported only when the check of the session is due."""
     live, clock = page.service.change_waiter, page.service.clock
     queue, forecast = queue_actor.queue, queue_actor.forecast
+    check_at = later(clock.now(), SESSION_CHECK_INTERVAL_MS)
     yield _encode_event("follow")
-    while not live.is_stopping and not queue_actor.is_closed and await _is_signed_in(page):
-        changed = await live.wait_for_change(queue_actor, queue, later(clock.now(), KEEP_ALIVE_MS))
-        if changed or queue_actor.forecast is not forecast:
+    while not live.is_stopping and not queue_actor.is_closed:
+        changed = await live.wait_for_change(queue_actor, queue, later(clock.now(), ALIVE_INTERVAL_MS))
+        is_check_due = changed or clock.now() >= check_at
+        if changed or (is_check_due and queue_actor.forecast is not forecast):
             queue, forecast = queue_actor.queue, queue_actor.forecast
             yield _encode_event("change")
             await clock.sleep(MIN_INTERVAL_MS)
         else:
-            yield ": keep-alive\n\n"
+            yield _encode_event("alive")
+        if is_check_due:
+            check_at = later(clock.now(), SESSION_CHECK_INTERVAL_MS)
+            if not await _is_signed_in(page):
+                return
     if queue_actor.is_closed:
         yield _encode_event("gone")
 

@@ -1,21 +1,45 @@
-"""The page of a pull request: progress, readiness, test runs and timeline."""
+"""The page of a pull request: where it is and why, its requirements, test runs and timeline."""
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import zip_longest
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
+from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
 from mergeyard.domain.journal import SYSTEM_ACTOR, PullRequestChanged
+from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import TERMINAL_STATES, Mergeability, PullRequestState, QueueState, RunStatus
+from mergeyard.domain.states import (
+    REASON_MESSAGES,
+    TERMINAL_STATES,
+    Mergeability,
+    PullRequestState,
+    QueueState,
+    Reason,
+    RunStatus,
+)
+from mergeyard.domain.timestamps import MINUTE, Instant
+from mergeyard.engine import entries, run_validity
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.pull_request_details import PullRequestDetails
 from mergeyard.service.views import SubmissionView, render_reason
 from mergeyard.web import run_progress
-from mergeyard.web.formats import page_not_found, parse_integer, parse_number, parse_repo, shorten_id
+from mergeyard.web.formats import (
+    format_duration,
+    page_not_found,
+    parse_integer,
+    parse_number,
+    parse_repo,
+    pluralize,
+    shorten_id,
+    strip_bidi_controls,
+)
 from mergeyard.web.rendering import PageRequest
 
 STEPS = ("Submitted", "Queued", "Testing", "Passed", "Merged")
@@ -51,6 +75,81 @@ def _passed_steps(count: int) -> tuple[ProgressStep, ...]:
     return tuple(ProgressStep(name, "passed") for name in STEPS[:count])
 
 
+NO_ACTION = "No action is needed yet."
+CLOSED_QUEUE = frozenset({Reason.QUEUE_PAUSED, Reason.QUEUE_DRAINING, Reason.SWITCHING_MODES})
+"""Reasons for which a pull request that lacks nothing itself is not admitted."""
+
+
+class BisectionNote(Struct, frozen=True):
+    """What the bisection of a failed batch means for one of its pull requests."""
+
+    id: BatchId
+    message: str
+
+
+def describe_bisection(queue: Queue, submission: Submission) -> BisectionNote | None:
+    bisection = entries.bisection_of(queue, submission.id)
+    if bisection is None:
+        return None
+    if bisection.is_searching:
+        return BisectionNote(bisection.id, f"Bisecting its failed batch: a possible culprit. {NO_ACTION}")
+    unmerged = [
+        queue.submissions[each].number
+        for each in bisection.prefix
+        if each in queue.submissions and each not in bisection.merged_submission_ids
+    ]
+    if unmerged:
+        verb = "merges" if len(unmerged) == 1 else "merge"
+        next_step = f"It will be retested after {run_progress.format_numbers(unmerged)} {verb}."
+    else:
+        next_step = "It is retested before the queue decides."
+    return BisectionNote(bisection.id, f"Bisecting its failed batch: the likely culprit. {next_step} {NO_ACTION}")
+
+
+def describe_situation(queue: Queue, view: SubmissionView) -> str:
+    """Why the pull request is in its state. More specific than the message of the reason, which every pull request with
+    this reason has in common."""
+    state, waiting_for = view.submission.state, view.reason.waiting_for
+    match view.reason.code:
+        case Reason.WAITING_FOR_SLOT:
+            message = f"Waiting for a free test slot ({_describe_position(view)})."
+        case Reason.WAITING_FOR_PRS_AHEAD if waiting_for:
+            names = run_progress.format_numbers(waiting_for)
+            count = len(waiting_for)
+            ahead = names if count <= run_progress.MAX_NUMBERS_LISTED else pluralize(count, "pull request")
+            message = f"Waiting for {ahead} ahead."
+        case Reason.WAITING_FOR_BATCH if queue.config.batch_size > 1:
+            wait = format_duration(queue.config.batching_max_wait_time_minutes * MINUTE)
+            message = f"Waiting for more pull requests: a batch starts with {queue.config.batch_size}, or after {wait}."
+        case Reason.NO_REQUIRED_STATUSES if state is PullRequestState.NOT_READY:
+            message = f"The queue has no required checks, so it tests and merges nothing. {CONFIGURE_CHECKS}"
+        case _:
+            message = view.reason.message
+    if state is PullRequestState.NOT_READY and view.reason.code in CLOSED_QUEUE:
+        return f"The pull request is ready, and is queued when the queue runs again. {message}"
+    if state is PullRequestState.TESTS_PASSED and view.reason.code is Reason.WAITING_FOR_PRS_AHEAD:
+        return f"The tests passed. {message}"
+    if state is PullRequestState.PENDING_FAILURE:
+        return f"The tests failed, and the cause is not confirmed. {message} {NO_ACTION}"
+    return message
+
+
+def _describe_position(view: SubmissionView) -> str:
+    """In parallel mode the pull requests ahead in the order need not be in its way."""
+    position = view.position or 0
+    others = "" if view.is_parallel or position < 2 else f", {pluralize(position - 1, 'pull request')} ahead"
+    return f"position {position}{others}"
+
+
+def name_tab(view: SubmissionView) -> str:
+    """The title of the browser tab: a mark for the state and the position, because a tab shows only the start."""
+    submission = view.submission
+    mark = {PullRequestState.MERGED: "✓", PullRequestState.FAILED: "✗", PullRequestState.CANCELLED: "–"}
+    position = f"position {view.position} · " if view.position else ""
+    title = strip_bidi_controls(submission.pull_request.title)
+    return f"{mark.get(submission.state, '●')} #{submission.number} · {position}{title}"
+
+
 class ItemStatus(StrEnum):
     MET = "met"
     MISSING = "missing"
@@ -65,34 +164,35 @@ class ChecklistItem(Struct, frozen=True):
 
 
 MERGEABILITY = {
-    Mergeability.MERGEABLE: ChecklistItem(ItemStatus.MET, "Can be merged"),
+    Mergeability.MERGEABLE: ChecklistItem(ItemStatus.MET, "Mergeable"),
     Mergeability.NOT_MERGEABLE: ChecklistItem(
         ItemStatus.MISSING,
-        "Cannot be merged",
-        "Resolve its conflicts with the target branch, or meet the rules that protect the branch.",
+        "Not mergeable",
+        "Resolve its conflicts with the target branch, or meet the branch protection rules.",
     ),
     Mergeability.UNKNOWN: ChecklistItem(
-        ItemStatus.AWAITED, "Mergeability unknown", "The queue is asking the Git host. There is nothing to do."
+        ItemStatus.AWAITED, "Checking mergeability", "The queue is asking the Git host. There is nothing to do."
     ),
     Mergeability.CHECKING: ChecklistItem(
-        ItemStatus.AWAITED, "Mergeability unknown", "The Git host is checking it. There is nothing to do."
+        ItemStatus.AWAITED, "Checking mergeability", "The Git host is checking it. There is nothing to do."
     ),
 }
 QUEUE_STATE_ITEMS = {
-    QueueState.RUNNING: ChecklistItem(ItemStatus.MET, "The queue is running"),
-    QueueState.PAUSED: ChecklistItem(ItemStatus.MISSING, "The queue is paused", "An administrator has to resume it."),
+    QueueState.RUNNING: ChecklistItem(ItemStatus.MET, "Queue is running"),
+    QueueState.PAUSED: ChecklistItem(ItemStatus.MISSING, "Queue is paused", "An administrator has to resume it."),
     QueueState.DRAINING: ChecklistItem(
-        ItemStatus.MISSING, "The queue is draining", "It admits nothing new until an administrator resumes it."
+        ItemStatus.MISSING, "Queue is draining", "It admits nothing new until an administrator resumes it."
     ),
     QueueState.SWITCHING_MODES: ChecklistItem(
         ItemStatus.AWAITED,
-        "The queue is switching modes",
+        "Queue is switching modes",
         "It admits pull requests again when the current runs have ended.",
     ),
 }
+CONFIGURE_CHECKS = "An administrator has to configure at least one, in the settings of the queue or in .mergeyard.toml."
 
 
-def build_checklist(view: SubmissionView, state: QueueState) -> tuple[ChecklistItem, ...]:
+def build_checklist(view: SubmissionView, queue: Queue) -> tuple[ChecklistItem, ...]:
     impacted_targets = (_check_impacted_targets(view),) if view.is_parallel else ()
     return (
         _check_base_branch(view),
@@ -100,22 +200,40 @@ def build_checklist(view: SubmissionView, state: QueueState) -> tuple[ChecklistI
         *_check_guarded_paths(view),
         _check_mergeability(view),
         *impacted_targets,
-        QUEUE_STATE_ITEMS[state],
+        _check_required_checks(queue),
+        _check_queue_state(queue),
     )
+
+
+def _check_required_checks(queue: Queue) -> ChecklistItem:
+    match run_validity.untestable_reason(queue):
+        case None:
+            return ChecklistItem(ItemStatus.MET, "Queue has required checks")
+        case Reason.NO_REQUIRED_STATUSES:
+            return ChecklistItem(ItemStatus.MISSING, "Queue has no required checks", CONFIGURE_CHECKS)
+        case reason:
+            return ChecklistItem(ItemStatus.MISSING, "Required checks are unknown", REASON_MESSAGES[reason])
+
+
+def _check_queue_state(queue: Queue) -> ChecklistItem:
+    item = QUEUE_STATE_ITEMS[queue.state]
+    if not queue.state_reason or queue.state not in (QueueState.PAUSED, QueueState.DRAINING):
+        return item
+    return replace(item, advice=f"{item.advice} Reason: {queue.state_reason}")
 
 
 def _check_base_branch(view: SubmissionView) -> ChecklistItem:
     base_branch = view.submission.pull_request.base_branch
     if base_branch == view.target_branch:
-        return ChecklistItem(ItemStatus.MET, f"Base branch is {view.target_branch}")
-    advice = f"Change it to {view.target_branch}, or submit the pull request to the queue of {base_branch} instead."
-    return ChecklistItem(ItemStatus.MISSING, f"Base branch is {base_branch}", advice)
+        return ChecklistItem(ItemStatus.MET, f"Targets {view.target_branch}")
+    advice = f"Change its base branch to {view.target_branch}, or add it to the queue of {base_branch} instead."
+    return ChecklistItem(ItemStatus.MISSING, f"Targets {base_branch}", advice)
 
 
 def _check_draft(view: SubmissionView) -> ChecklistItem:
     if view.submission.pull_request.draft:
-        return ChecklistItem(ItemStatus.MISSING, "Is a draft", "Mark it as ready for review.")
-    return ChecklistItem(ItemStatus.MET, "Is not a draft")
+        return ChecklistItem(ItemStatus.MISSING, "Draft", "Mark it as ready for review.")
+    return ChecklistItem(ItemStatus.MET, "Not a draft")
 
 
 def _check_guarded_paths(view: SubmissionView) -> tuple[ChecklistItem, ...]:
@@ -135,7 +253,7 @@ def _check_mergeability(view: SubmissionView) -> ChecklistItem:
     if view.submission.forced and view.submission.pull_request.mergeability is not Mergeability.MERGEABLE:
         return ChecklistItem(
             ItemStatus.MET,
-            "Mergeability is not required",
+            "Mergeability check skipped",
             "The pull request was submitted with force. It is still tested.",
         )
     return MERGEABILITY[view.submission.pull_request.mergeability]
@@ -143,16 +261,16 @@ def _check_mergeability(view: SubmissionView) -> ChecklistItem:
 
 def _check_impacted_targets(view: SubmissionView) -> ChecklistItem:
     if view.has_impacted_targets:
-        return ChecklistItem(ItemStatus.MET, "Impacted targets are known")
+        return ChecklistItem(ItemStatus.MET, "Impacted targets uploaded")
     if view.submission.state is not PullRequestState.NOT_READY:
         return ChecklistItem(
             ItemStatus.MET,
-            "Impacted targets are not required",
-            "It was admitted before the queue had lanes, and counts as impacting ALL.",
+            "Impacted targets not required",
+            "It was queued before the queue had lanes, and counts as impacting ALL.",
         )
     head = shorten_id(view.submission.pull_request.head)
-    advice = f"Upload them for its current head {head}: mergeyard targets set, or setImpactedTargets."
-    return ChecklistItem(ItemStatus.MISSING, "Impacted targets are unknown", advice)
+    advice = f"Upload them for commit {head}: mergeyard targets set, or setImpactedTargets."
+    return ChecklistItem(ItemStatus.MISSING, "Impacted targets missing", advice)
 
 
 MAX_TIMELINE_ENTRIES = 200
@@ -163,8 +281,13 @@ RESTARTABLE_STATES = frozenset(
 )
 
 
+TEST_FAILURES = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
+"""Reasons of a failure that checks explain."""
+
+
 class RunSummary(Struct, frozen=True):
     run: Run
+    name: str
     purpose: str
     checks: run_progress.RunChecks
     duration: run_progress.RunDuration
@@ -183,74 +306,128 @@ async def show(page: PageRequest) -> Response:
     try:
         key = QueueKey(repo, branch) if branch else await details.find_queue_key(repo, number)
         if key is None:
-            return await _render_not_submitted(page, repo, number)
+            return await _render_not_submitted(page, repo, number, branch)
         submission_id = parse_integer(page.query.get("submission", ""), 0, MAX_COUNT)
         latest_or_chosen = None if submission_id is None else SubmissionId(submission_id)
         return _render_submission(page, await details.read(key, number, latest_or_chosen))
     except RequestRefused as refused:
-        if refused.code is not Code.PR_NOT_SUBMITTED or page.is_htmx:
+        if refused.code is not Code.PR_NOT_SUBMITTED:
             raise
-        return await _render_not_submitted(page, repo, number)
+        return await _render_not_submitted(page, repo, number, branch)
 
 
 def _render_submission(page: PageRequest, details: PullRequestDetails) -> Response:
-    submission, timeline, now = details.view.submission, details.timeline, page.service.clock.now()
-    source = page.service.repositories.get_host(details.key.repo.host).checks_from
-    runs = [
-        RunSummary(
-            each.run,
-            run_progress.describe_purpose(each.run, details.key.branch),
-            run_progress.build_run_checks(each, source),
-            run_progress.measure_duration(each.run, details.queue, now),
-        )
-        for each in details.runs
-    ]
-    has_failed = submission.state is PullRequestState.FAILED
-    is_latest = submission.id == details.submissions[0].id
+    submission, queue, now = details.view.submission, details.queue, page.service.clock.now()
     live = submission.state not in TERMINAL_STATES
-    entries, earlier, later = select_timeline(timeline, parse_integer(page.query.get("first", ""), 0, MAX_COUNT))
+    runs = _summarize_runs(page, details, now)
+    is_latest = submission.id == details.submissions[0].id
+    shown, earlier, later = select_timeline(
+        build_timeline(details.timeline), parse_integer(page.query.get("first", ""), 0, MAX_COUNT)
+    )
     return page.render(
         "pull_request.html",
         details=details,
+        tab_title=name_tab(details.view),
         live=live,
         is_latest=is_latest,
         can_restart=submission.state in RESTARTABLE_STATES,
         can_submit_again=is_latest and submission.state in EXIT_LABELS,
-        submitted_by=format_actor(timeline[-1]) if timeline else "",
-        steps=build_progress_steps(submission.state, timeline),
-        checklist=build_checklist(details.view, details.queue.state) if live else (),
+        submitted_by=format_actor(details.timeline[-1]) if details.timeline else "",
+        steps=build_progress_steps(submission.state, details.timeline),
+        situation=describe_situation(queue, details.view),
+        bisection=describe_bisection(queue, submission) if live else None,
+        earlier_failure=find_earlier_failure(details.submissions, submission),
+        checklist=build_checklist(details.view, queue) if live else (),
         runs=runs,
         current_run=next((each for each in runs if each.run.is_active), None),
-        failed_run=next((each for each in runs if has_failed and each.run.status is RunStatus.FAILED), None),
-        timeline=[
-            (entry, render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on), format_actor(entry))
-            for entry in entries
-        ],
+        failed_run=find_failed_run(submission, runs, details.deciding_run),
+        timeline=shown,
         earlier=earlier,
         later=later,
     )
 
 
-def select_timeline(
-    entries: Sequence[PullRequestChanged], first: int | None
-) -> tuple[Sequence[PullRequestChanged], int, int]:
+def _summarize_runs(page: PageRequest, details: PullRequestDetails, now: Instant) -> list[RunSummary]:
+    source, branch = page.service.repositories.get_host(details.key.repo.host).checks_from, details.key.branch
+    return [
+        RunSummary(
+            each.run,
+            run_progress.name_run(each.run, branch),
+            run_progress.describe_purpose(each.run, branch),
+            run_progress.build_run_checks(each, source),
+            run_progress.measure_duration(each.run, details.queue, now),
+        )
+        for each in details.runs
+    ]
+
+
+def find_failed_run(
+    submission: Submission, runs: Sequence[RunSummary], deciding_run: RunId | None
+) -> RunSummary | None:
+    """None unless a test made the pull request fail: an earlier failed run does not explain a conflict."""
+    if submission.state is not PullRequestState.FAILED or submission.reason not in TEST_FAILURES:
+        return None
+    failed = [each for each in runs if each.run.status is RunStatus.FAILED]
+    return next((each for each in failed if each.run.id == deciding_run), next(iter(failed), None))
+
+
+def find_earlier_failure(submissions: Sequence[Submission], submission: Submission) -> Submission | None:
+    """The submission before this one, if it failed. `submissions` are the newest first."""
+    before = next((each for each in submissions if each.id < submission.id), None)
+    return before if before is not None and before.state is PullRequestState.FAILED else None
+
+
+class TimelineEntry(Struct, frozen=True):
+    entry: PullRequestChanged
+    message: str
+    actor: str
+    after_ms: int | None
+    """Since the entry before it; None for the oldest that is known."""
+
+    @property
+    def is_first(self) -> bool:
+        return self.entry.source is None
+
+
+def build_timeline(timeline: Sequence[PullRequestChanged]) -> list[TimelineEntry]:
+    """Newest first, as `timeline` is."""
+    return [
+        TimelineEntry(
+            entry,
+            render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on),
+            format_actor(entry),
+            None if before is None else entry.at - before.at,
+        )
+        for entry, before in zip_longest(timeline, timeline[1:])
+    ]
+
+
+Entry = TypeVar("Entry")
+
+
+def select_timeline(timeline: Sequence[Entry], first: int | None) -> tuple[Sequence[Entry], int, int]:
     """The last part of the oldest `first` entries, and the numbers of entries before and after it. Counted from the
     oldest, so a link to a part keeps showing the same entries when new ones are added."""
-    later = 0 if first is None else max(0, len(entries) - first)
-    part = entries[later : later + MAX_TIMELINE_ENTRIES]
-    return part, len(entries) - later - len(part), later
+    later = 0 if first is None else max(0, len(timeline) - first)
+    part = timeline[later : later + MAX_TIMELINE_ENTRIES]
+    return part, len(timeline) - later - len(part), later
 
 
 def format_actor(entry: PullRequestChanged) -> str:
     return "the queue" if entry.actor == SYSTEM_ACTOR else decode_actor_name(entry.actor)
 
 
-async def _render_not_submitted(page: PageRequest, repo: Repo, number: PullRequestNumber) -> Response:
+async def _render_not_submitted(
+    page: PageRequest, repo: Repo, number: PullRequestNumber, branch: str | None
+) -> Response:
+    """Follows the queue of the branch, else the first one, and becomes the page of the pull request when that one is
+    submitted."""
     queues = await page.service.pull_request_details.list_queue_keys(repo)
     if not queues:
         raise _queue_not_found(repo)
     host_url = page.service.repositories.get_host(repo.host).pull_request_url(repo, number)
-    values = {"queues": queues, "repo": repo, "number": number, "host_url": host_url}
+    followed = next((key for key in queues if key.branch == branch), queues[0])
+    values = {"queues": queues, "followed": followed, "repo": repo, "number": number, "host_url": host_url}
     return page.render("pull_request_not_submitted.html", 404, **values)
 
 

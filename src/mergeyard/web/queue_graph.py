@@ -5,6 +5,7 @@ Only the part that is shown is built, so the cost does not grow with the length 
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -12,9 +13,10 @@ from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import BatchId, PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Batch, Bisection, LandingPhase, Queue
-from mergeyard.domain.states import RunStatus
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import REASON_MESSAGES, CheckState, RunStatus
 from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import blame, run_validity
+from mergeyard.engine import blame, run_validity, views
 from mergeyard.web.formats import TargetList, list_targets
 from mergeyard.web.run_progress import RunProgress, measure_progress
 
@@ -140,7 +142,7 @@ def _choose_pieces(source: int, destination: int) -> Iterator[tuple[int, str]]:
 
 
 class MemberRole(StrEnum):
-    """The values are shown on the page, and are CSS classes."""
+    """The values are CSS classes and keys of the labels in the template."""
 
     CLEARED = "cleared"
     """In a prefix that passed."""
@@ -152,10 +154,12 @@ class MemberRole(StrEnum):
     """After the shortest prefix that failed; not tested by this bisection."""
 
 
-class BisectionMember(Struct, frozen=True):
+class BisectionMember(Struct, frozen=True, kw_only=True):
     number: PullRequestNumber
-    title: str
     role: MemberRole
+    submission: Submission | None
+    """None after it left the queue."""
+    merged: bool
     here: bool
     """Whether the pull request is still part of the bisection, and shown nowhere else on the page."""
 
@@ -169,13 +173,20 @@ class Probe(Struct, frozen=True):
 
 
 class BisectionView(Struct, frozen=True, kw_only=True):
+    id: BatchId
     members: tuple[BisectionMember, ...]
     passed_prefix: int
     """The length of the longest prefix that passed."""
     failed_prefix: int
     """The length of the shortest prefix that failed."""
+    batch_run: Run
+    """The run of the whole batch."""
+    failed_run: Run
+    """The run of the shortest prefix that failed."""
     probes: tuple[Probe, ...]
     is_searching: bool
+    rounds_left: int
+    """An estimate: how many rounds of runs are left until one candidate is left."""
     suspect: PullRequestNumber
     prs_ahead: tuple[PullRequestNumber, ...]
     """The pull requests that must merge before the suspect is tested again."""
@@ -184,20 +195,26 @@ class BisectionView(Struct, frozen=True, kw_only=True):
 def build_bisection(queue: Queue, bisection: Bisection, now: Instant) -> BisectionView:
     numbers = {member.submission_id: member.number for member in bisection.batch_run.tested_members}
     members = frozenset(bisection.members)
+    probes = tuple(sorted(_list_probes(queue, bisection, now), key=lambda probe: probe.length))
     return BisectionView(
+        id=bisection.id,
         members=tuple(
             BisectionMember(
-                numbers[submission_id],
-                "" if (submission := queue.submissions.get(submission_id)) is None else submission.pull_request.title,
-                _find_role(bisection, position),
+                number=numbers[submission_id],
+                role=_find_role(bisection, position),
+                submission=(submission := queue.submissions.get(submission_id)),
+                merged=submission_id in bisection.merged_submission_ids,
                 here=submission_id in members and submission is not None,
             )
             for position, submission_id in enumerate(bisection.submission_ids, start=1)
         ),
         passed_prefix=bisection.passed_prefix,
         failed_prefix=bisection.failed_prefix,
-        probes=tuple(sorted(_list_probes(queue, bisection, now), key=lambda probe: probe.length)),
+        batch_run=bisection.batch_run,
+        failed_run=bisection.failed_run,
+        probes=probes,
         is_searching=bisection.is_searching,
+        rounds_left=estimate_rounds(bisection.failed_prefix - bisection.passed_prefix, len(probes)),
         suspect=numbers[bisection.suspect],
         prs_ahead=tuple(
             numbers[submission_id]
@@ -205,6 +222,16 @@ def build_bisection(queue: Queue, bisection: Bisection, now: Instant) -> Bisecti
             if submission_id not in bisection.merged_submission_ids and submission_id in queue.submissions
         ),
     )
+
+
+def estimate_rounds(candidates: int, probes: int) -> int:
+    """With one probe at a time a round halves the candidates; n probes leave one part of n + 1."""
+    rounds = 0
+    while candidates > 1:
+        parts = min(max(1, probes), candidates - 1) + 1
+        candidates = -(-candidates // parts)
+        rounds += 1
+    return rounds
 
 
 def _list_probes(queue: Queue, bisection: Bisection, now: Instant) -> list[Probe]:
@@ -235,23 +262,45 @@ class BatchMark(StrEnum):
     """Optimistic merging: a later run that contains the batch passed."""
     TESTING = "testing"
     BUILDING = "building"
-    FAILED = "failed"
+    FAILING = "failing"
+    """Its run failed, and the cause is not confirmed yet."""
     WAITING = "waiting"
+
+
+class Dependency(Struct, frozen=True, kw_only=True):
+    """The pull requests of a batch that another batch is tested on top of, and every cause of that."""
+
+    numbers: Sequence[PullRequestNumber]
+    impacts_all: str
+    """Which of the two impacts all targets; empty if neither does."""
+    shared_targets: TargetList
+    contains_commits: bool
 
 
 class BatchView(Struct, frozen=True, kw_only=True):
     id: BatchId
     position: int
-    """Counted from 1."""
+    """Of the batch, counted from 1."""
+    first_position: int
+    """Of its first pull request, counted from 1."""
+    size: int
     submissions: Sequence[Submission]
-    more: int
     mark: BatchMark
+    reason: str
+    """Why a batch that is waiting or failing is not decided yet."""
     progress: RunProgress | None
     urgent: bool
     rebased: bool
-    stacked_on: Sequence[tuple[Sequence[PullRequestNumber], TargetList]]
-    """The pull requests of each batch that it is tested on top of, and the first of the impacted targets that the two
-    batches share. Empty in single mode, where every batch is tested on top of all batches ahead."""
+    dependencies: Sequence[Dependency]
+    """Empty in single mode, where every batch is tested on top of all batches ahead."""
+
+    @property
+    def more(self) -> int:
+        return self.size - len(self.submissions)
+
+    @property
+    def last_position(self) -> int:
+        return self.first_position + self.size - 1
 
 
 class TargetBranchView(Struct, frozen=True, kw_only=True):
@@ -277,18 +326,28 @@ class QueueGraph(Struct, frozen=True, kw_only=True):
     def has_lanes(self) -> bool:
         return len(self.lanes) > 1
 
+    @property
+    def failing_runs(self) -> list[Run]:
+        """The runs on the page that failed, or have a failed check."""
+        progress = [self.target_branch.progress, *(batch.progress for batch in self.batches.values())]
+        runs = [each.run for each in progress if each is not None]
+        runs += [run for bisection in self.bisections for run in (bisection.batch_run, bisection.failed_run)]
+        failing = (run for run in runs if run.status is RunStatus.FAILED or CheckState.FAILED in run.checks.values())
+        return list({run.id: run for run in failing}.values())
+
 
 def build_queue_graph(queue: Queue, now: Instant) -> QueueGraph:
     batches = queue.active.batches[:MAX_BATCHES]
     stacked_on = _find_direct_predecessors(queue, batches)
-    views = [
-        _build_batch(queue, batch, stacked_on[batch.id], position, now)
-        for position, batch in enumerate(batches, start=1)
+    sizes = accumulate((len(batch.submission_ids) for batch in batches), initial=1)
+    batch_views = [
+        _build_batch(queue, batch, stacked_on[batch.id], (position, first_position), now)
+        for position, (batch, first_position) in enumerate(zip(batches, sizes, strict=False), start=1)
     ]
     return QueueGraph(
         target_branch=_build_target_branch(queue, now),
         lanes=lay_out_lanes([batch.id for batch in batches], stacked_on),
-        batches={view.id: view for view in views},
+        batches={view.id: view for view in batch_views},
         hidden_count=len(queue.active.batches) - len(batches),
         bisections=tuple(build_bisection(queue, bisection, now) for bisection in queue.bisections),
     )
@@ -310,34 +369,55 @@ def _find_direct_predecessors(queue: Queue, batches: Sequence[Batch]) -> dict[Ba
     return stacked_on
 
 
-def _build_batch(queue: Queue, batch: Batch, stacked_on: Sequence[BatchId], position: int, now: Instant) -> BatchView:
+def _build_batch(
+    queue: Queue, batch: Batch, stacked_on: Sequence[BatchId], positions: tuple[int, int], now: Instant
+) -> BatchView:
     run = run_validity.passed_run(queue, batch) or run_validity.current_run(queue, batch)
     batch_mark = find_batch_mark(queue, batch)
-    below = [other for other in queue.active.batches if other.id in stacked_on] if queue.mode is Mode.PARALLEL else []
+    ahead = [other for other in queue.active.batches if other.id in stacked_on] if queue.mode is Mode.PARALLEL else []
     return BatchView(
         id=batch.id,
-        position=position,
+        position=positions[0],
+        first_position=positions[1],
+        size=len(batch.submission_ids),
         submissions=_list_submissions(queue, batch),
-        more=max(0, len(batch.submission_ids) - MAX_PULL_REQUESTS_PER_BATCH),
         mark=batch_mark,
+        reason=_explain_waiting(queue, batch, now) if batch_mark in (BatchMark.WAITING, BatchMark.FAILING) else "",
         progress=None if run is None or run.restart_requested else measure_progress(queue, run, now),
         urgent=batch.urgent,
         rebased=batch_mark is BatchMark.LANDING and queue.landing is not None and queue.landing.rebased,
-        stacked_on=[
-            ([submission.number for submission in _list_submissions(queue, other)], _list_shared_targets(batch, other))
-            for other in below
-        ],
+        dependencies=[_build_dependency(queue, batch, other) for other in ahead],
     )
+
+
+def _explain_waiting(queue: Queue, batch: Batch, now: Instant) -> str:
+    waiting = views.wait_reason(queue, queue.submissions[batch.submission_ids[0]], now)
+    return REASON_MESSAGES[waiting.reason]
 
 
 def _list_submissions(queue: Queue, batch: Batch) -> list[Submission]:
     return [queue.submissions[submission_id] for submission_id in batch.submission_ids[:MAX_PULL_REQUESTS_PER_BATCH]]
 
 
-def _list_shared_targets(batch: Batch, other: Batch) -> TargetList:
-    one, two = batch.impacted_targets, other.impacted_targets
-    shared = ImpactedTargets(one.names & two.names, everything=one.everything or two.everything)
-    return list_targets(shared, MAX_SHARED_NAMES)
+def _build_dependency(queue: Queue, batch: Batch, other: Batch) -> Dependency:
+    shared = ImpactedTargets(batch.impacted_targets.names & other.impacted_targets.names)
+    return Dependency(
+        numbers=[submission.number for submission in _list_submissions(queue, other)],
+        impacts_all=_describe_impact_on_all(queue, batch, other),
+        shared_targets=list_targets(shared, MAX_SHARED_NAMES),
+        contains_commits=not batch.prerequisites.isdisjoint(other.submission_ids),
+    )
+
+
+def _describe_impact_on_all(queue: Queue, batch: Batch, other: Batch) -> str:
+    if batch.impacted_targets.everything and other.impacted_targets.everything:
+        return "both impact all targets"
+    if batch.impacted_targets.everything:
+        return f"this {'pull request' if len(batch.submission_ids) == 1 else 'batch'} impacts all targets"
+    if other.impacted_targets.everything:
+        first, *rest = other.submission_ids
+        return f"{'that batch' if rest else f'#{queue.submissions[first].number}'} impacts all targets"
+    return ""
 
 
 def find_batch_mark(queue: Queue, batch: Batch) -> BatchMark:
@@ -351,7 +431,7 @@ def find_batch_mark(queue: Queue, batch: Batch) -> BatchMark:
     if run is None or run_validity.must_be_repeated(queue, run):
         return BatchMark.WAITING
     if run_validity.has_failed_finally(queue, run):
-        return BatchMark.FAILED
+        return BatchMark.FAILING
     return BatchMark.BUILDING if run.status is RunStatus.PREPARING else BatchMark.TESTING
 
 

@@ -1,33 +1,51 @@
-"""The list of queues, the page of one queue, and the page of its settings."""
+"""The list of queues, and the page of one queue."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey
+from mergeyard.domain.config import Mode
+from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId, SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
-from mergeyard.domain.states import AUTO_PAUSE_REASONS, QueueState
-from mergeyard.domain.timestamps import DAY, SECOND, Instant, later
-from mergeyard.engine import estimates, priority
+from mergeyard.domain.states import AUTO_PAUSE_REASONS, PullRequestState, QueueState, Reason
+from mergeyard.domain.timestamps import DAY, HOUR, SECOND, Instant, later
+from mergeyard.engine import estimates, priority, run_validity
 from mergeyard.ports.store import TransitionRow
 from mergeyard.service import persistence
 from mergeyard.service.analytics import AnalyticsReader, PeriodRecords, Summary, summarize
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.runs import RunWithStatuses
 from mergeyard.service.service import Service
+from mergeyard.service.submission_queries import is_ready_while_not_running
 from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, render_reason
-from mergeyard.web.queue_graph import BatchMark, build_queue_graph, find_batch_mark
+from mergeyard.web.formats import QUEUE_STATE_LABELS, format_duration, format_queue_name
+from mergeyard.web.pull_request_list import (
+    describe_end,
+    find_deciding_run,
+    measure_time_in_queue,
+    pull_requests_url,
+)
+from mergeyard.web.queue_graph import BatchMark, QueueGraph, build_queue_graph, find_batch_mark
 from mergeyard.web.rendering import PageRequest, TimedCache
+from mergeyard.web.run_progress import CheckView, build_run_checks, measure_duration
 
 SUMMARY_TTL_MS = 10 * SECOND
 """An open page refreshes every 5 s, and the sums over 24 hours hardly change in that time."""
 MAX_BATCHES_SHOWN = 10
 MAX_NEXT_SHOWN = 4
+MIN_QUEUES_FOR_TABLE = 10
+STALLED_AFTER_MS = HOUR
+
+
+class DaySummary(Struct, frozen=True):
+    summary: Summary
+    last_merge_at: Instant | None
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
@@ -35,9 +53,12 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
     key: QueueKey
     queue: Queue
+    problems: Sequence[str]
+    """Why an administrator should look at the queue."""
     batch_marks: Sequence[BatchMark]
     """Of the first active batches."""
     next_to_merge: Sequence[PullRequestNumber]
+    not_ready: int
     day: Summary
 
 
@@ -45,9 +66,10 @@ class QueuesPage:
     def __init__(self, service: Service) -> None:
         self._clock = service.clock
         self._histories = AnalyticsReader(service.store)
-        self._summaries = TimedCache[tuple[QueueId, ...], Mapping[QueueId, Summary]](service.clock, SUMMARY_TTL_MS)
+        self._summaries = TimedCache[tuple[QueueId, ...], Mapping[QueueId, DaySummary]](service.clock, SUMMARY_TTL_MS)
 
     async def show(self, page: PageRequest) -> Response:
+        """Queues with a problem come first, then by name. The parameter `q` selects those whose name contains it."""
         visible = await page.service.registry.list_visible(page.user.token)
         queue_actors = sorted(visible, key=lambda queue_actor: (str(queue_actor.key.repo), queue_actor.key.branch))
         hosts = page.service.repositories.hosts
@@ -55,35 +77,96 @@ class QueuesPage:
         queue_actors = [queue_actor for queue_actor in queue_actors if queue_actor.key.repo.host in hosts]
         queues = tuple(queue_actor.id for queue_actor in queue_actors)
         summaries = await self._summaries.get_or_compute(queues, lambda: self._summarize_last_day(queues))
-        rows = [_build_row(queue_actor, summaries[queue_actor.id]) for queue_actor in queue_actors]
-        return page.render("queues.html", rows=rows, without_host=without_host)
+        text, now = page.query.get("q", "").strip(), self._clock.now()
+        rows = [
+            _build_row(queue_actor, summaries[queue_actor.id], now)
+            for queue_actor in queue_actors
+            if text.casefold() in format_queue_name(queue_actor.key).casefold()
+        ]
+        return page.render(
+            "queues.html",
+            rows=sorted(rows, key=lambda row: not row.problems),
+            queue_count=len(queue_actors),
+            as_table=len(queue_actors) >= MIN_QUEUES_FOR_TABLE,
+            text=text,
+            without_host=without_host,
+        )
 
-    async def _summarize_last_day(self, queues: Sequence[QueueId]) -> Mapping[QueueId, Summary]:
+    async def _summarize_last_day(self, queues: Sequence[QueueId]) -> Mapping[QueueId, DaySummary]:
         now = self._clock.now()
         figures = defaultdict[QueueId, list[TransitionRow]](list)
         for figure in await self._histories.read_transitions(queues, later(now, -DAY), later(now, 1)):
             figures[figure.queue].append(figure)
-        return {queue: summarize(PeriodRecords(figures[queue])) for queue in queues}
+        return {queue: _summarize_day(figures[queue]) for queue in queues}
 
 
-def _build_row(queue_actor: QueueActor, day: Summary) -> QueueRow:
+def _summarize_day(transitions: list[TransitionRow]) -> DaySummary:
+    merges = (transition.at for transition in transitions if transition.to == PullRequestState.MERGED)
+    return DaySummary(summarize(PeriodRecords(transitions)), max(merges, default=None))
+
+
+def _build_row(queue_actor: QueueActor, day: DaySummary, now: Instant) -> QueueRow:
     queue, batches = queue_actor.queue, queue_actor.queue.active.batches
     next_to_merge = batches[0].submission_ids[:MAX_NEXT_SHOWN] if batches else ()
     return QueueRow(
         key=queue_actor.key,
         queue=queue,
+        problems=list(list_problems(queue_actor.key, queue, day.last_merge_at, now)),
         batch_marks=[find_batch_mark(queue, batch) for batch in batches[:MAX_BATCHES_SHOWN]],
         next_to_merge=[queue.submissions[submission_id].number for submission_id in next_to_merge],
-        day=day,
+        not_ready=len(queue.not_ready) - len(find_ready_but_not_admitted(queue)),
+        day=day.summary,
     )
 
 
+def list_problems(key: QueueKey, queue: Queue, last_merge_at: Instant | None, now: Instant) -> Iterator[str]:
+    """`last_merge_at`: in the last 24 hours."""
+    if queue.state is not QueueState.RUNNING:
+        yield QUEUE_STATE_LABELS[queue.state] + (f": {queue.state_reason}" if queue.state_reason else "")
+    untestable = find_untestable_reason(queue)
+    if untestable is not None:
+        yield "No required checks" if untestable is Reason.NO_REQUIRED_STATUSES else "Invalid .mergeyard.toml"
+    if queue.target_branch.tip is None:
+        yield f"Branch {key.branch} not found"
+    elif queue.target_branch.tip in queue.target_branch.broken_bases:
+        yield f"{key.branch} fails its required checks"
+    if queue.host_unreachable_since is not None:
+        yield f"{key.repo.host} is not responding"
+    waiting_ms = 0 if (oldest := _find_oldest_admission(queue, now)) is None else now - oldest
+    if waiting_ms > STALLED_AFTER_MS and (last_merge_at is None or now - last_merge_at > STALLED_AFTER_MS):
+        idle_ms = waiting_ms if last_merge_at is None else now - last_merge_at
+        yield f"Nothing merged for {format_duration(idle_ms)}"
+
+
+def find_untestable_reason(queue: Queue) -> Reason | None:
+    """None also while the target branch does not exist: what it requires is not known then."""
+    return None if queue.target_branch.tip is None else run_validity.untestable_reason(queue)
+
+
+def _find_oldest_admission(queue: Queue, now: Instant) -> Instant | None:
+    """Of the pull requests under test and the next waiting one; the others were admitted later or matter less."""
+    under_test = (queue.submissions[submission_id] for submission_id in queue.submission_ids_under_test)
+    next_waiting = islice(priority.waiting_in_order(queue, now), 1)
+    admissions = (submission.admitted_at for submission in chain(under_test, next_waiting))
+    return min((at for at in admissions if at is not None), default=None)
+
+
+def find_ready_but_not_admitted(queue: Queue) -> Sequence[SubmissionId]:
+    """The pull requests that have the state `not_ready` only because the queue does not admit any now: they wait."""
+    if queue.state is QueueState.RUNNING:
+        return ()
+    submissions = (queue.submissions[submission_id] for _, submission_id in queue.not_ready)
+    return [submission.id for submission in submissions if is_ready_while_not_running(queue, submission)]
+
+
 MAX_ROWS = 20
+MAX_FAILING_RUNS_READ = 10
+"""For more failing runs the page links the run instead of the CI system: each one is a query."""
 
 STATE_MEANINGS = {
-    QueueState.RUNNING: "Pull requests are admitted, tested and merged.",
+    QueueState.RUNNING: "",
     QueueState.PAUSED: "Nothing is admitted, started or merged. Running tests finish; all positions are kept.",
-    QueueState.DRAINING: "Queued pull requests are tested and merged. Nothing new is admitted.",
+    QueueState.DRAINING: "Queued pull requests are tested and merged. New ones wait.",
     QueueState.SWITCHING_MODES: "Running tests finish first; then the queue continues in its new mode.",
 }
 
@@ -99,12 +182,27 @@ class PullRequestList(Struct, frozen=True):
         return self.count - len(self.rows)
 
 
-class ConcludedRow(Struct, frozen=True):
+class FinishedRow(Struct, frozen=True):
     submission: Submission
     message: str
+    """Empty for a pull request that merged as tested: there is nothing to explain."""
     moves: bool
     """Whether the row carries the pull request's `data-moves` name. That name must be unique on the page, so a pull
     request that is in the queue again, or has a later row here, does not get it."""
+
+    @property
+    def ms_in_queue(self) -> int:
+        return measure_time_in_queue(self.submission)
+
+    @property
+    def deciding_run(self) -> RunId | None:
+        return find_deciding_run(self.submission)
+
+
+class NextMerge(Struct, frozen=True):
+    at: Instant | None
+    note: str = ""
+    """Replaces the time, or says why there is none."""
 
 
 async def show_queue(page: PageRequest) -> Response:
@@ -112,44 +210,65 @@ async def show_queue(page: PageRequest) -> Response:
     queue_actor = await service.registry.get(key)
     queue, now = queue_actor.queue, service.clock.now()
     views = SubmissionViewBuilder(queue, now, queue_actor.forecast)
-    pause = await persistence.read_last_pause(service.store, queue)
+    change = await persistence.read_last_state_change(service.store, queue)
+    graph = build_queue_graph(queue, now)
+    ready = find_ready_but_not_admitted(queue)
     return page.render(
         "queue.html",
         key=key,
         queue=queue,
+        pull_requests_url=pull_requests_url,
         meaning=STATE_MEANINGS[queue.state],
-        pause=pause,
-        paused_by="" if pause is None else decode_actor_name(pause.actor),
-        alarm=render_reason(pause.reason) if pause is not None and pause.reason in AUTO_PAUSE_REASONS else "",
+        change=change,
+        changed_by="" if change is None else decode_actor_name(change.actor),
+        alarm=render_reason(change.reason) if change is not None and change.reason in AUTO_PAUSE_REASONS else "",
+        untestable=find_untestable_reason(queue),
+        config_error=run_validity.required_statuses(queue).config_error,
         warnings=service.branch_warnings.get_cached(key),
-        queue_graph=build_queue_graph(queue, now),
-        waiting=_list_waiting(queue, views, now),
-        not_ready=_list_not_ready(queue, views),
-        concluded=_list_concluded(queue, await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)),
+        queue_graph=graph,
+        failing_checks=await _read_failing_checks(service, key, graph),
+        waiting=_list_waiting(queue, views, ready, now),
+        not_ready=_list_not_ready(queue, views, ready),
+        finished=_list_finished(queue, await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)),
         slots_taken=sum(run.is_active and run.kind is not RunKind.BISECTION for run in queue.runs.values()),
-        usual_duration=estimates.median_run_duration_ms(queue),
-        next_merge=_estimate_next_merge(queue, views),
+        typical_duration=estimates.median_run_duration_ms(queue),
+        next_merge=estimate_next_merge(queue, views, now),
     )
 
 
-def _list_waiting(queue: Queue, views: SubmissionViewBuilder, now: Instant) -> PullRequestList:
-    """In the order in which they will be tested; held pull requests last."""
-    held = (queue.submissions[submission_id] for submission_id in queue.held)
-    submissions = chain(priority.waiting_in_order(queue, now), held)
-    return _list_first(views, submissions, sum(map(len, queue.waiting.values())) + len(queue.held))
+async def _read_failing_checks(
+    service: Service, key: QueueKey, graph: QueueGraph
+) -> Mapping[RunId, Sequence[CheckView]]:
+    """The checks because of which the runs on the page fail, with links to the CI system."""
+    source = service.repositories.get_host(key.repo.host).checks_from
+    failing = dict[RunId, Sequence[CheckView]]()
+    for index, run in enumerate(graph.failing_runs):
+        statuses = await service.store.statuses(key.repo, run.checked_commit) if index < MAX_FAILING_RUNS_READ else ()
+        failing[run.id] = build_run_checks(RunWithStatuses(run, tuple(statuses)), source).culprits
+    return failing
 
 
-def _list_not_ready(queue: Queue, views: SubmissionViewBuilder) -> PullRequestList:
-    submissions = (queue.submissions[submission_id] for _, submission_id in queue.not_ready)
-    return _list_first(views, submissions, len(queue.not_ready))
+def _list_waiting(
+    queue: Queue, views: SubmissionViewBuilder, ready: Sequence[SubmissionId], now: Instant
+) -> PullRequestList:
+    """In the order in which they will be tested; then held pull requests, then those that the queue does not admit."""
+    rest = (queue.submissions[submission_id] for submission_id in chain(queue.held, ready))
+    submissions = chain(priority.waiting_in_order(queue, now), rest)
+    return _list_first(views, submissions, sum(map(len, queue.waiting.values())) + len(queue.held) + len(ready))
 
 
-def _list_concluded(queue: Queue, concluded: Iterable[Submission]) -> list[ConcludedRow]:
-    listed, rows = set[PullRequestNumber](), list[ConcludedRow]()
-    for submission in concluded:
+def _list_not_ready(queue: Queue, views: SubmissionViewBuilder, ready: Sequence[SubmissionId]) -> PullRequestList:
+    waiting = frozenset(ready)
+    submission_ids = (submission_id for _, submission_id in queue.not_ready if submission_id not in waiting)
+    submissions = (queue.submissions[submission_id] for submission_id in submission_ids)
+    return _list_first(views, submissions, len(queue.not_ready) - len(ready))
+
+
+def _list_finished(queue: Queue, finished: Iterable[Submission]) -> list[FinishedRow]:
+    listed, rows = set[PullRequestNumber](), list[FinishedRow]()
+    for submission in finished:
         moves = submission.number not in listed and submission.number not in queue.submission_by_number
-        message = render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
-        rows.append(ConcludedRow(submission, message, moves=moves))
+        rows.append(FinishedRow(submission, describe_end(submission), moves=moves))
         listed.add(submission.number)
     return rows
 
@@ -158,8 +277,31 @@ def _list_first(views: SubmissionViewBuilder, submissions: Iterable[Submission],
     return PullRequestList(list(map(views.build, islice(submissions, MAX_ROWS))), count)
 
 
-def _estimate_next_merge(queue: Queue, views: SubmissionViewBuilder) -> Instant | None:
-    """When the first pull request of the active batches is expected to merge."""
-    if not queue.active.batches:
-        return None
-    return views.build(queue.submissions[queue.active.batches[0].submission_ids[0]]).estimated_merge_at
+def estimate_next_merge(queue: Queue, views: SubmissionViewBuilder, now: Instant) -> NextMerge:
+    """When the next batch is expected to merge: the first one, or in parallel mode the first that is ahead of its
+    lane."""
+    if queue.landing is not None:
+        return NextMerge(now)
+    if queue.is_paused:
+        return NextMerge(None, "queue paused")
+    fronts = [batch for batch in queue.active.batches if not queue.active.ahead[batch.id]]
+    fronts = fronts if queue.mode is Mode.PARALLEL else list(queue.active.batches[:1])
+    if not fronts:
+        return NextMerge(None, "nothing is being tested")
+    expected, overdue, failing = list[Instant](), False, False
+    for batch in fronts:
+        mark, run = find_batch_mark(queue, batch), run_validity.current_run(queue, batch)
+        estimate = views.build(queue.submissions[batch.submission_ids[0]]).estimated_merge_at
+        if mark is BatchMark.FAILING:
+            failing = True
+        elif mark is BatchMark.TESTING and run is not None and measure_duration(run, queue, now).is_late:
+            overdue = True
+        elif estimate is not None:
+            expected.append(estimate)
+    if expected:
+        return NextMerge(min(expected))
+    if overdue:
+        return NextMerge(None, "running longer than usual")
+    if failing:
+        return NextMerge(None, "failing, cause not confirmed")
+    return NextMerge(None, "not known yet" if queue.durations else "not known until a run has passed")

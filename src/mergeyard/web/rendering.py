@@ -6,6 +6,7 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Generic, TypeVar, cast
+from urllib.parse import quote, unquote
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from msgspec import Struct
@@ -17,7 +18,7 @@ from starlette.routing import Route
 from mergeyard import __version__
 from mergeyard.domain import config
 from mergeyard.domain.access import Scope, Token
-from mergeyard.domain.ids import QueueKey
+from mergeyard.domain.ids import PullRequestNumber, QueueKey
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.external import Clock
 from mergeyard.service.audit_log import RefusalKind
@@ -25,6 +26,9 @@ from mergeyard.service.errors import queue_not_found
 from mergeyard.service.service import Service
 from mergeyard.web import formats, user_sessions
 from mergeyard.web.user_sessions import CurrentUser, Form, read_user_form
+
+AUTHOR_COOKIE = "mergeyard_author"
+"""The user's name on the Git host, which is often not the name of the token."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -77,9 +81,24 @@ def static_url(name: str) -> str:
     return f"/static/{name}?{STATIC_FINGERPRINTS[name]}"
 
 
+BIDI_CONTROLS = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+
+
+def remove_bidi_controls(text: str) -> str:
+    """For text outside of the page, such as its title, where no `<bdi>` keeps it from reversing the text after it."""
+    return text.translate(BIDI_CONTROLS)
+
+
+def action_url(key: QueueKey, action: str, number: PullRequestNumber | None = None) -> str:
+    """The dialog that confirms an action on a queue, or on one of its pull requests."""
+    query = f"queue={quote(formats.format_queue_name(key), safe='')}"
+    return f"/actions/{action}?{query}" if number is None else f"/actions/{action}?{query}&number={number}"
+
+
 TEMPLATE_FILTERS: dict[str, object] = {
     "duration": formats.format_duration,
     "iso_time": formats.format_iso_time,
+    "plain": remove_bidi_controls,
     "short": formats.shorten_id,
     "time_ago": formats.format_time_ago,
     "time_of_day": formats.format_time_of_day,
@@ -92,6 +111,7 @@ TEMPLATE_GLOBALS: dict[str, object] = {
     "PULL_REQUEST_STATES": formats.PULL_REQUEST_STATE_LABELS,
     "QUEUE_STATES": formats.QUEUE_STATE_LABELS,
     "RUN_STATES": formats.RUN_STATE_LABELS,
+    "action_url": action_url,
     "actions_url": formats.actions_url,
     "check_output_url": formats.check_output_url,
     "format_priority": config.format_priority,
@@ -117,6 +137,11 @@ TEMPLATE_ENVIRONMENT = Environment(
 )
 cast(dict[str, object], TEMPLATE_ENVIRONMENT.globals).update(TEMPLATE_GLOBALS)
 cast(dict[str, object], TEMPLATE_ENVIRONMENT.filters).update(TEMPLATE_FILTERS)
+
+
+SHOW_MESSAGE_ON_PAGE = {"hx-retarget": "#said", "hx-reswap": "innerHTML", "hx-reselect": ".said"}
+SHOW_IN_DIALOG = {"hx-retarget": "#sheet", "hx-reswap": "innerHTML", "hx-reselect": "#act"}
+"""Headers with which htmx shows a response elsewhere than the form or link says."""
 
 
 class PageContext:
@@ -176,6 +201,11 @@ class PageRequest(Struct, frozen=True):
         return self.context.service
 
     @property
+    def own_name(self) -> str:
+        """The user's name on the Git host, as the user saved it, else as the token or the identity provider says."""
+        return unquote(self.request.cookies.get(AUTHOR_COOKIE, "")) or self.user.author_name
+
+    @property
     def query(self) -> QueryParams:
         return self.request.query_params
 
@@ -210,4 +240,14 @@ class PageRequest(Struct, frozen=True):
 
     def report_success(self, message: str, next_url: str) -> Response:
         """After an action: htmx shows the message on the open page; a plain form post is redirected."""
-        return self.render("message.html", message=message) if self.is_htmx else RedirectResponse(next_url, 303)
+        if not self.is_htmx:
+            return RedirectResponse(next_url, 303)
+        response = self.render("message.html", message=message)
+        response.headers.update(SHOW_MESSAGE_ON_PAGE)
+        return response
+
+    def ask(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        """A dialog. Without scripts it is a page of its own; htmx shows it over the open page."""
+        response = self.render(template, status, **values)
+        response.headers.update(SHOW_IN_DIALOG)
+        return response

@@ -5,17 +5,18 @@ import re
 from msgspec import Struct
 from starlette.responses import PlainTextResponse, Response
 
-from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
-from mergeyard.domain.pull_requests import RequiredSource
-from mergeyard.domain.queue import Queue
+from mergeyard.domain.config import Mode
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId, Sha
+from mergeyard.domain.pull_requests import RequiredSource, Status
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import CheckState
+from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState
+from mergeyard.service import persistence
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.git_names import BISECTION_SUFFIX
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.runs import RunView
-from mergeyard.web import run_progress
-from mergeyard.web.formats import list_targets
+from mergeyard.web import check_output, run_progress
+from mergeyard.web.formats import list_targets, parse_integer
 from mergeyard.web.rendering import PageRequest
 
 REQUIRED_BY = {
@@ -35,19 +36,25 @@ class StackEntry(Struct, frozen=True):
     host_url: str | None
 
 
+MAX_TITLES = 100
+"""Of the pull requests ahead that left the queue: the store reads each title by itself."""
+
+
 async def show(page: PageRequest) -> Response:
     queue_actor, run = await find_run(page)
     key, queue = queue_actor.key, queue_actor.queue
     run_view = await page.service.runs.view_run(key, run.id)
-    run, targets = run_view.run, run_view.impacted_targets
+    run = run_view.run
+    targets = run_view.impacted_targets if queue.config.mode is Mode.PARALLEL else None
     source = page.service.repositories.get_host(key.repo.host).checks_from
-    stack = _build_stack(queue, run_view)
+    stack = _build_stack(page, key, run_view, await _read_titles_ahead(page, queue_actor, run))
     return page.render(
         "run.html",
         key=key,
         run_view=run_view,
         run=run,
         live=run.is_active,
+        name=run_progress.name_run(run, key.branch),
         purpose=run_progress.describe_purpose(run, key.branch),
         remarks=list(run_progress.list_remarks(run, queue)),
         prs_ahead=stack[: len(run.prs_ahead)],
@@ -60,19 +67,28 @@ async def show(page: PageRequest) -> Response:
     )
 
 
-def _build_stack(queue: Queue, run_view: RunView) -> list[StackEntry]:
-    """With the titles of the pull requests that the run tests, and of those ahead that are still in the queue."""
-    run, tested = run_view.run, {pull_request.number: pull_request for pull_request in run_view.pull_requests}
-    live = (queue.submissions.get(member.submission_id) for member in run.prs_ahead)
-    titles = {each.number: each.pull_request.title for each in live if each is not None}
-    titles |= {pull_request.number: pull_request.title for pull_request in tested.values()}
+async def _read_titles_ahead(page: PageRequest, queue_actor: QueueActor, run: Run) -> dict[PullRequestNumber, str]:
+    titles = dict[PullRequestNumber, str]()
+    for member in run.prs_ahead[-MAX_TITLES:]:
+        live = queue_actor.queue.submissions.get(member.submission_id)
+        submission = live or await persistence.read_submission(page.service.store, queue_actor.id, member.submission_id)
+        if submission is not None:
+            titles[member.number] = submission.pull_request.title
+    return titles
+
+
+def _build_stack(
+    page: PageRequest, key: QueueKey, run_view: RunView, titles_ahead: dict[PullRequestNumber, str]
+) -> list[StackEntry]:
+    run, host = run_view.run, page.service.repositories.get_host(key.repo.host)
+    titles = titles_ahead | {pull_request.number: pull_request.title for pull_request in run_view.pull_requests}
     return [
         StackEntry(
             member.number,
             titles.get(member.number, ""),
             member.head,
             step.commit,
-            tested[member.number].page_url if member.number in tested else None,
+            host.pull_request_url(key.repo, member.number),
         )
         for member, step in zip(run.stack, run.chain, strict=False)
     ]
@@ -92,19 +108,8 @@ async def find_run(page: PageRequest) -> tuple[QueueActor, Run]:
     return found
 
 
-MAX_OUTPUT_BYTES = 256 * 1024
-ESCAPE_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""ANSI colors, cursor movements, hyperlinks and other terminal control sequences."""
-UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-class Tail(Struct, frozen=True):
-    text: str
-    left_out: int
-    """The number of bytes before the text."""
-
-
 async def show_check_output(page: PageRequest) -> Response:
+    """With `raw`, the output itself. With `q`, marks the lines that contain it; `hit` is the match that is shown."""
     queue_actor, run = await find_run(page)
     check = page.path_parameter("check")
     output = await page.service.runner.output(run.id, check)
@@ -112,6 +117,7 @@ async def show_check_output(page: PageRequest) -> Response:
         return PlainTextResponse(output)
     statuses = await page.service.store.statuses(queue_actor.key.repo, run.checked_commit)
     status = next((status for status in statuses if status.context == check), None)
+    growing = run.is_active and (status is None or status.check_state is CheckState.PENDING)
     return page.render(
         "check_output.html",
         404 if output is None else 200,
@@ -119,20 +125,25 @@ async def show_check_output(page: PageRequest) -> Response:
         run=run,
         check=check,
         check_status=status,
-        growing=run.is_active and (status is None or status.check_state is CheckState.PENDING),
-        tail=None if output is None else extract_tail(output),
+        growing=growing,
+        name=run_progress.name_run(run, queue_actor.key.branch),
+        wrap=page.query.get("wrap") != "off",
+        output_url=check_output.output_url,
+        **_render_output(page, output or b"", status, growing=growing),
+        has_output=output is not None,
     )
 
 
-def extract_tail(output: bytes, limit: int = MAX_OUTPUT_BYTES) -> Tail:
-    """The last whole lines, or the end of the last line if that line alone exceeds the limit."""
-    if len(output) <= limit:
-        return Tail(to_readable_text(output), 0)
-    end = output[-limit:]
-    end = end.partition(b"\n")[2] or end
-    return Tail(to_readable_text(end), len(output) - len(end))
-
-
-def to_readable_text(output: bytes) -> str:
-    text = ESCAPE_SEQUENCES.sub("", output.decode(errors="replace").replace("\r\n", "\n"))
-    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", "\n"))
+def _render_output(page: PageRequest, output: bytes, status: Status | None, *, growing: bool) -> dict[str, object]:
+    limit = check_output.MAX_GROWING_BYTES if growing else check_output.MAX_BYTES
+    tail = check_output.extract_tail(output, limit)
+    lines = check_output.read_lines(tail)
+    query = page.query.get("q", "")[: check_output.MAX_QUERY_LENGTH]
+    found = check_output.search(lines, query, parse_integer(page.query.get("hit", ""), 1, 10**9) or 1)
+    is_satisfied = status is not None and status.check_state in SATISFIED_CHECK_STATES
+    return {
+        "tail": tail,
+        "found": found,
+        "lines": check_output.render_lines(lines, found),
+        "failure": None if is_satisfied else check_output.find_failure(lines),
+    }

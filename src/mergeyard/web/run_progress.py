@@ -30,21 +30,9 @@ class RunDuration(Struct, frozen=True):
         return self.usual_ms is not None and self.elapsed_ms is not None and self.elapsed_ms > self.usual_ms
 
     @property
-    def comparison(self) -> str:
-        """`about as usual`, `3 min longer than usual`; empty as long as the usual duration is unknown."""
-        if self.usual_ms is None or self.elapsed_ms is None:
-            return ""
-        difference = self.elapsed_ms - self.usual_ms
-        if abs(difference) * 10 <= self.usual_ms:
-            return "about as usual"
-        return f"{format_duration(abs(difference))} {'longer' if difference > 0 else 'shorter'} than usual"
-
-    @property
-    def expectation(self) -> str:
-        """For a run in progress: `usually 12 min`, or the comparison once it takes longer."""
-        if self.usual_ms is None:
-            return "no run has passed yet to compare it with"
-        return self.comparison if self.is_late else f"usually {format_duration(self.usual_ms)}"
+    def typical(self) -> str:
+        """To compare the elapsed time with."""
+        return "no typical duration yet" if self.usual_ms is None else f"typically {format_duration(self.usual_ms)}"
 
     @property
     def elapsed_percent(self) -> int | None:
@@ -103,15 +91,22 @@ def _list_excluded(run: Run, queue: Queue) -> list[PullRequestNumber]:
 
 
 DONE_STATES = frozenset(StatusState) - {StatusState.PENDING}
+STATE_BY_RESULT = {
+    CheckState.PASSED: StatusState.SUCCESS,
+    CheckState.NEUTRAL: StatusState.NEUTRAL,
+    CheckState.FAILED: StatusState.FAILURE,
+}
 
 
 class CheckView(Struct, frozen=True, kw_only=True):
     name: str
     state: str
-    """A key of the check state labels: a `StatusState`, `missing` or `never`."""
+    """A key of the check state labels: a `StatusState`, `missing`, `never` or `unfinished`."""
     link: str | None = None
     description: str = ""
     at: Instant | None = None
+    after_ms: int | None = None
+    """How long after the start of the run it reported its result."""
 
     @property
     def leads_outside(self) -> bool:
@@ -128,7 +123,7 @@ class RunChecks(Struct, frozen=True):
 
     @property
     def culprits(self) -> tuple[CheckView, ...]:
-        """The checks because of which the run did not pass: those that failed, else those that never reported."""
+        """The checks because of which the run did not pass: those that failed, else those without a result."""
         failed = tuple(check for check in self.required if check.state in ("failure", "error"))
         return failed or tuple(check for check in self.required if check.state not in DONE_STATES)
 
@@ -136,64 +131,92 @@ class RunChecks(Struct, frozen=True):
 def build_run_checks(reported: RunWithStatuses | RunView, source: ChecksFrom) -> RunChecks:
     run = reported.run
     by_name = {status.context: _build_check(run, status, source) for status in reported.statuses}
-    unreported = "missing" if run.is_active else "never"
     return RunChecks(
-        required=tuple(by_name.get(name) or CheckView(name=name, state=unreported) for name in run.required_statuses),
+        required=tuple(by_name.get(name) or _build_check_without_status(run, name) for name in run.required_statuses),
         others=tuple(check for name, check in by_name.items() if name not in run.required_statuses),
     )
 
 
+def _build_check_without_status(run: Run, name: str) -> CheckView:
+    """The run keeps the result of a required check longer than the store keeps what the check reported."""
+    result = STATE_BY_RESULT.get(run.checks.get(name, CheckState.PENDING))
+    return CheckView(name=name, state=result or ("missing" if run.is_active else "never"))
+
+
 def _build_check(run: Run, status: Status, source: ChecksFrom) -> CheckView:
     """A check that Mergeyard runs itself links to the page with its output, any other one to the reported URL."""
-    output_url = check_output_url(run.id, status.context)
-    unfinished = status.check_state is CheckState.PENDING and not run.is_active
+    state = status.state if run.is_active else _final_state(run, status)
+    is_result = state in DONE_STATES and state == status.state
+    elapsed = None if run.started_at is None else status.at - run.started_at
     return CheckView(
         name=status.context,
-        state="never" if unfinished else status.state,
-        link=output_url if source is ChecksFrom.RUN else safe_external_url(status.url),
-        description=status.description,
+        state=state,
+        link=check_output_url(run.id, status.context) if source is ChecksFrom.RUN else safe_external_url(status.url),
+        description=status.description if state == status.state else "",
         at=status.at,
+        after_ms=elapsed if is_result and elapsed is not None and elapsed >= 0 else None,
     )
+
+
+def _final_state(run: Run, status: Status) -> str:
+    """What the run ended with: a check that is run again later reports to the same commit."""
+    result = run.checks.get(status.context, CheckState.PENDING)
+    if result is not CheckState.PENDING and result is not status.check_state:
+        return STATE_BY_RESULT[result]
+    return "unfinished" if status.check_state is CheckState.PENDING else status.state
 
 
 MAX_NUMBERS_LISTED = 6
 
 
-def describe_purpose(run: Run, target_branch: str) -> str:
+def name_run(run: Run, target_branch: str) -> str:
+    """`Test run for #10`; the page adds the id."""
     match run.kind:
         case RunKind.BATCH:
-            together = " together, as they would merge" if run.tested_count > 1 else " as it would merge"
-            base = _format_members(run.prs_ahead) or target_branch
-            return f"Tests {_format_members(run.tested_members)}{together}, on top of {base}."
+            return f"Test run for {_format_members(run.tested_members)}"
         case RunKind.BISECTION:
-            base = f", on top of {_format_members(run.prs_ahead)}" if run.prs_ahead else ""
-            return f"Bisects a failed batch to find the culprit: tests {_format_members(run.tested_members)}{base}."
+            return f"Bisection run for {_format_members(run.tested_members)}"
         case RunKind.BASE:
-            return f"Tests {target_branch} itself, without a pull request, to find out whether it passes on its own."
+            return f"Baseline run for {target_branch}"
+        case _:
+            assert_never(run.kind)
+
+
+def describe_purpose(run: Run, target_branch: str) -> str:
+    tested = _format_members(run.tested_members)
+    match run.kind:
+        case RunKind.BATCH:
+            return f"Tests {tested} on top of {_format_members(run.prs_ahead) or target_branch}."
+        case RunKind.BISECTION:
+            base = f" on top of {_format_members(run.prs_ahead)}" if run.prs_ahead else ""
+            return f"Tests {tested}{base}, to find the culprit of a failed batch."
+        case RunKind.BASE:
+            return f"Tests {target_branch} alone, to find out whether it passes without the pull requests."
         case _:
             assert_never(run.kind)
 
 
 def list_remarks(run: Run, queue: Queue) -> Iterator[str]:
     if run.attempt:
-        yield f"This is attempt {run.attempt + 1}: the previous one failed, and the queue retries before it decides."
+        yield f"Retry {run.attempt}: the run before it failed, and the queue tests again before it decides."
     if run.timed_out:
         yield f"Timed out: not every required check reported within {format_duration(run.timeout_ms)}."
     if run.restart_requested:
-        yield "A user requested a restart."
+        yield "A user restarted the tests."
     if run.invalidated is not None:
         yield f"Its result no longer counts. {REASON_MESSAGES[run.invalidated]}"
     elif run.status is RunStatus.CANCELLED:
-        yield "The run was stopped because its result would no longer count."
+        yield "Cancelled, because its result would no longer count."
     if excluded := _list_excluded(run, queue):
-        yield f"Left out because they are expected to leave the queue: {_format_numbers(excluded)}."
+        numbers = format_numbers(excluded)
+        yield f"Does not contain {numbers}: its result does not count if one of these merges."
 
 
 def _format_members(members: Iterable[Member]) -> str:
-    return _format_numbers([member.number for member in members])
+    return format_numbers([member.number for member in members])
 
 
-def _format_numbers(numbers: list[PullRequestNumber]) -> str:
+def format_numbers(numbers: Sequence[PullRequestNumber]) -> str:
     """#1, #2 and #3; after the first few only a count."""
     names = [f"#{number}" for number in numbers]
     if len(names) > MAX_NUMBERS_LISTED:

@@ -9,10 +9,12 @@ from msgspec import NODEFAULT, Struct, inspect
 from msgspec.structs import replace
 from starlette.responses import RedirectResponse, Response
 
-from mergeyard.domain.access import Token
+from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.config import MAX_LABEL_LENGTH, SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
 from mergeyard.domain.ids import TEST_BRANCH_PREFIX, QueueKey, Repo
+from mergeyard.domain.pull_requests import RequiredSource
 from mergeyard.domain.queue import Queue
+from mergeyard.engine import run_validity
 from mergeyard.service import git_names
 from mergeyard.service.audit_log import encode_actor
 from mergeyard.service.errors import Code, RequestRefused
@@ -21,10 +23,10 @@ from mergeyard.web.rendering import PageRequest
 from mergeyard.web.user_sessions import Form
 
 GROUPS = {
-    "Queue": ("mode", "concurrency", "bisection_concurrency"),
-    "Batches": ("batch", "batching_min_size", "batching_max_wait_time_minutes"),
-    "Tests": (
-        "required_statuses",
+    "Required checks": ("required_statuses",),
+    "General": ("mode", "concurrency", "bisection_concurrency"),
+    "Batching": ("batch", "batching_min_size", "batching_max_wait_time_minutes"),
+    "Testing": (
         "testing_timeout_minutes",
         "test_retries",
         "can_optimistically_merge",
@@ -43,45 +45,67 @@ GROUPS = {
     ),
 }
 LABELS = {
-    "concurrency": "Concurrent runs",
-    "bisection_concurrency": "Concurrent bisection runs",
+    "required_statuses": "Required checks",
     "batch": "Batching",
     "batching_min_size": "Batch size",
-    "batching_max_wait_time_minutes": "Maximum wait for a batch, in minutes",
+    "batching_max_wait_time_minutes": "Maximum batch wait (minutes)",
     "can_optimistically_merge": "Optimistic merging",
-    "optimization_mode": "Skip the suspect's final test",
-    "speculation": "Speculation",
-    "testing_timeout_minutes": "Run timeout, in minutes",
+    "optimization_mode": "Final bisection test",
+    "testing_timeout_minutes": "Test timeout (minutes)",
     "test_retries": "Retries",
-    "landing": "Landing",
+    "landing": "Merge by",
     "direct_merge_mode": "Direct merge",
     "create_prs_for_testing_branches": "Draft pull requests for test branches",
-    "comments_enabled": "Comments",
+    "comments_enabled": "Status comment",
     "commands_enabled": "Commands in comments",
-    "status_check_enabled": "Status check on the Git host",
-    "not_ready_timeout_hours": "Not ready timeout, in hours",
-    "label_commands_enabled": "Submit by label",
-    "enqueueing_label": "Name of the label",
+    "status_check_enabled": "Commit status",
+    "not_ready_timeout_hours": "Not ready timeout (hours)",
+    "label_commands_enabled": "Queue by label",
+    "enqueueing_label": "Label name",
 }
 """Labels that differ from the setting's name."""
 HELP_TEXTS = {
     **SETTING_DESCRIPTIONS,
-    "bisection_concurrency": "How many runs can bisect failed batches, in addition to the runs of active batches.",
-    "required_statuses": "The checks that must pass, one per line. Leave it empty to use the repository's own choice.",
+    "bisection_concurrency": "How many test runs of bisections can be in progress, in addition to those above.",
+    "required_statuses": (
+        "The checks that must pass, one per line. Leave it empty to use .mergeyard.toml or branch protection."
+    ),
 }
 """The meanings, with other texts where the general one does not fit a form."""
 CHOICE_LABELS = {
-    "single": "one queue",
-    "parallel": "lanes by impacted targets",
-    "merge_commit": "merge commit",
-    "bisection_skip_redundant_tests": "skip it",
-    "tested_commit": "push the tested commit",
-    "provider_merge": "let the Git host merge",
-    "off": "no",
-    "always": "whenever possible",
+    "single": "One sequence",
+    "parallel": "Lanes by impacted targets",
+    "chain": "Assume that all ahead pass",
+    "best_first": "Likeliest outcomes first",
+    "merge_commit": "Merge commit",
+    "squash": "Squash",
+    "rebase": "Rebase",
+    "bisection_skip_redundant_tests": "Skip it",
+    "tested_commit": "Push the tested commit",
+    "provider_merge": "Merge at the Git host",
+    "off": "Never",
+    "always": "Whenever possible",
 }
-ON = "on"
-"""The value that a browser sends for a ticked checkbox."""
+OTHER_CHOICE_LABELS = {("optimization_mode", "off"): "Run it"}
+"""Labels of values that mean something else for this setting."""
+SWITCHES = {
+    "batching_min_size": "batch",
+    "batching_max_wait_time_minutes": "batch",
+    "bisection_concurrency": "batch",
+    "optimization_mode": "batch",
+    "pending_failure_depth": "can_optimistically_merge",
+    "enqueueing_label": "label_commands_enabled",
+}
+"""A setting that has no effect while another one is off, and that other one."""
+REQUIRED_SOURCES = {
+    RequiredSource.MERGE_INSTANCE: "this queue's settings",
+    RequiredSource.SERVICE_CONFIG: ".mergeyard.toml",
+    RequiredSource.BRANCH_PROTECTION: "branch protection at the Git host",
+}
+RECENT_CHECK = "recent_check"
+"""The boxes that add a check seen lately to the required ones."""
+ON, OFF = "on", "off"
+"""The value that a browser sends for a ticked checkbox, and the one that turns it off in the address of a page."""
 
 
 class FieldKind(StrEnum):
@@ -98,6 +122,7 @@ class InvalidSettingError(Exception):
 
 class Setting(Struct, frozen=True, kw_only=True):
     name: str
+    api_name: str
     label: str
     meaning: str
     kind: FieldKind
@@ -113,7 +138,7 @@ class Setting(Struct, frozen=True, kw_only=True):
             case FieldKind.NUMBER:
                 number = parse_integer(text, self.minimum or 0, self.maximum or 0)
                 if number is None:
-                    raise InvalidSettingError(f"Give a whole number from {self.minimum} to {self.maximum:,}.")
+                    raise InvalidSettingError(f"Enter a number from {self.minimum} to {self.maximum}.")
                 return number
             case FieldKind.LINES:
                 return tuple(dict.fromkeys(_split_lines(text))) or None
@@ -123,7 +148,7 @@ class Setting(Struct, frozen=True, kw_only=True):
                 return text
             case FieldKind.TEXT:
                 if not 1 <= len(text) <= MAX_LABEL_LENGTH:
-                    raise InvalidSettingError(f"Give it a name of 1 to {MAX_LABEL_LENGTH} characters.")
+                    raise InvalidSettingError(f"Enter a name of 1 to {MAX_LABEL_LENGTH} characters.")
                 return text
 
 
@@ -146,9 +171,28 @@ def fields_from_config(config: Config) -> list[SettingField]:
 
 
 def fields_from_form(form: Form) -> list[SettingField]:
+    """The ticked checks follow those that the user typed."""
+    ticked = {"required_statuses": form.get_all(RECENT_CHECK)}
     return [
-        _validate(each, _normalize(form.get(each.name)), _normalize(form.get(f"was_{each.name}")))
+        _validate(
+            each,
+            _normalize("\n".join((form.get(each.name), *ticked.get(each.name, ())))),
+            _normalize(form.get(f"was_{each.name}")),
+        )
         for each in SETTINGS.values()
+    ]
+
+
+def fields_from_query(query: Mapping[str, str], config: Config) -> list[SettingField]:
+    """The named settings as in the address of the page, all others as they are now."""
+    return [
+        _validate(
+            each.setting,
+            _normalize("" if value == OFF and each.setting.kind is FieldKind.SWITCH else value),
+            each.previous,
+        )
+        for each in fields_from_config(config)
+        for value in (query.get(each.setting.name, each.previous),)
     ]
 
 
@@ -200,14 +244,20 @@ def _build_setting(field: inspect.Field) -> Setting:
     assert field.default is not NODEFAULT
     return Setting(
         name=field.name,
+        api_name=_to_camel_case(field.name),
         label=LABELS.get(field.name) or field.name.replace("_", " ").capitalize(),
         meaning=HELP_TEXTS[field.name],
         kind=_choose_kind(value_type),
         default=encode_value(field.default),
-        choices={value: CHOICE_LABELS.get(value, value) for value in values},
+        choices={value: OTHER_CHOICE_LABELS.get((field.name, value)) or CHOICE_LABELS[value] for value in values},
         minimum=None if integer is None else integer.ge,
         maximum=None if integer is None else integer.le,
     )
+
+
+def _to_camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _choose_kind(value_type: inspect.Type) -> FieldKind:
@@ -239,9 +289,12 @@ SETTING_BY_ERROR = {Code.INVALID_REQUEST: "landing", Code.MODE_SWITCH_IN_PROGRES
 
 
 async def show_settings(page: PageRequest) -> Response:
+    """An administrator can follow a link with other values in its address, for example from the what-if page. They are
+    filled in, and saved only when the administrator saves the form."""
     key = page.resolve_queue()
     queue = (await page.service.registry.get(key)).queue
-    return _render_settings(page, key, queue, fields_from_config(queue.config))
+    query: Mapping[str, str] = page.query if page.user.has_scope(Scope.ADMIN) else {}
+    return await _render_settings(page, key, queue, fields_from_query(query, queue.config))
 
 
 async def save_settings(page: PageRequest) -> Response:
@@ -250,7 +303,7 @@ async def save_settings(page: PageRequest) -> Response:
     if not any(field.error for field in fields):
         fields = await _save_fields(page, key, fields)
     if any(field.error for field in fields):
-        return _render_settings(page, key, queue, fields)
+        return await _render_settings(page, key, queue, fields)
     count = sum(field.is_changed for field in fields)
     return RedirectResponse(f"{queue_url(key, 'settings')}?saved={count}", 303)
 
@@ -268,9 +321,12 @@ async def _save_fields(page: PageRequest, key: QueueKey, fields: list[SettingFie
     return fields
 
 
-def _render_settings(page: PageRequest, key: QueueKey, queue: Queue, fields: list[SettingField]) -> Response:
+async def _render_settings(page: PageRequest, key: QueueKey, queue: Queue, fields: list[SettingField]) -> Response:
     by_name = {field.setting.name: field for field in fields}
     invalid_fields = [field for field in fields if field.error]
+    is_admin, is_get = page.user.has_scope(Scope.ADMIN), page.request.method == "GET"
+    required = run_validity.required_statuses(queue)
+    shows_recent = is_get and is_admin and (not required.statuses or "checks" in page.query)
     return page.render_form(
         "settings.html",
         invalid_fields,
@@ -278,8 +334,24 @@ def _render_settings(page: PageRequest, key: QueueKey, queue: Queue, fields: lis
         queue=queue,
         groups={title: [by_name[name] for name in names] for title, names in GROUPS.items()},
         invalid_fields=invalid_fields,
-        saved=page.query.get("saved", "")[:4] if page.request.method == "GET" else "",
+        by_name=by_name,
+        switches=SWITCHES,
+        required=required,
+        repository_checks=queue.target_branch.required_statuses,
+        required_sources=REQUIRED_SOURCES,
+        recent_checks=await _list_recent_checks(page, key, by_name["required_statuses"]) if shows_recent else None,
+        saved=page.query.get("saved", "")[:4] if is_get else "",
+        is_created=is_get and "created" in page.query,
+        proposed=[field for field in fields if field.is_changed] if is_get else [],
     )
+
+
+async def _list_recent_checks(page: PageRequest, key: QueueKey, typed: SettingField) -> list[str]:
+    """Those that the form does not have yet. A host that is no longer configured has none."""
+    if key.repo.host not in page.service.repositories.hosts:
+        return []
+    recent = await page.service.recent_checks.list(key.repo, key.branch)
+    return [check for check in recent if check not in _split_lines(typed.value)]
 
 
 FIELD_BY_ERROR = {
@@ -305,17 +377,18 @@ async def create_queue(page: PageRequest) -> Response:
         if refused.code not in FIELD_BY_ERROR:
             raise
         return _render_create_queue(page, {FIELD_BY_ERROR[refused.code]: refused.detail})
-    return RedirectResponse(queue_url(key, "settings"), 303)
+    return RedirectResponse(f"{queue_url(key, 'settings')}?created=1#setting-requiredStatuses", 303)
 
 
 def _parse_key(page: PageRequest) -> QueueKey:
     owner, _, name = page.form.get("repo").rpartition("/")
     if not (git_names.is_owner(owner) and git_names.is_repository_name(name)):
-        raise RequestRefused(Code.INVALID_REPO, "Give the owner and the name of the repository, such as acme/app.")
+        raise RequestRefused(Code.INVALID_REPO, "Enter the owner and the name of the repository, for example acme/app.")
     branch = page.form.get("branch")
     if not git_names.is_target_branch(branch):
         raise RequestRefused(
-            Code.INVALID_BRANCH, f"Give a valid branch name, not below {TEST_BRANCH_PREFIX}, such as main."
+            Code.INVALID_BRANCH,
+            f"Enter a branch name that Git accepts, not below {TEST_BRANCH_PREFIX}, for example main.",
         )
     repo = page.service.repositories.canonical_repo(Repo(page.form.get("host"), owner, name), page.user.token)
     if not page.user.token.can_access(repo):

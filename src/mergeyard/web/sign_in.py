@@ -17,7 +17,7 @@ from mergeyard.web.formats import to_local_url
 from mergeyard.web.rendering import PageContext
 from mergeyard.web.user_sessions import read_form, read_user_form
 
-UNKNOWN_TOKEN = "This token is unknown, revoked or expired. Check that you copied all of it, or ask for another."
+UNKNOWN_TOKEN = "Invalid, revoked or expired token. Check that you copied it completely, or ask for a new one."
 
 
 MAX_SIGN_IN_FORMS = 100
@@ -42,7 +42,7 @@ class SignInPage:
 
     async def sign_in(self, request: Request) -> Response:
         if self._form_slots.locked():
-            raise RequestRefused(Code.RATE_LIMITED, "Too many users are signing in at once. Try again soon.")
+            raise RequestRefused(Code.RATE_LIMITED, "Too many users are signing in at once. Try again in a moment.")
         async with self._form_slots:
             form = await read_form(request)
         next_url, token_secret = to_local_url(form.get("next")), form.get("token").encode()

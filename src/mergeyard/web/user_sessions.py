@@ -2,7 +2,8 @@
 
 import asyncio
 import hmac
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from urllib.parse import parse_qsl
 
@@ -18,6 +19,7 @@ SESSION_COOKIE = "mergeyard_session"
 SESSION_COOKIE_OVER_TLS = f"__Host-{SESSION_COOKIE}"
 """With the prefix `__Host-`, browsers accept the cookie only from this exact host, over TLS."""
 CSRF_FIELD = "csrf"
+SSO_SUFFIX = re.compile(r" \([0-9a-f]{8}\)$")
 
 
 class SignInNeeded(Exception):
@@ -28,13 +30,19 @@ class Forbidden(RequestRefused):
     def __init__(self, scope: Scope) -> None:
         super().__init__(
             Code.INSUFFICIENT_SCOPE,
-            f"Your token lacks the scope “{scope}”. Sign in with a token that has it.",
+            f"This needs the scope “{scope}”. Sign in with another token, or ask an administrator.",
         )
 
 
 class CurrentUser(Struct, frozen=True):
     token: Token
     csrf: str
+
+    @property
+    def author_name(self) -> str:
+        """The name under which a Git host probably knows the user: `ada`, also for `ada (3f2a9c1b)`, as single sign-on
+        names users."""
+        return SSO_SUFFIX.sub("", self.token.name)
 
     def has_scope(self, scope: str) -> bool:
         return self.token.has_scope(Scope(scope))
@@ -102,6 +110,9 @@ class Form:
 
     def __contains__(self, name: str) -> bool:
         return any(field == name for field, _ in self._fields)
+
+    def items(self) -> Sequence[tuple[str, str]]:
+        return self._fields
 
     def to_dict(self) -> Mapping[str, str]:
         return dict(self._fields)

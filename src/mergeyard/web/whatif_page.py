@@ -1,23 +1,23 @@
 """The what-if page: its form, as query parameters, and the comparison."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from msgspec import Struct
 from starlette.responses import Response
 
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import QueueId
-from mergeyard.domain.timestamps import MINUTE, later
+from mergeyard.domain.ids import QueueId, QueueKey
+from mergeyard.domain.timestamps import MINUTE, SECOND, later
 from mergeyard.service.service import Service
 from mergeyard.service.whatif import Replay
 from mergeyard.simulation.report import Confidence, PeriodMetrics
 from mergeyard.web import charts, settings
 from mergeyard.web.charts import DEFAULT_LENGTH, PERIOD_LENGTHS, Goal, NumberFormat
-from mergeyard.web.formats import format_duration, pluralize
+from mergeyard.web.formats import format_duration, pluralize, queue_url
 from mergeyard.web.rendering import PageRequest, TimedCache
 from mergeyard.web.settings import FieldKind, SettingField
-from mergeyard.web.user_sessions import Form
 
 SLIDER_MAXIMA = {"concurrency": 50, "batching_min_size": 20, "batching_max_wait_time_minutes": 60}
 """The maximum of each slider; larger values can be typed."""
@@ -43,12 +43,16 @@ class WhatIfForm(Struct, frozen=True):
 
 
 def parse_form(query: Mapping[str, str], config: Config) -> WhatIfForm:
-    if not any(name in query for name in OFFERED_SETTINGS):
-        return WhatIfForm(_select_offered(settings.fields_from_config(config)), None)
-    current = [(f"was_{name}", settings.encode_value(getattr(config, name))) for name in OFFERED_SETTINGS]
-    fields = _select_offered(settings.fields_from_form(Form([*query.items(), *current])))
-    has_errors = any(field.error for field in fields)
-    return WhatIfForm(fields, None if has_errors else settings.collect_changes(list(fields)))
+    """What the address does not name is as it is now, so a link can name a single setting."""
+    fields = _select_offered(settings.fields_from_query(query, config))
+    is_sent, has_errors = any(name in query for name in OFFERED_SETTINGS), any(field.error for field in fields)
+    return WhatIfForm(fields, settings.collect_changes(list(fields)) if is_sent and not has_errors else None)
+
+
+def build_settings_url(key: QueueKey, fields: Iterable[SettingField]) -> str:
+    """The settings page with the changed values filled in. They apply when the administrator saves them there."""
+    changed = {field.setting.name: field.value or settings.OFF for field in fields if field.is_changed}
+    return f"{queue_url(key, 'settings')}?{urlencode(changed)}"
 
 
 def slider_maximum(field: SettingField) -> int | None:
@@ -66,18 +70,29 @@ def _select_offered(fields: list[SettingField]) -> tuple[SettingField, ...]:
 
 TONES = {Confidence.WELL: "succeeded", Confidence.ROUGHLY: "pending_failure", Confidence.HARDLY: "failed"}
 """CSS classes of states, for the color."""
+CONFIDENCE_LABELS = {Confidence.WELL: "high", Confidence.ROUGHLY: "medium", Confidence.HARDLY: "low"}
 
-GetValue = Callable[[PeriodMetrics], float | None]
-FIGURES: dict[str, tuple[GetValue, NumberFormat, Goal]] = {
-    "Merged": (lambda figures: figures.merged, charts.format_count, Goal.MORE),
-    "Failed": (lambda figures: figures.failed, charts.format_count, Goal.NEITHER),
-    "Half merged within": (lambda figures: figures.median_ms, format_duration, Goal.LESS),
-    "95 % merged within": (lambda figures: figures.p95_ms, format_duration, Goal.LESS),
-    "Runs": (lambda figures: figures.runs, charts.format_count, Goal.LESS),
-    "Runs per merged": (lambda figures: figures.runs_per_merge, charts.format_ratio, Goal.LESS),
-    "CI minutes spent": (lambda figures: figures.ci_ms, charts.format_minutes, Goal.LESS),
+
+class Figure(Struct, frozen=True):
+    get_value: Callable[[PeriodMetrics], float | None]
+    format_value: NumberFormat
+    goal: Goal
+    step: float
+    """The smallest difference that the page shows."""
+    least: float
+    """Of smaller values no percentage is shown: 3 CI minutes instead of 2 are not "50 % more"."""
+
+
+CI_MINUTES = "CI minutes"
+FIGURES = {
+    "Merged": Figure(lambda figures: figures.merged, charts.format_count, Goal.MORE, 1, 10),
+    "Failed": Figure(lambda figures: figures.failed, charts.format_count, Goal.NEITHER, 1, 10),
+    "Median time to merge": Figure(lambda figures: figures.median_ms, format_duration, Goal.LESS, SECOND, MINUTE),
+    "p95 time to merge": Figure(lambda figures: figures.p95_ms, format_duration, Goal.LESS, SECOND, MINUTE),
+    "Runs": Figure(lambda figures: figures.runs, charts.format_count, Goal.LESS, 1, 10),
+    "Runs per merge": Figure(lambda figures: figures.runs_per_merge, charts.format_ratio, Goal.LESS, 0.01, 0.1),
+    CI_MINUTES: Figure(lambda figures: figures.ci_ms, charts.format_minutes, Goal.LESS, MINUTE, 10 * MINUTE),
 }
-"""By name: the value, its format, and whether more or less of it is better."""
 
 
 class FigureRow(Struct, frozen=True, kw_only=True):
@@ -96,12 +111,11 @@ def describe_replay(replay: Replay) -> dict[str, object]:
     """What the template shows of a replay, in addition to the replay itself."""
     answer = replay.answer
     latest = "" if replay.limit is None else f", the latest {replay.limit:,} of them"
-    predicted = f"The effect of this change is {answer.confidence} known"
     return {
         "finding": _describe_finding(replay),
         "sample": f"{pluralize(replay.pull_request_count, 'pull request')}{latest}",
         "rows": [_build_row(replay, name) for name in FIGURES],
-        "reliability": predicted if replay.changed_settings else f"The history is {answer.confidence} reproduced",
+        "reliability": f"Confidence: {CONFIDENCE_LABELS[answer.confidence]}",
         "tone": TONES[answer.confidence],
         "own_error": _describe_own_error(replay),
     }
@@ -110,32 +124,30 @@ def describe_replay(replay: Replay) -> dict[str, object]:
 def _describe_finding(replay: Replay) -> str:
     was, now = replay.answer.baseline, None if replay.answer.proposed is None else replay.answer.proposed.median
     if was is None or now is None or was.median_ms is None or now.median_ms is None:
-        return "The time to merge cannot be predicted"
+        return "Not enough data for the time to merge"
     if not replay.changed_settings:
-        return f"Without a change, half merge within {format_duration(was.median_ms)}"
-    waits = f"Half merge within {format_duration(now.median_ms)} instead of {format_duration(was.median_ms)}"
-    percent = round((now.ci_ms - was.ci_ms) / was.ci_ms * 100) if was.ci_ms else 0
-    costs = f"{abs(percent)} % {'more' if percent > 0 else 'fewer'} CI minutes" if percent else "as many CI minutes"
-    return f"{waits}, for {costs}"
+        return f"Median {format_duration(was.median_ms)} without a change"
+    difference, _ = _compare(replay, FIGURES[CI_MINUTES])
+    times = f"Median {format_duration(now.median_ms)} (was {format_duration(was.median_ms)})"
+    return f"{times}, CI minutes {'unchanged' if difference == NO_CHANGE else difference}"
 
 
 def _describe_own_error(replay: Replay) -> str:
     if replay.answer.baseline is None:
-        return "The replay without a change did not finish."
+        return "The replay with the recorded settings did not finish."
     medians = (replay.answer.baseline.median_ms, replay.answer.actual.median_ms)
     replayed, actual = map(format_duration, medians)
-    return f"Replayed without a change, half merged within {replayed}; in reality within {actual}."
+    return f"With the recorded settings, the replay has a median of {replayed}. The actual median was {actual}."
 
 
 def _build_row(replay: Replay, name: str) -> FigureRow:
-    get_value, format_value, goal = FIGURES[name]
-    changed = replay.answer.proposed
+    figure, changed = FIGURES[name], replay.answer.proposed
 
     def cell(figures: PeriodMetrics | None) -> str:
-        return charts.UNKNOWN_NUMBER if figures is None else format_value(get_value(figures))
+        return charts.UNKNOWN_NUMBER if figures is None else figure.format_value(figure.get_value(figures))
 
     smallest, largest = (cell(changed.minimum), cell(changed.maximum)) if changed is not None else ("", "")
-    difference, verdict = _compare(replay, get_value, goal)
+    difference, verdict = _compare(replay, figure)
     return FigureRow(
         name=name,
         actual=cell(replay.answer.actual),
@@ -147,14 +159,31 @@ def _build_row(replay: Replay, name: str) -> FigureRow:
     )
 
 
-def _compare(replay: Replay, get_value: GetValue, goal: Goal) -> tuple[str, str]:
+def _compare(replay: Replay, figure: Figure) -> tuple[str, str]:
     """The difference and the verdict. Compares two replays, not a replay with reality, so that the replay's own error
     is on both sides."""
     was, changed = replay.answer.baseline, replay.answer.proposed
-    before, after = None if was is None else get_value(was), None if changed is None else get_value(changed.median)
-    if not before or after is None:
+    before = None if was is None else figure.get_value(was)
+    after = None if changed is None else figure.get_value(changed.median)
+    if before is None or after is None:
         return charts.UNKNOWN_NUMBER, ""
-    return charts.compare(after, before, goal) if round((after - before) / before * 100) else ("none", "")
+    return describe_difference(before, after, figure)
+
+
+NO_CHANGE = "no change"
+
+
+def describe_difference(before: float, after: float, figure: Figure) -> tuple[str, str]:
+    """In the unit of the figure, such as `+1 min 2 s`, with the percentage where the earlier value is large enough; and
+    `better`, `worse`, or empty."""
+    shown_before, shown_after = (round(value / figure.step) * figure.step for value in (before, after))
+    if figure.format_value(shown_before) == figure.format_value(shown_after):
+        return NO_CHANGE, ""
+    sign = "+" if shown_after > shown_before else "−"  # noqa: RUF001
+    size = abs(shown_after - shown_before)
+    percent = f" ({sign}{size / shown_before * 100:.0f} %)" if shown_before >= figure.least else ""
+    verdict = "better" if (shown_after > shown_before) == (figure.goal is Goal.MORE) else "worse"
+    return f"{sign}{figure.format_value(size)}{percent}", "" if figure.goal is Goal.NEITHER else verdict
 
 
 ReplayCacheKey = tuple[QueueId, str, tuple[tuple[str, Any], ...]]
@@ -187,6 +216,7 @@ class WhatIfPage:
             lengths=PERIOD_LENGTHS,
             form=form,
             slider_maximum=slider_maximum,
+            settings_url=build_settings_url(key, form.fields),
             replay=replay,
             view={} if replay is None else describe_replay(replay),
         )

@@ -17,7 +17,7 @@ ENQUEUED = {
     "id", "state", "stateChangedAt", "priorityValue", "priorityName", "skipTheLine", "noBatch", "prNumber", "prTitle",
     "prSha", "prBaseBranch", "prAuthor", "testRunId", "position", "reason",
 }  # fmt: skip
-A_QUEUE = {"state", "branch", "repo", *DEFAULTS}
+A_QUEUE = {"state", "stateReason", "branch", "repo", *DEFAULTS}
 
 
 # createQueue, getQueue, updateQueue, deleteQueue
@@ -31,6 +31,20 @@ async def test_a_queue_is_returned_with_every_setting(tmp_path: Path):
         assert created | {"enqueuedPullRequests": []} == await api.ask("getQueue")
         assert (created["state"], created["branch"], created["repo"]) == ("RUNNING", "main", REPOSITORY)
         assert (await api.ask("updateQueue")).keys() == A_QUEUE
+
+
+@asynchronous
+async def test_the_reason_for_a_state_is_returned_until_the_queue_runs_again(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        assert (await api.ask("getQueue"))["stateReason"] is None
+        assert (await api.ask("updateQueue", state="PAUSED", stateReason="Release 2.1"))["stateReason"] == "Release 2.1"
+        (queue,) = (await api.ask("listQueues"))["queues"]
+        assert queue["stateReason"] == "Release 2.1"
+        assert (await api.ask("updateQueue", state="RUNNING"))["stateReason"] is None
+        for refused in ({"stateReason": "why"}, {"state": "PAUSED", "stateReason": "x" * 501}):
+            assert await api.refusal_code("updateQueue", **refused) == "invalid_request"
+        (changed, *_) = (await api.ask("listEvents", after="0"))["events"][-2:]
+        assert changed["message"].endswith("Release 2.1")
 
 
 @asynchronous

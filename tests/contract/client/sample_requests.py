@@ -39,7 +39,9 @@ REQUESTS: dict[str, Request[Any]] = {
     ),
     "get_queue": requests.get_queue(QUEUE),
     "list_queues": requests.list_queues(),
-    "update_queue": requests.update_queue(QUEUE, state="PAUSED", concurrency=3, required_statuses=None),
+    "update_queue": requests.update_queue(
+        QUEUE, state="PAUSED", state_reason="Freeze", concurrency=3, required_statuses=None
+    ),
     "delete_queue": requests.delete_queue(QUEUE),
     "get_metrics": requests.get_metrics(REPO),
     "list_events": requests.list_events(QUEUE, after="3", take=2, wait_seconds=1),

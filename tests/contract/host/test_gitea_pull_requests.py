@@ -122,6 +122,7 @@ async def test_a_draft_shows_a_test_branch_and_is_not_among_the_pull_requests(gi
         assert pull_request
         assert (pull_request.draft, pull_request.is_open) == (True, True)
         assert host.head_ref(ONE) not in await host.refs(gitea.repo, ["main"])
+        assert not await host.open_pull_requests(gitea.repo, "main")
         for _ in range(2):
             await host.close_draft(gitea.repo, draft.branch)
         pull_request = await host.read_pull_request(gitea.repo, ONE)

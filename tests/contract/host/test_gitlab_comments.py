@@ -282,6 +282,7 @@ async def test_a_test_branch_is_shown_once_as_a_draft_until_it_is_closed(gitlab:
         await host.open_draft(gitlab.repo, draft)
         await host.open_draft(gitlab.repo, draft)
         (opened_draft,) = gitlab.project.merge_requests.values()
+        assert not await host.open_pull_requests(gitlab.repo, "main")
         assert (opened_draft.title, opened_draft.draft, opened_draft.state) == (
             "Draft: Testing 1 and 2",
             True,

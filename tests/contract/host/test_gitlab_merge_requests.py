@@ -46,6 +46,7 @@ async def test_a_merge_request_without_a_head_cannot_be_read_and_others_can(gitl
             await host.read_pull_request(gitlab.repo, ONE)
         assert await host.read_pull_request(gitlab.repo, PullRequestNumber(2))
         assert "refs/merge-requests/1/head" not in await host.refs(gitlab.repo, [])
+        assert [one.number for one in await host.open_pull_requests(gitlab.repo, "main")] == [2]
 
 
 @asynchronous
@@ -251,6 +252,7 @@ async def test_a_project_that_is_no_longer_visible_is_an_error_and_its_merge_req
             host.read_pull_request(gitlab.repo, ONE),
             host.refs(gitlab.repo, ["main"]),
             host.required_statuses(gitlab.repo, "main"),
+            host.open_pull_requests(gitlab.repo, "main"),
             host.statuses(gitlab.repo, head, "main"),
             host.thread(gitlab.repo, ONE, Instant(0)),
             host.can_write(gitlab.repo, "ada", "main"),

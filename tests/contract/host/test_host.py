@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostUnavailable, OpenPullRequest
 from tests.contract.host.environment import ONE, TWO, HostEnvironment
 from tests.support.asynchronous import asynchronous
 
@@ -83,6 +83,47 @@ async def test_marking_a_pull_request_as_merged_again_changes_nothing(env: HostE
 
 
 @asynchronous
+async def test_the_tip_of_a_branch_is_read(env: HostEnvironment):
+    env.open(1)
+    landed = env.land(1)
+    async with env.host() as host:
+        assert await host.branch_tip(env.repo, "main") == landed
+        assert await host.branch_tip(env.repo, "missing") is None
+        with pytest.raises(HostUnavailable):
+            await host.branch_tip(replace(env.repo, name=ELSEWHERE), "main")
+
+
+@asynchronous
+async def test_the_open_pull_requests_of_a_branch_are_listed_newest_first(env: HostEnvironment):
+    first = env.open(1, title="Add a page", author="grace")
+    env.open(2, base="release")
+    env.open(3)
+    env.close(3)
+    env.open(4, draft=True)
+    async with env.host() as host:
+        fourth, listed = await host.open_pull_requests(env.repo, "main")
+        assert (fourth.number, fourth.draft) == (4, True)
+        assert listed == OpenPullRequest(
+            number=ONE, title="Add a page", author="grace", head=first, head_branch="topic-1"
+        )
+        assert [one.number for one in await host.open_pull_requests(env.repo, "release")] == [TWO]
+        assert not await host.open_pull_requests(env.repo, "missing")
+        pushed = env.push(1)
+        assert (await host.open_pull_requests(env.repo, "main"))[-1].head == pushed
+
+
+@asynchronous
+async def test_a_list_of_pull_requests_hides_no_change_from_the_poller(env: HostEnvironment):
+    env.open(1)
+    async with env.host() as host:
+        before = await host.refs(env.repo, ["main"])
+        env.push(1)
+        await host.open_pull_requests(env.repo, "main")
+        assert list(await host.find_changed({env.repo: [ONE]})) == [env.repo]
+        assert await host.refs(env.repo, ["main"]) != before
+
+
+@asynchronous
 async def test_the_changed_refs_between_two_reads_name_the_pull_request(env: HostEnvironment):
     env.open(1)
     env.open(2)
@@ -118,6 +159,8 @@ async def test_an_invisible_repository_is_an_error_and_not_empty(env: HostEnviro
             await host.read_pull_request(gone, ONE)
         with pytest.raises(HostUnavailable):
             await host.refs(gone, ["main"])
+        with pytest.raises(HostUnavailable):
+            await host.open_pull_requests(gone, "main")
 
 
 @asynchronous

@@ -385,3 +385,40 @@ async def test_the_remote_is_the_folder_itself_and_there_are_no_pages(plain: Pla
         assert not any(host.unsupported_reason(method, landing) for method in MergeMethod for landing in LandingMethod)
         assert not host.reports_mergeability
         assert await host.required_statuses(REPO, "main") == ()
+
+
+# Lists
+
+
+@asynchronous
+async def test_an_unreadable_pull_request_does_not_hide_the_others_of_a_list(plain: PlainEnvironment):
+    for number in (1, 2, 3):
+        plain.open(number)
+    plain.write_meta(2, "no metadata")
+    plain.origin.run("update-ref", "-d", "refs/pull/3/head")
+    async with plain.host() as host:
+        assert [one.number for one in await host.open_pull_requests(REPO, "main")] == [ONE]
+
+
+@asynchronous
+async def test_a_list_is_read_although_the_reader_was_killed(plain: PlainEnvironment):
+    plain.open(1)
+    async with plain.host() as host:
+        await head_of(host)
+        (reader,) = readers_of(plain.origin.path)
+        os.kill(reader, signal.SIGKILL)
+        assert [one.number for one in await host.open_pull_requests(REPO, "main")] == [ONE]
+
+
+@asynchronous
+async def test_a_list_has_the_newest_hundred_pull_requests_of_many(plain: PlainEnvironment):
+    head = plain.open(1)
+    closed = plain.origin.blob(json.dumps(DATA | {"state": "closed"}))
+    opened = plain.origin.blob(json.dumps(DATA | {"title": "long " * 100}))
+    for number in range(2, 254):
+        plain.origin.set_ref(f"refs/pull/{number}/head", head)
+        plain.origin.set_ref(f"refs/pull/{number}/meta", opened if number % 3 else closed)
+    async with plain.host() as host:
+        listed = await host.open_pull_requests(REPO, "main")
+    assert [one.number for one in listed] == [number for number in range(253, 103, -1) if number % 3]
+    assert {len(one.title) for one in listed} == {300}

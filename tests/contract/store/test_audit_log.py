@@ -75,6 +75,8 @@ async def test_the_audit_log_is_filtered_by_pull_request_actor_or_kind(store: St
         assert await audited(store, AuditQuery(take=9, number=PullRequestNumber(5), repos=(REPO,))) == [b"five"]
         assert await audited(store, AuditQuery(take=9, actor="bob")) == [b"six"]
         assert await audited(store, AuditQuery(take=9, actor="operator")) == [b"token made"]
+        assert b"six" not in await audited(store, AuditQuery(take=9, without_actor="bob"))
+        assert b"token made" in await audited(store, AuditQuery(take=9, without_actor="bob"))
         assert await audited(store, AuditQuery(take=9, kind="QueueCreated")) == [b"created"]
 
 

@@ -49,6 +49,7 @@ FOUND_BY = {
     "delete_sso_sessions": "(token=?)",
     "deliveries": "INDEX deliveries_of_webhook (webhook=?)",
     "delivery": "INDEX deliveries_of_event (webhook=? AND event=?)",
+    "ended_submissions": "INDEX submissions_ended (ended_at>? AND ended_at<?)",
     "entries": "(queue=? AND rowid>?)",
     "expired_entries": "INDEX journal_by_time (at<?)",
     "expired_impacted_targets": "INDEX impacted_targets_by_age (at<?)",

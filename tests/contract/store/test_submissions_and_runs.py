@@ -1,11 +1,20 @@
 """Submissions and runs are found by number, branch, state, time or liveness."""
 
+from typing import Any
+
 import pytest
 
 from mergeyard.domain.ids import PullRequestNumber, RunId, SubmissionId
 from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.store import ResultsPage, Store, StoredQueue, SubmissionsQuery
+from mergeyard.ports.store import (
+    EndedSubmission,
+    EndedSubmissionsQuery,
+    ResultsPage,
+    Store,
+    StoredQueue,
+    SubmissionsQuery,
+)
 from mergeyard.ports.writes import AppendEntries, DeleteQueue
 from tests.contract.store.builders import (
     MAIN,
@@ -141,6 +150,43 @@ async def test_submissions_are_listed_newest_first(store: Store, page: Submissio
         assert await store.submissions(QUEUE, page) == tuple(
             b"submission %d" % submission_id for submission_id in submission_ids
         )
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, [("other", 2), ("main", 9), ("main", 6), ("main", 3)]),
+        ({"queues": (QUEUE,)}, [("main", 9), ("main", 6), ("main", 3)]),
+        ({"queues": ()}, []),
+        ({"take": 2}, [("other", 2), ("main", 9)]),
+        ({"since": Instant(95)}, [("other", 2), ("main", 9), ("main", 6)]),
+        ({"until": Instant(95)}, [("main", 3)]),
+        ({"state": PullRequestState.MERGED}, [("other", 2)]),
+        ({"after": EndedSubmission(QUEUE, Instant(97), SubmissionId(9), b"")}, [("main", 6), ("main", 3)]),
+        ({"after": EndedSubmission(OTHER, Instant(97), SubmissionId(2), b"")}, [("main", 9), ("main", 6), ("main", 3)]),
+    ],
+)
+@asynchronous
+async def test_ended_submissions_are_listed_the_last_end_first(
+    store: Store, query: dict[str, Any], expected: list[tuple[str, int]]
+):
+    """Those that ended at the same time are ordered by their queue and id, so that no page repeats or skips one."""
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        ends = {9: 97, 6: 95, 3: 94}
+        ended = [a_submission(number, state=FAILED, ended_at=ends[number]) for number in ends]
+        merged = a_submission(2, state=PullRequestState.MERGED, ended_at=97)
+        await store.commit(a_decision(1, *ended, a_submission(1)), a_decision(1, merged, queue=OTHER))
+        asked: dict[str, Any] = {
+            "queues": (QUEUE, OTHER),
+            "take": 9,
+            "since": Instant(0),
+            "until": Instant(1000),
+        } | query
+        found = await store.ended_submissions(EndedSubmissionsQuery(**asked))
+        names = {QUEUE: "main", OTHER: "other"}
+        assert [(names[each.queue], each.submission_id) for each in found] == expected
+        assert all(each.body == b"submission %d" % each.submission_id for each in found)
 
 
 @asynchronous

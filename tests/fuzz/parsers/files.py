@@ -52,6 +52,7 @@ SETTINGS: dict[str, Any] = {
     "public_url": "https://queue.example.com",
     "log_format": "json",
     "log_level": "debug",
+    "access_log": True,
     "open_metrics": True,
     "committer_name": "Ada",
     "committer_email": "ada@example.org",

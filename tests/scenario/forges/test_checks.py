@@ -4,6 +4,7 @@ import pytest
 
 from mergeyard.domain.config import Config, DirectMergeMode
 from mergeyard.domain.pull_requests import StatusState
+from mergeyard.domain.states import Reason
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.github import GithubDriver
@@ -81,7 +82,7 @@ async def test_without_required_checks_nothing_merges(forge_scenario: StartScena
     async with forge_scenario(setup=UNPROTECTED) as scenario:
         scenario.open(1)
         await scenario.submit(1)
-        assert await scenario.state(1) == "failed: no_required_statuses"
+        assert (await scenario.view(1)).reason.code is Reason.NO_REQUIRED_STATUSES
         assert not scenario.forge.is_merged(1)
 
 

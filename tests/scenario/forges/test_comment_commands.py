@@ -433,7 +433,7 @@ async def test_a_form_without_a_head_shows_the_head_of_a_fork_and_asks_to_confir
         asked = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, no_batch="on")
         head = scenario.forge.head(1)
         assert asked.status == 409
-        assert head in asked.one(".said").text
+        assert head in asked.one("#act").text
         assert any("/pull/1" in link for link in asked.links())
         await scenario.wait_until_idle()
         assert scenario.queue_text == "main"
@@ -448,19 +448,32 @@ async def test_a_form_without_a_head_shows_the_head_of_a_fork_and_asks_to_confir
 
 
 @asynchronous
+async def test_the_dialog_that_resubmits_a_fork_asks_to_confirm_the_head_again(github_scenario: StartScenario):
+    async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        await scenario.open_fork(1)
+        await scenario.submit(1, head=scenario.forge.head(1))
+        await scenario.cancel(1)
+        dialog = await visitor.get(f"/actions/submit?queue={QUEUE_NAME}&number=1")
+        assert dialog.all("[name=head]") == []
+        asked = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1)
+        assert (asked.status, asked.one("[name=head]")["value"]) == (409, scenario.forge.head(1))
+        assert "comes from a fork" in asked.text
+
+
+@asynchronous
 async def test_a_form_that_shows_a_stale_head_is_refused(github_scenario: StartScenario):
     async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
         scenario.open(1)
         await scenario.submit(1)
         await scenario.cancel(1)
-        act = await visitor.get(f"/actions?queue={QUEUE_NAME}&number=1")
-        page = await visitor.get("/pulls/git.local/acme/app/1")
-        shown = [each.one("[name=head]")["value"] for each in (act, page)]
-        assert shown == [scenario.forge.head(1)] * 2
+        dialog = await visitor.get(f"/actions/submit?queue={QUEUE_NAME}&number=1")
+        shown = dialog.one("[name=head]")["value"]
+        assert shown == scenario.forge.head(1)
+        assert shown[:8] in dialog.one("#act").text
         scenario.push(1, {"evil": "yes"})
-        refused = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, head=shown[0])
+        refused = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, head=shown)
         assert refused.status == 409
-        assert "got new commits" in refused.text
+        assert "has new commits" in refused.text
         assert scenario.forge.head(1) in refused.text
         await scenario.wait_until_idle()
         assert scenario.queue_text == "main"

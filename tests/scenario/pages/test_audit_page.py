@@ -7,13 +7,18 @@ from pathlib import Path
 
 from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import Repo
+from mergeyard.domain.journal import QueueChanged
+from mergeyard.domain.states import QueueState, Reason
 from mergeyard.domain.timestamps import later
+from mergeyard.ports.writes import AppendEntries
+from mergeyard.service.audit_log import EXPORT_CHUNK_ENTRIES, build_row
 from mergeyard.web.admin.audit_log import ENTRIES_PER_PAGE
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import MINUTE, REPO, a_scenario
 from tests.support.web_client import Page, a_signed_in_client
 
 PAGE = "/administration/audit"
+ALL = f"{PAGE}?automatic=1"
 PAST_MIDNIGHT = 3 * 60 * MINUTE
 FORMULA = '=HYPERLINK("https://evil.example")'
 
@@ -28,12 +33,42 @@ async def test_entries_are_shown_newest_first_with_their_actor(tmp_path: Path):
         scenario.open(1)
         await scenario.submit(1)
         await scenario.cancel(1)
-        first, *_, signed_in, token, created = log_rows(await visitor.get(PAGE))
+        first, *_, signed_in, token, created = log_rows(await visitor.get(ALL))
         assert "Pull request changed: Testing → Removed Removed from the queue by a user." in first
         assert "acme/app main #1" in first
         assert "Signed in" in signed_in
-        assert "operator Token created ada admin, read the installation" in token
+        assert "operator Token created ada admin, read server" in token
         assert "Queue created" in created
+
+
+@asynchronous
+async def test_first_page_shows_what_users_did_and_a_switch_adds_the_changes_by_the_queue(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        page = await visitor.get(f"{PAGE}?number=1")
+        assert [row for row in log_rows(page) if "mergeyard" in row] == []
+        assert any("Pull request changed: Submitted" in row for row in log_rows(page))
+        assert f"{PAGE}?number=1&automatic=1" in page.links()
+        everything = await visitor.get(f"{PAGE}?number=1&automatic=1")
+        assert any("mergeyard" in row and "Merged" in row for row in log_rows(everything))
+        assert "checked" in everything.one("input[name=automatic]").attributes
+        assert f"{PAGE}.csv?number=1&automatic=1" in everything.links()
+        assert any("mergeyard" in row for row in log_rows(await visitor.get(f"{PAGE}?actor=mergeyard")))
+        exported = [(await visitor.get(f"{PAGE}.jsonl?{query}")).html for query in ("", "automatic=1")]
+        assert [text.count('"actor":"mergeyard"') > 0 for text in exported] == [False, True]
+
+
+@asynchronous
+async def test_page_of_what_users_did_skips_any_number_of_changes_by_the_queue(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        changed = QueueChanged(
+            at=scenario.clock.now(), source=QueueState.RUNNING, to=QueueState.RUNNING, reason=Reason.SETTINGS_CHANGED
+        )
+        row = build_row(scenario.queue_actor.id, changed)
+        await scenario.store.commit(AppendEntries((row,) * (EXPORT_CHUNK_ENTRIES + 1)))
+        assert "Queue created" in log_rows(await visitor.get(PAGE))[-1]
 
 
 @asynchronous
@@ -52,14 +87,14 @@ async def test_entries_can_be_filtered(tmp_path: Path):
             ("since=2023-11-15", "#2", "Queue created"),
             ("until=2023-11-14", "#1", "#2"),
         ):
-            page = await visitor.get(f"{PAGE}?{query}")
+            page = await visitor.get(f"{ALL}&{query}")
             found = " ".join(log_rows(page))
             assert there in found, query
             assert not_there not in found, query
-        assert "Nothing found" in (await visitor.get(f"{PAGE}?actor=unknown")).text
+        assert "No matching entries" in (await visitor.get(f"{PAGE}?actor=unknown")).text
         wrong = await visitor.get(f"{PAGE}?since=yesterday&actor=ada")
         assert (wrong.status, wrong.one("#actor")["value"]) == (422, "ada")
-        assert "Write it as 2026-11-15" in wrong.one("[role=alert]").text
+        assert "Write it as 2026-11-15" in wrong.one("main").one("[role=alert]").text
 
 
 @asynchronous
@@ -93,13 +128,13 @@ async def test_log_of_any_length_is_exported_as_json_lines(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         scenario.open(1)
         await scenario.submit(1)
-        answer = await visitor.get(f"{PAGE}.jsonl")
+        answer = await visitor.get(f"{PAGE}.jsonl?automatic=1")
         assert answer.headers["content-type"] == "application/jsonl"
         rows = [json.loads(row) for row in answer.html.splitlines()]
         assert [row["seq"] for row in rows] == sorted((row["seq"] for row in rows), reverse=True)
         (submitted,) = [row for row in rows if row["reason"] == "submitted"]
         assert (submitted["from"], submitted["to"], submitted["pull_request"]) == (None, "not_ready", 1)
-        assert len(rows) == len(log_rows(await visitor.get(PAGE)))
+        assert len(rows) == len(log_rows(await visitor.get(ALL)))
         assert (await visitor.get(f"{PAGE}.jsonl?since=x")).status == 400
 
 
@@ -119,7 +154,7 @@ async def test_limited_administrator_reads_only_entries_of_their_repositories(tm
         assert (await limited.get(f"{PAGE}.jsonl")).html.count("\n") == 1
         for query in ("", "?queue=git.local/acme/app"):
             page = await stranger.get(PAGE + query)
-            assert "Nothing found" in page.text
+            assert "No matching entries" in page.text
             assert not log_rows(page)
             assert (await stranger.get(f"{PAGE}.jsonl{query}")).html == ""
         for ending in ("", ".csv", ".jsonl"):

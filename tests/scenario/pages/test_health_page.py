@@ -73,13 +73,13 @@ def numbers(page: Page, name: str) -> Any:
 async def test_merge_is_counted_with_its_duration_runs_and_ci_minutes(tmp_path: Path):
     async with a_flaky_merge(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         page = await visitor.get(f"{HERE}?period=24h")
-        assert page.title == "Health of app main · Mergeyard"
+        assert page.title == "Health of acme/app main · Mergeyard"
         assert headlines(page) == {
             "Merged": "1",
-            "Success": "100 %",
-            "Median in queue": "15 min",
-            "95 % merge within": "15 min",
-            "Runs per merged": "2.00",
+            "Success rate": "100 %",
+            "Median time to merge": "15 min",
+            "p95 time to merge": "15 min",
+            "Runs per merge": "2.00",
             "CI minutes spent": "15",
             "CI minutes saved": "0",
         }
@@ -88,7 +88,17 @@ async def test_merge_is_counted_with_its_duration_runs_and_ci_minutes(tmp_path: 
         assert [cell.text for cell in throughput.one("tbody").all("td")] == ["1", "0", "1"]
         merged, failed, cancelled = numbers(page, "throughput")["values"]
         assert (sum(merged), sum(failed), sum(cancelled), len(merged)) == (1, 0, 1, 24)
-        assert "1 of 1 that did not merge: cancelled by user" in page.text
+        assert "Most common reason for not merging: cancelled by user (1 of 1)" in page.text
+
+
+@asynchronous
+async def test_numbers_lead_to_their_pull_requests(tmp_path: Path):
+    async with a_flaky_merge(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        (link,) = [each for each in (await visitor.get(f"{HERE}?period=24h")).links() if "state=finished" in each]
+        assert link == "/pulls?queue=git.local/acme/app:main&state=finished&since=24h"
+        assert "#1" in (await visitor.get(link)).text
+        assert "/pulls?state=finished&since=7d" in (await visitor.get("/health")).links()
+        assert not [each for each in (await visitor.get(f"{HERE}?period=90d")).links() if "finished" in each]
 
 
 @asynchronous
@@ -116,7 +126,7 @@ async def test_accuracy_of_estimates_is_shown(tmp_path: Path):
         await scenario.submit(1)
         await scenario.advance_time(10 * MINUTE)
         await scenario.passes(1)
-        assert (await visitor.get(HERE)).one("[id=estimates]").text == "No estimate can be evaluated yet"
+        assert (await visitor.get(HERE)).one("[id=estimates]").text == "No estimates to evaluate yet"
         await scenario.submit(2)
         await scenario.advance_time(MINUTE)
         await scenario.passes(2)
@@ -124,7 +134,8 @@ async def test_accuracy_of_estimates_is_shown(tmp_path: Path):
         for address in (HERE, "/health"):
             page = await visitor.get(address)
             assert page.one("[id=estimates]").text == "Too few merges to evaluate the estimates"
-            assert "So far p90 held for 1 of 1 merged, p50 for 1. Counted since this server started" in page.text
+            counts = "So far 1 of 1 merged within the p90 estimate, and 1 within the p50 estimate."
+            assert f"{counts} Counted since this server started" in page.text
 
 
 @asynchronous
@@ -132,7 +143,7 @@ async def test_only_the_chosen_period_is_shown(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         await record_merge(scenario, days_ago=8, minutes=15)
         week = await visitor.get(HERE)
-        assert week.one(".empty").one("h2").text == "Nothing happened in the last 7 days"
+        assert week.one(".empty").one("h2").text == "No activity in the last 7 days"
         month = await visitor.get(f"{HERE}?period=30d&by=hour")
         assert [choice.text for choice in month.all("a[aria-current=true]")] == ["30 days", "by hour"]
         assert headlines(month)["Merged"] == "1"
@@ -144,9 +155,9 @@ async def test_period_is_compared_with_the_one_before(tmp_path: Path):
         await record_merge(scenario, days_ago=1, minutes=15)
         await record_merge(scenario, days_ago=0, minutes=30)
         page = await visitor.get(f"{HERE}?period=24h")
-        (median,) = [each for each in page.all(".headline") if each.one("dt").text == "Median in queue"]
+        (median,) = [each for each in page.all(".headline") if each.one("dt").text == "Median time to merge"]
         assert median.one(".change").text == "▲ 100 % worse"
-        assert "15 min before" in median.text
+        assert "was 15 min" in median.text
 
 
 @asynchronous
@@ -156,7 +167,7 @@ async def test_queues_that_the_token_cannot_see_are_not_counted(tmp_path: Path):
         await record_merge(scenario, days_ago=0, minutes=1)
         assert (await visitor.get(HERE)).status == 404
         everything = await visitor.get("/health")
-        assert (everything.status, everything.one(".empty").one("h2").text) == (200, "No queue")
+        assert (everything.status, everything.one(".empty").one("h2").text) == (200, "No queues")
 
 
 @asynchronous
@@ -164,7 +175,7 @@ async def test_unknown_queue_has_no_health_page(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         assert (await visitor.get("/health/git.local/acme/app:gone")).status == 404
         assert (await visitor.get("/health/nonsense")).status == 404
-        assert (await visitor.get(HERE)).one(".empty").one("h2").text == "Nothing happened in the last 7 days"
+        assert (await visitor.get(HERE)).one(".empty").one("h2").text == "No activity in the last 7 days"
 
 
 @asynchronous

@@ -15,12 +15,12 @@ PAGE = "/administration/hosts"
 async def test_a_host_is_shown_and_checked_on_demand(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         page = await visitor.get(PAGE)
-        assert "plain repositories · checks are reported by CI over the API · 1 repository" in page.text
+        assert "local Git · checks are reported by CI over the API · 1 repository" in page.text
         assert not page.all(".findings")
         fine = await visitor.post(PAGE, host="git.local", repo="acme/app")
-        assert "Nothing is missing." in fine.text
+        assert "All checks passed." in fine.text
         missing = await visitor.post(PAGE, host="git.local", repo="acme/<i>lib")
-        assert "Something is missing." in missing.text
+        assert "Problems found." in missing.text
         assert "<i>" not in missing.html
         assert (await visitor.post(PAGE, host="git.local")).status == 200
 
@@ -31,7 +31,7 @@ async def test_invalid_check_request_is_explained(tmp_path: Path):
         for host, repo, message in (("git.local", "app", "write owner/name"), ("x.example", "", "not configured")):
             page = await visitor.post(PAGE, host=host, repo=repo)
             assert page.status == 422
-            assert message in page.one("[role=alert]").text
+            assert message in page.one("main").one("[role=alert]").text
         assert (await visitor.post(PAGE, host="git.local", csrf="forged")).status == 400
 
 
@@ -48,7 +48,7 @@ async def test_limited_administrator_checks_only_their_repositories(tmp_path: Pa
         assert (await limited.post(PAGE, host="git.local", repo="acme/app")).status == 200
         for repo in ("", "acme/lib"):
             page = await limited.post(PAGE, host="git.local", repo=repo)
-            assert "name one of them" in page.one("[role=alert]").text
+            assert "name one of them" in page.one("main").one("[role=alert]").text
         assert "git.local" not in (await stranger.get(PAGE)).text
         assert (await reader.get(PAGE)).status == 403
         assert (await reader.post(PAGE, host="git.local")).status == 403

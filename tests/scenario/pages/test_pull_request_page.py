@@ -28,7 +28,12 @@ def state(page: Page) -> str:
 
 
 def actions(page: Page) -> list[str]:
-    return [form["action"] for form in page.all("form") if form["action"].startswith("/actions/")]
+    return [link["data-action"] for link in page.one("#live").all("a[data-action]")]
+
+
+def labels_of_runs(page: Page) -> list[str]:
+    """What is at the right of each run: whether it decided, and its state."""
+    return [each.one(".between").one("span.row").text for each in page.one("ol.runs").all("li.card")]
 
 
 @asynchronous
@@ -38,11 +43,13 @@ async def test_page_of_a_tested_pr_shows_what_it_waits_for_and_its_timeline(tmp_
         await scenario.submit(1, 2)
         await scenario.passes(2)
         page = await visitor.get("/pulls/git.local/acme/app/2")
-        assert (page.status, page.title) == (200, "#2 Change 2 · Mergeyard")
+        assert (page.status, page.title) == (200, "● #2 · position 2 · Change 2 · Mergeyard")
         assert state(page) == "Passed"
-        assert "Waiting for the pull requests ahead." in page.one(".why").text
+        assert page.one(".why").text == "The tests passed. Waiting for #1 ahead."
+        assert page.one(".where").text == "Position 2 · now · 1 ahead"
+        assert (await visitor.get(PULL_1)).one(".where").text == "Position 1 · soon"
         assert "/pulls/git.local/acme/app/1?branch=main" in page.links()
-        assert "2 of 2 in the queue" in page.text
+        assert "Position 2 of 2" in page.text
         assert "by ada" in page.text
         journey = [(each.text, each["class"]) for each in page.one("ol.journey").all("li")]
         assert ("Passed", "here") in journey
@@ -50,10 +57,10 @@ async def test_page_of_a_tested_pr_shows_what_it_waits_for_and_its_timeline(tmp_
             "Passed",
             "Testing",
             "Queued",
-            "Not ready",
+            "Submitted",
         ]
         (run,) = page.one("ol.runs").all("li.card")
-        assert "Tests #2 as it would merge, on top of #1." in run.text
+        assert "Tests #2 on top of #1." in run.text
         assert "passed unit" in run.text
         assert page.one("#live")["hx-get"] == "/pulls/git.local/acme/app/2?branch=main"
         assert page.one("#live")["data-live"] == "/live/git.local/acme/app:main"
@@ -92,8 +99,24 @@ async def test_page_of_a_failed_pr_shows_the_failed_checks_first_and_what_to_do(
         assert "3 failed" in blame.text
         (link,) = [each for each in blame.all("a") if each["href"] == "https://ci.example/7"]
         assert link["rel"] == "noopener noreferrer"
-        assert "submit it again" in blame.text
-        assert actions(page) == ["/actions/submit"]
+        assert "Next: push a fix and resubmit." in blame.text
+        assert actions(page) == ["submit"]
+        assert page.title.startswith("✗ #1 · ")
+        assert labels_of_runs(page) == ["Decided Failed"]
+
+
+@asynchronous
+async def test_failure_without_a_failed_test_names_no_check(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1, 2)
+        scenario.origin.commit("main", {"file": "ours\n"})
+        scenario.push(2, {"file": "theirs\n"})
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(2, forced=True)
+        assert (await scenario.submission(2)).reason == "merge_conflict"
+        page = await visitor.get("/pulls/git.local/acme/app/2")
+        assert "conflict" in page.one(".why").text
+        assert page.all("section.blame") == []
 
 
 @asynchronous
@@ -105,10 +128,10 @@ async def test_page_of_a_pr_that_is_not_ready_has_a_checklist_with_advice(tmp_pa
         await scenario.update(state=QueueState.PAUSED)
         page = await visitor.get(PULL_1)
         marks = [(each["class"], each.text) for each in page.one("ul.checklist").all("li")]
-        assert ("met", "met: Base branch is main") in marks
-        assert ("missing", "missing: Is a draft Mark it as ready for review.") in marks
-        assert any(text.startswith("missing: The queue is paused") for _, text in marks)
-        assert "the time of its merge is unknown" in page.text
+        assert ("met", "met: Targets main") in marks
+        assert ("missing", "missing: Draft Mark it as ready for review.") in marks
+        assert any(text.startswith("missing: Queue is paused") for _, text in marks)
+        assert page.one("p.expected").text == "No estimate until it is queued"
 
 
 @asynchronous
@@ -120,11 +143,13 @@ async def test_merge_estimate_is_shown_after_the_first_passed_run(tmp_path: Path
         await scenario.passes(1)
         await scenario.submit(2)
         page = await visitor.get("/pulls/git.local/acme/app/2")
-        assert "Merges in about 10 min, usually by " in page.one("p.expected").text
-        assert "usually 10 min" in page.text
+        assert "Expected to merge in ~10 min (90 %: by " in page.one("p.expected").text
+        assert page.one(".where").text == "Position 1 · ~10 min"
+        assert "typically 10 min" in page.text
         merged = await visitor.get(PULL_1)
         assert state(merged) == "Merged"
         assert f"Merged as {scenario.origin.tip('main')[:8]}" in merged.text
+        assert merged.title.startswith("✓ #1 · Change 1")
         assert actions(merged) == []
 
 
@@ -141,11 +166,20 @@ async def test_impacted_targets_are_shown_with_the_prs_that_share_them(tmp_path:
         await scenario.submit(1, 2, 3, 4)
         page = await visitor.get(PULL_1)
         assert len(page.one("ul.targets").all("li")) == 50
-        assert "… and 11 more" in page.text
+        assert "and 11 more" in page.text
         assert [each.one("a").text for each in page.one("ul.neighbours").all("li")] == ["#2", "#4"]
         alone = await visitor.get("/pulls/git.local/acme/app/3")
         assert [each.one("a").text for each in alone.one("ul.neighbours").all("li")] == ["#4"]
-        assert "Impacts ALL" in (await visitor.get("/pulls/git.local/acme/app/4")).text
+        assert "Impacts all targets" in (await visitor.get("/pulls/git.local/acme/app/4")).text
+
+
+@asynchronous
+async def test_impacted_targets_are_hidden_where_they_have_no_effect(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("app"))
+        await scenario.submit(1)
+        assert (await visitor.get(PULL_1)).all("[aria-labelledby=targets]") == []
 
 
 @asynchronous
@@ -155,19 +189,15 @@ async def test_offered_actions_depend_on_state_and_scopes(tmp_path: Path):
         await scenario.submit(1)
         async with a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
             page = await visitor.get(PULL_1)
-            assert actions(page) == ["/actions/restart", "/actions/cancel", "/actions/priority"]
-            urgent = next(button for button in page.all("button[name=priority]") if button["value"] == "urgent")
-            assert "disabled" in urgent.attributes
-            fields = {each["name"]: each["value"] for each in page.all("form[action=/actions/cancel]")[0].all("input")}
-            assert (await visitor.post("/actions/cancel", **fields | {"csrf": "wrong"})).status == 400
-            assert (await scenario.submission(1)).state == "testing"
-            done = await visitor.post("/actions/cancel", **fields)
-            assert (done.status, done.location) == (303, "/pulls/git.local/acme/app/1?branch=main")
-            assert state(await visitor.get(PULL_1)) == "Removed"
+            assert actions(page) == ["restart", "priority", "cancel"]
+            assert page.all("[hx-confirm]") == []
+            await scenario.cancel(1)
+            page = await visitor.get(PULL_1)
+            assert (state(page), actions(page)) == ("Removed", ["submit"])
         async with a_signed_in_client(scenario) as onlooker:
             page = await onlooker.get(PULL_1)
             assert actions(page) == []
-            assert "Your token is read-only" in page.text
+            assert "Read-only access" in page.text
 
 
 @asynchronous
@@ -213,10 +243,10 @@ async def test_pr_that_was_never_submitted_can_be_submitted_from_its_page(tmp_pa
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
         scenario.open(1)
         page = await visitor.get(PULL_1)
-        assert (page.status, page.one("h1").text) == (404, "#1 was never submitted")
-        fields = {each["name"]: each["value"] for each in page.one("form[action=/actions/submit]").all("input")}
-        assert (await visitor.post("/actions/submit", **fields)).status == 303
-        assert (await visitor.get(PULL_1)).status == 200
+        assert (page.status, page.one("h1").text) == (404, "#1 is not in a queue")
+        (link,) = page.all("a[data-action=submit]")
+        assert link.text == "Add to queue main"
+        assert (await visitor.get(link["href"])).status == 200
 
 
 @asynchronous
@@ -283,8 +313,123 @@ async def test_long_timeline_is_paginated(tmp_path: Path):
         assert len(latest.one("ol.timeline").all("li")) == MAX_TIMELINE_ENTRIES
         (further,) = [link for link in latest.all("a") if link.text == f"{MAX_TIMELINE_ENTRIES + 3} earlier entries"]
         earlier = await visitor.get(further["href"])
-        assert "See the latest" in earlier.text
+        assert "Show latest" in earlier.text
         (further,) = [link for link in earlier.all("a") if link.text == "3 earlier entries"]
         first = await visitor.get(further["href"])
         assert len(first.one("ol.timeline").all("li")) == 3
         assert "earlier entries" not in first.text
+
+
+@asynchronous
+async def test_innocent_member_of_a_failed_batch_is_never_told_to_fix_anything(tmp_path: Path):
+    config = Config(batch=True, batching_min_size=2)
+    async with a_scenario(tmp_path, config) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.fails(1, 2)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "Failing, cause not confirmed"
+        assert "No action is needed yet." in page.one(".why").text
+        assert page.one("p.expected").text.startswith("No estimate: ")
+        await scenario.passes()
+        page = await visitor.get(PULL_1)
+        assert "Bisecting its failed batch: a possible culprit. No action is needed yet." in page.one(".why").text
+        (bisection,) = scenario.queue_actor.queue.bisections
+        assert f"/queues/git.local/acme/app:main#bisection-{bisection.id}" in page.links()
+        await scenario.passes(1)
+        merged = await visitor.get(PULL_1)
+        assert state(merged) == "Merged"
+        assert labels_of_runs(merged) == ["Decided Passed", "Failed"]
+        for shown in (page, merged):
+            live = shown.one("#live").text.lower()
+            assert "fix them" not in live
+            assert "push a fix" not in live
+
+
+@asynchronous
+async def test_suspect_of_a_bisection_is_told_when_it_is_tested_again(tmp_path: Path):
+    config = Config(batch=True, batching_min_size=3)
+    async with a_scenario(tmp_path, config) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2, 3)
+        await scenario.submit(1, 2, 3)
+        await scenario.fails(1, 2, 3)
+        await scenario.passes()
+        await scenario.passes(1, 2)
+        page = await visitor.get("/pulls/git.local/acme/app/3")
+        why = page.one(".why").text
+        assert "Bisecting its failed batch: the likely culprit. It is retested before the queue decides." in why
+        assert "No action is needed yet." in why
+        assert page.one("p.expected").text.startswith("No estimate: ")
+
+
+@asynchronous
+async def test_pr_merged_by_a_later_run_names_the_run_that_decided(tmp_path: Path):
+    config = Config(can_optimistically_merge=True, pending_failure_depth=1)
+    async with a_scenario(tmp_path, config) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        later = scenario.run_of(2)
+        await scenario.fails(1)
+        await scenario.passes(2)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "Merged"
+        assert f"(tested in run {later.id[:8]})" in page.text
+        assert sorted(labels_of_runs(page)) == ["Decided Passed", "Failed"]
+        assert "Tests #2 on top of #1." in page.one("ol.runs").text
+        assert "not reported" not in page.text
+
+
+@asynchronous
+async def test_pr_of_a_queue_without_required_checks_waits_and_says_what_an_administrator_has_to_do(tmp_path: Path):
+    stage = ScenarioSetup(repository_config="version = 1\n")
+    async with a_scenario(tmp_path, setup=stage) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        page = await visitor.get(PULL_1)
+        assert state(page) == "Not ready"
+        assert "The queue has no required checks" in page.one(".why").text
+        assert "An administrator has to configure at least one" in page.one("ul.checklist").text
+        assert "/settings/git.local/acme/app:main" in [each["href"] for each in page.one("section.now").all("a")]
+        assert "fix" not in page.one(".why").text
+
+
+@asynchronous
+async def test_reason_of_a_pause_is_shown_to_every_author(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.service.queues.update(
+            KEY, {}, QueueState.PAUSED, "ada", lambda _: b"", None, state_reason="<i>release</i> day"
+        )
+        await scenario.submit(1)
+        page = await visitor.get(PULL_1)
+        assert page.one(".why").text == (
+            "The pull request is ready, and is queued when the queue runs again. "
+            "The queue is paused. <i>release</i> day"
+        )
+        assert "Reason: <i>release</i> day" in page.one("ul.checklist").text
+
+
+@asynchronous
+async def test_resubmitted_pr_names_the_failure_before(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.fails(1)
+        await scenario.passes()
+        first = await scenario.submission(1)
+        assert first.state == "failed"
+        await scenario.submit(1)
+        page = await visitor.get(PULL_1)
+        assert "Resubmitted: the previous submission failed" in page.text
+        assert "(test run failed), with the same commit" in page.text
+        (link,) = [each["href"] for each in page.all("a") if each.text == "previous submission failed"]
+        before = await visitor.get(link)
+        assert state(before) == "Failed"
+        assert "push a fix" not in before.one("#live").text
+        await scenario.fails(1)
+        scenario.push(1, {"fix": "1"})
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(1)
+        repaired = await visitor.get(PULL_1)
+        assert "Resubmitted: the previous submission failed" in repaired.text
+        assert "with the same commit" not in repaired.text

@@ -7,8 +7,8 @@ from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.states import QueueState
 from mergeyard.web.queues import SUMMARY_TTL_MS
 from tests.support.asynchronous import asynchronous
-from tests.support.scenario import REPO, a_scenario
-from tests.support.web_client import a_signed_in_client, an_anonymous_client
+from tests.support.scenario import MINUTE, REPO, SECOND, Scenario, ScenarioSetup, a_scenario
+from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client
 
 ELSEWHERE = Repo("git.local", "acme", "secret")
 
@@ -39,8 +39,89 @@ async def test_a_paused_queue_says_so(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         await scenario.update(state=QueueState.PAUSED)
         page = await visitor.get("/")
-        assert page.one(".state").text == "Paused"
-        assert "nothing under test" in page.text
+        assert page.one(".problem").text == "Paused"
+        assert "Nothing is being tested" in page.text
+
+
+BRANCHES = ("alpha", "beta", "gamma")
+
+
+async def create_queues(scenario: Scenario, *branches: str) -> None:
+    for branch in branches:
+        scenario.origin.branch(branch, base="main")
+        await scenario.create_queue(key=QueueKey(REPO, branch))
+    await scenario.wait_until_idle()
+
+
+def names_of(page: Page) -> list[str]:
+    return [
+        name.text.removeprefix("acme/app ")
+        for name in page.one("#live").descendants()
+        if name.tag == "h2" or name["scope"] == "row"
+    ]
+
+
+@asynchronous
+async def test_queues_with_a_problem_come_first_with_the_cause(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        await create_queues(scenario, *BRANCHES)
+        assert names_of(await visitor.get("/")) == ["alpha", "beta", "gamma", "main"]
+        gamma = QueueKey(REPO, "gamma")
+        await scenario.service.queues.update(gamma, {"required_statuses": ()}, None, "ada", lambda _: b"", None)
+        await scenario.update(state=QueueState.DRAINING)
+        page = await visitor.get("/")
+        assert names_of(page) == ["gamma", "main", "alpha", "beta"]
+        assert [problem.text for problem in page.all(".problem")] == ["No required checks", "Draining"]
+
+
+@asynchronous
+async def test_queue_in_which_nothing_merged_for_an_hour_has_a_problem(tmp_path: Path):
+    seldom = ScenarioSetup(poll_interval_ms=24 * 60 * MINUTE)
+    async with a_scenario(tmp_path, setup=seldom) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        await scenario.submit(2)
+        await scenario.advance_time(59 * MINUTE)
+        assert not (await visitor.get("/")).all(".problem")
+        await scenario.advance_time(2 * MINUTE)
+        assert (await visitor.get("/")).one(".problem").text == "Nothing merged for 1 h 1 min"
+        await scenario.cancel(2)
+        assert not (await visitor.get("/")).all(".problem")
+
+
+@asynchronous
+async def test_failing_and_missing_target_branches_are_problems(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.fails(1)
+        await scenario.fails()
+        assert (await visitor.get("/")).one(".problem").text == "main fails its required checks"
+        scenario.origin.delete_ref("refs/heads/main")
+        await scenario.advance_time(2 * SECOND)
+        assert (await visitor.get("/")).one(".problem").text == "Branch main not found"
+
+
+@asynchronous
+async def test_queues_are_filtered_by_name(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        await create_queues(scenario, *BRANCHES)
+        page = await visitor.get("/?q=AMM")
+        assert names_of(page) == ["gamma"]
+        assert page.one("#live")["hx-get"] == "/?q=AMM"
+        assert "No queue matches. Show all 4 queues" in (await visitor.get("/?q=delta")).text
+
+
+@asynchronous
+async def test_ten_queues_are_a_table(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        await create_queues(scenario, *(f"release-{number}" for number in range(8)))
+        assert not (await visitor.get("/")).all("table")
+        await create_queues(scenario, "release-8")
+        page = await visitor.get("/")
+        assert len(page.one("table").all("[scope=row]")) == 10
+        assert not page.all("li.queue")
 
 
 @asynchronous
@@ -69,7 +150,7 @@ async def test_queue_of_a_removed_host_has_no_link_and_can_be_deleted(tmp_path: 
             assert not (await reader.get("/")).all("details")
             assert (await reader.post("/actions/delete", queue="git.local/acme/app:main")).status == 403
             assert (await visitor.post("/actions/delete", queue="git.local/acme/app:main")).location == "/"
-            assert (await visitor.get("/")).one("h2").text == "No queue yet"
+            assert (await visitor.get("/")).one("#live").one("h2").text == "No queues yet"
             audit = await visitor.get("/administration/audit?kind=PullRequestChanged")
             assert "Removed" in audit.one("tbody").text
 
@@ -89,7 +170,7 @@ async def test_administrator_without_queues_is_offered_to_create_one(tmp_path: P
         await scenario.service.queues.delete(QueueKey(REPO, "main"), "ada", b"", None)
         page = await visitor.get("/")
         assert "/queues/new" in page.links()
-        assert page.one("h2").text == "No queue yet"
+        assert page.one("#live").one("h2").text == "No queues yet"
 
 
 @asynchronous

@@ -57,7 +57,7 @@ async def test_wrong_token_is_reported_and_asked_for_again(tmp_path: Path, token
     async with a_scenario(tmp_path) as scenario, an_anonymous_client(scenario.service) as stranger:
         page = await stranger.post("/sign-in", token=token, next="/pulls/x")
         assert page.status == 401
-        assert page.one("[role=alert]").text.startswith("This token is unknown, revoked or expired.")
+        assert page.one("main").one("[role=alert]").text.startswith("Invalid, revoked or expired token.")
         assert page.one("input[name=next]")["value"] == "/pulls/x"
 
 
@@ -141,11 +141,16 @@ async def test_token_without_the_read_scope_cannot_sign_in(tmp_path: Path):
         _, secret = await scenario.service.tokens.create("ci", {Scope.STATUS}, ())
         page = await stranger.post("/sign-in", token=secret, next="/")
         assert (page.status, "set-cookie" in page.headers) == (403, False)
-        assert page.one("[role=alert]").text.startswith("This token cannot read anything")
+        assert page.one("main").one("[role=alert]").text.startswith("This token cannot read anything")
 
 
 @asynchronous
 async def test_without_an_identity_provider_only_the_token_is_offered(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, an_anonymous_client(scenario.service) as stranger:
-        assert "Sign in with" not in (await stranger.get("/sign-in")).text
+        page = await stranger.get("/sign-in")
+        assert not [link for link in page.links() if link.startswith("/sign-in/sso")]
+        assert (
+            "Sign in with an API token. Ask your administrator for one. You get the token's permissions." in page.text
+        )
+        assert "mergeyard token create" not in page.text
         assert (await stranger.get("/sign-in/sso")).status == 404

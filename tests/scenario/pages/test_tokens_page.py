@@ -29,8 +29,9 @@ async def test_administrator_finds_the_tokens_page_and_sees_all_tokens(tmp_path:
         page = await visitor.get(PAGE)
         assert (page.status, page.one("h1").text) == (200, "Tokens")
         assert "admin" in row_of(page, "ada")
-        assert "yours" in row_of(page, "ada")
-        assert "status git.local/acme/app just now 2023-11-15 valid" in row_of(page, HOSTILE)
+        assert "This is the token you're using" in row_of(page, "ada")
+        assert "status git.local/acme/app just now 15 Nov 2023, 22:13:20 UTC valid" in row_of(page, HOSTILE)
+        assert "This is the token you're using" not in row_of(page, HOSTILE)
         assert HOSTILE not in page.html
 
 
@@ -66,7 +67,7 @@ async def test_invalid_token_is_explained_and_the_input_kept(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         for fields, message in (
             ({"name": "a#b", "scope": "read", "lifetime": "never"}, "no #"),
-            ({"name": "ci", "scope": "nonsense", "lifetime": "never"}, "choose at least one"),
+            ({"name": "ci", "scope": "nonsense", "lifetime": "never"}, "Choose at least one scope"),
             ({"name": "ci", "scope": "read", "lifetime": "for ever"}, "Choose from the list"),
             ({"name": "ci", "scope": "read", "lifetime": "never", "repos": "app"}, "host/owner/name"),
             ({"name": "ci", "scope": "read", "lifetime": "never", "repos": "x.example/a/b"}, "not configured"),
@@ -74,7 +75,7 @@ async def test_invalid_token_is_explained_and_the_input_kept(tmp_path: Path):
         ):
             page = await visitor.post(PAGE, **fields)
             assert page.status == 422
-            assert message in page.one("[role=alert]").text
+            assert message in page.one("main").one("[role=alert]").text
             assert page.one("#name")["value"] == fields["name"]
             assert page.one("#repos").text == fields.get("repos", "")
         assert len(await scenario.service.tokens.list_all()) == 1
@@ -92,7 +93,11 @@ async def test_token_is_revoked_after_confirmation_and_its_sessions_end(tmp_path
         assert (await bob.get("/")).status == 200
         assert (await visitor.post(there)).location == PAGE
         assert (await bob.get("/")).location.startswith("/sign-in")
-        assert "revoked" in row_of(await visitor.get(PAGE), "bob")
+        page = await visitor.get(PAGE)
+        assert "revoked just now" in row_of(page, "bob")
+        (folded,) = [each for each in page.all("details") if each.all("table")]
+        assert folded.one("summary").text == "Revoked and expired tokens (1)"
+        assert [row.one("th").one("bdi").text for row in folded.one("tbody").all("tr")] == ["bob"]
         assert "already" in (await visitor.get(there)).text
         own = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
         assert "you will be signed out" in (await visitor.get(own)).text
@@ -108,7 +113,7 @@ async def test_tokens_page_needs_an_unlimited_administrator(tmp_path: Path):
         an_anonymous_client(scenario.service) as stranger,
     ):
         there = f"{PAGE}/{(await token_of(scenario, 'ada')).id}/revoke"
-        for visitor, message in ((reader, "lacks the scope “admin”"), (limited, "limited to some repositories")):
+        for visitor, message in ((reader, "needs the scope “admin”"), (limited, "limited to some repositories")):
             for answer in (
                 await visitor.get(PAGE),
                 await visitor.post(PAGE, name="x", scope="admin", lifetime="never"),

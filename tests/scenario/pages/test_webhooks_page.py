@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import Repo
+from mergeyard.domain.states import REASON_MESSAGES, Reason
 from mergeyard.domain.webhooks import EventType, Topic, Webhook
 from mergeyard.service.webhooks.webhooks import OPERATOR
 from tests.support.asynchronous import asynchronous
@@ -29,8 +30,8 @@ async def read_webhook(scenario: Scenario) -> Webhook:
 @asynchronous
 async def test_webhook_is_created_and_its_secret_shown_once(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
-        assert "No webhook yet" in (await visitor.get(PAGE)).text
-        assert (await visitor.get(f"{PAGE}/new")).one("h1").text == "New webhook"
+        assert "No webhooks yet" in (await visitor.get(PAGE)).text
+        assert (await visitor.get(f"{PAGE}/new")).one("h1").text == "Create webhook"
         made = await create_webhook(
             scenario, visitor, event=["pull_request.merged"], topics="git.local/acme/app:main", description="<b>us</b>"
         )
@@ -49,18 +50,52 @@ async def test_webhook_is_created_and_its_secret_shown_once(tmp_path: Path):
 
 
 @asynchronous
+async def test_events_are_chosen_by_a_preset_or_one_by_one(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        page = await visitor.get(f"{PAGE}/new")
+        assert [radio["value"] for radio in page.all("input[name=preset]")] == ["all", "ends", "failures", "chosen"]
+        assert [radio["value"] for radio in page.all("input[checked][name=preset]")] == ["all"]
+        assert [box["value"] for box in page.all("input[name=event]")] == list(EventType)
+        assert "a pull request failed and left the queue" in page.text
+        assert (await create_webhook(scenario, visitor, preset="chosen")).status == 422
+        await create_webhook(scenario, visitor, preset="ends", event=["queue.created"])
+        webhook = await read_webhook(scenario)
+        assert set(webhook.events) == {EventType.PR_MERGED, EventType.PR_FAILED}
+        there = f"{PAGE}/{webhook.id}"
+        for fields, preset, events in (
+            ({"preset": "all", "event": ["queue.created"]}, "all", ()),
+            ({"preset": "failures"}, "failures", (EventType.PR_FAILED,)),
+            ({"preset": "chosen", "event": ["queue.created"]}, "chosen", (EventType.QUEUE_CREATED,)),
+        ):
+            await visitor.post(there, **fields)
+            assert (await read_webhook(scenario)).events == events
+            shown = await visitor.get(there)
+            assert [radio["value"] for radio in shown.all("input[checked][name=preset]")] == [preset]
+        await scenario.wait_until_idle()
+
+
+@asynchronous
+async def test_form_shows_a_message_as_slack_would_get_it(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        preview = (await visitor.get(f"{PAGE}/new")).one(".preview").text
+        assert "❌ #12 Fix the login page by ada failed" in preview
+        assert f"{REASON_MESSAGES[Reason.TEST_RUN_FAILED]} Details" in preview
+        assert "main of github.com/acme/app · test_run_failed" in preview
+
+
+@asynchronous
 async def test_invalid_webhook_is_explained_and_the_input_kept(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         for fields, message in (
             ({"url": "https://private.example"}, "private"),
-            ({"url": ""}, "Give a URL"),
-            ({"kind": "pigeon"}, "Choose what receives"),
+            ({"url": ""}, "Enter a URL"),
+            ({"kind": "pigeon"}, "Choose the type"),
             ({"topics": "nonsense"}, "host/owner/name"),
             ({"description": "x" * 201}, "shorten it"),
         ):
             page = await create_webhook(scenario, visitor, event=["queue.created"], **fields)
             assert page.status == 422
-            assert message in page.one("[role=alert]").text
+            assert message in page.one("main").one("[role=alert]").text
             assert page.one("#url")["value"] == fields.get("url", URL)
             assert "checked" in page.one("input[value=queue.created]").attributes
         assert await scenario.service.webhooks.list_visible(OPERATOR) == []
@@ -96,7 +131,7 @@ async def test_deliveries_are_shown_and_can_be_sent_again(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         await create_webhook(scenario, visitor)
         there = f"{PAGE}/{(await read_webhook(scenario)).id}"
-        assert "Nothing was sent yet" in (await visitor.get(there)).text
+        assert "No deliveries yet" in (await visitor.get(there)).text
         said = await visitor.post_htmx(f"{there}/test")
         assert said.text == "Delivered: the receiver responded 200 (thank you)."
         scenario.open(1)
@@ -128,7 +163,7 @@ async def test_test_delivery_is_not_stored_and_cannot_be_sent_again(tmp_path: Pa
         (link,) = [link for link in (await visitor.get(there)).links() if "/events/" in link]
         page = await visitor.get(link)
         assert "no response" in page.text
-        assert "is not kept" in page.text
+        assert "Payloads of test events are not stored." in page.text
         assert not page.all("input[name=event]")
 
 
@@ -140,7 +175,7 @@ async def test_disabled_webhook_shows_the_reason(tmp_path: Path):
         scenario.open(1)
         await scenario.submit(1)
         page = await visitor.get(f"{PAGE}/{(await read_webhook(scenario)).id}")
-        assert "The receiver responded that it no longer exists (410 Gone)." in page.text
+        assert "Mergeyard disabled it because the receiver responded 410 Gone." in page.text
         assert "disabled: gone" in (await visitor.get(PAGE)).text
 
 

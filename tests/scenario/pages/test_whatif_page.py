@@ -43,7 +43,7 @@ async def test_form_shows_the_current_settings_and_nothing_is_replayed_yet(tmp_p
         assert page.one("#concurrency")["value"] == "1"
         assert [each["value"] for each in page.one("#period").all("option[selected]")] == ["30d"]
         assert "checked" not in page.one("#batch").attributes
-        assert page.one(".empty").one("h2").text == "Nothing was replayed yet"
+        assert page.one(".empty").one("h2").text == "Change a setting to see its effect"
         slider = page.one("[data-slides=concurrency]")
         assert (slider["min"], slider["max"], slider["name"]) == ("1", "50", "")
 
@@ -52,18 +52,18 @@ async def test_form_shows_the_current_settings_and_nothing_is_replayed_yet(tmp_p
 async def test_replay_shows_every_metric_with_its_uncertainty(tmp_path: Path):
     async with a_queue_with_three_merges(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         page = await visitor.get(f"{HERE}?period=24h&{WIDER}")
-        assert page.one("#finding").text.startswith("Half merge within 10 min instead of 20 min, for ")
-        *before, changed, difference = rows(page)["Half merged within"]
+        assert page.one("#finding").text.startswith("Median 10 min (was 20 min), CI minutes ")
+        *before, changed, difference = rows(page)["Median time to merge"]
         assert (before, changed.partition(" to ")[0][:6], difference) == (
             ["20 min", "20 min"],
             "10 min",
-            "▼ 50 % better",
+            "−10 min (−50 %) better",  # noqa: RUF001
         )
-        assert rows(page)["Runs"] == ["3", "3", "3", "none"]
-        assert page.one("#sure").text == "The effect of this change is hardly known"
-        assert "Replayed without a change, half merged within 20 min; in reality within 20 min." in page.text
+        assert rows(page)["Runs"] == ["3", "3", "3", "no change"]
+        assert page.one("#sure").text == "Confidence: low"
+        assert "the replay has a median of 20 min. The actual median was 20 min." in page.text
         assert "Only 3 pull requests merged in this period" in page.text
-        assert "Concurrent runs: 1 → 3." in page.text
+        assert "Concurrency: 1 → 3." in page.text
         assert page.one("#concurrency")["value"] == "3"
 
 
@@ -71,19 +71,40 @@ async def test_replay_shows_every_metric_with_its_uncertainty(tmp_path: Path):
 async def test_replay_with_the_current_settings_shows_its_accuracy(tmp_path: Path):
     async with a_queue_with_three_merges(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         page = await visitor.get(f"{HERE}?{AS_IT_IS}")
-        assert page.one("#finding").text == "Without a change, half merge within 20 min"
+        assert page.one("#finding").text == "Median 20 min without a change"
         assert rows(page)["Runs"] == ["3", "3"]
 
 
 @asynchronous
-async def test_missing_checkbox_is_off(tmp_path: Path):
+async def test_what_a_link_does_not_name_is_as_it_is_now(tmp_path: Path):
     async with (
         a_scenario(tmp_path, Config(concurrency=1, batch=True)) as scenario,
         a_signed_in_client(scenario) as visitor,
     ):
-        page = await visitor.get(f"{HERE}?{AS_IT_IS}")
-        assert "Batching: on → off." in page.text
-        assert "Batching" not in (await visitor.get(f"{HERE}?{AS_IT_IS}&batch=on")).one("#live").text
+        page = await visitor.get(f"{HERE}?batching_min_size=8")
+        assert (page.status, page.one("#batching_min_size")["value"]) == (200, "8")
+        assert "Batch size: 4 → 8." in page.text
+        assert "checked" in page.one("#batch").attributes
+        assert "Batching" not in page.one("#live").text
+        assert "Batching: on → off." in (await visitor.get(f"{HERE}?batch=off")).text
+        assert "Batching" not in (await visitor.get(f"{HERE}?batch=off&batch=on")).one("#live").text
+
+
+@asynchronous
+async def test_administrator_applies_the_settings_on_the_settings_page(tmp_path: Path):
+    apply = "/settings/git.local/acme/app:main?concurrency=3"
+    async with (
+        a_queue_with_three_merges(tmp_path) as scenario,
+        a_signed_in_client(scenario, Scope.ADMIN) as visitor,
+        a_signed_in_client(scenario, name="reader") as reader,
+    ):
+        assert apply in (await visitor.get(f"{HERE}?{WIDER}")).links()
+        assert apply not in (await reader.get(f"{HERE}?{WIDER}")).links()
+        assert not [
+            link for link in (await visitor.get(f"{HERE}?{AS_IT_IS}")).links() if "?" in link and "settings" in link
+        ]
+        assert (await visitor.get(apply)).one("#concurrency")["value"] == "3"
+        assert scenario.queue_actor.queue.config.concurrency == 1
 
 
 @asynchronous
@@ -91,7 +112,7 @@ async def test_invalid_number_is_explained_and_nothing_is_replayed(tmp_path: Pat
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         page = await visitor.get(f"{HERE}?{AS_IT_IS.replace('concurrency=1', 'concurrency=many')}")
         assert page.status == 422
-        assert page.one(".said").text == "Concurrent runs: Give a whole number from 1 to 1,000."
+        assert page.one("#live").one(".said").text == "Concurrency: Enter a number from 1 to 1000."
         assert page.one("#concurrency")["aria-invalid"] == "true"
         assert page.all("tbody") == []
 

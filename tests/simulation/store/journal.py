@@ -146,6 +146,7 @@ def _matches_audit_query(entry: EntryRow, key: QueueKey | None, query: AuditQuer
         and (query.until is None or entry.at < query.until)
         and query.number in (None, entry.number)
         and query.actor in (None, entry.actor)
+        and query.without_actor != entry.actor
         and query.kind in (None, entry.kind)
         and (query.repos is None or (key is not None and key.repo in query.repos))
         and (query.branch is None or (key is not None and key.branch == query.branch))

@@ -121,6 +121,9 @@ class Submissions:
         row = None if submission_id is None else self._rows.get(submission_id)
         return None if row is None else row.body
 
+    def rows(self) -> Iterator[SubmissionRow]:
+        return iter(self._rows.values())
+
     def live(self) -> tuple[bytes, ...]:
         return tuple(self._rows[submission_id].body for submission_id in sorted(self._live))
 

@@ -11,6 +11,8 @@ from mergeyard.ports.external import Clock
 from mergeyard.ports.store import (
     AuditedEntry,
     AuditQuery,
+    EndedSubmission,
+    EndedSubmissionsQuery,
     HintHandler,
     Lease,
     LeaseStatus,
@@ -137,6 +139,17 @@ class MemoryStore:
     async def concluded_submissions(self, queue: QueueId, take: int) -> Sequence[bytes]:
         ends = map(self._of(queue).submissions.body, self._records.journal.ends(queue, take))
         return tuple(body for body in ends if body is not None)
+
+    async def ended_submissions(self, query: EndedSubmissionsQuery) -> Sequence[EndedSubmission]:
+        after = query.after or EndedSubmission(QueueId(""), query.until, SubmissionId(0), b"")
+        found = [
+            EndedSubmission(queue, row.ended_at, row.submission_id, row.body)
+            for queue in query.queues
+            for row in self._of(queue).submissions.rows()
+            if row.ended_at is not None and query.since <= row.ended_at and query.state in (None, row.state)
+        ]
+        found.sort(key=_end_order, reverse=True)
+        return tuple(each for each in found if _end_order(each) < _end_order(after))[: query.take]
 
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return self._of(queue).runs.body(run)
@@ -265,3 +278,7 @@ UNKNOWN_QUEUE = QueueRecord(QueueId(""), QueueKey(Repo("", "", ""), ""))
 
 def _by_name(key: QueueKey) -> tuple[str, str, str, str]:
     return key.repo.host, key.repo.owner, key.repo.name, key.branch
+
+
+def _end_order(ended: EndedSubmission) -> tuple[Instant, QueueId, SubmissionId]:
+    return ended.ended_at, ended.queue, ended.submission_id

@@ -458,7 +458,7 @@ def test_only_the_settings_that_were_given_change():
 def test_every_default_is_taken_as_a_setting():
     view = QueueView(key=QueueKey(Repo("h", "o", "n"), "main"), queue=a_plain_queue())
     settings = json.loads(encode(present_queue(view)))
-    for member in ("state", "branch", "repo"):
+    for member in ("state", "stateReason", "branch", "repo"):
         del settings[member]
     assert Config(**request_from(request_schemas.CreateQueue, QUEUE | settings).given_settings) == Config()
 

@@ -19,15 +19,26 @@ SERVER_MODULES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name: str):
-    result = CliRunner().invoke(app, [name, "--help"])
+def test_every_command_has_help(name: str, option: str):
+    result = CliRunner().invoke(app, [name, option])
     assert result.exit_code == 0
     assert f"Usage: mergeyard {name} " in result.stdout
     assert "--install-completion" not in result.stdout
     command = COMMANDS[name]
     subcommands = command.commands.values() if isinstance(command, TyperGroup) else ()
     assert all(each.help for each in (command, *subcommands))
+
+
+def test_help_of_runs_is_about_the_group_and_not_about_its_default_command():
+    assert "Usage: mergeyard runs [OPTIONS] COMMAND" in CliRunner().invoke(app, ["runs", "-h"]).stdout
+
+
+@pytest.mark.parametrize("command", [["queue", "update"], ["runs", "list"], ["token", "list"]], ids=" ".join)
+def test_subcommands_have_the_short_help_option_too(command: list[str]):
+    result = CliRunner().invoke(app, [*command, "-h"])
+    assert (result.exit_code, f"Usage: mergeyard {' '.join(command)} " in result.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

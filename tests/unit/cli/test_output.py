@@ -1,11 +1,22 @@
-"""Text from others is printed without control characters and markup."""
+"""Text from others is printed without control characters and markup; states, times and checks as on the pages."""
 
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 from rich.console import Console
 
+from mergeyard.cli import output
 from mergeyard.cli.output import encode_json, plain_text, print_message, sanitize
+from mergeyard.client import Queue, Run, SubmittedPullRequest
+from mergeyard.web import formats
+from tests.support.api_examples import ENQUEUED, QUEUE_RESPONSE, RUN, SUBMITTED
+
+NOW = datetime(2026, 11, 14, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("control", ["\x1b[2J", "\r", "\n", "\x07", "\u202e", "\u2066", "\u200b", "\x9b31m", "\x7f"])
@@ -34,3 +45,139 @@ def test_rich_markup_is_printed_as_text():
         out.print(plain_text("[red]x[/]"), "[link=https://evil.example]", plain_text("[link=https://evil.example]y"))
     assert "[red]x[/]" in captured.get()
     assert "[link=https://evil.example]y" in captured.get()
+
+
+# Words, times and durations
+
+
+def test_states_have_the_labels_of_the_pages():
+    assert output.STATE_LABELS == formats.PULL_REQUEST_STATE_LABELS | formats.QUEUE_STATE_LABELS
+    assert output.RUN_LABELS.items() <= formats.RUN_STATE_LABELS.items()
+    assert output.CHECK_LABELS == formats.CHECK_STATE_LABELS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-3, "0 s"), (0.2, "<1 s"), (41.4, "41 s"), (59.6, "1 min"), (119, "1 min 59 s"), (3600, "1 h"),
+        (7140, "1 h 59 min"), (100_000, "1 d 4 h"),
+    ],
+)  # fmt: skip
+def test_durations_are_rounded_to_two_units_as_on_the_pages(seconds: float, shown: str):
+    assert output.format_duration(seconds) == shown == formats.format_duration(seconds * 1000)
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(-9, "now"), (55, "~55 s"), (742, "~12 min"), (84, "~1 min 20 s")])
+def test_estimates_are_not_more_exact_than_they_can_be(seconds: int, shown: str):
+    assert output.format_eta(NOW + timedelta(seconds=seconds), NOW) == shown
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_times_are_local_and_name_their_zone():
+    assert output.format_time(NOW) == "2026-11-14 11:00:00 CET"
+
+
+# Pull requests, runs and queues
+
+
+def a_pull_request(**members: Any) -> SubmittedPullRequest:
+    return convert(SUBMITTED | members, SubmittedPullRequest)
+
+
+def a_run(*checks: tuple[str, str], **members: Any) -> Run:
+    statuses = [
+        {"context": name, "url": f"https://ci.example.com/{name}", "state": state, "durationSeconds": 41.0}
+        for name, state in checks
+    ]
+    return convert(RUN | {"statusChecks": statuses, "checkSuites": [], "requiredStatuses": ["unit"]} | members, Run)
+
+
+def a_queue(*states: str, **members: Any) -> Queue:
+    enqueued = [ENQUEUED | {"state": state, "testRunId": str(at)} for at, state in enumerate(states)]
+    return convert(QUEUE_RESPONSE | {"enqueuedPullRequests": enqueued, "stateReason": None} | members, Queue)
+
+
+def shown_status(
+    capsys: pytest.CaptureFixture[str], pull_request: SubmittedPullRequest, **context: Any
+) -> list[list[str]]:
+    output.show_pull_request(pull_request, output.PullRequestContext(page="https://queue.example.com/p", **context))
+    return [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_status_names_the_failed_checks_with_link_and_duration(capsys: pytest.CaptureFixture[str]):
+    run = a_run(("unit", "failure"), ("lint", "success"), status="failed")
+    lines = shown_status(capsys, a_pull_request(state="failed", position=None), run=run)
+    reason = next(at for at, line in enumerate(lines) if line[0] == "reason")
+    assert lines[reason + 1] == ["✗", "unit  failed  https://ci.example.com/unit  41 s"]
+    assert "lint" not in str(lines)
+    assert ["page", "https://queue.example.com/p"] in lines
+
+
+def test_status_of_a_run_that_took_too_long_names_the_checks_without_a_result(capsys: pytest.CaptureFixture[str]):
+    run = a_run(("unit", "pending"), requiredStatuses=["unit", "lint"], status="failed")
+    lines = shown_status(capsys, a_pull_request(state="failed", position=None), run=run)
+    assert ["·", "unit  not finished  https://ci.example.com/unit  41 s"] in lines
+    assert ["·", "lint  not reported"] in lines
+    assert output.list_failing_checks(a_run(("unit", "pending"), status="in_progress")) == []
+
+
+def test_status_shows_position_and_estimate(capsys: pytest.CaptureFixture[str]):
+    expected = datetime.now(UTC) + timedelta(minutes=12, seconds=20)
+    waiting = replace(a_pull_request(position=8), estimated_merge_at=expected)
+    assert ["position", "8 · ~12 min"] in shown_status(capsys, waiting)
+    assert ["position", "8"] in shown_status(capsys, replace(waiting, estimated_merge_at=None))
+
+
+def test_status_says_why_the_queue_is_paused_once(capsys: pytest.CaptureFixture[str]):
+    paused = a_queue(state="PAUSED", stateReason="Release freeze")
+    assert ["queue", "Paused: Release freeze"] in shown_status(capsys, a_pull_request(), queue=paused)
+    reason: dict[str, Any] = {
+        "code": "queue_paused",
+        "message": "The queue is paused. Release freeze",
+        "waitingFor": [],
+    }
+    lines = shown_status(capsys, a_pull_request(reason=reason), queue=paused)
+    assert [line for line in lines if "Release freeze" in line[1]] == [["reason", reason["message"]]]
+    assert "queue" not in [line[0] for line in shown_status(capsys, a_pull_request(), queue=a_queue())]
+
+
+def test_a_run_shows_the_link_of_every_check(capsys: pytest.CaptureFixture[str]):
+    output.show_run(a_run(("other", "success"), status="in_progress"))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[-2].split() == ["·", "unit", "pending"]
+    assert lines[-1].split() == ["✓", "other", "passed", "https://ci.example.com/other", "41", "s"]
+
+
+def test_queues_are_listed_with_numbers_and_the_reason_of_a_pause(capsys: pytest.CaptureFixture[str]):
+    states = ("testing", "testing", "tests_passed", "pending", "not_ready")
+    busy = a_queue(*states, state="PAUSED", stateReason="Freeze", mode="single")
+    output.show_queues([busy, replace(a_queue(mode="parallel"), enqueued_pull_requests=None)])
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert header.split("  ")[0] == "REPOSITORY"
+    assert first.split()[2:] == ["Paused", "single", "4", "2", "1", "Freeze"]
+    assert second.split()[2:] == ["Running", "parallel", "–", "–", "–"]
+    output.show_queues([a_queue()])
+    assert "REASON" not in capsys.readouterr().out
+
+
+def test_a_table_in_a_pipe_has_no_lines_and_cuts_titles_after_60_columns(capsys: pytest.CaptureFixture[str]):
+    table = output.build_table("PR", "title")
+    table.add_row("#1", output.cut_title("word " * 60))
+    output.print_table(table, "No pull requests.")
+    header, row = capsys.readouterr().out.splitlines()
+    assert header == "PR  TITLE"
+    assert row == "#1  " + ("word " * 60)[:59] + "…"
+
+
+def test_an_empty_table_says_so_on_standard_error(capsys: pytest.CaptureFixture[str]):
+    output.print_table(output.build_table("id"), "No webhooks.")
+    assert capsys.readouterr() == ("", "No webhooks.\n")

@@ -1,4 +1,4 @@
-"""Commands that need a database never create one."""
+"""Commands that work on the database of this machine: they never create one, and report what they did."""
 
 from pathlib import Path
 
@@ -59,3 +59,33 @@ def test_an_existing_database_is_used(tmp_path: Path):
     terminal.run_ok("db", "migrate", *data_dir)
     terminal.run_ok("token", "create", "--name", "ci", *data_dir)
     assert "ci" in terminal.run_ok("token", "list", *data_dir)
+
+
+def test_a_token_is_revoked_by_its_name_or_its_id(tmp_path: Path):
+    terminal, data_dir = CommandLine("", ""), ("--data-dir", str(tmp_path))
+    terminal.run_ok("db", "migrate", *data_dir)
+    for _ in range(2):
+        terminal.run_ok("token", "create", "--name", "temp", *data_dir)
+    first, second = (token["id"] for token in terminal.run_json("token", "list", *data_dir))
+    refusal = terminal.run_failing(1, "token", "revoke", "temp", *data_dir)
+    assert "Several tokens have the name temp. Revoke one by its id:" in refusal
+    assert {first, second} <= set(refusal.split())
+    assert [token["state"] for token in terminal.run_json("token", "list", *data_dir)] == ["valid", "valid"]
+    for name in (first, "temp"):
+        result = terminal.run("token", "revoke", name, *data_dir)
+        assert (result.exit_code, result.output) == (0, "Revoked temp.\n")
+    assert "`mergeyard token list` shows all tokens" in terminal.run_failing(1, "token", "revoke", "temp", *data_dir)
+    tokens = terminal.run_json("token", "list", *data_dir)
+    assert [(token["state"], token["created"][-1]) for token in tokens] == [("revoked", "Z")] * 2
+
+
+def test_lists_are_plain_columns_and_empty_ones_say_so(tmp_path: Path):
+    terminal, data_dir = CommandLine("", ""), ("--data-dir", str(tmp_path))
+    terminal.run_ok("db", "migrate", *data_dir)
+    assert terminal.run("webhook", "list", *data_dir).output.startswith("No webhooks. ")
+    assert terminal.run("token", "list", *data_dir).output.startswith("No tokens. ")
+    terminal.run_ok("token", "create", "--name", "ci", *data_dir)
+    header, row = terminal.run_ok("token", "list", *data_dir).splitlines()
+    assert header.split()[:3] == ["ID", "NAME", "SCOPES"]
+    assert row.split()[1:5] == ["ci", "read", "submit", "targets"]
+    assert "TABLE" in terminal.run_ok("db", "check", *data_dir).splitlines()[1]

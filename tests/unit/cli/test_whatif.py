@@ -21,11 +21,12 @@ def test_every_metric_is_shown_as_recorded_as_replayed_and_with_the_change(capsy
     lines = printed(capsys)
     assert lines[0].startswith("237 pull requests since ")
     assert lines[1] == "concurrency 5 → 20"
+    assert lines[2].split("  ")[-1] == "DIFFERENCE"
     rows = {line[:18].strip(): line[18:].split("  ") for line in lines[3:10]}
     cells = {name: [cell.strip() for cell in row if cell.strip()] for name, row in rows.items()}
     assert cells["merged"] == ["212", "212", "212", "none"]
     assert cells["half merged within"] == [
-        "31 min 45 s", "31 min 00 s", "19 min 00 s (18 min 40 s–19 min 40 s)", "▼ 39 %",
+        "31 min 45 s", "31 min", "19 min (18 min 40 s–19 min 40 s)", "▼ 39 %",
     ]  # fmt: skip
     assert cells["runs"] == ["318", "318", "342", "▲ 8 %"]
     assert cells["CI minutes"] == ["4,770", "4,770", "5,040", "▲ 6 %"]
@@ -48,7 +49,7 @@ def test_confidence_and_assumptions_are_shown(capsys: pytest.CaptureFixture[str]
 
 def test_without_changes_there_is_no_difference_column(capsys: pytest.CaptureFixture[str]):
     lines = printed(capsys, changes=[], assumptions=[])
-    assert "difference" not in "".join(lines)
+    assert "DIFFERENCE" not in "".join(lines)
     assert lines[-1] == "The history is well reproduced."
 
 

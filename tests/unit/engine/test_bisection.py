@@ -113,7 +113,7 @@ def test_when_no_status_is_required_any_longer_the_bisection_ends():
     assert (world.queue.bisections, world.reason(1)) == ((), Reason.NO_REQUIRED_STATUSES)
 
 
-def test_when_no_status_is_required_any_longer_prs_without_a_slot_are_to_be_tested_again():
+def test_when_no_status_is_required_any_longer_prs_without_a_slot_wait_too():
     world = a_failed_batch(2, behind=True)
     world.apply(
         e.SettingsSaved(config=a_config(batch=2, concurrency=1)),
@@ -121,7 +121,7 @@ def test_when_no_status_is_required_any_longer_prs_without_a_slot_are_to_be_test
             tip=world.host.tip, observed_at_revision=world.queue.counters.revision, required_statuses=RequiredStatuses()
         ),
     )
-    assert (world.state(1), world.reason(1)) == (PullRequestState.PENDING, Reason.REQUIRED_STATUSES_CHANGED)
+    assert (world.state(1), world.reason(1)) == (PullRequestState.NOT_READY, Reason.NO_REQUIRED_STATUSES)
 
 
 # The base of probes.

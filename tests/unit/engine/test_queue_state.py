@@ -49,6 +49,50 @@ def test_a_change_of_state_is_reported():
     ]
 
 
+def test_the_reason_that_a_user_gives_is_kept_and_reported():
+    world = a_world()
+    journal = world.apply(e.StateRequested(state=PAUSED, actor="ann", state_reason="Release 2.1")).journal
+    assert world.queue.state_reason == "Release 2.1"
+    assert journal == (
+        QueueChanged(
+            at=world.now,
+            source=RUNNING,
+            to=PAUSED,
+            reason=Reason.STATE_REQUESTED,
+            actor="ann",
+            detail="Release 2.1",
+        ),
+    )
+
+
+def test_another_reason_for_the_same_state_replaces_the_former_one_and_is_reported():
+    world = a_world()
+    world.apply(e.StateRequested(state=DRAINING, state_reason="Release 2.1"))
+    (entry,) = world.apply(e.StateRequested(state=DRAINING, actor="bob", state_reason="Release 2.2")).journal
+    assert isinstance(entry, QueueChanged)
+    assert (entry.source, entry.to, entry.actor, entry.detail) == (DRAINING, DRAINING, "bob", "Release 2.2")
+    assert world.queue.state_reason == "Release 2.2"
+
+
+@pytest.mark.parametrize("state_reason", ["", "Release 2.1"])
+def test_no_other_reason_changes_nothing(state_reason: str):
+    world = a_world()
+    world.apply(e.StateRequested(state=PAUSED, state_reason="Release 2.1"))
+    before = world.queue
+    world.apply(e.StateRequested(state=PAUSED, state_reason=state_reason))
+    assert world.queue is before
+
+
+def test_a_running_queue_shows_no_reason():
+    world = a_world()
+    world.apply(e.StateRequested(state=PAUSED, state_reason="Release 2.1"))
+    (entry, *_) = world.apply(e.StateRequested(state=RUNNING, state_reason="Released")).journal
+    assert isinstance(entry, QueueChanged)
+    assert (world.queue.state_reason, entry.detail) == ("", "Released")
+    world.apply(e.StateRequested(state=RUNNING, state_reason="Still running"))
+    assert world.queue.state_reason == ""
+
+
 def test_a_paused_queue_knows_since_when():
     world = a_world()
     request_state(world, PAUSED)

@@ -10,7 +10,7 @@ from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, Refusal, RunStatus
-from tests.support.builders import QueueWorld, a_parallel_world, a_world
+from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_world
 
 
 def a_full_world(*waiting: int) -> QueueWorld:
@@ -264,11 +264,9 @@ def test_a_new_priority_does_not_change_the_active_batches():
 def test_a_new_priority_of_a_pr_in_an_active_batch_counts_when_it_waits_again():
     world = a_world(prs=2, batch=2, concurrency=1)
     world.submit(2, priority=7)
-    world.submit(3, no_batch=True)
+    world.apply(e.SettingsSaved(config=a_config(batch=2, concurrency=1, mode=Mode.PARALLEL)))
     world.fails(1, 2)
-    world.build()
-    world.fails(1)
-    assert world.submission_id(2) in buckets(world)[7]
+    assert world.queue_text == "main ← 2+1…"
 
 
 def test_a_new_priority_of_a_pr_that_is_not_ready_counts_when_it_is():

@@ -763,7 +763,7 @@ def test_what_landed_before_the_landing_missed_is_merged():
 def test_a_refused_landing_pauses_the_queue_with_the_message_of_the_host():
     world = a_world_with_an_intended_landing()
     world.apply(e.LandingRefused(landing=landing_of(world).number, detail="protected branch"))
-    assert (world.queue.state, world.queue.state_detail) == (QueueState.PAUSED, "protected branch")
+    assert (world.queue.state, world.queue.state_reason) == (QueueState.PAUSED, "protected branch")
 
 
 def test_a_refused_landing_fails_no_pr():
@@ -784,14 +784,14 @@ def test_a_resumed_queue_has_no_message():
     world = a_world_with_an_intended_landing()
     world.apply(e.LandingRefused(landing=landing_of(world).number, detail="protected branch"))
     world.apply(e.StateRequested(state=QueueState.RUNNING))
-    assert world.queue.state_detail == ""
+    assert world.queue.state_reason == ""
 
 
 def test_a_landing_refused_in_a_paused_queue_records_the_message():
     world = a_world_with_an_intended_landing()
     world.apply(e.StateRequested(state=QueueState.PAUSED))
     decision = world.apply(e.LandingRefused(landing=landing_of(world).number, detail="protected branch"))
-    assert (world.queue.state_detail, [entry.reason for entry in decision.journal]) == (
+    assert (world.queue.state_reason, [entry.reason for entry in decision.journal]) == (
         "protected branch",
         [Reason.LANDING_REFUSED],
     )
@@ -907,14 +907,14 @@ def test_a_mismatch_pauses_the_queue_with_its_reason(state: QueueState):
     world = a_world()
     world.apply(e.StateRequested(state=state))
     assert reported_reasons(world, audit_mismatch_found(1)) == [Reason.AUDIT_MISMATCH]
-    assert (world.queue.state, world.queue.state_detail) == (QueueState.PAUSED, "Compare it.")
+    assert (world.queue.state, world.queue.state_reason) == (QueueState.PAUSED, "Compare it.")
 
 
 def test_a_mismatch_in_a_paused_queue_is_reported_too():
     world = a_world()
     world.apply(e.StateRequested(state=QueueState.PAUSED))
     assert reported_reasons(world, audit_mismatch_found(1)) == [Reason.AUDIT_MISMATCH]
-    assert world.queue.state_detail == "Compare it."
+    assert world.queue.state_reason == "Compare it."
 
 
 def test_the_same_mismatch_is_reported_once_whatever_its_message():
@@ -930,7 +930,7 @@ def test_a_resumed_queue_is_not_paused_again_by_the_same_mismatch():
     world.apply(audit_mismatch_found(1))
     world.apply(e.StateRequested(state=QueueState.RUNNING))
     world.apply(audit_mismatch_found(1))
-    assert (world.queue.state, world.queue.state_detail) == (QueueState.RUNNING, "")
+    assert (world.queue.state, world.queue.state_reason) == (QueueState.RUNNING, "")
 
 
 def test_another_mismatch_pauses_it_again():
@@ -944,7 +944,9 @@ def test_another_mismatch_pauses_it_again():
 def test_of_many_mismatches_the_first_are_reported_and_the_others_counted():
     world = a_world()
     world.apply(audit_mismatch_found(1, 2, 3, 4, 5))
-    assert world.queue.state_detail == "Compare it. Compare it. Compare it. 2 more: run `mergeyard audit` to list them."
+    assert (
+        world.queue.state_reason == "Compare it. Compare it. Compare it. 2 more: run `mergeyard verify` to list them."
+    )
 
 
 def test_the_recorded_mismatches_do_not_grow_without_limit():

@@ -471,7 +471,7 @@ def counting_runs() -> tuple[Callable[[Queue], int], list[Queue]]:
 def test_a_memoized_function_runs_once_for_the_same_parts():
     count, calls = counting_runs()
     queue = a_plain_queue()
-    assert [count(queue), count(replace(queue, state_detail="else"))] == [0, 0]
+    assert [count(queue), count(replace(queue, state_reason="else"))] == [0, 0]
     assert calls == [queue]
 
 

@@ -6,10 +6,11 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import Mode, Speculation
 from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import RequiredStatuses, impacted_targets_from_names
+from mergeyard.domain.pull_requests import Hold, RequiredStatuses, impacted_targets_from_names
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import CheckState, PullRequestState, QueueState, Reason
-from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_world
+from mergeyard.engine import entries
+from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_wait_reason, a_world
 
 
 def require(world: QueueWorld, required: RequiredStatuses) -> None:
@@ -128,11 +129,47 @@ def test_targets_uploaded_during_a_run_count_when_the_next_run_starts():
 # Pull requests that cannot be tested.
 
 
-def test_without_required_statuses_prs_that_would_start_fail():
+def test_without_required_statuses_prs_wait_as_not_ready():
     world = a_world()
     require(world, RequiredStatuses())
     world.submit(1)
-    assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.NO_REQUIRED_STATUSES)
+    assert world.state(1) is PullRequestState.NOT_READY
+    assert world.wait_reason(1) == a_wait_reason(Reason.NO_REQUIRED_STATUSES)
+
+
+def test_without_required_statuses_what_waits_or_is_held_becomes_not_ready_even_without_a_free_slot():
+    world = a_world(prs=1, concurrency=1)
+    world.submit(2, 3)
+    held, hold = world.submission_id(3), Hold(Reason.BASE_BROKEN, tip=world.queue.target_branch.tip)
+    world.queue = entries.move_to_held(entries.remove_entry(world.queue, held), held, hold)
+    require(world, RequiredStatuses())
+    for number in (2, 3):
+        assert world.timeline(number)[-1] == (PullRequestState.NOT_READY, Reason.NO_REQUIRED_STATUSES)
+    assert (world.state(1), world.submission(3).hold) == (PullRequestState.TESTING, None)
+
+
+def test_when_a_status_is_required_again_they_return_in_the_order_of_submission():
+    world = a_world(prs=1, concurrency=1)
+    world.submit(2, 3)
+    require(world, RequiredStatuses())
+    world.submit(4)
+    require(world, RequiredStatuses(("unit",)))
+    world.passes(1)
+    world.perform_pending_tasks()
+    assert [world.state(number) for number in (2, 3, 4)] == [
+        PullRequestState.TESTING,
+        PullRequestState.PENDING,
+        PullRequestState.PENDING,
+    ]
+
+
+def test_without_required_statuses_a_draining_queue_keeps_its_prs_and_starts_none():
+    world = a_world(prs=2, concurrency=1)
+    world.apply(e.StateRequested(state=QueueState.DRAINING))
+    require(world, RequiredStatuses())
+    world.passes(1)
+    assert world.state(2) is PullRequestState.PENDING
+    assert world.wait_reason(2) == a_wait_reason(Reason.NO_REQUIRED_STATUSES)
 
 
 def test_with_a_broken_configuration_prs_that_would_start_fail_with_its_message():
@@ -142,13 +179,13 @@ def test_with_a_broken_configuration_prs_that_would_start_fail_with_its_message(
     assert (world.reason(1), world.submission(1).detail) == (Reason.CONFIG_INVALID, "line 3: no")
 
 
-def test_without_required_statuses_active_batches_without_a_run_fail():
+def test_without_required_statuses_active_batches_without_a_run_become_not_ready():
     world = a_world(prs=1, concurrency=1)
     world.submit(2, priority=0)
     world.build()
     require(world, RequiredStatuses())
     world.passes(2)
-    assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.NO_REQUIRED_STATUSES)
+    assert (world.state(1), world.reason(1)) == (PullRequestState.NOT_READY, Reason.NO_REQUIRED_STATUSES)
 
 
 def test_without_required_statuses_prs_under_test_go_on():

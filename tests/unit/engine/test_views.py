@@ -101,7 +101,7 @@ def test_what_a_pr_lacks_comes_before_the_state_of_the_queue():
 
 def test_a_pr_that_lacks_nothing_is_ready():
     submission = a_submission(1, state=PullRequestState.NOT_READY)
-    assert wait_reason(a_plain_queue(submission), submission) == a_wait_reason(Reason.READY)
+    assert wait_reason(a_plain_queue(submission), submission, submission.submitted_at) == a_wait_reason(Reason.READY)
 
 
 # Held.
@@ -119,7 +119,7 @@ def test_blockers_that_left_are_not_named():
     world.submit(2)
     world.build()
     gone = replace(world.queue, submissions=world.queue.submissions.drop(world.submission_id(1)))
-    assert wait_reason(gone, world.submission(2)) == a_wait_reason(Reason.CONFLICTS_WITH_PR_AHEAD)
+    assert wait_reason(gone, world.submission(2), world.now) == a_wait_reason(Reason.CONFLICTS_WITH_PR_AHEAD)
 
 
 # No target branch or host.

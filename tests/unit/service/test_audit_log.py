@@ -11,7 +11,9 @@ from structlog.testing import capture_logs
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.ids import QueueId, QueueKey, Repo
-from mergeyard.domain.journal import QueueCreated, TokenCreated
+from mergeyard.domain.journal import QueueChanged, QueueCreated, TokenCreated
+from mergeyard.domain.queue import Decision, Queue, TargetBranch
+from mergeyard.domain.states import QueueState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.store import AuditQuery
 from mergeyard.ports.writes import AppendEntries, CreateQueue
@@ -25,6 +27,7 @@ from mergeyard.service.audit_log import (
     RefusalLog,
     audit_entry,
     build_row,
+    log_decision,
 )
 from mergeyard.service.background import Background
 from mergeyard.service.metrics import REGISTRY
@@ -117,6 +120,16 @@ def counted() -> float:
 
 def suppressed(lines: list[Any]) -> dict[str, int]:
     return {line["client"]: line["count"] for line in lines if line["event"] == "refusals_suppressed"}
+
+
+def test_another_problem_of_a_paused_queue_is_no_change_of_its_settings():
+    paused, queue = QueueState.PAUSED, Queue(id=QueueId("app"), target_branch=TargetBranch(name="main"))
+    entry = QueueChanged(at=Instant(1), source=paused, to=paused, reason=Reason.AUDIT_MISMATCH, detail="two trees")
+    with capture_logs() as lines:
+        log_decision(APP, Decision(queue=queue, journal=(entry,), refusals={}))
+    (line,) = lines
+    assert (line["event"], line["reason"], line["detail"]) == ("queue_problem_found", "audit_mismatch", "two trees")
+    assert (line["actor"], line["state"]) == ("mergeyard", "PAUSED")
 
 
 @asynchronous

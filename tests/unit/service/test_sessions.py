@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.domain.access import MAX_SSO_TOKEN_LIFETIME_MS, NO_GRANTS, Grants, Scope
@@ -240,3 +241,18 @@ async def test_signing_in_is_in_the_audit_log_without_a_secret(tmp_path: Path):
         assert entry.token == token.id
         assert secret.encode() not in entry.body
         assert session.encode() not in entry.body
+
+
+@asynchronous
+async def test_sign_in_with_a_token_and_sign_out_are_logged_without_secrets(tmp_path: Path):
+    async with open_session_service(tmp_path) as service:
+        token, secret = await service.tokens.create("ada")
+        with capture_logs() as lines:
+            session = await service.sessions.sign_in(secret.encode())
+            assert session is not None
+            await service.sessions.sign_out(session.encode())
+            await service.sessions.sign_out(session.encode())
+        assert lines == [
+            {"event": "signed_in", "log_level": "info", "name": "ada", "token_id": token.id, "by": "token"},
+            {"event": "signed_out", "log_level": "info", "name": "ada"},
+        ]

@@ -1,5 +1,6 @@
 """Every response has the security headers, error pages too; an error is a page only for a client that prefers HTML."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import httpx
@@ -14,9 +15,9 @@ from structlog.testing import capture_logs
 
 from mergeyard.api.app import build_app
 from mergeyard.api.middleware import ErrorHandler
-from mergeyard.api.responses import ApiError
+from mergeyard.api.responses import ERROR_KINDS, ApiError
 from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.web.app import SECURITY_HEADERS, SecurityHeadersMiddleware
+from mergeyard.web.app import DETAILS, QUEUE_DELETED, SECURITY_HEADERS, TITLES, SecurityHeadersMiddleware
 from tests.support.asynchronous import asynchronous
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -98,6 +99,16 @@ async def test_an_error_is_json_for_other_clients(path: str, status: int, header
 async def test_an_error_of_the_api_is_always_json(path: str, status: int):
     for headers in (BROWSER, {"hx-request": "true"}):
         assert json.decode((await get(path, headers)).content)["status"] == status
+
+
+def test_title_of_an_error_page_says_what_kind_of_error_it_is():
+    """Other statuses than these mean that the request is invalid."""
+    assert {kind.status for kind in ERROR_KINDS.values()} - TITLES.keys() == {400, 401, 408, 413, 415, 422}
+
+
+@pytest.mark.parametrize("text", [*DETAILS.values(), *QUEUE_DELETED], ids=str)
+def test_text_of_an_error_page_names_no_operation_of_the_api(text: str):
+    assert not re.search(r"[a-z](Queue|PullRequest|Webhook|TestingDetails)|`", text)
 
 
 @asynchronous

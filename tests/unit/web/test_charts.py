@@ -39,7 +39,15 @@ def test_time_in_queue_has_gaps_where_nothing_merged():
     median, p95 = chart_of("waits", records).series
     assert median.values == (None, None, None, None, None, 30, 10)
     assert p95.cells == ("–", "–", "–", "–", "–", "30 min", "10 min")
-    assert chart_of("waits", records).finding == "Half merged within 30 min, 95 % within 30 min"
+    assert chart_of("waits", records).finding == "Median 30 min, p95 30 min"
+
+
+def test_lines_are_drawn_only_if_two_neighboring_intervals_have_values():
+    days = [a_final_transition(at=TODAY - before * DAY, minutes=5) for before in (3, 2, 0)]
+    runs = [a_past_run(at=TODAY)]
+    assert [chart_of(name, PeriodRecords(days[2:], runs)).form for name in ("waits", "efforts")] == ["bars", "bars"]
+    assert chart_of("waits", PeriodRecords(days[1:])).form == "bars"
+    assert chart_of("waits", PeriodRecords(days)).form == "lines"
 
 
 def test_time_in_queue_uses_the_unit_that_fits():
@@ -52,7 +60,7 @@ def test_time_in_queue_uses_the_unit_that_fits():
 
 def test_without_merges_the_time_in_queue_is_unknown():
     records = PeriodRecords([a_final_transition(PullRequestState.FAILED, at=TODAY)], [a_past_run(at=TODAY)])
-    assert chart_of("waits", records).finding == "Nothing merged, so the time in the queue is unknown"
+    assert chart_of("waits", records).finding == "No time in queue: nothing merged"
     assert chart_of("efforts", records).finding == "1 run, and nothing merged"
 
 
@@ -76,7 +84,7 @@ def test_runs_per_merge_are_known_only_where_a_pull_request_merged():
     )
     (series,) = chart_of("efforts", records).series
     assert series.cells[-2:] == ("–", "1.50")
-    assert chart_of("efforts", records).finding == "2.00 runs for each merged pull request"
+    assert chart_of("efforts", records).finding == "2.00 runs per merge"
 
 
 def test_restarts_and_bisections_are_shown_side_by_side():
@@ -85,7 +93,9 @@ def test_restarts_and_bisections_are_shown_side_by_side():
     chart = chart_of("repeats", records)
     assert (chart.form, chart.finding) == ("bars", "1 restart, 1 bisection run for 1 failed batch")
     assert [series.values[-1] for series in chart.series] == [1, 1]
-    assert chart_of("repeats", PeriodRecords([a_final_transition(at=TODAY)])).finding == "No restart, no failed batch"
+    assert (
+        chart_of("repeats", PeriodRecords([a_final_transition(at=TODAY)])).finding == "No restarts, no failed batches"
+    )
 
 
 def test_saved_ci_minutes_can_be_negative():
@@ -97,7 +107,7 @@ def test_saved_ci_minutes_can_be_negative():
     assert chart_of("minutes", records).finding == "100 CI minutes spent, batching saved 170"
     lost = PeriodRecords(runs=[a_past_run(at=TODAY, minutes=10, kind=RunKind.BISECTION)])
     assert chart_of("minutes", lost).series[1].cells[-1] == "-10"
-    assert chart_of("minutes", lost).finding == "10 CI minutes spent, batching cost 10 more than it saved"
+    assert chart_of("minutes", lost).finding == "10 CI minutes spent, batching cost 10 extra"
 
 
 def test_intervals_without_records_are_empty():
@@ -114,7 +124,7 @@ def test_the_finding_names_the_most_frequent_reason_for_not_merging():
             ReasonCount("cancelled", "pr_closed", 1),
         ]
     )
-    assert chart.finding == "5 of 6 that did not merge: test run failed"
+    assert chart.finding == "Most common reason for not merging: test run failed (5 of 6)"
     assert [bar.percent for bar in chart.bars] == [100, 25, 5]
     assert [bar.label for bar in chart.bars][1] == "Failed: test run failed"
     assert chart.bars[1].message.startswith("A required check failed")
@@ -123,13 +133,13 @@ def test_the_finding_names_the_most_frequent_reason_for_not_merging():
 def test_the_finding_says_that_all_merged():
     assert (
         charts.chart_conclusion_reasons([ReasonCount("merged", "merged_by_queue", 2)]).finding
-        == "Every pull request that left the queue merged"
+        == "Every finished pull request merged"
     )
 
 
 def test_the_finding_says_that_no_pull_request_left():
     assert charts.chart_conclusion_reasons([]) == charts.BarChart(
-        "No pull request left the queue", "Pull requests that left the queue, by state and reason", ()
+        "No pull request finished", "Finished pull requests, by state and reason", ()
     )
 
 
@@ -137,9 +147,9 @@ def test_restarts_are_labeled_with_their_reason_only():
     chart = charts.chart_restart_reasons(
         [ReasonCount("pending", "bisection", 3), ReasonCount("pending", "target_branch_moved", 1)]
     )
-    assert chart.finding == "3 of 4 restarts: bisection"
+    assert chart.finding == "Most common restart: bisection (3 of 4)"
     assert [bar.label for bar in chart.bars] == ["bisection", "target branch moved"]
-    assert charts.chart_restart_reasons([]).finding == "No test was restarted"
+    assert charts.chart_restart_reasons([]).finding == "No restarts"
 
 
 def test_an_unknown_reason_has_no_message():

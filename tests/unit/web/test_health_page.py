@@ -23,7 +23,7 @@ def merged(count: int, minutes: int = 10) -> Summary:
 
 def test_more_merges_are_better():
     headline = headline_of("Merged", merged(12), merged(10))
-    assert headline == Headline(name="Merged", value="12", before="10 before", change="▲ 20 %", verdict="better")
+    assert headline == Headline(name="Merged", value="12", before="was 10", change="▲ 20 %", verdict="better")
 
 
 def test_fewer_merges_are_worse():
@@ -31,7 +31,7 @@ def test_fewer_merges_are_worse():
 
 
 def test_a_longer_time_in_queue_is_worse():
-    headline = headline_of("Median in queue", merged(1, minutes=90), merged(1, minutes=60))
+    headline = headline_of("Median time to merge", merged(1, minutes=90), merged(1, minutes=60))
     assert (headline.value, headline.change, headline.verdict) == ("1 h 30 min", "▲ 50 %", "worse")
 
 
@@ -41,27 +41,27 @@ def test_spending_more_is_neither_good_nor_bad():
     assert (headline.value, headline.change, headline.verdict) == ("3,000", "▲ 100 %", "")
 
 
-def test_an_equal_value_is_as_before():
+def test_an_equal_value_has_no_change():
     headline = headline_of("Merged", merged(3), merged(3))
-    assert (headline.change, headline.verdict) == ("as before", "")
+    assert (headline.change, headline.verdict) == ("no change", "")
 
 
-def test_a_difference_below_the_shown_precision_is_as_before():
+def test_a_difference_below_the_shown_precision_has_no_change():
     failed = [a_final_transition(PullRequestState.FAILED)]
     now, before = (
         summarize(PeriodRecords([*failed, *[a_final_transition() for _ in range(count)]])) for count in (301, 300)
     )
-    assert headline_of("Success", now, before).change == "as before"
+    assert headline_of("Success rate", now, before).change == "no change"
 
 
-@pytest.mark.parametrize(("now", "change"), [(1001, "▲ a little"), (999, "▼ a little"), (50_000, "▲ many times")])
-def test_very_small_and_very_large_changes_are_described_in_words(now: int, change: str):
+@pytest.mark.parametrize(("now", "change"), [(1001, "▲ <1 %"), (999, "▼ <1 %"), (50_000, "▲ >10×")])
+def test_very_small_and_very_large_changes_are_limits(now: int, change: str):
     assert headline_of("Merged", merged(now), merged(1000)).change == change
 
 
 def test_without_a_previous_value_there_is_no_change():
-    headline = headline_of("Median in queue", merged(1))
-    assert (headline.value, headline.before, headline.change) == ("10 min", "nothing before", "")
+    headline = headline_of("Median time to merge", merged(1))
+    assert (headline.value, headline.before, headline.change) == ("10 min", "no earlier data", "")
 
 
 def test_negative_savings_are_compared_too():
@@ -70,21 +70,21 @@ def test_negative_savings_are_compared_too():
         summarize(PeriodRecords(runs=[a_past_run(kind=RunKind.BISECTION)])),
     )
     headline = headline_of("CI minutes saved", now, before)
-    assert (headline.value, headline.before) == ("10", "-10 before")
+    assert (headline.value, headline.before) == ("10", "was -10")
     assert (headline.change, headline.verdict) == ("▲ 200 %", "better")
 
 
 def test_with_many_merges_the_finding_counts_how_often_p90_held():
     result = evaluate_estimates(EstimateAccuracy(merged=1200, by_median=612, by_p90=1119))
-    assert result.finding == "p90 held for 1,119 of 1,200 merged"
-    assert result.note == "That is 93 %, and p50 held for 51 %. The goals are 90 % and 50 %."
+    assert result.finding == "1,119 of 1,200 merged within the p90 estimate"
+    assert result.note == "That is 93 % (target: 90 %). 51 % merged within the p50 estimate (target: 50 %)."
 
 
 def test_with_too_few_merges_no_share_is_shown():
     result = evaluate_estimates(EstimateAccuracy(merged=MIN_MERGES - 1, by_median=8, by_p90=17))
     assert result.finding == "Too few merges to evaluate the estimates"
-    assert result.note == "So far p90 held for 17 of 19 merged, p50 for 8."
+    assert result.note == "So far 17 of 19 merged within the p90 estimate, and 8 within the p50 estimate."
 
 
 def test_without_merges_estimates_cannot_be_evaluated():
-    assert evaluate_estimates(EstimateAccuracy()).finding == "No estimate can be evaluated yet"
+    assert evaluate_estimates(EstimateAccuracy()).finding == "No estimates to evaluate yet"

@@ -1,8 +1,11 @@
-"""The number of live streams is limited, per token and in total."""
+"""The number of live streams is limited, per token and in total. A page notices a silent stream, but not too early."""
+
+import re
 
 from mergeyard.domain.access import Scope, Token
 from mergeyard.domain.timestamps import Instant
-from mergeyard.web.live import MAX_STREAMS, MAX_STREAMS_PER_TOKEN, StreamLimit
+from mergeyard.web.live import ALIVE_INTERVAL_MS, MAX_STREAMS, MAX_STREAMS_PER_TOKEN, StreamLimit
+from mergeyard.web.rendering import STATIC_FILES
 
 
 def a_token(name: str) -> Token:
@@ -30,3 +33,9 @@ def test_the_total_limit_applies_to_new_tokens_too():
     assert not limit.has_room_for(a_token("ada"))
     limit.remove(tokens[0])
     assert limit.has_room_for(a_token("ada"))
+
+
+def test_page_takes_a_stream_for_silent_only_when_it_missed_two_events():
+    found = re.search(r"MAX_SILENCE_MS = (\d+);", STATIC_FILES["page.js"].decode())
+    assert found
+    assert 2 * ALIVE_INTERVAL_MS < int(found[1]) <= 10_000

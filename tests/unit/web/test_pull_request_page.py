@@ -1,4 +1,6 @@
-"""The page of a pull request: its progress steps and its checklist."""
+"""The page of a pull request: its progress, why it waits, its checklist and its timeline."""
+
+import re
 
 import pytest
 from msgspec.structs import replace
@@ -7,11 +9,26 @@ from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import impacted_targets_from_names
-from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason
+from mergeyard.domain.queue import Queue
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.views import SubmissionView, view_submission
-from mergeyard.web.pull_request_page import ChecklistItem, ItemStatus, build_checklist, build_progress_steps
-from tests.support.builders import a_config, a_plain_queue, a_world
+from mergeyard.web.pull_request_page import (
+    ChecklistItem,
+    ItemStatus,
+    RunSummary,
+    build_checklist,
+    build_progress_steps,
+    build_timeline,
+    describe_bisection,
+    describe_situation,
+    find_earlier_failure,
+    find_failed_run,
+    name_tab,
+)
+from mergeyard.web.run_progress import RunChecks, RunDuration
+from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_plain_queue, a_run, a_world
 
 
 def steps(state: PullRequestState, *, previous: PullRequestState | None = None) -> str:
@@ -65,25 +82,34 @@ def not_ready(*, mode: Mode = Mode.SINGLE, **changes: object) -> SubmissionView:
     return view_submission(a_plain_queue(config=a_config(mode=mode)), submission, submission.submitted_at)
 
 
-def missing(view: SubmissionView, state: QueueState = QueueState.RUNNING) -> list[ChecklistItem]:
-    return [item for item in build_checklist(view, state) if item.status is not ItemStatus.MET]
+def a_queue(state: QueueState = QueueState.RUNNING, *, checks: tuple[str, ...] = ("unit",), reason: str = "") -> Queue:
+    queue = replace(a_plain_queue(config=a_config(required_statuses=checks)), state_reason=reason)
+    if state is QueueState.SWITCHING_MODES:
+        return replace(queue, mode=Mode.PARALLEL)
+    return replace(queue, requested_state=state)
+
+
+def missing(view: SubmissionView, queue: Queue | None = None) -> list[ChecklistItem]:
+    return [item for item in build_checklist(view, queue or a_queue()) if item.status is not ItemStatus.MET]
 
 
 def test_a_complete_checklist_has_no_open_items():
-    assert [item.label for item in build_checklist(not_ready(), QueueState.RUNNING)] == [
-        "Base branch is main",
-        "Is not a draft",
-        "Can be merged",
-        "The queue is running",
+    assert [item.label for item in build_checklist(not_ready(), a_queue())] == [
+        "Targets main",
+        "Not a draft",
+        "Mergeable",
+        "Queue has required checks",
+        "Queue is running",
     ]
     assert missing(not_ready()) == []
 
 
 def test_every_missing_item_says_what_to_do():
     (base, draft, merge, queue) = missing(
-        not_ready(base_branch="next", draft=True, mergeability=Mergeability.NOT_MERGEABLE), QueueState.PAUSED
+        not_ready(base_branch="next", draft=True, mergeability=Mergeability.NOT_MERGEABLE),
+        a_queue(QueueState.PAUSED),
     )
-    assert "Change it to main" in base.advice
+    assert "Change its base branch to main" in base.advice
     assert draft.advice == "Mark it as ready for review."
     assert "conflicts" in merge.advice
     assert "resume" in queue.advice
@@ -121,4 +147,148 @@ def test_a_pull_request_admitted_before_parallel_mode_needs_no_impacted_targets(
 
 @pytest.mark.parametrize("state", QueueState)
 def test_every_state_of_the_queue_is_explained(state: QueueState):
-    assert build_checklist(not_ready(), state)[-1].label.startswith("The queue ")
+    assert build_checklist(not_ready(), a_queue(state))[-1].label.startswith("Queue is ")
+
+
+@pytest.mark.parametrize("state", [QueueState.PAUSED, QueueState.DRAINING])
+def test_the_reason_that_an_administrator_gave_is_shown(state: QueueState):
+    (queue,) = missing(not_ready(), a_queue(state, reason="release day"))
+    assert queue.advice.endswith("Reason: release day")
+
+
+def test_a_queue_without_required_checks_says_what_an_administrator_has_to_do():
+    (checks,) = missing(not_ready(), a_queue(checks=()))
+    assert checks.label == "Queue has no required checks"
+    assert "An administrator has to configure at least one" in checks.advice
+
+
+def situation(world: QueueWorld, number: int) -> str:
+    return describe_situation(world.queue, view_submission(world.queue, world.submission(number), world.now))
+
+
+def test_a_waiting_pull_request_is_told_its_position_and_how_many_are_ahead():
+    world = a_world(prs=4, concurrency=1)
+    assert situation(world, 2) == "Waiting for a free test slot (position 2, 1 pull request ahead)."
+    assert situation(world, 4) == "Waiting for a free test slot (position 4, 3 pull requests ahead)."
+
+
+def test_lanes_do_not_wait_for_everything_ahead():
+    world = a_parallel_world("x", "y", concurrency=1)
+    assert situation(world, 2) == "Waiting for a free test slot (position 2)."
+
+
+def test_a_pull_request_that_passed_is_told_what_it_waits_for():
+    world = a_world(prs=2)
+    world.passes(2)
+    assert situation(world, 2) == "The tests passed. Waiting for #1 ahead."
+
+
+def test_many_pull_requests_ahead_are_counted():
+    world = a_world(prs=9, concurrency=9)
+    world.passes(9)
+    assert situation(world, 9) == "The tests passed. Waiting for 8 pull requests ahead."
+
+
+def test_a_pull_request_that_waits_for_its_batch_is_told_when_it_starts():
+    world = a_world(prs=1, batch=4)
+    assert situation(world, 1) == "Waiting for more pull requests: a batch starts with 4, or after 5 min."
+
+
+FIX_IT = re.compile(r"\b(fix|resubmit|submit again|push)\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("base_passed", [True, False])
+def test_a_failure_without_a_confirmed_cause_asks_for_no_action(*, base_passed: bool):
+    world = a_world(prs=2, base_passed=base_passed)
+    world.fails(2)
+    assert world.state(2) is PullRequestState.PENDING_FAILURE
+    assert situation(world, 2).startswith("The tests failed, and the cause is not confirmed.")
+    assert situation(world, 2).endswith("No action is needed yet.")
+    assert not FIX_IT.search(situation(world, 2))
+
+
+def bisection_message(world: QueueWorld, number: int) -> str:
+    note = describe_bisection(world.queue, world.submission(number))
+    return "" if note is None else note.message
+
+
+def test_members_of_a_bisection_are_possible_culprits_and_then_one_is_the_likely_one():
+    world = a_world(prs=3, batch=3)
+    world.fails(1, 2, 3)
+    for number in (1, 2, 3):
+        assert bisection_message(world, number) == (
+            "Bisecting its failed batch: a possible culprit. No action is needed yet."
+        )
+    world.build()
+    world.passes(1, 2)
+    assert bisection_message(world, 1) == ""
+    assert bisection_message(world, 3) == (
+        "Bisecting its failed batch: the likely culprit. It will be retested after #1 and #2 merge. "
+        "No action is needed yet."
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "mark"),
+    [
+        (PullRequestState.MERGED, "✓ #1 · "),
+        (PullRequestState.FAILED, "✗ #1 · "),
+        (PullRequestState.CANCELLED, "– #1 · "),
+        (PullRequestState.TESTING, "● #1 · position 1 · "),
+    ],
+)
+def test_the_tab_shows_the_state_and_the_position(state: PullRequestState, mark: str):
+    world = a_world(prs=1)
+    submission = replace(world.submission(1), state=state)
+    assert name_tab(view_submission(world.queue, submission, world.now)).startswith(mark)
+
+
+def test_a_hostile_title_does_not_reverse_the_tab():
+    world = a_world(prs=1)
+    submission = world.submission(1)
+    submission = replace(submission, pull_request=replace(submission.pull_request, title="safe\u202egnp.exe"))
+    assert name_tab(view_submission(world.queue, submission, world.now)).endswith("safegnp.exe")
+
+
+def test_the_earlier_failure_is_that_of_the_submission_before():
+    world = a_world(prs=1)
+    first = replace(world.submission(1), id=SubmissionId(1), state=PullRequestState.FAILED)
+    second, third = (
+        replace(first, id=SubmissionId(2), state=PullRequestState.CANCELLED),
+        replace(first, id=SubmissionId(3)),
+    )
+    assert find_earlier_failure([second, first], second) == first
+    assert find_earlier_failure([third, second, first], third) is None
+    assert find_earlier_failure([third, second], second) is None
+    assert find_earlier_failure([first], first) is None
+
+
+def summarize(run: Run) -> RunSummary:
+    return RunSummary(run, "", "", RunChecks((), ()), RunDuration(0, None))
+
+
+def test_only_a_test_failure_is_explained_by_a_failed_run():
+    failed, deciding = (summarize(a_run(*stack, status=RunStatus.FAILED)) for stack in ((1,), (2, 1)))
+    passed = summarize(a_run(3, 1, status=RunStatus.SUCCEEDED))
+    submission = replace(a_world(prs=1).submission(1), state=PullRequestState.FAILED, reason=Reason.TEST_RUN_FAILED)
+    runs = [passed, failed, deciding]
+    assert find_failed_run(submission, runs, deciding.run.id) == deciding
+    assert find_failed_run(submission, runs, None) == failed
+    assert find_failed_run(submission, [passed], None) is None
+    assert find_failed_run(replace(submission, reason=Reason.MERGE_CONFLICT), runs, deciding.run.id) is None
+    assert find_failed_run(replace(submission, state=PullRequestState.MERGED), runs, deciding.run.id) is None
+
+
+def test_the_timeline_shows_the_time_between_two_entries():
+    submitted = PullRequestChanged(
+        at=Instant(1000),
+        submission_id=SubmissionId(1),
+        number=PullRequestNumber(1),
+        source=None,
+        to=PullRequestState.NOT_READY,
+        reason=Reason.SUBMITTED,
+    )
+    queued = replace(submitted, at=Instant(42_000), source=PullRequestState.NOT_READY, to=PullRequestState.PENDING)
+    newest, oldest = build_timeline([queued, submitted])
+    assert (newest.after_ms, newest.is_first) == (41_000, False)
+    assert (oldest.after_ms, oldest.is_first) == (None, True)

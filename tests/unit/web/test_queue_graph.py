@@ -9,7 +9,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain.ids import BatchId
 from mergeyard.domain.pull_requests import ALL_TARGETS, impacted_targets_from_names
 from mergeyard.domain.queue import LandingPhase
-from mergeyard.domain.states import CheckState, QueueState
+from mergeyard.domain.states import REASON_MESSAGES, CheckState, QueueState, Reason
 from mergeyard.web.queue_graph import (
     MAX_BATCHES,
     MAX_PULL_REQUESTS_PER_BATCH,
@@ -21,6 +21,7 @@ from mergeyard.web.queue_graph import (
     MemberRole,
     QueueGraph,
     build_queue_graph,
+    estimate_rounds,
     lay_out_lanes,
 )
 from tests.support.builders import QueueWorld, a_parallel_world, a_world
@@ -62,7 +63,7 @@ def test_a_batch_shows_its_result():
     world = a_world(prs=3)
     world.passes(2)
     world.fails(3)
-    assert marks_of(world) == [BatchMark.TESTING, BatchMark.PASSED, BatchMark.FAILED]
+    assert marks_of(world) == [BatchMark.TESTING, BatchMark.PASSED, BatchMark.FAILING]
 
 
 def test_a_batch_that_a_passed_run_behind_it_contains_is_cleared():
@@ -111,34 +112,80 @@ def test_a_target_branch_that_fails_its_base_run_is_broken():
     assert graph_of(world).target_branch.is_broken
 
 
-def test_in_single_mode_there_is_one_lane_and_no_batch_lists_what_it_is_stacked_on():
+def test_in_single_mode_there_is_one_lane_and_no_batch_lists_dependencies():
     graph = graph_of(a_world(prs=4))
     assert [[cell.batch for cell in lane] for lane in graph.lanes] == [list(graph.batches)]
-    assert all(not batch.stacked_on for batch in graph.batches.values())
+    assert all(not batch.dependencies for batch in graph.batches.values())
+
+
+def causes_of(world: QueueWorld, index: int = 1) -> list[str]:
+    return [dependency.impacts_all for dependency in batches_of(world)[index].dependencies]
 
 
 def test_in_parallel_mode_a_batch_lists_the_targets_it_shares_with_batches_ahead():
     world = a_parallel_world("x", "y", "xy")
     third = batches_of(world)[2]
-    assert [(numbers, shared.names) for numbers, shared in third.stacked_on] == [([1], ("x",)), ([2], ("y",))]
+    assert [(each.numbers, each.shared_targets.names) for each in third.dependencies] == [([1], ("x",)), ([2], ("y",))]
+    assert causes_of(world, 2) == ["", ""]
     assert graph_of(world).has_lanes
 
 
 def test_a_batch_lists_only_the_batches_directly_ahead():
     third = batches_of(a_parallel_world("x", "x", "x"))[2]
-    assert [numbers for numbers, _ in third.stacked_on] == [[2]]
+    assert [dependency.numbers for dependency in third.dependencies] == [[2]]
 
 
-def test_a_batch_that_impacts_all_targets_says_so_without_names():
+def test_a_dependency_says_which_of_the_two_impacts_all_targets():
     world = a_parallel_world("x")
     world.submit(2, impacted_targets=ALL_TARGETS)
-    assert batches_of(world)[1].stacked_on[0][1].everything
+    assert causes_of(world) == ["this pull request impacts all targets"]
+    world.submit(3, impacted_targets=ALL_TARGETS)
+    assert causes_of(world, 2) == ["both impact all targets"]
+    world.submit(4, impacted_targets=impacted_targets_from_names("y"))
+    assert causes_of(world, 3) == ["#3 impacts all targets"]
+
+
+def test_a_dependency_of_a_batch_of_several_speaks_of_the_batch():
+    world = a_parallel_world(batch=2)
+    world.submit(1, 2, impacted_targets=impacted_targets_from_names("x"))
+    world.submit(3, 4, impacted_targets=ALL_TARGETS)
+    world.submit(5, 6, impacted_targets=impacted_targets_from_names("x"))
+    assert causes_of(world) == ["this batch impacts all targets"]
+    assert causes_of(world, 2) == ["that batch impacts all targets"]
+
+
+def test_a_dependency_on_a_contained_pull_request_says_so_and_names_no_targets():
+    world = a_parallel_world("x")
+    world.submit(2, stacked_on=1, impacted_targets=impacted_targets_from_names("y"))
+    (dependency,) = batches_of(world)[1].dependencies
+    assert (dependency.contains_commits, dependency.impacts_all, dependency.shared_targets.names) == (True, "", ())
 
 
 def test_many_shared_targets_are_shortened_to_the_first_and_a_count():
     world = a_parallel_world("abcdef", "abcdef")
-    ((_, shared),) = batches_of(world)[1].stacked_on
-    assert (shared.names, shared.more) == (("a", "b", "c"), 3)
+    (dependency,) = batches_of(world)[1].dependencies
+    assert (dependency.shared_targets.names, dependency.shared_targets.more) == (("a", "b", "c"), 3)
+
+
+def test_positions_count_pull_requests_and_not_batches():
+    first, second = batches_of(a_world(prs=6, batch=3))
+    assert (first.first_position, first.last_position) == (1, 3)
+    assert (second.first_position, second.last_position) == (4, 6)
+
+
+def test_a_waiting_batch_gives_the_true_reason():
+    world = a_world(prs=1)
+    world.apply(e.StateRequested(state=QueueState.PAUSED))
+    world.restart(1)
+    (batch,) = batches_of(world)
+    assert batch.reason == REASON_MESSAGES[Reason.QUEUE_PAUSED]
+
+
+def test_a_failing_batch_says_what_decides_about_it():
+    world = a_world(prs=2)
+    world.fails(2)
+    testing, failing = batches_of(world)
+    assert (testing.reason, failing.reason) == ("", REASON_MESSAGES[Reason.WAITING_FOR_PRS_AHEAD])
 
 
 def test_a_large_batch_is_shortened_to_the_first_pull_requests_and_a_count():
@@ -279,6 +326,42 @@ def test_members_after_a_failed_prefix_are_no_longer_candidates():
     world.fails(1, 2)
     roles = [member.role for member in bisection_of(world).members]
     assert roles == [MemberRole.CANDIDATE] * 2 + [MemberRole.AFTER] * 2
+
+
+def test_members_have_their_submission_until_they_leave_the_queue():
+    world = a_failed_batch()
+    world.fails(1, 2)
+    world.cancel(4)
+    *others, left = bisection_of(world).members
+    assert (left.submission, left.number, left.merged) == (None, 4, False)
+    assert [member.submission and member.submission.number for member in others] == [1, 2, 3]
+
+
+def test_the_failed_run_of_a_bisection_and_failing_batches_are_named_once():
+    world = a_failed_batch()
+    graph = graph_of(world)
+    bisection = bisection_of(world)
+    assert [run.id for run in graph.failing_runs] == [bisection.batch_run.id] == [bisection.failed_run.id]
+    world.fails(1, 2)
+    bisection = bisection_of(world)
+    assert [run.id for run in graph_of(world).failing_runs] == [bisection.batch_run.id, bisection.failed_run.id]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "probes", "rounds"),
+    [(1, 1, 0), (2, 1, 1), (3, 1, 2), (4, 1, 2), (5, 1, 3), (4, 0, 2), (4, 3, 1), (4, 5, 1), (9, 2, 2)],
+)
+def test_rounds_of_a_bisection_are_estimated_from_the_candidates_and_the_probes(
+    candidates: int, probes: int, rounds: int
+):
+    assert estimate_rounds(candidates, probes) == rounds
+
+
+def test_a_bisection_estimates_its_rounds_from_what_it_knows():
+    world = a_failed_batch()
+    assert bisection_of(world).rounds_left == 2
+    world.passes(1, 2)
+    assert bisection_of(world).rounds_left == 1
 
 
 def test_the_last_of_the_shortest_failed_prefix_is_the_suspect_and_waits_for_the_others():

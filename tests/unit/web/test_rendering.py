@@ -11,11 +11,13 @@ import pytest
 from starlette.applications import Starlette
 
 import mergeyard
+from mergeyard.domain.access import Token
 from mergeyard.domain.pull_requests import ALL_TARGETS, NO_TARGETS, impacted_targets_from_names
-from mergeyard.domain.timestamps import later
+from mergeyard.domain.timestamps import Instant, later
 from mergeyard.web import app, rendering
 from mergeyard.web.formats import list_targets
 from mergeyard.web.rendering import TimedCache
+from mergeyard.web.user_sessions import CurrentUser
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
 
@@ -29,6 +31,19 @@ def test_all_targets_and_no_targets_are_distinguished():
     assert list_targets(ALL_TARGETS).everything
     assert not list_targets(ALL_TARGETS).is_empty
     assert list_targets(NO_TARGETS).is_empty
+
+
+@pytest.mark.parametrize("control", ["\u061c", "\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069"], ids=ascii)
+def test_title_of_a_page_has_no_bidi_controls(control: str):
+    error = {"status": 404, "title": f"<safe{control}gnp.exe", "detail": "", "request_id": "", "may_lack_access": False}
+    html = rendering.render_template("error.html", error=error, user=None, path="/", current_url="/")
+    assert "<title>&lt;safegnp.exe · Mergeyard</title>" in html
+
+
+@pytest.mark.parametrize(("name", "author"), [("ada", "ada"), ("ada (3f2a9c1b)", "ada"), ("ada (ci)", "ada (ci)")])
+def test_user_of_single_sign_on_has_the_name_of_the_identity_provider_as_author(name: str, author: str):
+    token = Token(id="1", name=name, digest=b"", created_at=Instant(0))
+    assert CurrentUser(token, "").author_name == author
 
 
 TTL_MS = 1000

@@ -1,4 +1,6 @@
-"""The page of a run: its checks, their output, its purpose and remarks."""
+"""The page of a run: its checks, its name, purpose and remarks."""
+
+from collections.abc import Mapping
 
 import pytest
 from msgspec.structs import replace
@@ -6,23 +8,25 @@ from msgspec.structs import replace
 from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.runs import Run, RunKind
-from mergeyard.domain.states import Reason, RunStatus
+from mergeyard.domain.states import CheckState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service.runs import RunWithStatuses
-from mergeyard.web.run_page import extract_tail, to_readable_text
-from mergeyard.web.run_progress import RunChecks, build_run_checks, describe_purpose, list_remarks
+from mergeyard.web.run_progress import RunChecks, build_run_checks, describe_purpose, list_remarks, name_run
 from tests.support.builders import a_plain_queue, a_run, a_world
 
 
-def status(context: str, state: StatusState = StatusState.SUCCESS, url: str = "") -> Status:
-    return Status(context=context, state=state, at=Instant(0), url=url)
+def status(context: str, state: StatusState = StatusState.SUCCESS, url: str = "", at: int = 0) -> Status:
+    return Status(context=context, state=state, at=Instant(at), url=url)
 
 
 def checks_of(
-    *statuses: Status, run: RunStatus = RunStatus.IN_PROGRESS, source: ChecksFrom = ChecksFrom.API
+    *statuses: Status,
+    run: RunStatus = RunStatus.IN_PROGRESS,
+    source: ChecksFrom = ChecksFrom.API,
+    results: Mapping[str, CheckState] | None = None,
 ) -> RunChecks:
-    required = replace(a_run(1, status=run), required_statuses=("unit", "lint"))
+    required = replace(a_run(1, status=run), required_statuses=("unit", "lint"), checks=results or {})
     return build_run_checks(RunWithStatuses(required, statuses), source)
 
 
@@ -33,9 +37,33 @@ def test_required_checks_are_shown_even_if_not_reported():
     assert checks.done == 1
 
 
-def test_checks_without_a_result_at_the_end_of_the_run_never_reported():
-    checks = checks_of(status("unit", StatusState.PENDING), run=RunStatus.FAILED)
-    assert [each.state for each in checks.required] == ["never", "never"]
+def test_checks_without_a_result_at_the_end_of_the_run_did_not_finish_or_did_not_report():
+    checks = checks_of(status("unit", StatusState.PENDING), run=RunStatus.CANCELLED)
+    assert [each.state for each in checks.required] == ["unfinished", "never"]
+
+
+def test_a_result_that_the_run_recorded_is_never_shown_as_not_reported():
+    results = {"unit": CheckState.FAILED, "lint": CheckState.PASSED}
+    checks = checks_of(status("unit", StatusState.PENDING), run=RunStatus.FAILED, results=results)
+    assert [each.state for each in checks.required] == ["failure", "success"]
+    assert [each.name for each in checks.culprits] == ["unit"]
+
+
+def test_a_check_that_is_run_again_later_does_not_change_an_ended_run():
+    rerun = status("unit", StatusState.SUCCESS)
+    results = {"unit": CheckState.FAILED, "lint": CheckState.PASSED}
+    assert checks_of(rerun, run=RunStatus.FAILED, results=results).required[0].state == "failure"
+    assert checks_of(rerun, results=results).required[0].state == "success"
+
+
+def test_a_result_shows_how_long_after_the_start_it_was_reported():
+    started = a_run(1).started_at
+    assert started is not None
+    done, running = checks_of(
+        status("unit", at=started + 41_000), status("lint", StatusState.PENDING, at=started + 1)
+    ).required
+    assert (done.after_ms, running.after_ms) == (41_000, None)
+    assert checks_of(status("unit", at=started - 1)).required[0].after_ms is None
 
 
 def test_failed_checks_are_culprits_and_unreported_ones_only_if_none_failed():
@@ -57,46 +85,30 @@ def test_an_unsafe_url_is_not_linked():
         assert checks_of(status("unit", url=url)).required[0].link is None
 
 
-def test_a_short_output_is_shown_as_it_is():
-    assert extract_tail(b"one\ntwo\n").text == "one\ntwo\n"
-    assert extract_tail(b"one\ntwo\n").left_out == 0
-
-
-def test_a_long_output_is_shortened_to_its_last_whole_lines():
-    tail = extract_tail(b"one\ntwo\nthree\n", limit=8)
-    assert tail.text == "three\n"
-    assert tail.left_out == len(b"one\ntwo\n")
-
-
-def test_a_line_longer_than_the_limit_is_truncated():
-    assert extract_tail(b"x" * 100, limit=8).text == "x" * 8
-
-
-def test_terminal_control_sequences_are_removed():
-    assert (
-        to_readable_text(b"\x1b[31;1mred\x1b[0m \x1b]8;;https://x\x07link\x1b]8;;\x07\r\n50 %\r100 %\n")
-        == "red link\n50 %\n100 %\n"
-    )
-
-
-def test_unreadable_bytes_are_replaced():
-    assert to_readable_text(b"a\x00b\xffc\td\n") == "a\ufffdb\ufffdc\td\n"
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        (a_run(1, 2, 10), "Test run for #10"),
+        (a_run(1, 2, 3, tests=2), "Test run for #2 and #3"),
+        (a_run(1, 2, kind=RunKind.BISECTION, tests=2), "Bisection run for #1 and #2"),
+        (a_run(tests=0, kind=RunKind.BASE), "Baseline run for main"),
+    ],
+)
+def test_the_name_of_a_run_says_what_it_tests(run: Run, name: str):
+    assert name_run(run, "main") == name
 
 
 @pytest.mark.parametrize(
     ("run", "sentence"),
     [
-        (a_run(1), "Tests #1 as it would merge, on top of main."),
-        (a_run(1, 2, 3), "Tests #3 as it would merge, on top of #1 and #2."),
-        (a_run(1, 2, 3, tests=2), "Tests #2 and #3 together, as they would merge, on top of #1."),
-        (a_run(*range(1, 9)), "Tests #8 as it would merge, on top of #1, #2, #3, #4, #5, #6 and 1 more."),
-        (
-            a_run(1, 2, kind=RunKind.BISECTION, tests=2),
-            "Bisects a failed batch to find the culprit: tests #1 and #2.",
-        ),
+        (a_run(1), "Tests #1 on top of main."),
+        (a_run(1, 2, 3), "Tests #3 on top of #1 and #2."),
+        (a_run(1, 2, 3, tests=2), "Tests #2 and #3 on top of #1."),
+        (a_run(*range(1, 9)), "Tests #8 on top of #1, #2, #3, #4, #5, #6 and 1 more."),
+        (a_run(1, 2, kind=RunKind.BISECTION, tests=2), "Tests #1 and #2, to find the culprit of a failed batch."),
         (
             a_run(tests=0, kind=RunKind.BASE),
-            "Tests main itself, without a pull request, to find out whether it passes on its own.",
+            "Tests main alone, to find out whether it passes without the pull requests.",
         ),
     ],
 )
@@ -111,10 +123,10 @@ def test_an_ordinary_run_has_no_remarks():
 def test_remarks_list_what_is_special_about_a_run():
     stopped = replace(a_run(1, status=RunStatus.CANCELLED), attempt=1, timed_out=True, restart_requested=True)
     remarks = " ".join(list_remarks(stopped, a_plain_queue()))
-    assert "This is attempt 2" in remarks
+    assert "Retry 1" in remarks
     assert "within 5 h" in remarks
-    assert "requested a restart" in remarks
-    assert "stopped" in remarks
+    assert "A user restarted the tests." in remarks
+    assert "Cancelled" in remarks
 
 
 def test_a_remark_says_why_a_result_no_longer_counts():
@@ -125,4 +137,6 @@ def test_a_remark_says_why_a_result_no_longer_counts():
 def test_a_remark_names_pull_requests_that_are_left_out():
     world = a_world(prs=2)
     run = replace(a_run(2), excluded_submission_ids=frozenset({world.submission_id(1), SubmissionId(99)}))
-    assert list(list_remarks(run, world.queue)) == ["Left out because they are expected to leave the queue: #1."]
+    assert list(list_remarks(run, world.queue)) == [
+        "Does not contain #1: its result does not count if one of these merges."
+    ]

@@ -1,6 +1,5 @@
 """The duration and progress of a run, compared with the usual duration."""
 
-import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain.states import RunStatus
@@ -18,23 +17,9 @@ def test_a_duration_is_measured_until_now_or_until_the_end_of_the_run():
     assert measure_duration(ended, a_plain_queue(), now).elapsed_ms == MINUTE
 
 
-@pytest.mark.parametrize(
-    ("elapsed", "comparison"),
-    [
-        (USUAL, "about as usual"),
-        (USUAL - MINUTE, "about as usual"),
-        (7 * MINUTE, "3 min shorter than usual"),
-        (14 * MINUTE, "4 min longer than usual"),
-    ],
-)
-def test_a_duration_is_compared_with_the_usual_one(elapsed: int, comparison: str):
-    assert RunDuration(elapsed, USUAL).comparison == comparison
-
-
-def test_a_run_in_progress_shows_the_usual_duration_until_it_is_exceeded():
-    assert RunDuration(MINUTE, USUAL).expectation == "usually 10 min"
-    assert RunDuration(14 * MINUTE, USUAL).expectation == "4 min longer than usual"
-    assert "no run has passed yet" in RunDuration(MINUTE, None).expectation
+def test_a_duration_names_the_typical_one_to_compare_it_with():
+    assert RunDuration(MINUTE, USUAL).typical == "typically 10 min"
+    assert RunDuration(MINUTE, None).typical == "no typical duration yet"
 
 
 def progress_after(world: QueueWorld, minutes: int, usual: int | None = None) -> RunProgress:

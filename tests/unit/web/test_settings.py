@@ -49,12 +49,12 @@ def test_an_invalid_number_shows_the_range_and_keeps_what_was_typed(typed: str):
         for field in fields_from_form(submitted(Config(), concurrency=typed))
         if field.setting.name == "concurrency"
     ]
-    assert (field.error, field.value) == ("Give a whole number from 1 to 1,000.", typed)
+    assert (field.error, field.value) == ("Enter a number from 1 to 1000.", typed)
 
 
 def test_an_invalid_choice_lists_the_valid_ones():
     (field,) = [field for field in fields_from_form(submitted(Config(), mode="both")) if field.error]
-    assert field.error == "Choose one of: one queue, lanes by impacted targets."
+    assert field.error == "Choose one of: One sequence, Lanes by impacted targets."
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101])

@@ -1,11 +1,21 @@
-"""The form of the what-if page: the offered settings, the changes, and the sliders."""
+"""The form of the what-if page: the offered settings, the changes, the sliders; and how differences are shown."""
 
 import pytest
 
 from mergeyard.domain.config import Config, Mode, Speculation
+from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.timestamps import MINUTE, SECOND
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 from mergeyard.web.settings import FieldKind
-from mergeyard.web.whatif_page import OFFERED_SETTINGS, SLIDER_MAXIMA, parse_form, slider_maximum
+from mergeyard.web.whatif_page import (
+    FIGURES,
+    OFFERED_SETTINGS,
+    SLIDER_MAXIMA,
+    build_settings_url,
+    describe_difference,
+    parse_form,
+    slider_maximum,
+)
 
 CURRENT = Config(concurrency=8, batch=True)
 UNCHANGED = {
@@ -32,7 +42,7 @@ def test_an_unchanged_form_has_no_changes():
     ("sent", "changes"),
     [
         ({"concurrency": "20"}, {"concurrency": 20}),
-        ({"batch": ""}, {"batch": False}),
+        ({"batch": "off"}, {"batch": False}),
         ({"mode": "parallel"}, {"mode": Mode.PARALLEL}),
         ({"speculation": "best_first"}, {"speculation": Speculation.BEST_FIRST}),
         ({"can_optimistically_merge": "on"}, {"can_optimistically_merge": True}),
@@ -41,6 +51,36 @@ def test_an_unchanged_form_has_no_changes():
 )
 def test_changed_fields_are_changes(sent: dict[str, str], changes: dict[str, object]):
     assert parse_form(UNCHANGED | sent, CURRENT).changes == changes
+
+
+def test_a_link_can_name_a_single_setting():
+    form = parse_form({"batching_min_size": "8"}, CURRENT)
+    assert (form.changes, form.invalid_fields) == ({"batching_min_size": 8}, [])
+    assert [field.value for field in form.fields if not field.is_changed] == ["8", "on", "5", "chain", "", "single"]
+
+
+def test_the_settings_page_gets_only_the_changed_values():
+    fields = parse_form({"concurrency": "20", "batch": "off", "mode": "single"}, CURRENT).fields
+    key = QueueKey(Repo("git.local", "acme", "app"), "main")
+    assert build_settings_url(key, fields) == "/settings/git.local/acme/app:main?concurrency=20&batch=off"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "expected"),
+    [
+        ("Median time to merge", 54 * SECOND, 116 * SECOND, ("+1 min 2 s", "worse")),
+        ("Median time to merge", 20 * MINUTE, 10 * MINUTE, ("−10 min (−50 %)", "better")),  # noqa: RUF001
+        ("Median time to merge", 54_100, 54_400, ("no change", "")),
+        ("CI minutes", 3 * MINUTE, 4 * MINUTE, ("+1", "worse")),
+        ("CI minutes", 100 * MINUTE, 172 * MINUTE, ("+72 (+72 %)", "worse")),
+        ("CI minutes", 2.9 * MINUTE, 3.1 * MINUTE, ("no change", "")),
+        ("Merged", 0, 2, ("+2", "better")),
+        ("Failed", 3, 1, ("−2", "")),  # noqa: RUF001
+        ("Runs per merge", 1.0, 1.25, ("+0.25 (+25 %)", "worse")),
+    ],
+)
+def test_a_difference_is_in_the_unit_of_its_figure(name: str, before: float, after: float, expected: tuple[str, str]):
+    assert describe_difference(before, after, FIGURES[name]) == expected
 
 
 def test_an_invalid_field_gives_no_changes():

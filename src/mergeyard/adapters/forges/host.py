@@ -183,6 +183,10 @@ class ForgeHost(ABC):
             found[f"{self.refs_prefix}/{polled.number}/meta"] = Sha(digest)
         return found
 
+    async def branch_tip(self, repo: Repo, branch: str) -> Sha | None:
+        tip = await self._read_branch_tip(await self._client_for(repo), branch)
+        return Sha(tip) if tip else None
+
     @abstractmethod
     async def _read_branch_tip(self, client: ForgeClient, branch: str) -> str | None: ...
 

@@ -171,12 +171,18 @@ class ForgeClient:
         return None if reply.status in MISSING_STATUSES else reply.raise_for_status().decode(kind)
 
     async def get_all(
-        self, path: str, kind: type[list[T]], query: Query | None = None, *, urgent: bool = False
+        self,
+        path: str,
+        kind: type[list[T]],
+        query: Query | None = None,
+        *,
+        urgent: bool = False,
+        first_pages: int | None = None,
     ) -> list[T]:
-        """The items of all pages; an empty list if there is no such resource."""
+        """The items of all pages, or of the first ones only; an empty list if there is no such resource."""
         self._raise_if_reserved(urgent=urgent)
         items, next_path = list[T](), cast(str | None, self._repo_path + path)
-        for _ in range(MAX_PAGES):
+        for _ in range(first_pages or MAX_PAGES):
             reply = await self._get_cached(cast(str, next_path), query)
             if reply.status in MISSING_STATUSES:
                 return items
@@ -184,6 +190,8 @@ class ForgeClient:
             next_path, query = self._next_page(reply), None
             if next_path is None:
                 return items
+        if first_pages is not None:
+            return items
         raise HostUnavailable(f"{self._base}{self._repo_path}{path} has more than {MAX_PAGES} pages")
 
     async def read_repository(self, kind: type[T], *, urgent: bool = False) -> T:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -24,13 +24,21 @@ from mergeyard.adapters.host_plain.pull_requests import (
     list_refs,
     pull_request_number_of,
     read_stored_pull_request,
+    to_open_pull_request,
     to_pull_request,
 )
 from mergeyard.adapters.host_plain.ref_watch import RefWatch
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest
-from mergeyard.ports.forge import ChecksFrom, HostUnavailable
+from mergeyard.ports.forge import (
+    MAX_LISTED,
+    ChecksFrom,
+    HostUnavailable,
+    OpenPullRequest,
+    UnexpectedHostResponse,
+    select_newest,
+)
 from mergeyard.ports.git import Remote
 
 Found = TypeVar("Found")
@@ -118,6 +126,9 @@ SCAN_TIMEOUT_S = 30
 MAX_CONCURRENT_REF_CHECKS = 4
 """Each check of a missing pull request starts a git process."""
 
+MAX_SEARCHED = 5000
+"""Of the numbers of a repository, so many of the newest are searched for open pull requests."""
+
 
 class PlainHost:
     def __init__(
@@ -167,6 +178,27 @@ class PlainHost:
         stored = await self._read_stored(repository_folder(self._root, repo), number)
         return stored and to_pull_request(stored)
 
+    async def branch_tip(self, repo: Repo, branch: str) -> Sha | None:
+        folder, ref = repository_folder(self._root, repo), f"refs/heads/{branch}"
+        read_identity(folder)
+        async with self._ref_checks:
+            return (await list_refs(folder, ref)).get(ref)
+
+    async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:
+        """Lists the refs by itself: `refs` would hide changes from the poller, which compares two reads of it."""
+        folder = repository_folder(self._root, repo)
+        read_identity(folder)
+        async with self._ref_checks:
+            refs = await list_refs(folder, pull_requests.META_REF_PATTERN)
+        numbers = sorted(filter(None, map(pull_request_number_of, refs)), reverse=True)[:MAX_SEARCHED]
+        found = list[OpenPullRequest]()
+        for start in range(0, len(numbers), MAX_LISTED):
+            chunk = numbers[start : start + MAX_LISTED]
+            found += await self._with_reader(folder, lambda reader, chunk=chunk: _read_open(reader, chunk, branch))
+            if len(found) >= MAX_LISTED:
+                break
+        return select_newest(found)
+
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
@@ -213,14 +245,17 @@ class PlainHost:
             raise HostUnavailable(f"{self._root} does not respond. Check the disk or the network mount.") from None
 
     async def _read_stored(self, folder: Path, number: PullRequestNumber) -> StoredPullRequest | None:
-        """Tries once more with a new reader, if the process of the cached one has ended."""
-        try:
-            stored = await read_stored_pull_request(await self._readers.get(folder), number)
-        except ReaderExited:
-            stored = await read_stored_pull_request(await self._readers.get(folder), number)
+        stored = await self._with_reader(folder, lambda reader: read_stored_pull_request(reader, number))
         if stored is None:
             await self._ensure_missing(folder, number)
         return stored
+
+    async def _with_reader(self, folder: Path, read: Callable[[ObjectReader], Awaitable[Found]]) -> Found:
+        """Tries once more with a new reader, if the process of the cached one has ended."""
+        try:
+            return await read(await self._readers.get(folder))
+        except ReaderExited:
+            return await read(await self._readers.get(folder))
 
     async def _ensure_missing(self, folder: Path, number: PullRequestNumber) -> None:
         """The reader reports the same for a missing ref, a missing object and a broken repository."""
@@ -228,6 +263,22 @@ class PlainHost:
             present = await pull_requests.list_refs(folder, f"{pull_requests.PULL_REFS_PREFIX}{number}")
         if {pull_requests.head_ref(number), pull_requests.meta_ref(number)} <= present.keys():
             raise HostUnavailable(f"{pull_requests.PULL_REFS_PREFIX}{number} exists, but could not be read")
+
+
+async def _read_open(reader: ObjectReader, numbers: Sequence[PullRequestNumber], branch: str) -> list[OpenPullRequest]:
+    """The open ones of these into the branch. One that cannot be read is left out, so that it does not hide others."""
+    read = await asyncio.gather(
+        *(read_stored_pull_request(reader, number) for number in numbers), return_exceptions=True
+    )
+    found = list[OpenPullRequest]()
+    for stored in read:
+        if isinstance(stored, BaseException) and not isinstance(stored, UnexpectedHostResponse):
+            raise stored
+        if not isinstance(stored, StoredPullRequest) or stored.meta.state is not StoredState.OPEN:
+            continue
+        if stored.meta.base == branch:
+            found.append(to_open_pull_request(stored))
+    return found
 
 
 class UnreadablePullRequest(Struct, frozen=True):

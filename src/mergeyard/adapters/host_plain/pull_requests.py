@@ -17,7 +17,7 @@ from mergeyard.adapters.host_plain.process import GitFailed, kill_and_wait, run_
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import PullRequest
-from mergeyard.ports.forge import UnexpectedHostResponse
+from mergeyard.ports.forge import OpenPullRequest, UnexpectedHostResponse
 
 MAX_METADATA_BYTES = 64 * 1024
 
@@ -88,6 +88,7 @@ def _common_prefix_length(one: bytes, other: bytes) -> int:
 PULL_REFS_PREFIX = "refs/pull/"
 PULL_REF_SEPARATOR = f" {PULL_REFS_PREFIX}".encode()
 HEAD_REF_PATTERN = "refs/pull/*/head"
+META_REF_PATTERN = "refs/pull/*/meta"
 SYMREF_ARROW = b" -> "
 REF_FORMAT = f"%(objectname) %(refname)%(if)%(symref)%(then){SYMREF_ARROW.decode()}%(symref)%(end)"
 PULL_REF_PATTERN = re.compile(r"refs/pull/([1-9][0-9]{0,9})/(?:head|meta)")
@@ -344,4 +345,16 @@ def to_pull_request(stored: StoredPullRequest) -> PullRequest:
         is_open=meta.state is StoredState.OPEN,
         draft=meta.draft,
         merged_into=meta.base if meta.state is StoredState.MERGED else None,
+    )
+
+
+def to_open_pull_request(stored: StoredPullRequest) -> OpenPullRequest:
+    meta = stored.meta
+    return OpenPullRequest(
+        number=stored.number,
+        title=meta.title,
+        author=meta.author,
+        head=stored.head,
+        head_branch=meta.branch,
+        draft=meta.draft,
     )

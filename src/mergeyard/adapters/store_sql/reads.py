@@ -173,6 +173,19 @@ class SqlReads(ABC):
     async def concluded_submissions(self, queue: QueueId, take: int) -> Sequence[bytes]:
         return await self._fetch_bodies("concluded_submissions", queue=queue, take=take)
 
+    async def ended_submissions(self, query: store.EndedSubmissionsQuery) -> Sequence[store.EndedSubmission]:
+        last = query.after or store.EndedSubmission(QueueId(""), query.until, SubmissionId(0), b"")
+        values = {
+            "queues": query.queues,
+            "take": query.take,
+            "since": query.since,
+            "state": query.state,
+            "until": last.ended_at,
+            "before_queue": last.queue,
+            "before_submission": last.submission_id,
+        }
+        return await self._fetch_all(store.EndedSubmission, "ended_submissions", **values)
+
     async def run(self, queue: QueueId, run: RunId) -> bytes | None:
         return await self._find_value("run", queue=queue, id=run)
 
@@ -214,6 +227,7 @@ class SqlReads(ABC):
             "take": query.take,
             "number": query.number,
             "actor": query.actor,
+            "without_actor": query.without_actor,
             "kind": query.kind,
             "target_branch": query.branch,
             "before": LATEST if query.before is None else query.before,

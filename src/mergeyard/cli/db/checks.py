@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from mergeyard.cli.local_store import DataDirLocked, lock_data_dir
-from mergeyard.cli.output import sanitize
+from mergeyard.cli.output import build_table, print_output, sanitize
 from mergeyard.ports.archive import SCHEMA_VERSION, TABLES, Archive, ArchiveReader, Row, Table
 
 
@@ -185,11 +184,11 @@ CHECKSUM_DIGITS = 16
 
 
 def show_counts(counts: Sequence[TableCount]) -> None:
-    table = RichTable("table", "rows", "checksum")
+    table = build_table("table", "rows", "checksum")
     table.columns[1].justify = "right"
     for count in counts:
         table.add_row(count.table, f"{count.rows:,}", count.checksum[:CHECKSUM_DIGITS])
-    Console().print(table)
+    print_output(table)
 
 
 def show_report(report: DatabaseReport) -> None:

@@ -14,7 +14,16 @@ from rich.text import Text
 from mergeyard.cli.demo.environment import DemoEnvironment, log_path
 from mergeyard.cli.demo.sample_repository import QUEUE, SAMPLE_PULL_REQUESTS, TARGET_BRANCH, SamplePullRequest
 from mergeyard.cli.demo.verification import Finding, Progress, RunGroup, has_expected_outcome
-from mergeyard.cli.output import STATE_COLUMN_WIDTH, STATE_MARKS, STATE_STYLES, encode_json, format_reason, style_state
+from mergeyard.cli.output import (
+    STATE_COLUMN_WIDTH,
+    STATE_LABELS,
+    STATE_MARKS,
+    STATE_STYLES,
+    build_table,
+    encode_json,
+    format_reason,
+    style_state,
+)
 from mergeyard.client import SubmittedPullRequest
 from mergeyard.domain.states import PullRequestState
 
@@ -27,7 +36,7 @@ LEGEND = "… under test   ✓ passed   ✗ failed   ⋔ bisecting a failed batc
 def render_progress(progress: Progress, seconds: float) -> RenderGroup:
     summary = f"{progress.concluded_count} of {len(SAMPLE_PULL_REQUESTS)} concluded   {seconds:.1f} s"
     return RenderGroup(
-        render_diagram(progress), Text(LEGEND, style="dim"), build_table(progress), Text(summary, style="bold")
+        render_diagram(progress), Text(LEGEND, style="dim"), build_progress_table(progress), Text(summary, style="bold")
     )
 
 
@@ -51,13 +60,13 @@ def append_waiting(rendered: Text, label: str, group: RunGroup) -> None:
         rendered.append(" ".join(str(submission.pr_number) for submission in group), style=STATE_STYLES[group[0].state])
 
 
-def build_table(progress: Progress) -> Table:
+def build_progress_table(progress: Progress) -> Table:
     rows = Table(box=None, expand=True, header_style="dim")
     rows.add_column("PR")
-    rows.add_column("title", no_wrap=True, ratio=3)
-    rows.add_column("state", min_width=STATE_COLUMN_WIDTH)
-    rows.add_column("waits for", no_wrap=True, ratio=1)
-    rows.add_column("why", no_wrap=True, ratio=4)
+    rows.add_column("TITLE", no_wrap=True, ratio=3)
+    rows.add_column("STATE", min_width=STATE_COLUMN_WIDTH)
+    rows.add_column("WAITS FOR", no_wrap=True, ratio=1)
+    rows.add_column("REASON", no_wrap=True, ratio=4)
     for number, pull_request in enumerate(SAMPLE_PULL_REQUESTS, start=1):
         cells = (OPEN, "", "")
         if submission := progress.submissions.get(number):
@@ -78,7 +87,7 @@ def show_introduction(console: Console, folder: Path) -> None:
 
 
 def show_outcomes(console: Console, progress: Progress) -> None:
-    rows = Table("PR", "title", "expected", "state", "reason")
+    rows = build_table("PR", "pull request", "expected", "state", "reason")
     for number, pull_request in enumerate(SAMPLE_PULL_REQUESTS, start=1):
         submission = progress.submissions.get(number)
         mark = "" if has_expected_outcome(progress, number, pull_request) else "✗ "
@@ -93,9 +102,8 @@ def describe_pull_request(pull_request: SamplePullRequest) -> str:
 
 
 def format_expected(pull_request: SamplePullRequest) -> str:
-    return str(pull_request.expected) + (
-        f" (or #{pull_request.alternative} instead)" if pull_request.alternative else ""
-    )
+    alternative = f" (or #{pull_request.alternative} instead)" if pull_request.alternative else ""
+    return STATE_LABELS[pull_request.expected.state] + alternative
 
 
 def show_finding(console: Console, finding: Finding) -> None:
@@ -138,7 +146,9 @@ class Display:
     def show(self, progress: Progress) -> None:
         for number, submission in progress.submissions.items():
             if change_key(submission) != change_key(self._last_shown.submissions.get(number)):
-                self.report(f"#{submission.pr_number} {submission.state}: {format_reason(submission.reason)}")
+                self.report(
+                    f"#{submission.pr_number} {STATE_LABELS[submission.state]}: {format_reason(submission.reason)}"
+                )
         if render_diagram(progress).plain != render_diagram(self._last_shown).plain:
             self.report(render_diagram(progress).plain)
         self._last_shown = progress

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from starlette.responses import Response, StreamingResponse
 
 from mergeyard.domain.ids import PullRequestNumber, Repo
-from mergeyard.domain.journal import AdminAction, PullRequestChanged, QueueChanged, QueueCreated, QueueDeleted, SignedIn
+from mergeyard.domain.journal import (
+    SYSTEM_ACTOR,
+    AdminAction,
+    PullRequestChanged,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    SignedIn,
+)
 from mergeyard.domain.timestamps import DAY, Instant
 from mergeyard.ports.store import AuditQuery
 from mergeyard.service.audit_log import EXPORT_CHUNK_ENTRIES, AuditLogEntry, AuditLogReader, decode_actor_name
@@ -41,9 +49,9 @@ ENTRY_LABELS = {
     "WebhookChanged": "Webhook changed",
     "WebhookDeleted": "Webhook deleted",
     "WebhookTested": "Webhook tested",
-    "EventResent": "Event sent again",
+    "EventResent": "Event resent",
     "SignedIn": "Signed in",
-    "SsoSessionsEnded": "All single sign-on sessions ended",
+    "SsoSessionsEnded": "All single sign-on users signed out",
 }
 
 
@@ -85,7 +93,7 @@ def to_audit_line(audited: AuditLogEntry) -> AuditLine:
     match record:
         case PullRequestChanged():
             before, after = PULL_REQUEST_STATE_LABELS.get(record.source or ""), PULL_REQUEST_STATE_LABELS[record.to]
-            change = after if before is None else f"{before} → {after}"
+            change = "Submitted" if before is None else f"{before} → {after}"
             details = render_reason(record.reason, record.detail, stacked_on=record.stacked_on)
             return replace(line, number=record.number, change=change, details=details)
         case QueueChanged():
@@ -134,6 +142,8 @@ class AuditFilter(Struct, frozen=True):
     kind: str = ""
     since: str = ""
     until: str = ""
+    automatic: str = ""
+    """Not empty: the queue's own changes too."""
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "AuditFilter":
@@ -150,6 +160,8 @@ class AuditFilter(Struct, frozen=True):
             if self.number
             else None,
             actor=self.actor or None,
+            # A user who filters by an actor wants that actor, also if it is the queue itself.
+            without_actor=None if self.automatic or self.actor else SYSTEM_ACTOR,
             kind=_parse_kind(self.kind) if self.kind else None,
             since=_parse_day(self.since) if self.since else None,
             until=Instant(_parse_day(self.until) + DAY) if self.until else None,
@@ -210,6 +222,7 @@ async def show(page: PageRequest) -> Response:
         filter=filter_,
         lines=[to_audit_line(entry) for entry in entries],
         older_url=f"{AUDIT_URL}?{older}" if older else None,
+        automatic_url=f"{AUDIT_URL}?{replace(filter_, automatic='1').to_query_string()}",
         newest_url=f"{AUDIT_URL}?{filter_.to_query_string()}" if "before" in page.query else None,
         error=error,
         kinds=ENTRY_LABELS,
@@ -237,7 +250,8 @@ def _export(
     encode: Callable[[Iterable[AuditRow]], bytes],
     header: bytes,
 ) -> Response:
-    query = AuditFilter.from_query(page.query).to_audit_query(page.service.repositories, EXPORT_CHUNK_ENTRIES)
+    filter_ = AuditFilter.from_query(page.query)
+    query = filter_.to_audit_query(page.service.repositories, EXPORT_CHUNK_ENTRIES)
     day = format_iso_time(page.service.clock.now())[:10]
     disposition = f'attachment; filename="mergeyard-audit-{day}.{extension}"'
     chunks = AuditLogReader(page.service.store).iterate_chunks(page.user.token, query)
@@ -246,7 +260,9 @@ def _export(
 
 
 async def _encode_chunks(
-    chunks: AsyncIterator[list[AuditLogEntry]], encode: Callable[[Iterable[AuditRow]], bytes], header: bytes
+    chunks: AsyncIterator[list[AuditLogEntry]],
+    encode: Callable[[Iterable[AuditRow]], bytes],
+    header: bytes,
 ) -> AsyncIterator[bytes]:
     yield header
     async for chunk in chunks:

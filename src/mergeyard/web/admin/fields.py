@@ -1,5 +1,7 @@
 """Parses what an administrator typed: repositories, branches, and the fields of a webhook."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from mergeyard.domain.ids import Repo
@@ -54,7 +56,17 @@ def _resolve_topic(line: str, page: PageRequest) -> Topic:
 
 MAX_URL_LENGTH = 2048
 MAX_DESCRIPTION_LENGTH = 200
+NO_EVENT = "Choose at least one event, or all events."
 TOPICS_REQUIRED = "Your token is limited to some repositories: name the repositories to report events of."
+
+
+CHOSEN_EVENTS = "chosen"
+EVENT_PRESETS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "all": ("All events", frozenset()),
+    "ends": ("Merges and failures", frozenset({EventType.PR_MERGED, EventType.PR_FAILED})),
+    "failures": ("Failures only", frozenset({EventType.PR_FAILED})),
+}
+"""Sets of events that an administrator chooses by one name: the label, and the events as a webhook stores them."""
 
 
 class WebhookForm(Struct, frozen=True):
@@ -62,6 +74,7 @@ class WebhookForm(Struct, frozen=True):
 
     url: str = ""
     kind: str = WebhookKind.WEBHOOK
+    preset: str = "all"
     events: frozenset[str] = frozenset()
     topics: str = ""
     description: str = ""
@@ -71,6 +84,7 @@ class WebhookForm(Struct, frozen=True):
         return cls(
             url=form.get("url"),
             kind=form.get("kind"),
+            preset=form.get("preset"),
             events=frozenset(form.get_all("event")),
             topics=form.get("topics"),
             description=form.get("description"),
@@ -79,9 +93,11 @@ class WebhookForm(Struct, frozen=True):
     @classmethod
     def from_webhook(cls, webhook: Webhook) -> "WebhookForm":
         """Without the URL, which is stored encrypted; an empty URL in the form keeps the stored one."""
+        events = frozenset(webhook.events)
         return cls(
             kind=webhook.kind,
-            events=frozenset(webhook.events),
+            preset=next((name for name, (_, preset) in EVENT_PRESETS.items() if preset == events), CHOSEN_EVENTS),
+            events=events,
             topics="\n".join(map(format_topic, webhook.topics)),
             description=webhook.description,
         )
@@ -95,18 +111,24 @@ class WebhookForm(Struct, frozen=True):
         if page.user.token.repos and not topics:
             raise RequestRefused(Code.INVALID_REQUEST, TOPICS_REQUIRED)
         return WebhookChanges(
-            events=tuple(event for event in EventType if event in self.events),
+            events=self._parse_events(),
             topics=topics,
             description=self.description,
         )
 
+    def _parse_events(self) -> tuple[EventType, ...]:
+        if self.preset == CHOSEN_EVENTS and not self.events:
+            raise RequestRefused(Code.INVALID_REQUEST, NO_EVENT)
+        _, events = EVENT_PRESETS.get(self.preset, ("", self.events))
+        return tuple(event for event in EventType if event in events)
+
     def parse_url(self) -> str:
         if not 0 < len(self.url) <= MAX_URL_LENGTH:
-            detail = f"Give a URL of at most {MAX_URL_LENGTH} characters, such as https://example.org/hooks."
+            detail = f"Enter a URL of at most {MAX_URL_LENGTH} characters, for example https://example.org/hooks."
             raise RequestRefused(Code.INVALID_REQUEST, detail)
         return self.url
 
     def parse_kind(self) -> WebhookKind:
         if self.kind not in tuple(WebhookKind):
-            raise RequestRefused(Code.INVALID_REQUEST, "Choose what receives the events: a program or Slack.")
+            raise RequestRefused(Code.INVALID_REQUEST, "Choose the type: JSON or Slack.")
         return WebhookKind(self.kind)

@@ -11,10 +11,10 @@ from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.repositories import diagnose_host
 from mergeyard.web.rendering import PageRequest
 
-PROVIDER_NAMES = {"git": "plain repositories", "github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea or Forgejo"}
+PROVIDER_NAMES = {"git": "local Git", "github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea or Forgejo"}
 CHECK_SOURCES = {
     ChecksFrom.API: "reported by CI over the API",
-    ChecksFrom.RUN: "run by Mergeyard itself",
+    ChecksFrom.RUN: "run by Mergeyard",
     ChecksFrom.HOST: "read from the Git host",
 }
 

@@ -22,15 +22,15 @@ LIFETIMES: Mapping[str, int | None] = {
 }
 DEFAULT_LIFETIME = "90 days"
 SCOPE_MEANINGS = {
-    Scope.READ: "see queues, pull requests and runs",
-    Scope.SUBMIT: "submit, remove and restart pull requests",
-    Scope.TARGETS: "upload impacted targets",
-    Scope.STATUS: "report check results from CI",
-    Scope.PRIORITY: "submit as urgent or with force",
-    Scope.ADMIN: "everything, including settings and these pages",
+    Scope.READ: "View queues, pull requests and runs",
+    Scope.SUBMIT: "Submit, restart and remove pull requests",
+    Scope.TARGETS: "Upload impacted targets",
+    Scope.STATUS: "Report check results",
+    Scope.PRIORITY: "Use urgent and force",
+    Scope.ADMIN: "Full access, including settings and these pages",
 }
 LIMITED_TOKEN = "Your token is limited to some repositories. To manage tokens, sign in with one that is not limited."
-NO_SCOPE = "A token without a scope cannot do anything: choose at least one."
+NO_SCOPE = "Choose at least one scope: a token without a scope cannot do anything."
 
 
 class TokenForm(Struct, frozen=True):
@@ -58,7 +58,9 @@ async def create(page: PageRequest) -> Response:
     try:
         repos = parse_repos(form.repos, page)
         if form.lifetime not in LIFETIMES:
-            raise RequestRefused(Code.INVALID_REQUEST, "Choose from the list when the token expires.")
+            raise RequestRefused(
+                Code.INVALID_REQUEST, "Choose from the list when the token expires, for example in 90 days."
+            )
         scopes, lifetime = _parse_scopes(form.scopes), LIFETIMES[form.lifetime]
         token, secret = await page.service.tokens.create(form.name, scopes, repos, lifetime, page.user.token)
     except RequestRefused as refused:
@@ -96,18 +98,17 @@ async def _find_token(page: PageRequest) -> Token:
     for token in await page.service.tokens.list_all():
         if token.id == page.path_parameter("token"):
             return token
-    raise RequestRefused(Code.NOT_FOUND, "There is no such token. The tokens page lists all tokens.")
+    raise RequestRefused(Code.NOT_FOUND, "Token not found. The tokens page lists all tokens.")
 
 
 async def _render_list(page: PageRequest, form: TokenForm, error: str = "") -> Response:
     now = page.service.clock.now()
-    tokens = sorted(
-        await page.service.tokens.list_all(), key=lambda token: (not token.is_valid(now), -token.created_at)
-    )
+    tokens = sorted(await page.service.tokens.list_all(), key=lambda token: -token.created_at)
     return page.render_form(
         "admin/tokens.html",
         error,
-        tokens=[(token, _describe_state(token, now)) for token in tokens],
+        tokens=[token for token in tokens if token.is_valid(now)],
+        past_tokens=[token for token in tokens if not token.is_valid(now)],
         form=form,
         error=error,
         scope_meanings=SCOPE_MEANINGS,
@@ -121,12 +122,6 @@ def _list_lifetimes(creator: Token, now: Instant) -> list[str]:
     """Only lifetimes that the creator can grant: a new token must not outlive the creator's limit."""
     latest = creator.latest_expiry_of_new_token(now)
     return [label for label, ms in LIFETIMES.items() if latest is None or (ms and now + ms <= latest)]
-
-
-def _describe_state(token: Token, now: Instant) -> str:
-    if token.revoked_at is not None:
-        return "revoked"
-    return "valid" if token.is_valid(now) else "expired"
 
 
 def _parse_scopes(chosen: Iterable[str]) -> frozenset[Scope]:

@@ -1,30 +1,49 @@
 """The pages of webhooks: the list, one webhook with its deliveries, and one delivery."""
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import RedirectResponse, Response
 
+from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.states import REASON_MESSAGES, PullRequestState, Reason
 from mergeyard.domain.webhooks import Delivery, DisabledReason, EventType, Webhook, WebhookKind
 from mergeyard.ports.store import MAX_DELIVERIES_PER_WEBHOOK
 from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.webhooks.delivery import encode_slack_message
+from mergeyard.service.webhooks.events import EventPayload, WebhookEvent
 from mergeyard.service.webhooks.webhooks import WebhookChanges, WebhookClient
-from mergeyard.web.admin.fields import WebhookForm
+from mergeyard.web.admin.fields import EVENT_PRESETS, WebhookForm
 from mergeyard.web.rendering import PageRequest
 
 WEBHOOKS_URL = "/administration/webhooks"
-KIND_LABELS = {WebhookKind.WEBHOOK: "A program, as signed JSON", WebhookKind.SLACK: "Slack, as a message"}
+KIND_LABELS = {WebhookKind.WEBHOOK: "JSON (signed)", WebhookKind.SLACK: "Slack"}
+EVENT_MEANINGS = {
+    EventType.PR_SUBMITTED: "a pull request was submitted and is not ready",
+    EventType.PR_QUEUED: "a pull request is queued",
+    EventType.PR_TESTING: "a test run started",
+    EventType.PR_TESTS_PASSED: "the tests passed",
+    EventType.PR_PENDING_FAILURE: "the tests failed, cause not confirmed",
+    EventType.PR_FAILED: "a pull request failed and left the queue",
+    EventType.PR_CANCELLED: "a pull request was removed",
+    EventType.PR_MERGED: "a pull request merged",
+    EventType.QUEUE_CREATED: "a queue was created",
+    EventType.QUEUE_UPDATED: "settings of a queue changed",
+    EventType.QUEUE_DELETED: "a queue was deleted",
+    EventType.QUEUE_STATE_CHANGED: "a queue was paused, drained or resumed",
+}
 DELIVERIES_SHOWN = 50
 DISABLED_MESSAGES = {
     DisabledReason.ASKED: "An administrator disabled it.",
-    DisabledReason.FAILING: "Nothing could be delivered for three days.",
-    DisabledReason.GONE: "The receiver responded that it no longer exists (410 Gone).",
+    DisabledReason.FAILING: "Mergeyard disabled it after three days of failed deliveries.",
+    DisabledReason.GONE: "Mergeyard disabled it because the receiver responded 410 Gone.",
 }
 decode_delivery = msgspec.json.Decoder(Delivery).decode
 
 
 async def show_all(page: PageRequest) -> Response:
     webhooks = await page.service.webhooks.list_visible(WebhookClient(page.user.token))
-    return page.render("admin/webhooks.html", webhooks=webhooks)
+    return page.render("admin/webhooks.html", webhooks=webhooks, event_count=len(EventType))
 
 
 async def show_new(page: PageRequest) -> Response:
@@ -46,8 +65,42 @@ async def create(page: PageRequest) -> Response:
 
 
 def _render_new(page: PageRequest, form: WebhookForm, error: str = "") -> Response:
-    values = {"form": form, "error": error, "kinds": KIND_LABELS, "events": tuple(EventType)}
-    return page.render_form("admin/webhook_new.html", error, **values)
+    return page.render_form(
+        "admin/webhook_new.html",
+        error,
+        form=form,
+        error=error,
+        kinds=KIND_LABELS,
+        presets=EVENT_PRESETS,
+        events=EVENT_MEANINGS,
+        slack_preview=preview_slack_message(),
+    )
+
+
+class SlackPreview(Struct, frozen=True):
+    headline: str
+    message: str
+    footer: str
+
+
+def preview_slack_message() -> SlackPreview:
+    """The message about an invented pull request, as the sender would encode it."""
+    event = WebhookEvent(
+        type=EventType.PR_FAILED,
+        timestamp="",
+        repository="github.com/acme/app",
+        target_branch="main",
+        state=PullRequestState.FAILED,
+        reason=Reason.TEST_RUN_FAILED,
+        details_url="",
+        pr_number=PullRequestNumber(12),
+        author="ada",
+    )
+    payload = EventPayload(event, REASON_MESSAGES[Reason.TEST_RUN_FAILED], "Fix the login page")
+    message = msgspec.json.decode(encode_slack_message(payload))
+    section, context = message["blocks"]
+    _, _, text = section["text"]["text"].partition("\n")
+    return SlackPreview(message["text"], text.partition(" <")[0], context["elements"][0]["text"])
 
 
 async def show(page: PageRequest) -> Response:
@@ -127,7 +180,8 @@ async def _render(page: PageRequest, webhook: Webhook, form: WebhookForm, error:
         deliveries=await page.service.webhooks.list_deliveries(client, webhook.id, DELIVERIES_SHOWN),
         form=form,
         error=error,
-        events=tuple(EventType),
+        presets=EVENT_PRESETS,
+        events=EVENT_MEANINGS,
     )
 
 

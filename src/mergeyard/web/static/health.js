@@ -37,7 +37,7 @@ const FORMS = {
   },
   bars: {
     values: (values) => values,
-    series: (tones) => tones.map((tone, at) => bar(tone, 0.4, at ? 1 : -1)),
+    series: (tones) => tones.map((tone, at) => bar(tone, 0.4, tones.length < 2 ? 0 : at ? 1 : -1)),
   },
   // Stacked bars: each series is drawn as a bar from zero to the sum so far, and later bars cover its lower part.
   stack: {

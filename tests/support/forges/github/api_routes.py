@@ -132,7 +132,10 @@ def list_pull_requests(call: Call) -> Page:
     ]
     if head:
         found = [change for change in found if head == f"{change.home.partition('/')[0]}:{change.branch}"]
-    found.sort(key=lambda change: (change.at, change.number), reverse=True)
+    if base := call.query.get("base"):
+        found = [change for change in found if change.base == base]
+    updated = call.query.get("sort") == "updated"
+    found.sort(key=lambda change: (change.at if updated else 0, change.number), reverse=True)
     return Page([payloads.listed_pull_request(repository, change) for change in call.page(found)], len(found))
 
 

@@ -147,6 +147,7 @@ class ApiRoutes:
     def _list_merge_requests(self, call: Call) -> Any:
         project, given = self._project(call), call.params
         found = [request for request in project.merge_requests.values() if _matches(request, given)]
+        found.sort(key=lambda request: request.iid, reverse=True)
         if given.get("order_by") == "updated_at":
             found.sort(key=lambda request: request.updated_at, reverse=True)
         return [self._payloads(call).listed_merge_request(project, request) for request in found]
@@ -251,7 +252,8 @@ class ApiRoutes:
 
 def _matches(request: MergeRequest, given: dict[str, Any]) -> bool:
     state_matches = given.get("state", "all") in ("all", request.state)
-    return state_matches and given.get("source_branch") in (None, request.source_branch)
+    source_matches = given.get("source_branch") in (None, request.source_branch)
+    return state_matches and source_matches and given.get("target_branch") in (None, request.target_branch)
 
 
 def _commit_messages(project: Project, given: dict[str, Any]) -> tuple[str, str | None]:

@@ -159,6 +159,14 @@ async def test_an_endless_list_is_an_error(forge: Forge):
             await client.get_all("/things", list[Thing])
 
 
+@asynchronous
+async def test_the_first_pages_of_a_list_can_be_read_alone(forge: Forge):
+    forge.serve("/api/things", [{"name": "one"}], link=f'<{forge.url}/api/things>; rel="next"')
+    async with open_client(forge) as client:
+        assert await client.get_all("/things", list[Thing], first_pages=3) == [Thing("one")] * 3
+    assert len(forge.requests) == 3
+
+
 # Repositories
 
 

@@ -11,6 +11,7 @@ from mergeyard.adapters.git_cli.history import Committer
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
 from mergeyard.domain.journal import (
+    SYSTEM_ACTOR,
     AdminEntry,
     JournalEntry,
     PullRequestChanged,
@@ -69,8 +70,10 @@ def query_of(before: str = "", **fields: str) -> AuditQuery:
     return AuditFilter(**fields).to_audit_query(REPOSITORIES, 50, before)
 
 
-def test_an_empty_filter_selects_everything():
-    assert query_of() == AuditQuery(take=50)
+def test_an_empty_filter_selects_everything_that_users_did():
+    assert query_of() == AuditQuery(take=50, without_actor=SYSTEM_ACTOR)
+    assert query_of(automatic="1") == AuditQuery(take=50)
+    assert query_of(actor="mergeyard") == AuditQuery(take=50, actor="mergeyard")
     assert not AuditFilter()
 
 
@@ -168,7 +171,7 @@ def test_an_entry_about_a_pull_request_has_number_states_and_reason():
     entry = line(a_change(PullRequestState.PENDING, PullRequestState.CANCELLED, Reason.CANCELLED_BY_USER))
     assert (entry.actor, entry.number, entry.change) == ("ada", 5, "Queued → Removed")
     assert entry.details == "Removed from the queue by a user."
-    assert line(a_change(None, PullRequestState.NOT_READY, Reason.SUBMITTED)).change == "Not ready"
+    assert line(a_change(None, PullRequestState.NOT_READY, Reason.SUBMITTED)).change == "Submitted"
 
 
 def test_an_entry_about_a_queue_has_its_states_or_that_settings_changed():

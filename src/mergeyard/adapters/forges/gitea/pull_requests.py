@@ -13,7 +13,7 @@ from mergeyard.domain.pull_requests import PullRequest, Status, StatusState
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import DraftPullRequest
+from mergeyard.ports.forge import DraftPullRequest, OpenPullRequest, select_newest
 
 UNKNOWN_RULE = wire.Rule()
 
@@ -128,6 +128,10 @@ DRAFT_PREFIX = "WIP: "
 ALREADY_OPEN_STATUS = 409
 LATEST_QUERY = {"state": "all", "sort": "recentupdate", "limit": 50}
 """50 is the largest page that Gitea returns by default."""
+NEWEST_QUERY = {"state": "open", "limit": 50}
+"""Newest first, unless another order is requested."""
+NEWEST_PAGES = 6
+"""Versions before 1.23 ignore `base_branch`: pull requests into other branches take places on these pages."""
 
 
 class PullRequests(ForgeHost):
@@ -152,6 +156,22 @@ class PullRequests(ForgeHost):
             fork=is_fork(payload),
             mergeability=await self._derive_mergeability(client, repo, payload),
             merged_into=payload.base.label if payload.merged else None,
+        )
+
+    async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:
+        client, query = await self._client_for(repo), {**NEWEST_QUERY, "base_branch": branch}
+        newest = await client.get_all("/pulls", list[wire.PullRequestPayload], query, first_pages=NEWEST_PAGES)
+        return select_newest(
+            OpenPullRequest(
+                number=payload.number,
+                title=payload.title,
+                author=payload.user.login if payload.user else "",
+                head=Sha(payload.head.sha),
+                head_branch=payload.head.label,
+                draft=payload.draft,
+            )
+            for payload in newest
+            if payload.base.label == branch and not payload.head.label.startswith(ids.TEST_BRANCH_PREFIX)
         )
 
     async def _derive_mergeability(

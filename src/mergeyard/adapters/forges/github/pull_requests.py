@@ -1,6 +1,6 @@
 """Reads pull requests and their mergeability from GitHub, manages draft pull requests, and lists refs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from mergeyard.adapters.forges.github import wire
@@ -12,7 +12,7 @@ from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.ports.forge import DraftPullRequest
+from mergeyard.ports.forge import DraftPullRequest, OpenPullRequest, select_newest
 
 MERGEABLE_STATES = frozenset({"clean", "unstable", "has_hooks", "behind", "draft"})
 """`behind` and `unstable` count as mergeable: the queue updates the branch and runs the checks itself. `draft` is
@@ -39,6 +39,7 @@ def is_blocked(payload: wire.PullRequestPayload) -> bool:
 
 
 LATEST_QUERY = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 100}
+NEWEST_QUERY = {"state": "open", "sort": "created", "direction": "desc", "per_page": 100}
 SETTLING_MS = 2 * SECOND
 """GitHub's timestamps have a resolution of one second: a second change in the same second does not alter them."""
 
@@ -66,6 +67,22 @@ class PullRequests(ForgeHost):
             merged_into=payload.base.ref if payload.merged_at else None,
         )
 
+    async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:
+        client = await self._client_for(repo)
+        newest = await client.get("/pulls", list[wire.PullRequestPayload], {**NEWEST_QUERY, "base": branch}) or []
+        return select_newest(
+            OpenPullRequest(
+                number=PullRequestNumber(payload.number),
+                title=payload.title,
+                author=payload.user.login if payload.user else "",
+                head=Sha(payload.head.sha),
+                head_branch=payload.head.ref,
+                draft=payload.draft,
+            )
+            for payload in newest
+            if payload.base.ref == branch and not _shows_test_branch(payload)
+        )
+
     async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
         """Idempotent: does nothing if the test branch has an open pull request."""
         client = await self._client_for(repo)
@@ -88,8 +105,12 @@ class PullRequests(ForgeHost):
         return [
             PolledPullRequest(payload.number, payload.head.sha, _select_metadata(payload, self._clock.now()))
             for payload in latest
-            if payload.is_fork or not payload.head.ref.startswith(ids.TEST_BRANCH_PREFIX)
+            if not _shows_test_branch(payload)
         ]
+
+
+def _shows_test_branch(payload: wire.PullRequestPayload) -> bool:
+    return not payload.is_fork and payload.head.ref.startswith(ids.TEST_BRANCH_PREFIX)
 
 
 async def _list_open_drafts(client: ForgeClient, repo: Repo, branch: str) -> list[wire.PullRequestPayload]:

@@ -1,18 +1,24 @@
 """Reads merge requests and their mergeability from GitLab, manages drafts for test branches, and lists refs."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.gitlab import wire
 from mergeyard.adapters.forges.host import ForgeHost, PolledPullRequest
-from mergeyard.adapters.forges.http import ForgeClient, quote_segment
+from mergeyard.adapters.forges.http import ForgeClient, Query, quote_segment
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.forge import DraftPullRequest, HostUnavailable, UnexpectedHostResponse
+from mergeyard.ports.forge import (
+    DraftPullRequest,
+    HostUnavailable,
+    OpenPullRequest,
+    UnexpectedHostResponse,
+    select_newest,
+)
 
 UNDECIDED_STATUSES = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
 PIPELINE_STATUSES = frozenset({"ci_still_running", "ci_must_pass"})
@@ -46,6 +52,7 @@ DRAFT_PREFIX = "Draft: "
 """GitLab marks a merge request as a draft by its title."""
 ALREADY_OPEN_STATUS = 409
 LATEST_QUERY = {"state": "all", "scope": "all", "order_by": "updated_at", "sort": "desc", "per_page": 100}
+NEWEST_QUERY = {"state": "opened", "scope": "all", "order_by": "created_at", "sort": "desc", "per_page": 100}
 QUICK_ACTION_PATTERN = re.compile(r"((?:^|[\r\n])[ \t]*)/")
 
 
@@ -77,6 +84,22 @@ class MergeRequests(ForgeHost):
             merged_into=payload.target_branch if payload.state == "merged" else None,
         )
 
+    async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:
+        """Without merge requests that have no head: the queue cannot read them either."""
+        query = {**NEWEST_QUERY, "target_branch": branch}
+        return select_newest(
+            OpenPullRequest(
+                number=PullRequestNumber(payload.iid),
+                title=payload.title,
+                author=wire.get_username(payload.author),
+                head=Sha(payload.sha),
+                head_branch=payload.source_branch,
+                draft=payload.draft,
+            )
+            for payload in await self._list_merge_requests(await self._client_for(repo), repo, query)
+            if payload.target_branch == branch and payload.sha is not None
+        )
+
     async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
         """Idempotent: GitLab answers 409 if the test branch has an open merge request."""
         body = {
@@ -103,14 +126,17 @@ class MergeRequests(ForgeHost):
         return found and found.commit.id
 
     async def _list_latest(self, client: ForgeClient, repo: Repo) -> Iterable[PolledPullRequest]:
-        latest = await client.get("/merge_requests", list[wire.MergeRequest], LATEST_QUERY)
-        if latest is None:
-            raise HostUnavailable(f"the merge requests of {repo} are not visible to us: enable them in its settings")
         return [
             PolledPullRequest(payload.iid, payload.sha, _select_metadata(payload))
-            for payload in latest
-            if not payload.source_branch.startswith(ids.TEST_BRANCH_PREFIX)
+            for payload in await self._list_merge_requests(client, repo, LATEST_QUERY)
         ]
+
+    async def _list_merge_requests(self, client: ForgeClient, repo: Repo, query: Query) -> list[wire.MergeRequest]:
+        """The first page, without merge requests that show a test branch."""
+        listed = await client.get("/merge_requests", list[wire.MergeRequest], query)
+        if listed is None:
+            raise HostUnavailable(f"the merge requests of {repo} are not visible to us: enable them in its settings")
+        return [payload for payload in listed if not payload.source_branch.startswith(ids.TEST_BRANCH_PREFIX)]
 
 
 def _select_metadata(payload: wire.MergeRequest) -> wire.MergeRequest:

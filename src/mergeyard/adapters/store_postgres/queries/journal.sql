@@ -36,6 +36,7 @@ FROM (
         AND at >= :since AND at < :until
         AND (:number::bigint IS NULL OR number = :number)
         AND (:actor::text IS NULL OR actor = :actor)
+        AND (:without_actor::text IS NULL OR actor <> :without_actor)
         AND (:kind::text IS NULL OR kind = :kind)
         AND (
             (:repos::text[] IS NULL AND :target_branch::text IS NULL)

@@ -30,6 +30,14 @@ FROM (
 ) AS ends JOIN submissions ON submissions.queue = :queue AND submissions.submission_id = ends.submission_id
 ORDER BY ends.seq DESC;
 
+-- name: ended_submissions
+-- The submissions of these queues that ended last, in a period. The next page starts after the last one of this page.
+SELECT queue, ended_at, submission_id, body FROM submissions
+WHERE ended_at >= :since AND ended_at <= :until
+    AND (ended_at, queue, submission_id) < (:until::bigint, :before_queue::text, :before_submission::bigint)
+    AND queue = ANY (:queues::text[]) AND (:state::text IS NULL OR state = :state::text)
+ORDER BY ended_at DESC, queue DESC, submission_id DESC LIMIT :take;
+
 -- name: delete_submissions
 -- Deletes the records of submissions, and stores in each queue up to which version records were deleted.
 WITH expired AS (

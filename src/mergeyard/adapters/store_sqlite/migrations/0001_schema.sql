@@ -46,7 +46,7 @@ CREATE INDEX submissions_by_time ON submissions (queue, submitted_at, submission
 CREATE INDEX submissions_by_end ON submissions (queue, ended_at, submission_id, submitted_at, state)
 WHERE ended_at IS NOT NULL;
 CREATE INDEX submissions_in_state ON submissions (queue, state, submission_id);
-CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX submissions_ended ON submissions (ended_at, queue, submission_id) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE runs (
     row_id INTEGER PRIMARY KEY,

@@ -21,6 +21,7 @@ FROM (
         AND +at >= :since AND +at < :until
         AND (:number IS NULL OR number = :number)
         AND (:actor IS NULL OR actor = :actor)
+        AND (:without_actor IS NULL OR actor <> :without_actor)
         AND (:kind IS NULL OR kind = :kind)
         AND (
             (:repos IS NULL AND :target_branch IS NULL)

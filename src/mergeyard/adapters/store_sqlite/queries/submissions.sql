@@ -30,6 +30,14 @@ FROM (
 ) AS ends JOIN submissions ON submissions.queue = :queue AND submissions.submission_id = ends.submission_id
 ORDER BY ends.seq DESC;
 
+-- name: ended_submissions
+-- The submissions of these queues that ended last, in a period. The next page starts after the last one of this page.
+SELECT queue, ended_at, submission_id, body FROM submissions INDEXED BY submissions_ended
+WHERE ended_at >= :since AND ended_at <= :until
+    AND (ended_at, queue, submission_id) < (:until, :before_queue, :before_submission)
+    AND queue IN (SELECT value FROM json_each(:queues)) AND (:state IS NULL OR state = :state)
+ORDER BY ended_at DESC, queue DESC, submission_id DESC LIMIT :take;
+
 -- name: delete_submission
 -- Deletes the record of one submission.
 DELETE FROM submissions WHERE queue = :queue AND submission_id = :submission_id AND NOT live;

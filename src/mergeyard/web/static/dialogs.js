@@ -1,0 +1,99 @@
+// Dialogs over the page. A dialog stays open, with what was typed, until its action succeeded or the user closes it.
+
+const NO_ANSWER = "The server did not answer. Try again when the connection is back.";
+const NO_ANSWER_TO_ACTION = "The server did not answer, so it is not known whether this was done. " +
+  "When the connection is back, check the page, then try again.";
+const sheet = document.getElementById("sheet");
+
+function openSheet(event) {
+  if (event.detail.target !== sheet) return;
+  if (!sheet.open) sheet.showModal();
+  (sheet.querySelector("[autofocus]") || sheet.querySelector("button")).focus();
+}
+
+// The open page shows the message and refreshes itself. One that does not refresh itself is left or loaded again.
+function finishAction(event) {
+  const { elt, requestConfig, xhr } = event.detail;
+  if (requestConfig.verb !== "post" || !elt.closest("#act") || xhr.status !== 200) return;
+  if (document.querySelector("[data-refreshes]")) sheet.close();
+  else location.assign(elt.elements.there.value);
+}
+
+// The server explains its own errors. An error without its request id comes from a proxy, whose page is not shown.
+function refuseForeignError(event) {
+  const { xhr, elt } = event.detail;
+  if (xhr.status < 400 || xhr.getResponseHeader("x-request-id") || "refreshes" in elt.dataset) return;
+  event.detail.shouldSwap = false;
+  explainLostRequest(event);
+}
+
+// A transition would draw the moving cards over the dialog.
+function skipTransitionUnderDialog(event) {
+  if (document.querySelector("dialog[open]")) event.preventDefault();
+}
+
+function explainLostRequest(event) {
+  if ("refreshes" in event.detail.elt.dataset) return;
+  const place = sheet.contains(event.detail.elt) && sheet.querySelector("#act-said");
+  const isAction = event.detail.requestConfig.verb === "post";
+  showFailure(place || document.getElementById("said"), isAction ? NO_ANSWER_TO_ACTION : NO_ANSWER);
+  probeConnection();
+}
+
+function showFailure(place, text) {
+  const message = document.createElement("p");
+  message.className = "said bad";
+  message.textContent = text;
+  place?.replaceChildren(message);
+}
+
+function closeInsteadOfNavigating(event) {
+  if (!sheet.open || !event.target.closest?.("[data-closes-dialog]")) return;
+  event.preventDefault();
+  sheet.close();
+}
+
+// The picker: the text filters the open pull requests, the arrow keys choose one, and Enter sends the form.
+function visibleChoices() {
+  return [...sheet.querySelectorAll(".picker label:not([hidden]) input")];
+}
+
+function filterChoices(event) {
+  if (event.target.id !== "number" || !sheet.contains(event.target)) return;
+  const text = event.target.value.trim().toLowerCase();
+  for (const label of sheet.querySelectorAll(".picker label")) {
+    label.hidden = !label.dataset.text.toLowerCase().includes(text);
+    label.querySelector("input").checked = false;
+  }
+  const none = sheet.querySelector("[data-no-match]");
+  if (none) none.hidden = visibleChoices().length > 0;
+}
+
+function choose(event) {
+  if (event.target.name === "picked") sheet.querySelector("#number").value = `#${event.target.value}`;
+}
+
+function moveToChoices(event) {
+  if (event.target.id !== "number" || !sheet.contains(event.target)) return;
+  const [first, ...others] = visibleChoices();
+  if (event.key === "ArrowDown" && first) {
+    event.preventDefault();
+    first.focus();
+    first.click();
+  }
+  if (event.key === "Enter" && first && !others.length) first.click(); // then the browser sends the form
+}
+
+if (sheet) {
+  document.addEventListener("htmx:afterSwap", openSheet);
+  document.addEventListener("htmx:afterRequest", finishAction);
+  document.addEventListener("htmx:beforeSwap", refuseForeignError);
+  document.addEventListener("htmx:beforeTransition", skipTransitionUnderDialog);
+  document.addEventListener("htmx:sendError", explainLostRequest);
+  document.addEventListener("htmx:timeout", explainLostRequest);
+  document.addEventListener("click", closeInsteadOfNavigating);
+  sheet.addEventListener("input", filterChoices);
+  sheet.addEventListener("change", choose);
+  sheet.addEventListener("keydown", moveToChoices);
+  sheet.addEventListener("close", () => sheet.replaceChildren());
+}

@@ -1,0 +1,68 @@
+"""The words and numbers of all pages: durations, estimates, labels of states."""
+
+import pytest
+
+from mergeyard.domain.pull_requests import StatusState
+from mergeyard.domain.states import PullRequestState, QueueState, RunStatus
+from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant
+from mergeyard.web import formats
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (None, "–"),
+        (-5, "0 s"),
+        (0, "0 s"),
+        (1, "<1 s"),
+        (999, "<1 s"),
+        (41_400, "41 s"),
+        (59_600, "1 min"),
+        (MINUTE + 59 * SECOND, "1 min 59 s"),
+        (HOUR - 400, "1 h"),
+        (HOUR + 59 * MINUTE + 29 * SECOND, "1 h 59 min"),
+        (2 * HOUR - 20 * SECOND, "2 h"),
+        (DAY - 1, "1 d"),
+        (2 * DAY + 3 * HOUR + 10 * MINUTE, "2 d 3 h"),
+        (400 * DAY, "400 d"),
+    ],
+)
+def test_a_duration_is_rounded_to_two_units(milliseconds: int | None, text: str):
+    assert formats.format_duration(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("remaining", "text"),
+    [
+        (-MINUTE, "now"),
+        (4 * SECOND, "now"),
+        (55 * SECOND, "~55 s"),
+        (5 * MINUTE + 34 * SECOND, "~5 min 30 s"),
+        (12 * MINUTE + 34 * SECOND, "~13 min"),
+        (3 * HOUR + 10 * MINUTE, "~3 h 10 min"),
+    ],
+)
+def test_an_estimate_is_not_more_exact_than_it_can_be(remaining: int, text: str):
+    assert formats.format_time_until(Instant(DAY + remaining), Instant(DAY)) == text
+
+
+def test_an_unknown_estimate_is_not_a_time():
+    assert formats.format_time_until(None, Instant(0)) == "not known yet"
+
+
+def test_a_time_without_scripts_names_its_zone():
+    assert formats.format_time_of_day(Instant(0)) == "00:00 UTC"
+    assert formats.format_timestamp(Instant(0)) == "1 Jan 1970, 00:00:00 UTC"
+
+
+def test_every_state_has_exactly_one_label():
+    assert set(formats.PULL_REQUEST_STATE_LABELS) == set(PullRequestState)
+    assert set(formats.QUEUE_STATE_LABELS) == set(QueueState)
+    assert set(formats.RUN_STATE_LABELS) == set(RunStatus)
+    assert set(formats.CHECK_STATE_LABELS) == {*StatusState, "missing", "never", "unfinished"}
+    for labels in (formats.PULL_REQUEST_STATE_LABELS, formats.RUN_STATE_LABELS, formats.CHECK_STATE_LABELS):
+        assert len(set(labels.values())) == len(labels)
+
+
+def test_a_title_cannot_reverse_the_text_after_it():
+    assert formats.strip_bidi_controls("safe\u202egnp.exe \u05d0") == "safegnp.exe \u05d0"
