@@ -78,7 +78,7 @@ def test_hostile_texts_in_administration_and_settings(site: SharedServer, queue:
     assert_harmless(visit.goto("/administration/webhooks"), WEBHOOK)
     assert_harmless(visit.goto("/administration/audit"), TOKEN)
     assert_harmless(visit.goto(queue.queue_path()), TOKEN)
-    expect(visit.goto(queue.queue_path("settings")).get_by_label("Required statuses")).to_have_value(CHECK)
+    expect(visit.goto(queue.queue_path("settings")).get_by_role("textbox", name="Required checks")).to_have_value(CHECK)
     assert_harmless(visit.page)
 
 

@@ -4,7 +4,7 @@
 # A bug can be in any function, also in a private one.
 
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -286,8 +286,8 @@ def clear_with_skipped_check(_queue: Queue, _run: Run, _ahead: BatchId) -> bool:
     return True
 
 
-def start_without_waiting_for_answers(_queue: Queue, _members: object, _now: Instant) -> list[Submission]:
-    return []
+def start_without_waiting_for_answers(_queue: Queue, _members: object, _now: Instant) -> Iterator[Submission]:
+    return iter(())
 
 
 BUGS = (

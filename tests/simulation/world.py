@@ -347,7 +347,7 @@ def _waits_for_time(queue: Queue, submission: Submission, now: Instant) -> bool:
     if submission.state is not PullRequestState.PENDING:
         return False
     is_batching = wait_reason(queue, submission, now).reason is Reason.WAITING_FOR_BATCH
-    return is_batching or bool(unanswered_ahead(queue, (submission,), now))
+    return is_batching or any(unanswered_ahead(queue, (submission,), now))
 
 
 @contextmanager

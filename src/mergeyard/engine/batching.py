@@ -47,10 +47,8 @@ def form_batches(queue: Queue, now: Instant, deferred: Sequence[Batch] = ()) -> 
         if group.blocked:
             continue
         ready_at = _ready_at(queue, group, size, now)
-        if ready_at <= now:
-            ready_at = max(
-                [now, *(_answer_due_at(queue, each, now) for each in unanswered_ahead(queue, group.members, now))]
-            )
+        for unanswered in unanswered_ahead(queue, group.members, now) if ready_at <= now else ():
+            ready_at = max(ready_at, _answer_due_at(queue, unanswered, now))
         if ready_at <= now:
             ready.append(_ordered_members(group))
         else:
@@ -108,17 +106,15 @@ def _ready_at(queue: Queue, group: FormingBatch, size: int, now: Instant) -> Ins
     return later(oldest, queue.config.batching_max_wait_time_minutes * MINUTE)
 
 
-def unanswered_ahead(queue: Queue, members: Sequence[Submission], now: Instant) -> list[Submission]:
+def unanswered_ahead(queue: Queue, members: Sequence[Submission], now: Instant) -> Iterator[Submission]:
     """Submissions that come before one of the members and only lack the host's first answer about their mergeability:
     answers arrive in any order. A free slot waits for them, but no longer than `MAX_ANSWER_WAIT_MS`."""
     last = max(priority.priority_rank(member, now) for member in members)
     impacted_targets = [lanes.impacted_targets_of(queue, member) for member in members]
-    return [
-        submission
-        for submission in _unanswered(queue, now)
-        if priority.priority_rank(submission, now) < last
-        and any(lanes.impacted_targets_of(queue, submission).overlaps(each) for each in impacted_targets)
-    ]
+    for submission in _unanswered(queue, now):
+        targets = lanes.impacted_targets_of(queue, submission)
+        if priority.priority_rank(submission, now) < last and any(map(targets.overlaps, impacted_targets)):
+            yield submission
 
 
 def _unanswered(queue: Queue, now: Instant) -> Iterator[Submission]:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
@@ -25,6 +26,8 @@ from mergeyard.engine import (
 )
 from mergeyard.engine.entries import bisection_of
 
+MAX_NAMED = 3
+"""Of those whose mergeability is awaited: thousands can wait for the same ones."""
 NOT_RUNNING_REASONS = {
     QueueState.PAUSED: Reason.QUEUE_PAUSED,
     QueueState.DRAINING: Reason.QUEUE_DRAINING,
@@ -72,7 +75,7 @@ def _explain_waiting(queue: Queue, submission: Submission, now: Instant) -> Wait
     own_targets = lanes.impacted_targets_of(queue, submission)
     deferred = (batch for batch in speculation.deferred_batches(queue) if batch.impacted_targets.overlaps(own_targets))
     deferred_ids = (submission_id for batch in deferred for submission_id in batch.submission_ids)
-    unanswered = (each.id for each in batching.unanswered_ahead(queue, (submission,), now))
+    unanswered = (each.id for each in islice(batching.unanswered_ahead(queue, (submission,), now), MAX_NAMED))
     ahead = _numbers(queue, (*deferred_ids, *unanswered))
     return WaitReason(Reason.WAITING_FOR_PRS_AHEAD, ahead) if ahead else WaitReason(Reason.WAITING_FOR_BATCH)
 
