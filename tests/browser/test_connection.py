@@ -65,7 +65,7 @@ def test_pages_show_a_lost_connection_and_recover_with_what_was_typed(own_site: 
     page.get_by_label("Pull request", exact=True).fill(str(number))
     own_site.server.kill()
     expect_lost(page)
-    expect_lost(periodic, within_ms=15_000)  # with its next request
+    expect_lost(periodic)
     expect(page.locator(".lamp")).to_have_css("background-color", "rgba(0, 0, 0, 0)")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("alert").first).to_contain_text("Connection lost. What you typed is kept")
@@ -96,16 +96,62 @@ def test_disabled_link_opens_nothing(own_site: SharedServer, visit: BrowserSessi
 
 def test_server_that_hangs_is_noticed(own_site: SharedServer, visit: BrowserSession):
     queue = own_site.create_queue()
-    visit.page.clock.install()
-    page = visit.goto(queue.queue_path())
+    settings = visit.context.new_page()
+    settings.goto(queue.queue_path("settings"))
+    page = visit.page
     with page.expect_response(lambda response: "hx-request" in response.request.headers):
-        pass  # the stream is open: its first event refreshes the page
+        visit.goto(queue.queue_path())  # when the stream is open, its first event refreshes the page
     own_site.server.process.send_signal(signal.SIGSTOP)
-    page.clock.fast_forward("15")
     expect_lost(page)
+    expect_lost(settings)
     own_site.server.process.send_signal(signal.SIGCONT)
     expect_connected(page)
+    expect_connected(settings)
     queue.api.close()
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_answer_of_a_proxy_does_not_replace_the_page(queue: SharedServerQueue, visitor: Visitors, status: int):
+    visit = visitor("read")
+    visit.monitor.allow_console_error("status of 401")
+    page = visit.goto(queue.queue_path())
+    login = "<html><h1>Company login</h1></html>"
+    page.route(
+        f"**{queue.queue_path()}", lambda route: route.fulfill(status=status, content_type="text/html", body=login)
+    )
+    queue.update_queue(concurrency=3)
+    expect_lost(page)
+    expect(page.get_by_text("Running", exact=True)).to_be_visible()
+    page.unroute(f"**{queue.queue_path()}")
+    expect_connected(page)
+
+
+def test_ended_session_keeps_an_open_dialog(queue: SharedServerQueue, visitor: Visitors):
+    visit = visitor("admin")
+    page = visit.goto(queue.queue_path())
+    page.get_by_role("link", name="Pause").click()
+    page.get_by_label("Reason").fill("Release 2.0")
+    other = visit.context.new_page()
+    other.goto("/")
+    other.get_by_role("button", name="Sign out").click()
+    expect(other.get_by_role("heading", level=1)).to_have_text("Sign in")
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("dialog")).to_contain_text("You are signed out.")
+    expect(page.get_by_label("Reason")).to_have_value("Release 2.0")
+
+
+def test_typed_number_counts_although_one_title_contains_it(queue: SharedServerQueue, visitor: Visitors):
+    visit = visitor("admin")
+    visit.monitor.allow_console_error("status of 404")
+    queue.open(title="Upgrade to version 404404")
+    page = visit.goto(queue.queue_path())
+    page.get_by_role("link", name="Add to queue").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("radio").first).to_be_visible()
+    page.get_by_label("Pull request", exact=True).fill("404404")
+    expect(dialog.get_by_role("radio")).to_have_count(1)
+    page.get_by_label("Pull request", exact=True).press("Enter")
+    expect(dialog.locator("#act-said")).to_contain_text("404404")
 
 
 def test_refused_stream_is_replaced_by_polling(queue: SharedServerQueue, visitor: Visitors):

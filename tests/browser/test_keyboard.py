@@ -76,7 +76,7 @@ def test_submit_change_priority_and_remove_by_keyboard(queue: SharedServerQueue,
     page.keyboard.type("urgent")
     reach(page, "Set priority")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name=f"Make #{number} urgent?")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"Set priority of #{number} to urgent?")).to_be_visible()
     expect(page.get_by_role("button", name="Set priority")).to_be_focused()
     assert queue.submission(number)["priorityName"] == "medium"
     page.keyboard.press("Enter")

@@ -31,7 +31,7 @@ async def numbers(scenario: Scenario, **asked: Any) -> list[int]:
 async def a_used_queue(scenario: Scenario) -> None:
     """1 merged, then 2 failed; 3 is under test, 4 waits, 5 is a draft."""
     scenario.open(1, 2, 3, 4, 5)
-    scenario.set_pull_request(3, title="Speed up Ünicode search", author="Grace")
+    scenario.set_pull_request(3, title="Speed up Ünicode search of 2024", author="Grace")
     scenario.set_pull_request(5, draft=True)
     await scenario.submit(1)
     await scenario.passes(1)
@@ -65,6 +65,8 @@ async def test_each_filter_selects(tmp_path: Path):
         ({"state": StateFilter.CANCELLED}, []),
         ({"text": "#2"}, [2]),
         ({"text": "4"}, [4]),
+        ({"text": "2024"}, [3]),
+        ({"text": "#20"}, []),
         ({"text": " SPEED up ünicode "}, [3]),
         ({"text": "grac"}, [3]),
         ({"text": "no such title"}, []),

@@ -194,6 +194,20 @@ def style_state(name: str, labels: Mapping[str, str] = STATE_LABELS) -> Text:
     return plain_text(labels.get(name, name), STATE_STYLES.get(name, ""))
 
 
+NOT_RUNNING_REASONS = {"queue_paused", "queue_draining", "switching_modes"}
+
+
+def is_not_ready(pull_request: client.EnqueuedPullRequest | client.SubmittedPullRequest) -> bool:
+    """Whether it lacks something. One that only waits until the queue runs counts as waiting."""
+    return pull_request.state == "not_ready" and pull_request.reason.code not in NOT_RUNNING_REASONS
+
+
+def label_state(pull_request: client.EnqueuedPullRequest | client.SubmittedPullRequest) -> str:
+    if pull_request.state == "not_ready" and not is_not_ready(pull_request):
+        return "Waiting"
+    return STATE_LABELS.get(pull_request.state, pull_request.state)
+
+
 class PullRequestContext(msgspec.Struct, frozen=True, kw_only=True):
     """What `status` shows in addition to the pull request itself; None where it could not be read."""
 
@@ -224,7 +238,7 @@ def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRe
     }
     failing = [] if context.run is None else list_failing_checks(context.run)
     print_output(
-        Text.assemble(title, "  ", style_state(pull_request.state)),
+        Text.assemble(title, "  ", plain_text(label_state(pull_request), STATE_STYLES.get(pull_request.state, ""))),
         build_facts_table(first_facts),
         *([build_checks_table(failing)] if failing else []),
         build_facts_table(facts),
@@ -338,7 +352,12 @@ def build_pull_requests_table(pull_requests: tuple[client.EnqueuedPullRequest, .
             cut_title(pull_request.pr_title),
             plain_text(format_reason(pull_request.reason)),
         )
-        table.add_row(position, f"#{pull_request.pr_number}", style_state(pull_request.state), *cells)
+        table.add_row(
+            position,
+            f"#{pull_request.pr_number}",
+            plain_text(label_state(pull_request), STATE_STYLES.get(pull_request.state, "")),
+            *cells,
+        )
     return table
 
 
@@ -359,7 +378,7 @@ def count_queued(queue: client.Queue) -> tuple[int, int, int] | None:
     pull_requests = queue.enqueued_pull_requests
     if pull_requests is None:
         return None
-    not_ready = sum(pull_request.state == "not_ready" for pull_request in pull_requests)
+    not_ready = sum(map(is_not_ready, pull_requests))
     return len(pull_requests) - not_ready, len(list_running_ids(queue)), not_ready
 
 
@@ -418,9 +437,11 @@ def format_duration(seconds: float) -> str:
     """Rounded, in the two largest units: 1 d 4 h, 1 h 5 min, 1 min 59 s, 40 s, <1 s."""
     if 0 < seconds < 1:
         return "<1 s"
-    rest = max(0, round(seconds))
+    rest = max(0, int(seconds + 0.5))
     for (name, unit), (next_name, next_unit) in pairwise(DURATION_UNITS):
         if rest >= unit:
-            count, fraction = divmod(round(rest / next_unit), unit // next_unit)
+            count, fraction = divmod(int(rest / next_unit + 0.5), unit // next_unit)
+            if (name, count) == ("h", 24):
+                return "1 d"
             return f"{count} {name} {fraction} {next_name}" if fraction else f"{count} {name}"
     return f"{rest} s"

@@ -10,6 +10,7 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mergeyard.cli.output import is_not_ready
 from mergeyard.cli.session import translate_error
 from mergeyard.client import (
     Client,
@@ -43,8 +44,10 @@ class BatchSnapshot(Struct, frozen=True):
         """Whether the queue searches for the culprit of a failed batch among these pull requests."""
         if self.run is None:
             return False
-        has_failed = self.pull_requests[0].state == "pending_failure"
-        return self.run.is_bisection or (has_failed and len(self.run.tested_pull_requests) > 1)
+        first, tested = self.pull_requests[0], {each.pr_number for each in self.run.tested_pull_requests}
+        waits_for_batch = not tested.isdisjoint(first.reason.waiting_for)
+        is_searched = first.reason.code == "bisection" or (waits_for_batch and len(tested) > 1)
+        return self.run.is_bisection or (first.state == "pending_failure" and is_searched)
 
 
 class QueueSnapshot(Struct, frozen=True, kw_only=True):
@@ -67,12 +70,12 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> PullRequests:
-        others = {*UNDER_TEST_STATES, "not_ready"}
-        return tuple(pull_request for pull_request in self.pull_requests if pull_request.state not in others)
+        others = [each for each in self.pull_requests if each.state not in UNDER_TEST_STATES]
+        return tuple(each for each in others if not is_not_ready(each))
 
     @property
     def not_ready(self) -> PullRequests:
-        return tuple(pull_request for pull_request in self.pull_requests if pull_request.state == "not_ready")
+        return tuple(filter(is_not_ready, self.pull_requests))
 
     @property
     def testing(self) -> list[BatchSnapshot]:

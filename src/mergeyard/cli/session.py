@@ -13,12 +13,12 @@ import typer
 
 from mergeyard.cli import connection_options
 from mergeyard.cli.output import (
-    STATE_LABELS,
     ExitCode,
     encode_json,
     exit_with_message,
     exit_with_usage_error,
     format_reason,
+    label_state,
     print_message,
     sanitize,
     show_spinner,
@@ -246,8 +246,7 @@ def follow_pull_request(
 
 def format_progress(pull_request: SubmittedPullRequest) -> str:
     position = "" if pull_request.position is None else f" (position {pull_request.position})"
-    state = STATE_LABELS.get(pull_request.state, pull_request.state)
-    return f"{state}{position}: {format_reason(pull_request.reason)}"
+    return f"{label_state(pull_request)}{position}: {format_reason(pull_request.reason)}"
 
 
 def describe_interrupted_wait(number: int, pull_request: SubmittedPullRequest | None) -> str:

@@ -279,6 +279,10 @@ class Store(Protocol):
         """The entry with which the queue last entered this state."""
         ...
 
+    async def last_state_entry(self, queue: QueueId) -> bytes | None:
+        """The last entry about the state of the queue: a change, or another reason for the same state."""
+        ...
+
     async def audit_entries(self, query: AuditQuery) -> Sequence[AuditedEntry]: ...
 
     async def entries(self, queue: QueueId, after: int, take: int) -> Sequence[StoredEntry]:

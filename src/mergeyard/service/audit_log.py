@@ -131,7 +131,7 @@ def _log_queue_change(key: QueueKey, entry: journal.QueueChanged) -> None:
         "reason": entry.reason.value,
         "detail": entry.detail[:MAX_FIELD_CHARS],
     }
-    if entry.source is not entry.to:
+    if entry.source is not entry.to or entry.reason is Reason.STATE_REQUESTED:
         log.info("queue_state_changed", state=entry.to.value, state_before=entry.source.value, **fields)
     elif entry.reason is Reason.SETTINGS_CHANGED:
         log.info("queue_settings_changed", **fields)

@@ -339,9 +339,10 @@ async def read_concluded_submissions(store: Store, queue: Queue, take: int) -> l
     return list(map(decode_submission, await store.concluded_submissions(queue.id, take)))
 
 
-async def read_last_state_change(store: Store, queue: Queue) -> QueueChanged | None:
-    """With which a user, or the queue itself, last paused or drained the queue; None while it runs."""
+async def read_last_state_changes(store: Store, queue: Queue) -> list[QueueChanged]:
+    """With which a user, or the queue itself, last paused or drained the queue; then the last entry that gave another
+    reason for it. Empty while the queue runs."""
     if queue.requested_state is QueueState.RUNNING:
-        return None
-    body = await store.last_change(queue.id, queue.requested_state)
-    return None if body is None else decode_queue_change(body)
+        return []
+    bodies = await store.last_change(queue.id, queue.requested_state), await store.last_state_entry(queue.id)
+    return [decode_queue_change(body) for body in dict.fromkeys(bodies) if body is not None]

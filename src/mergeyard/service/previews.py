@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from mergeyard.domain import events as e
-from mergeyard.domain.config import DEFAULT_PRIORITY
+from mergeyard.domain.config import DEFAULT_PRIORITY, Mode
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Sha
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest
@@ -36,6 +36,8 @@ class ActionPreview(Struct, frozen=True):
     """The running test runs that the action stops."""
     delayed: tuple[PullRequestNumber, ...] = ()
     """The other pull requests that are tested again."""
+    is_upper_bound: bool = False
+    """The impacted targets are not known yet: the action can stop fewer runs."""
 
     @property
     def elapsed_ms(self) -> int:
@@ -72,7 +74,9 @@ def preview_action(
         and entry.source is not PullRequestState.NOT_READY
         and entry.number != number
     )
-    return ActionPreview(stopped, tuple(dict.fromkeys(delayed)))
+    is_unknown = action is Action.SUBMIT and queue.submission_of(number) is None
+    is_upper_bound = is_unknown and queue.mode is Mode.PARALLEL
+    return ActionPreview(stopped, tuple(dict.fromkeys(delayed)), is_upper_bound)
 
 
 def _build_event(queue: Queue, number: PullRequestNumber, action: Action, priority: int | None) -> e.Event:

@@ -1,6 +1,7 @@
 """Views of submissions: live ones from the queue, ended ones from the store; and the search in both."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from enum import StrEnum
 
@@ -29,6 +30,7 @@ MAX_TIMELINE_ENTRIES = 1000
 MAX_SCANNED = 10_000
 """Ended submissions that one search reads."""
 SCANNED_AT_ONCE = 500
+WORDS = re.compile(r"[^\W_]+")
 
 decode_entry = msgspec.json.Decoder(PullRequestChanged).decode
 
@@ -56,7 +58,7 @@ class SubmissionSearch(Struct, frozen=True, kw_only=True):
     queue: QueueKey | None = None
     """None: all queues that the token can see."""
     text: str = ""
-    """A number, or a part of the title, the author's name or the head branch."""
+    """A number, or a part of the title, the author's name or the head branch. Digits must be a whole word there."""
     author: str = ""
     state: StateFilter = StateFilter.ALL
     since: Instant = Instant(0)
@@ -70,9 +72,11 @@ class SubmissionSearch(Struct, frozen=True, kw_only=True):
         if self.author and pull_request.author.casefold() != self.author.casefold():
             return False
         text = self.text.strip().casefold()
-        if text.startswith("#") or text.isdecimal():
-            return text.removeprefix("#") == str(submission.number)
+        if text.removeprefix("#") == str(submission.number):
+            return True
         parts = (pull_request.title, pull_request.author, pull_request.head_branch)
+        if text.isdecimal():
+            return any(text in WORDS.findall(part) for part in parts)
         return not text or any(text in part.casefold() for part in parts)
 
 
@@ -257,5 +261,5 @@ def _is_in_state(queue: Queue, submission: Submission, state: StateFilter) -> bo
 
 
 def is_ready_while_not_running(queue: Queue, submission: Submission) -> bool:
-    """It lacks nothing, and is admitted as soon as the queue runs."""
+    """As `SubmissionView.is_ready_while_not_running`, without a view."""
     return submission.state is PullRequestState.NOT_READY and admission.not_ready_reason(queue, submission) is None

@@ -35,6 +35,14 @@ class SubmissionView(Struct, frozen=True, kw_only=True):
     estimated_merge_at_p90: Instant | None = None
     """The 90th percentile of the estimate."""
 
+    @property
+    def is_ready_while_not_running(self) -> bool:
+        """It lacks nothing, and is admitted as soon as the queue runs."""
+        return (
+            self.submission.state is PullRequestState.NOT_READY
+            and self.reason.code in views.NOT_RUNNING_REASONS.values()
+        )
+
 
 class QueueView(Struct, frozen=True, kw_only=True):
     key: QueueKey

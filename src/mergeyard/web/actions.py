@@ -66,11 +66,10 @@ async def ask_to_submit(page: PageRequest) -> Response:
     ended = await _read_ended(page, key, number)
     if ended is None:
         return ask(number=number, ended=None, head=None, failure=None)
-    current = await _read_head(page, key, number) or ended.submission.pull_request.head
-    failure = await _describe_unchanged_failure(page, ended, current)
+    head = await _read_head(page, key, number)
+    failure = await _describe_unchanged_failure(page, ended, head)
     # The form names the head that the dialog shows, except for a fork: the user then confirms the head in a question.
-    head = None if ended.submission.pull_request.fork else current
-    return ask(number=number, ended=ended, head=head, failure=failure)
+    return ask(number=number, ended=ended, head=None if ended.submission.pull_request.fork else head, failure=failure)
 
 
 async def show_open_pull_requests(page: PageRequest) -> Response:
@@ -121,14 +120,18 @@ async def _ask_about_submission(page: PageRequest, action: Action) -> Response:
     if view.submission.state in TERMINAL_STATES:
         state = PULL_REQUEST_STATE_LABELS[view.submission.state].lower()
         raise RequestRefused(Code.PR_NOT_IN_QUEUE, f"#{number} is no longer in the queue ({state}).")
+    if action is Action.RESTART:
+        _require_restartable(view)
+    queue = (await page.service.registry.get(key)).queue
+    is_bisecting = view.submission.id in queue.bisected_submission_ids
     cost = None if action is Action.PRIORITY else await page.service.previews.preview(key, number, action)
-    return page.ask("action_dialog.html", key=key, view=view, action=action, cost=cost)
+    return page.ask("action_dialog.html", key=key, view=view, action=action, cost=cost, is_bisecting=is_bisecting)
 
 
 async def ask_for_state(action: str, page: PageRequest) -> Response:
     key = page.resolve_queue(page.query.get("queue", ""))
-    await page.service.registry.get(key)
-    return page.ask("queue_action_dialog.html", key=key, action=action, max_chars=MAX_STATE_REASON_CHARS)
+    queue = (await page.service.registry.get(key)).queue
+    return page.ask("queue_action_dialog.html", key=key, queue=queue, action=action, max_chars=MAX_STATE_REASON_CHARS)
 
 
 def _ask_to_confirm(
@@ -202,9 +205,11 @@ def _report_submission(before: Submission | None, view: SubmissionView, *, was_e
         f"its priority is now {format_priority(after.priority)}" if before.priority != after.priority else "",
         "it is now tested alone" if before.no_batch != after.no_batch else "",
         "it no longer waits until the Git host reports it mergeable" if before.forced != after.forced else "",
+        "its guarded paths are approved" if before.by_maintainer != after.by_maintainer else "",
     ]
     changed = ", and ".join(filter(None, changes))
-    return f"#{after.number} is already queued ({place}). {changed[:1].upper()}{changed[1:] or 'Nothing changed'}."
+    already = "already queued" if view.position else "already in the queue"
+    return f"#{after.number} is {already} ({place}). {changed[:1].upper()}{changed[1:] or 'Nothing changed'}."
 
 
 async def change_priority(page: PageRequest) -> Response:
@@ -237,8 +242,19 @@ async def cancel(page: PageRequest) -> Response:
 
 async def restart(page: PageRequest) -> Response:
     key, number = page.resolve_queue(page.form.get("queue")), _parse_pull_request_number(page.form.get("number"))
+    _require_restartable(await _view(page, key, number))
+    queue = (await page.service.registry.get(key)).queue
     message = f"Tests of #{number} restarted."
+    if not queue.can_start_runs:
+        message = f"Tests of #{number} stopped. They start again when the queue is running."
     return await _perform(page, key, number, page.service.submissions.restart, lambda _: message)
+
+
+def _require_restartable(view: SubmissionView) -> None:
+    submission = view.submission
+    if submission.state in (PullRequestState.NOT_READY, PullRequestState.PENDING):
+        detail = f"#{submission.number} is not being tested, so there is nothing to restart. {view.reason.message}"
+        raise RequestRefused(Code.INVALID_REQUEST, detail)
 
 
 STATE_MESSAGES = {

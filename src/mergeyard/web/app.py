@@ -123,7 +123,7 @@ TITLES = {
 }
 INVALID_REQUEST_TITLE = "Invalid request"
 """Of all other statuses."""
-NO_ACCESS = "Not found, or your token has no access."
+NO_ACCESS = "It was deleted, or your token has no access."
 DETAILS = {
     Code.QUEUE_NOT_FOUND: f"{NO_ACCESS} The page “Queues” lists the queues that you can see.",
     Code.QUEUE_ALREADY_EXISTS: "This queue already exists. Open it on the page “Queues” to change its settings.",

@@ -1,4 +1,4 @@
-"""Compresses pages and static files. The API and event streams stay as they are.
+"""Compresses pages and static files. The API, event streams and the short responses to forms stay as they are.
 
 A page contains a secret, the CSRF token of its session. An attacker who makes a browser request the page with a chosen
 text in its address, and who sees the lengths of the encrypted responses, could guess the secret from how well the page
@@ -36,7 +36,7 @@ class CompressionMiddleware:
             await self._app(scope, receive, send)
         elif scope["path"].startswith(STATIC_PATHS):
             await self._app(scope, receive, _StaticFile(scope, send).send)
-        elif can_compress_page(Headers(scope=scope), over_tls=self._over_tls):
+        elif scope["method"] == "GET" and can_compress_page(Headers(scope=scope), over_tls=self._over_tls):
             await self._pages(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -65,10 +65,14 @@ def format_duration(milliseconds: float | None) -> str:
         return "–"
     if milliseconds < SECOND:
         return "<1 s" if milliseconds > 0 else "0 s"
+    rounded = _round_to(milliseconds, SECOND)
     units = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (SECOND, ""))
     for (unit, name), (smaller, smaller_name) in pairwise(units):
-        count, rest = divmod(_round_to(milliseconds, smaller), unit)
-        if count:
+        if rounded >= unit:
+            rounded = _round_to(rounded, smaller)
+            count, rest = divmod(rounded, unit)
+            if name == "h" and count == DAY // HOUR:
+                return "1 d"
             return f"{count} {name} {rest // smaller} {smaller_name}" if rest else f"{count} {name}"
     raise AssertionError(milliseconds)
 
@@ -114,7 +118,7 @@ def shorten_id(sha: str | None) -> str:
     return (sha or "–")[:8]
 
 
-BIDI_CONTROLS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def strip_bidi_controls(text: str) -> str:

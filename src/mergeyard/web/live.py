@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from secrets import randbelow
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -12,9 +13,9 @@ from mergeyard.service.queue_actor import QueueActor
 from mergeyard.web.rendering import PageRequest
 from mergeyard.web.user_sessions import Forbidden, SignInNeeded
 
-ALIVE_INTERVAL_MS = 4 * SECOND
+ALIVE_INTERVAL_MS = 1500
 """An event is sent at least this often: page.js takes a longer silence for a lost connection, and no proxy closes the
-idle connection. With `MAX_STREAMS` these are 125 small events per second."""
+idle connection. With `MAX_STREAMS` these are 333 small events per second."""
 SESSION_CHECK_INTERVAL_MS = 15 * SECOND
 """Without a change, the session is read from the store only this often."""
 MIN_INTERVAL_MS = 300
@@ -108,4 +109,5 @@ async def _is_signed_in(page: PageRequest) -> bool:
 
 
 def _encode_event(event: str) -> str:
-    return f"retry: 2000\nevent: {event}\ndata: \n\n"
+    """`retry` differs by stream, so that not all pages connect at the same time after a restart."""
+    return f"retry: {1500 + randbelow(2000)}\nevent: {event}\ndata: \n\n"

@@ -38,7 +38,6 @@ from mergeyard.web.formats import (
     parse_repo,
     pluralize,
     shorten_id,
-    strip_bidi_controls,
 )
 from mergeyard.web.rendering import PageRequest
 
@@ -76,7 +75,6 @@ def _passed_steps(count: int) -> tuple[ProgressStep, ...]:
 
 
 NO_ACTION = "No action is needed yet."
-CLOSED_QUEUE = frozenset({Reason.QUEUE_PAUSED, Reason.QUEUE_DRAINING, Reason.SWITCHING_MODES})
 """Reasons for which a pull request that lacks nothing itself is not admitted."""
 
 
@@ -125,7 +123,7 @@ def describe_situation(queue: Queue, view: SubmissionView) -> str:
             message = f"The queue has no required checks, so it tests and merges nothing. {CONFIGURE_CHECKS}"
         case _:
             message = view.reason.message
-    if state is PullRequestState.NOT_READY and view.reason.code in CLOSED_QUEUE:
+    if view.is_ready_while_not_running:
         return f"The pull request is ready, and is queued when the queue runs again. {message}"
     if state is PullRequestState.TESTS_PASSED and view.reason.code is Reason.WAITING_FOR_PRS_AHEAD:
         return f"The tests passed. {message}"
@@ -146,8 +144,7 @@ def name_tab(view: SubmissionView) -> str:
     submission = view.submission
     mark = {PullRequestState.MERGED: "✓", PullRequestState.FAILED: "✗", PullRequestState.CANCELLED: "–"}
     position = f"position {view.position} · " if view.position else ""
-    title = strip_bidi_controls(submission.pull_request.title)
-    return f"{mark.get(submission.state, '●')} #{submission.number} · {position}{title}"
+    return f"{mark.get(submission.state, '●')} #{submission.number} · {position}{submission.pull_request.title}"
 
 
 class ItemStatus(StrEnum):
@@ -206,6 +203,9 @@ def build_checklist(view: SubmissionView, queue: Queue) -> tuple[ChecklistItem, 
 
 
 def _check_required_checks(queue: Queue) -> ChecklistItem:
+    if queue.target_branch.tip is None:
+        advice = REASON_MESSAGES[Reason.TARGET_BRANCH_MISSING]
+        return ChecklistItem(ItemStatus.MISSING, "Target branch does not exist", advice)
     match run_validity.untestable_reason(queue):
         case None:
             return ChecklistItem(ItemStatus.MET, "Queue has required checks")
@@ -422,12 +422,14 @@ async def _render_not_submitted(
 ) -> Response:
     """Follows the queue of the branch, else the first one, and becomes the page of the pull request when that one is
     submitted."""
-    queues = await page.service.pull_request_details.list_queue_keys(repo)
+    details = page.service.pull_request_details
+    queues, submitted_to = await details.list_queue_keys(repo), await details.find_queue_key(repo, number)
     if not queues:
         raise _queue_not_found(repo)
     host_url = page.service.repositories.get_host(repo.host).pull_request_url(repo, number)
     followed = next((key for key in queues if key.branch == branch), queues[0])
-    values = {"queues": queues, "followed": followed, "repo": repo, "number": number, "host_url": host_url}
+    values = {"queues": queues, "followed": followed, "submitted_to": submitted_to, "branch": branch}
+    values |= {"repo": repo, "number": number, "host_url": host_url}
     return page.render("pull_request_not_submitted.html", 404, **values)
 
 

@@ -210,7 +210,8 @@ async def show_queue(page: PageRequest) -> Response:
     queue_actor = await service.registry.get(key)
     queue, now = queue_actor.queue, service.clock.now()
     views = SubmissionViewBuilder(queue, now, queue_actor.forecast)
-    change = await persistence.read_last_state_change(service.store, queue)
+    changes = await persistence.read_last_state_changes(service.store, queue)
+    problems = [change.reason for change in changes if change.reason in AUTO_PAUSE_REASONS]
     graph = build_queue_graph(queue, now)
     ready = find_ready_but_not_admitted(queue)
     return page.render(
@@ -219,9 +220,8 @@ async def show_queue(page: PageRequest) -> Response:
         queue=queue,
         pull_requests_url=pull_requests_url,
         meaning=STATE_MEANINGS[queue.state],
-        change=change,
-        changed_by="" if change is None else decode_actor_name(change.actor),
-        alarm=render_reason(change.reason) if change is not None and change.reason in AUTO_PAUSE_REASONS else "",
+        changes=[(change, decode_actor_name(change.actor)) for change in changes],
+        alarm=render_reason(problems[-1]) if problems else "",
         untestable=find_untestable_reason(queue),
         config_error=run_validity.required_statuses(queue).config_error,
         warnings=service.branch_warnings.get_cached(key),
@@ -231,6 +231,7 @@ async def show_queue(page: PageRequest) -> Response:
         not_ready=_list_not_ready(queue, views, ready),
         finished=_list_finished(queue, await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)),
         slots_taken=sum(run.is_active and run.kind is not RunKind.BISECTION for run in queue.runs.values()),
+        bisection_runs=sum(run.is_active and run.kind is RunKind.BISECTION for run in queue.runs.values()),
         typical_duration=estimates.median_run_duration_ms(queue),
         next_merge=estimate_next_merge(queue, views, now),
     )
@@ -287,7 +288,7 @@ def estimate_next_merge(queue: Queue, views: SubmissionViewBuilder, now: Instant
     fronts = [batch for batch in queue.active.batches if not queue.active.ahead[batch.id]]
     fronts = fronts if queue.mode is Mode.PARALLEL else list(queue.active.batches[:1])
     if not fronts:
-        return NextMerge(None, "nothing is being tested")
+        return NextMerge(None, "bisecting" if queue.bisections else "nothing is being tested")
     expected, overdue, failing = list[Instant](), False, False
     for batch in fronts:
         mark, run = find_batch_mark(queue, batch), run_validity.current_run(queue, batch)

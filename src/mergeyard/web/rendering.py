@@ -81,14 +81,6 @@ def static_url(name: str) -> str:
     return f"/static/{name}?{STATIC_FINGERPRINTS[name]}"
 
 
-BIDI_CONTROLS = dict.fromkeys([0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
-
-
-def remove_bidi_controls(text: str) -> str:
-    """For text outside of the page, such as its title, where no `<bdi>` keeps it from reversing the text after it."""
-    return text.translate(BIDI_CONTROLS)
-
-
 def action_url(key: QueueKey, action: str, number: PullRequestNumber | None = None) -> str:
     """The dialog that confirms an action on a queue, or on one of its pull requests."""
     query = f"queue={quote(formats.format_queue_name(key), safe='')}"
@@ -98,7 +90,7 @@ def action_url(key: QueueKey, action: str, number: PullRequestNumber | None = No
 TEMPLATE_FILTERS: dict[str, object] = {
     "duration": formats.format_duration,
     "iso_time": formats.format_iso_time,
-    "plain": remove_bidi_controls,
+    "plain": formats.strip_bidi_controls,
     "short": formats.shorten_id,
     "time_ago": formats.format_time_ago,
     "time_of_day": formats.format_time_of_day,

@@ -3,7 +3,7 @@
 import re
 
 from msgspec import Struct
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId, Sha
@@ -16,7 +16,7 @@ from mergeyard.service.git_names import BISECTION_SUFFIX
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.runs import RunView
 from mergeyard.web import check_output, run_progress
-from mergeyard.web.formats import list_targets, parse_integer
+from mergeyard.web.formats import check_output_url, list_targets, parse_integer
 from mergeyard.web.rendering import PageRequest
 
 REQUIRED_BY = {
@@ -118,6 +118,11 @@ async def show_check_output(page: PageRequest) -> Response:
     statuses = await page.service.store.statuses(queue_actor.key.repo, run.checked_commit)
     status = next((status for status in statuses if status.context == check), None)
     growing = run.is_active and (status is None or status.check_state is CheckState.PENDING)
+    rendered, found = _render_output(page, output or b"", status, growing=growing)
+    wrap = page.query.get("wrap") != "off"
+    if found.line and "hit" not in page.query and not page.is_htmx:  # the form of the search cannot name the line
+        url = check_output.output_url(check_output_url(run.id, check), found.query, hit=1, wrap=wrap, line=found.line)
+        return RedirectResponse(url, 303)
     return page.render(
         "check_output.html",
         404 if output is None else 200,
@@ -127,23 +132,22 @@ async def show_check_output(page: PageRequest) -> Response:
         check_status=status,
         growing=growing,
         name=run_progress.name_run(run, queue_actor.key.branch),
-        wrap=page.query.get("wrap") != "off",
+        wrap=wrap,
         output_url=check_output.output_url,
-        **_render_output(page, output or b"", status, growing=growing),
+        found=found,
+        **rendered,
         has_output=output is not None,
     )
 
 
-def _render_output(page: PageRequest, output: bytes, status: Status | None, *, growing: bool) -> dict[str, object]:
+def _render_output(
+    page: PageRequest, output: bytes, status: Status | None, *, growing: bool
+) -> tuple[dict[str, object], check_output.Search]:
     limit = check_output.MAX_GROWING_BYTES if growing else check_output.MAX_BYTES
     tail = check_output.extract_tail(output, limit)
     lines = check_output.read_lines(tail)
     query = page.query.get("q", "")[: check_output.MAX_QUERY_LENGTH]
     found = check_output.search(lines, query, parse_integer(page.query.get("hit", ""), 1, 10**9) or 1)
     is_satisfied = status is not None and status.check_state in SATISFIED_CHECK_STATES
-    return {
-        "tail": tail,
-        "found": found,
-        "lines": check_output.render_lines(lines, found),
-        "failure": None if is_satisfied else check_output.find_failure(lines),
-    }
+    failure = None if is_satisfied else check_output.find_failure(lines)
+    return {"tail": tail, "lines": check_output.render_lines(lines, found), "failure": failure}, found

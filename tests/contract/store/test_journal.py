@@ -1,7 +1,7 @@
 """The journal is read from a position, by submission, or for metrics."""
 
 from mergeyard.domain.ids import QueueId, SubmissionId
-from mergeyard.domain.states import PullRequestState, QueueState
+from mergeyard.domain.states import PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.store import Store, StoredEntry, TransitionRow
 from mergeyard.ports.writes import AppendEntries, EntryRow
@@ -111,3 +111,24 @@ async def test_the_last_change_into_a_state_ignores_settings_and_other_queues(st
         await store.commit(AppendEntries(entries))
         assert await store.last_change(QUEUE, paused) == b"now"
         assert await store.last_change(QUEUE, running) == b"resumed"
+
+
+@asynchronous
+async def test_the_last_entry_about_the_state_can_give_another_reason_for_it(store: Store):
+    def changed(text: str, reason: Reason, queue: QueueId = QUEUE) -> EntryRow:
+        state = QueueState.PAUSED
+        return an_entry(
+            text, kind="QueueChanged", submission_id=None, source=state, to=state, queue=queue, reason=reason
+        )
+
+    async with opened(store):
+        await store.commit(a_queue(), a_queue(OTHER, key=NEXT))
+        assert await store.last_state_entry(QUEUE) is None
+        entries = (
+            changed("first", Reason.STATE_REQUESTED),
+            changed("found", Reason.AUDIT_MISMATCH),
+            changed("settings", Reason.SETTINGS_CHANGED),
+            changed("another queue's", Reason.STATE_REQUESTED, OTHER),
+        )
+        await store.commit(AppendEntries(entries))
+        assert await store.last_state_entry(QUEUE) == b"found"

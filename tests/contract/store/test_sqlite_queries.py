@@ -62,6 +62,7 @@ FOUND_BY = {
     "impacted_targets": "(queue=? AND number=? AND head=?)",
     "impacted_targets_size": "INDEX impacted_targets_by_token (token=?)",
     "last_change": "INDEX journal_of_queue_changes (queue=?)",
+    "last_state_entry": "INDEX journal_of_queue_changes (queue=?)",
     "last_submission": "(queue=? AND number=?)",
     "last_submission_of_branch": "(queue=? AND head_branch=?)",
     "live_runs": "INDEX runs_live (queue=?)",

@@ -143,7 +143,7 @@ async def test_merge_estimate_is_shown_after_the_first_passed_run(tmp_path: Path
         await scenario.passes(1)
         await scenario.submit(2)
         page = await visitor.get("/pulls/git.local/acme/app/2")
-        assert "Expected to merge in ~10 min (90 %: by " in page.one("p.expected").text
+        assert "Expected to merge in ~10 min (90 % likely by " in page.one("p.expected").text
         assert page.one(".where").text == "Position 1 · ~10 min"
         assert "typically 10 min" in page.text
         merged = await visitor.get(PULL_1)

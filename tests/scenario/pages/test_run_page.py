@@ -195,12 +195,14 @@ async def test_output_page_finds_lines_without_scripts(tmp_path: Path):
         address = f"/runs/{run}/output/unit"
         page = await visitor.get(address)
         assert "Line 4: first match of “error”" in [link.text for link in page.all("a[href=#L4]")]
-        found = await visitor.get(f"{address}?q=%3CERROR")
+        leads = await visitor.get(f"{address}?q=%3CERROR&wrap=off")
+        assert (leads.status, leads.headers["location"]) == (303, f"{address}?q=%3CERROR&hit=1&wrap=off#L4")
+        found = await visitor.get(f"{address}?q=%3CERROR&hit=1")
         assert "1 of 1 matching line" in found.text
         assert [each["id"] for each in found.all("span.hit")] == ["L4"]
         assert found.one("mark").text == "<Error"
         assert found.one("input#output-search")["value"] == "<ERROR"
-        first = await visitor.get(f"{address}?q=error&wrap=off")
+        first = await visitor.get(f"{address}?q=error&hit=1&wrap=off")
         assert "1 of 2 matching lines" in first.text
         assert "unwrapped" in first.one("pre").classes
         assert first.all("a[rel=prev]") == []

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import Struct
 
 from mergeyard.domain.ids import QueueId, QueueKey, SubmissionId
-from mergeyard.domain.states import TERMINAL_STATES, QueueState
+from mergeyard.domain.states import TERMINAL_STATES, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.store import AuditedEntry, AuditQuery, StoredEntry, TransitionRow
 from mergeyard.ports.writes import EntryRow
@@ -91,6 +91,10 @@ class Journal:
             if entry.to == to and entry.source not in (None, to)
         )
         return next(changes, None)
+
+    def last_state_entry(self, queue: QueueId) -> bytes | None:
+        changes = reversed(self._journal_of(queue).queue_changes)
+        return next((entry.body for entry in changes if entry.reason != Reason.SETTINGS_CHANGED), None)
 
     def transitions(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> tuple[TransitionRow, ...]:
         found = [

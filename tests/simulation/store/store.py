@@ -182,6 +182,9 @@ class MemoryStore:
     async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
         return self._records.journal.last_change(queue, to)
 
+    async def last_state_entry(self, queue: QueueId) -> bytes | None:
+        return self._records.journal.last_state_entry(queue)
+
     async def audit_entries(self, query: AuditQuery) -> Sequence[AuditedEntry]:
         return self._records.journal.audit(query, lambda queue: self._of(queue).key)
 

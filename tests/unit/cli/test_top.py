@@ -23,6 +23,10 @@ def enqueued(number: int, state: str, run: str | None = None, **members: Any) ->
     return ENQUEUED | {"prNumber": number, "state": state, "testRunId": run, "id": str(number)} | members
 
 
+def waits_for(code: str, *numbers: int) -> dict[str, Any]:
+    return {"reason": {"code": code, "message": "It waits.", "waitingFor": list(numbers)}}
+
+
 def a_run(name: str, *tested: int, **members: Any) -> Run:
     tests = [{"prNumber": number, "prUrl": "", "title": ""} for number in tested or (1,)]
     return convert(RUN | {"id": name, "testedPullRequests": tests, "status": "in_progress"} | members, Run)
@@ -106,18 +110,23 @@ def test_more_lanes_than_fit_are_counted():
 
 
 def test_queued_are_all_pull_requests_that_are_ready():
-    """The same numbers as on the page."""
-    runs = (a_run("x", 1), a_run("y", 2, 3), a_run("z", 4, isBisection=True))
+    """The same numbers as on the page: a failed batch that waits for others is not bisected yet, and a pull request
+    that only waits for a paused queue is ready."""
+    runs = (a_run("x", 1), a_run("y", 2, 3), a_run("z", 4, isBisection=True), a_run("w", 7, 8))
+    searched, suspect = waits_for("bisection"), waits_for("waiting_for_prs_ahead", 2)
     pull_requests = (
         enqueued(1, "testing", "x"),
-        enqueued(2, "pending_failure", "y"),
-        enqueued(3, "pending_failure", "y"),
+        enqueued(2, "pending_failure", "y", **searched),
+        enqueued(3, "pending_failure", "y", **suspect),
         enqueued(4, "testing", "z"),
+        enqueued(7, "pending_failure", "w", **waits_for("waiting_for_prs_ahead", 1)),
+        enqueued(8, "pending_failure", "w", **waits_for("waiting_for_prs_ahead", 1)),
         enqueued(5, "pending"),
         enqueued(6, "not_ready", position=None),
+        enqueued(9, "not_ready", position=None, **waits_for("queue_paused")),
     )
     lines = rendered(a_snapshot(*pull_requests, runs=runs))
-    assert lines[1] == "5 queued (1 testing, 3 bisecting, 1 waiting)   1 not ready"
+    assert lines[1] == "8 queued (3 testing, 3 bisecting, 2 waiting)   1 not ready"
 
 
 def test_the_expected_time_of_the_next_merge_is_shown():

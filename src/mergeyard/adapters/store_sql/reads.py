@@ -222,6 +222,9 @@ class SqlReads(ABC):
     async def last_change(self, queue: QueueId, to: QueueState) -> bytes | None:
         return next(iter(await self._fetch_bodies("last_change", queue=queue, to_state=to)), None)
 
+    async def last_state_entry(self, queue: QueueId) -> bytes | None:
+        return next(iter(await self._fetch_bodies("last_state_entry", queue=queue)), None)
+
     async def audit_entries(self, query: store.AuditQuery) -> Sequence[store.AuditedEntry]:
         values = {
             "take": query.take,

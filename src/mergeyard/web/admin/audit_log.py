@@ -22,6 +22,7 @@ from mergeyard.domain.journal import (
     QueueDeleted,
     SignedIn,
 )
+from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import DAY, Instant
 from mergeyard.ports.store import AuditQuery
 from mergeyard.service.audit_log import EXPORT_CHUNK_ENTRIES, AuditLogEntry, AuditLogReader, decode_actor_name
@@ -98,7 +99,8 @@ def to_audit_line(audited: AuditLogEntry) -> AuditLine:
             return replace(line, number=record.number, change=change, details=details)
         case QueueChanged():
             before, after = QUEUE_STATE_LABELS[record.source], QUEUE_STATE_LABELS[record.to]
-            change = "settings" if record.source is record.to else f"{before} → {after}"
+            same = "settings" if record.reason is Reason.SETTINGS_CHANGED else f"{after}, another reason"
+            change = same if record.source is record.to else f"{before} → {after}"
             return replace(line, change=change, details=render_reason(record.reason, record.detail))
         case QueueCreated() | QueueDeleted() | SignedIn():
             return line

@@ -8,15 +8,17 @@ const sheet = document.getElementById("sheet");
 function openSheet(event) {
   if (event.detail.target !== sheet) return;
   if (!sheet.open) sheet.showModal();
-  (sheet.querySelector("[autofocus]") || sheet.querySelector("button")).focus();
+  (sheet.querySelector("[autofocus]") || sheet.querySelector("#act-title") || sheet.querySelector("button")).focus();
 }
 
 // The open page shows the message and refreshes itself. One that does not refresh itself is left or loaded again.
 function finishAction(event) {
   const { elt, requestConfig, xhr } = event.detail;
   if (requestConfig.verb !== "post" || !elt.closest("#act") || xhr.status !== 200) return;
-  if (document.querySelector("[data-refreshes]")) sheet.close();
-  else location.assign(elt.elements.there.value);
+  if (document.querySelector("[data-refreshes]")) {
+    sheet.close();
+    document.getElementById("said").focus(); // the link that opened the dialog may be gone, or mean another action now
+  } else location.assign(elt.elements.there.value);
 }
 
 // The server explains its own errors. An error without its request id comes from a proxy, whose page is not shown.
@@ -45,6 +47,19 @@ function showFailure(place, text) {
   message.className = "said bad";
   message.textContent = text;
   place?.replaceChildren(message);
+}
+
+// The session has ended. Leaving for the sign-in page would lose what was typed, so the dialog offers it in another tab.
+function keepDialogWithoutSession(event) {
+  const signIn = event.detail.xhr.getResponseHeader("hx-redirect");
+  if (!signIn || !sheet.open) return;
+  event.preventDefault();
+  const place = sheet.querySelector("#act-said") || sheet;
+  if (place.querySelector("[data-sign-in]")) return;
+  const link = Object.assign(document.createElement("a"), { href: signIn, target: "_blank", textContent: "Sign in" });
+  link.dataset.signIn = "";
+  showFailure(place, "You are signed out. Copy what you typed, then sign in again in another tab: ");
+  place.querySelector(".said").append(link);
 }
 
 function closeInsteadOfNavigating(event) {
@@ -81,12 +96,15 @@ function moveToChoices(event) {
     first.focus();
     first.click();
   }
-  if (event.key === "Enter" && first && !others.length) first.click(); // then the browser sends the form
+  // Then the browser sends the form. A number that was typed counts as it is, also if only a title contains it.
+  const isNumber = /^#?\d+$/.test(event.target.value.trim());
+  if (event.key === "Enter" && first && !others.length && !isNumber) first.click();
 }
 
 if (sheet) {
   document.addEventListener("htmx:afterSwap", openSheet);
   document.addEventListener("htmx:afterRequest", finishAction);
+  document.addEventListener("htmx:beforeOnLoad", keepDialogWithoutSession);
   document.addEventListener("htmx:beforeSwap", refuseForeignError);
   document.addEventListener("htmx:beforeTransition", skipTransitionUnderDialog);
   document.addEventListener("htmx:sendError", explainLostRequest);

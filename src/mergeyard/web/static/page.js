@@ -3,9 +3,10 @@
 
 const MIN_REFRESH_INTERVAL_MS = 600; // longer than the transitions, so that an element arrives before it moves again
 const REFRESH_TIMEOUT_MS = 10_000;
-const MAX_SILENCE_MS = 9000; // the server sends an event at least every 4 s
-const PROBE_TIMEOUT_MS = 3000;
-const RETRY_INTERVAL_MS = 2000; // while the connection is lost
+const MAX_SILENCE_MS = 3800; // the server sends an event every 1.5 s; a lost connection is shown within 5 s
+const PROBE_INTERVAL_MS = 1900; // of a page without a stream
+const PROBE_TIMEOUT_MS = 2900;
+const RETRY_INTERVAL_MS = 2000 + Math.random() * 1000; // while the connection is lost; not all pages at the same time
 const FALLBACK_INTERVAL_MS = 5000; // while requests succeed but there is no stream
 let coolingDown = false;
 let refreshPending = false;
@@ -22,7 +23,7 @@ function refresh() {
 }
 
 // A refresh that succeeds is the only proof that the page is true: it ends the state "lost", and its failure begins it.
-const connection = { lost: false, trueAt: new Date(), triedAt: Date.now(), probe: null };
+const connection = { lost: false, trueAt: new Date(), triedAt: Date.now(), probedAt: Date.now(), probe: null };
 
 function confirmConnection() {
   clearTimeout(connection.probe);
@@ -38,9 +39,21 @@ function loseConnection() {
 }
 
 function probeConnection() {
-  if (!document.querySelector("[data-refreshes]")) return; // a page that shows no changing state
+  if (!document.querySelector("[data-refreshes]")) { probeServer(); return; }
   connection.probe ??= setTimeout(loseConnection, PROBE_TIMEOUT_MS);
   refresh();
+}
+
+// A page without a stream asks whether the server answers, which is cheaper than to fetch the whole page.
+async function probeServer() {
+  connection.probedAt = Date.now();
+  try {
+    const response = await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
+    if (!response.ok) loseConnection();
+    else if (connection.lost && !document.querySelector("[data-refreshes]")) confirmConnection();
+  } catch {
+    loseConnection();
+  }
 }
 
 function showConnection(lost) {
@@ -80,10 +93,14 @@ function limitRefreshTime(event) {
   if ("refreshes" in event.detail.elt.dataset) event.detail.timeout = REFRESH_TIMEOUT_MS;
 }
 
+// A response without the server's request id comes from a proxy: its error page, or its own sign-in page.
+function isAnswered(xhr) {
+  return xhr.status < 500 && xhr.getResponseHeader("x-request-id") !== null;
+}
+
 function judgeRefresh(event) {
-  const status = event.detail.xhr.status;
-  if (!isRefresh(event) || status === 0) return;
-  if (status >= 500) loseConnection(); else confirmConnection();
+  if (!isRefresh(event) || event.detail.xhr.status === 0) return;
+  if (isAnswered(event.detail.xhr)) confirmConnection(); else loseConnection();
 }
 
 function noteFailedRefresh(event) {
@@ -92,7 +109,7 @@ function noteFailedRefresh(event) {
 
 // The bar tells that the server does not answer: the page keeps its content, without another message.
 function keepPageWithoutAnswer(event) {
-  if (isRefresh(event) && event.detail.xhr.status >= 500) event.detail.shouldSwap = false;
+  if (isRefresh(event) && !isAnswered(event.detail.xhr)) event.detail.shouldSwap = false;
 }
 
 const live = { url: null, stream: null, heardAt: 0, isOpen: false };
@@ -130,9 +147,9 @@ function closeStream() {
 function keepAlive() {
   if (document.hidden) return;
   const refreshing = document.querySelector("[data-refreshes]");
+  if (!live.isOpen && Date.now() - connection.probedAt >= PROBE_INTERVAL_MS) probeServer();
   if (!refreshing) {
     closeStream();
-    if (connection.lost) confirmConnection();
     return;
   }
   if (live.stream && Date.now() - live.heardAt > MAX_SILENCE_MS) {
@@ -225,7 +242,7 @@ function ignoreAbortedTransition(event) {
 // Morphing must not remove the transition names, which only this script sets, nor close what the user opened.
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name) => name !== "style" && name !== "open";
 addEventListener("unhandledrejection", ignoreAbortedTransition);
-addEventListener("offline", () => { if (document.querySelector("[data-refreshes]")) loseConnection(); });
+addEventListener("offline", loseConnection);
 addEventListener("online", () => { if (live.url && !document.hidden) openStream(); refresh(); });
 document.addEventListener("click", blockDisabledLink, true);
 document.addEventListener("htmx:configRequest", limitRefreshTime);
@@ -242,4 +259,4 @@ showZoneSwitch();
 prepare(document);
 const followed = document.querySelector("[data-live]");
 if (followed) followQueue(followed.dataset.live);
-if (document.querySelector("[data-refreshes]")) setInterval(keepAlive, 1000);
+if (document.getElementById("connection")) setInterval(keepAlive, 1000);

@@ -26,6 +26,12 @@ SELECT body FROM journal
 WHERE queue = :queue AND kind = 'QueueChanged' AND to_state = :to_state AND from_state <> :to_state
 ORDER BY seq DESC LIMIT 1;
 
+-- name: last_state_entry
+-- The last entry about the state of a queue; a change of settings is not one.
+SELECT body FROM journal
+WHERE queue = :queue AND kind = 'QueueChanged' AND reason <> 'settings_changed'
+ORDER BY seq DESC LIMIT 1;
+
 -- name: audit_entries
 -- Entries of the whole journal, newest first, each with its queue.
 SELECT seq, host, owner, name, target_branch, token, body
