@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.access import Scope
+from mergeyard.domain.config import Config, Mode
 from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.states import QueueState
 from mergeyard.service.submissions import SubmitOptions
 from tests.support.asynchronous import asynchronous
@@ -361,3 +363,80 @@ async def test_errors_on_pages_name_no_operation_of_the_api(tmp_path: Path):
         assert "/sign-in?next=/queues/git.local/acme/app%3Anothing" in missing.links()
         opened = await visitor.get(f"/actions/submit?queue={QUEUE}", **{"hx-request": "true", "hx-target": "sheet"})
         assert (opened.status, opened.headers["hx-retarget"]) == (403, "#said")
+
+
+def dialog_of(action: str, number: int | None = None) -> str:
+    return f"/actions/{action}?queue={QUEUE}" + ("" if number is None else f"&number={number}")
+
+
+@asynchronous
+async def test_dialogs_say_only_what_happens_to_this_pull_request(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path, Config(concurrency=1)) as scenario,
+        a_signed_in_client(scenario, Scope.SUBMIT) as visitor,
+    ):
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        running, waiting = [(await visitor.get(dialog_of("cancel", number))).one("#act").text for number in (1, 2)]
+        assert "Its tests stop." in running
+        assert "Its tests stop" not in waiting
+        assert "No running test run is stopped." in waiting
+        refused = await visitor.get(dialog_of("restart", 2))
+        assert refused.status == 400
+        assert "#2 is not being tested, so there is nothing to restart." in refused.text
+        posted = await visitor.post("/actions/restart", queue=QUEUE, number=2)
+        assert posted.status == 400
+        await scenario.update(state=QueueState.PAUSED)
+        stopped = await visitor.post_htmx("/actions/restart", queue=QUEUE, number=1)
+        assert stopped.one(".said").text.startswith("Tests of #1 stopped. They start again when the queue is running.")
+
+
+@asynchronous
+async def test_dialog_of_a_bisected_pull_request_says_that_the_bisection_ends(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path, Config(batch=True, batching_min_size=2)) as scenario,
+        a_signed_in_client(scenario, Scope.SUBMIT) as visitor,
+    ):
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.fails(1, 2)
+        await scenario.passes()
+        assert scenario.queue_actor.queue.bisections
+        asked = await visitor.get(dialog_of("restart", 1))
+        assert "The bisection of its batch ends" in asked.one("#act").text
+
+
+@asynchronous
+async def test_resuming_a_draining_queue_promises_nothing_about_failed_runs(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        for state, expected in ((QueueState.PAUSED, "are repeated"), (QueueState.DRAINING, "are admitted again")):
+            await scenario.update(state=state)
+            assert expected in (await visitor.get(dialog_of("resume"))).one("#act").text
+
+
+@asynchronous
+async def test_without_an_answer_of_the_host_no_dialog_claims_that_there_are_no_new_commits(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.fails(1)
+        await scenario.passes()
+        assert "No new commits since #1 failed" in (await visitor.get(dialog_of("submit", 1))).text
+        away = scenario.origin.path.rename(scenario.folder / "away.git")
+        offline = await visitor.get(dialog_of("submit", 1))
+        away.rename(scenario.origin.path)
+        assert "No new commits" not in offline.text
+        assert offline.all("[name=confirmed]") == []
+
+
+@asynchronous
+async def test_price_of_a_new_urgent_pull_request_is_an_upper_bound_in_parallel_mode(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario,
+        a_signed_in_client(scenario, Scope.SUBMIT, Scope.PRIORITY) as visitor,
+    ):
+        scenario.open(1, 2)
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("x"))
+        await scenario.submit(1)
+        asked = await visitor.post("/actions/submit", queue=QUEUE, number=2, priority="urgent")
+        assert "Can stop up to 1 running test run, depending on its impacted targets" in asked.one("#act").text

@@ -433,3 +433,38 @@ async def test_resubmitted_pr_names_the_failure_before(tmp_path: Path):
         repaired = await visitor.get(PULL_1)
         assert "Resubmitted: the previous submission failed" in repaired.text
         assert "with the same commit" not in repaired.text
+
+
+@asynchronous
+async def test_ready_pull_request_of_a_paused_queue_is_headed_as_waiting(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        await scenario.update(state=QueueState.PAUSED)
+        await scenario.submit(1)
+        assert state(await visitor.get(PULL_1)) == "Waiting"
+        menu = await visitor.get("/actions?queue=git.local/acme/app:main&number=1")
+        assert menu.one("#act").one(".state").text == "Waiting"
+
+
+@asynchronous
+async def test_page_in_the_wrong_queue_names_the_right_one(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.origin.branch("release", base="main", files={})
+        await scenario.create_queue(Config(required_statuses=("unit",)), QueueKey(KEY.repo, "release"))
+        scenario.open(1)
+        await scenario.submit(1)
+        page = await visitor.get("/pulls/git.local/acme/app/1?branch=release")
+        assert (page.status, page.one("h1").text) == (404, "#1 was not submitted to this queue")
+        assert "/pulls/git.local/acme/app/1?branch=main" in page.links()
+
+
+@asynchronous
+async def test_missing_target_branch_is_not_called_a_missing_check(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        scenario.origin.delete_ref("main")
+        await scenario.advance_time(2 * SECOND)
+        text = (await visitor.get(PULL_1)).text
+        assert "Target branch does not exist" in text
+        assert "no required checks" not in text

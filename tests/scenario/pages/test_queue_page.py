@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config, Mode
-from mergeyard.domain.ids import Repo
+from mergeyard.domain.events import AuditMismatchFound, Mismatch, MismatchKind
+from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.pull_requests import Status, StatusState, impacted_targets_from_names
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import QueueState
@@ -254,6 +255,42 @@ async def test_reason_of_a_pause_or_drain_is_shown_with_the_actor(tmp_path: Path
             await scenario.wait_until_idle()
             signal = (await visitor.get(HERE)).one(".signal")
             assert signal.text.startswith(f"{label} just now by ada: Release <freeze>")
+
+
+@asynchronous
+async def test_problem_that_is_found_while_the_queue_is_paused_is_shown_as_one(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        await scenario.service.queues.update(KEY, {}, QueueState.PAUSED, "ada", lambda _: b"", None, "Release freeze")
+        await scenario.advance_time(10 * SECOND)
+        mismatch = Mismatch(
+            kind=MismatchKind.MISSING, commit=None, number=PullRequestNumber(1), message="Commit c1 of #1 is missing."
+        )
+        await scenario.queue_actor.submit(AuditMismatchFound(mismatches=(mismatch,)))
+        signal = (await visitor.get(HERE)).one(".signal")
+        assert "ago by ada. just now by mergeyard: Commit c1 of #1 is missing." in signal.text
+        assert signal.one(".alarm").text
+
+
+@asynchronous
+async def test_queue_that_only_bisects_does_not_say_that_nothing_is_tested(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path, Config(batch=True, batching_min_size=2)) as scenario,
+        a_signed_in_client(scenario) as visitor,
+    ):
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.fails(1, 2)
+        await scenario.passes()
+        page = await visitor.get(HERE)
+        assert "Nothing is being tested" not in page.text
+        assert "No active batches" in page.text
+        assert (figures(page)["Running tests"], figures(page)["Next merge"]) == (
+            "0 of 5, and 1 bisecting",
+            "bisecting",
+        )
+        assert "Bisecting a failed batch" in (await visitor.get("/")).text
+        bisection = scenario.queue_actor.queue.bisections[0].id
+        assert page.one(f"#bisection-{bisection}").one("h3").text == "Bisecting a failed batch"
 
 
 @asynchronous
