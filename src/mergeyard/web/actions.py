@@ -134,6 +134,12 @@ async def ask_for_state(action: str, page: PageRequest) -> Response:
     return page.ask("queue_action_dialog.html", key=key, queue=queue, action=action, max_chars=MAX_STATE_REASON_CHARS)
 
 
+async def ask_to_delete(page: PageRequest) -> Response:
+    key = _parse_deleted_queue(page, page.query.get("queue", ""))
+    queue = (await page.service.registry.get(key)).queue
+    return page.ask("queue_action_dialog.html", key=key, queue=queue, action="delete", max_chars=0)
+
+
 def _ask_to_confirm(
     page: PageRequest, key: QueueKey, number: PullRequestNumber, action: Action, **question: object
 ) -> Response:
@@ -277,11 +283,17 @@ async def set_state(state: QueueState, page: PageRequest) -> Response:
 
 
 async def delete_queue(page: PageRequest) -> Response:
-    key = parse_queue_name(page.form.get("queue"))  # not normalized: its host may no longer be configured
+    key = _parse_deleted_queue(page, page.form.get("queue"))
+    await page.service.queues.delete(key, encode_actor(page.user.token), b"", None)
+    return Response(status_code=204, headers={"hx-redirect": "/"}) if page.is_htmx else RedirectResponse("/", 303)
+
+
+def _parse_deleted_queue(page: PageRequest, name: str) -> QueueKey:
+    """The name is not normalized: the host of the queue may no longer be configured."""
+    key = parse_queue_name(name)
     if not page.user.token.can_access(key.repo):
         raise queue_not_found(key)
-    await page.service.queues.delete(key, encode_actor(page.user.token), b"", None)
-    return RedirectResponse("/", 303)
+    return key
 
 
 # Shared by the actions.

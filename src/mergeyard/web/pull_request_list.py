@@ -8,9 +8,8 @@ from starlette.responses import RedirectResponse, Response
 
 from mergeyard.domain.ids import QueueKey, RunId
 from mergeyard.domain.pull_requests import Submission
-from mergeyard.domain.states import TERMINAL_STATES, PullRequestState, Reason
+from mergeyard.domain.states import TERMINAL_STATES, Reason
 from mergeyard.domain.timestamps import DAY, Instant, later
-from mergeyard.engine.views import NOT_RUNNING_REASONS
 from mergeyard.service.submission_queries import FoundSubmission, StateFilter, SubmissionPage, SubmissionSearch
 from mergeyard.service.views import render_reason
 from mergeyard.web.formats import format_queue_name, parse_integer
@@ -95,9 +94,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def waits_for_queue(self) -> bool:
-        """Ready, but the queue admits no pull request now: `not_ready` would be wrong for its author."""
-        is_not_admitted = self.submission.state is PullRequestState.NOT_READY
-        return is_not_admitted and self.found.view.reason.code in NOT_RUNNING_REASONS.values()
+        return self.found.view.is_ready_while_not_running
 
     @property
     def deciding_run(self) -> RunId | None:
@@ -110,8 +107,6 @@ class Row(Struct, frozen=True, kw_only=True):
 
 async def show(page: PageRequest) -> Response:
     filters = read_filters(page.query)
-    if "me" in page.query:
-        return _save_author(page, filters)
     key = page.resolve_queue(filters.queue) if filters.queue else None
     own_name = page.own_name
     found = await _search(page, filters, key, own_name)
@@ -168,11 +163,11 @@ def measure_time_in_queue(submission: Submission) -> int:
     return submission.state_changed_at - (submission.admitted_at or submission.submitted_at)
 
 
-def _save_author(page: PageRequest, filters: Filters) -> Response:
+async def save_own_name(page: PageRequest) -> Response:
     """Saves the user's name on the Git host in the browser, and shows the user's pull requests. An empty name deletes
     the saved one."""
-    response = RedirectResponse(filters.to_url(author=ME), 303)
-    name = page.query["me"].strip()[:MAX_TEXT_LENGTH]
+    response = RedirectResponse(read_filters(page.form.to_dict()).to_url(author=ME), 303)
+    name = page.form.get("me")[:MAX_TEXT_LENGTH]
     response.set_cookie(
         AUTHOR_COOKIE,
         quote(name, safe=""),

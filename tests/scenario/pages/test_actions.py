@@ -230,6 +230,7 @@ async def test_urgent_priority_changes_nothing_until_its_cost_is_confirmed(tmp_p
         await scenario.submit(1, 2, 3)
         asked = await visitor.post_htmx("/actions/priority", queue=QUEUE, number=3, priority="urgent")
         assert (asked.status, asked.headers["hx-retarget"]) == (409, "#sheet")
+        assert asked.one("#act-title").text == "Set priority of #3 to urgent?"
         assert "Stops 2 running test runs" in asked.one(".price").text
         assert (await scenario.submission(3)).priority == 100
         done = await visitor.post_htmx("/actions/priority", **fields_of(asked))
@@ -242,6 +243,7 @@ async def test_urgent_submission_asks_too_and_says_when_nothing_is_stopped(tmp_p
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
         scenario.open(1)
         asked = await visitor.post_htmx("/actions/submit", queue=QUEUE, number=1, priority="urgent", no_batch="on")
+        assert asked.one("#act-title").text == "Add #1 to queue as urgent?"
         assert asked.one(".price").text == "No running test run is stopped."
         assert not scenario.queue_actor.queue.submissions
         await visitor.post_htmx("/actions/submit", **fields_of(asked))

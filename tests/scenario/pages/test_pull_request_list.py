@@ -11,7 +11,7 @@ from mergeyard.web.pull_request_list import ROWS_PER_PAGE, pull_requests_url
 from mergeyard.web.rendering import AUTHOR_COOKIE
 from tests.support.asynchronous import asynchronous
 from tests.support.builders import a_plain_queue, a_pull_request, a_submission
-from tests.support.scenario import KEY, MINUTE, REPO, Scenario, ScenarioSetup, a_scenario
+from tests.support.scenario import KEY, MINUTE, REPO, SECOND, Scenario, ScenarioSetup, a_scenario
 from tests.support.web_client import Element, Page, a_signed_in_client
 
 SELDOM = ScenarioSetup(poll_interval_ms=24 * 60 * MINUTE)
@@ -56,9 +56,23 @@ async def test_pull_requests_in_the_queue_come_first_then_finished_ones(tmp_path
         testing, waiting, _, removed, merged = (row.text for row in rows_of(page))
         assert "Position 1" in testing
         assert "Position 2" in waiting
+        assert not rows_of(page)[2].one(".when").all("br")
         assert "Removed from the queue by a user." in removed
         assert f"commit {scenario.origin.tip('main')[:8]}" in merged
         assert "3 min in the queue" in merged
+
+
+@asynchronous
+async def test_pull_request_whose_checks_have_not_passed_does_not_merge_now(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=SELDOM) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.advance_time(10 * SECOND)
+        await scenario.passes(1)
+        await scenario.submit(2)
+        assert "Position 1, ~10 s" in rows_of(await visitor.get("/pulls"))[0].text
+        await scenario.advance_time(10 * SECOND)
+        assert "Position 1, soon" in rows_of(await visitor.get("/pulls"))[0].text
 
 
 @asynchronous
@@ -170,7 +184,7 @@ async def test_user_sees_own_pull_requests_by_the_saved_name_or_the_name_of_the_
         scenario.set_pull_request(2, author="Grace Höpper")
         await scenario.submit(1, 2)
         assert numbers_of(await visitor.get("/pulls?author=@me")) == ["#1"]
-        saved = await visitor.get("/pulls?me=grace+h%C3%B6pper&state=open")
+        saved = await visitor.post("/pulls", me="grace höpper", state="open")
         assert (saved.status, saved.location) == (303, "/pulls?state=open&author=@me")
         cookie = saved.headers["set-cookie"]
         assert cookie.startswith(f"{AUTHOR_COOKIE}=")
@@ -178,7 +192,7 @@ async def test_user_sees_own_pull_requests_by_the_saved_name_or_the_name_of_the_
         page = await visitor.get("/pulls?author=@me")
         assert numbers_of(page) == ["#2"]
         assert page.one("#me")["value"] == "grace höpper"
-        await visitor.get("/pulls?me=")
+        await visitor.post("/pulls", me="")
         assert numbers_of(await visitor.get("/pulls?author=@me")) == ["#1"]
 
 

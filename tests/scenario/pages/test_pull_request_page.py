@@ -247,6 +247,37 @@ async def test_pr_that_was_never_submitted_can_be_submitted_from_its_page(tmp_pa
         (link,) = page.all("a[data-action=submit]")
         assert link.text == "Add to queue main"
         assert (await visitor.get(link["href"])).status == 200
+        scenario.origin.branch("stable", base="main")
+        await scenario.create_queue(key=STABLE)
+        assert len((await visitor.get(PULL_1)).all("a[data-action=submit]")) == 2
+        (link,) = (await visitor.get(f"{PULL_1}?branch=stable")).all("a[data-action=submit]")
+        assert link.text == "Add to queue stable"
+
+
+@asynchronous
+async def test_check_that_did_not_report_in_time_is_not_called_failed(tmp_path: Path):
+    async with (
+        a_scenario(tmp_path, Config(testing_timeout_minutes=1)) as scenario,
+        a_signed_in_client(scenario) as visitor,
+    ):
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.advance_time(MINUTE + SECOND)
+        await scenario.passes()
+        page = await visitor.get(PULL_1)
+        assert state(page) == "Failed"
+        assert page.one("#blame").text == "Checks that did not report in time"
+
+
+@asynchronous
+async def test_removed_pr_is_not_promised_a_test_run(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        scenario.set_pull_request(1, draft=True)
+        await scenario.submit(1)
+        assert (await visitor.get(PULL_1)).one(".empty").text == "No test runs yet"
+        await scenario.cancel(1)
+        assert (await visitor.get(PULL_1)).one(".empty").text == "No test runs"
 
 
 @asynchronous

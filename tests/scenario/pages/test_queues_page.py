@@ -43,6 +43,21 @@ async def test_a_paused_queue_says_so(tmp_path: Path):
         assert "Nothing is being tested" in page.text
 
 
+@asynchronous
+async def test_draining_queue_has_the_color_of_its_state_unless_it_has_another_problem(tmp_path: Path):
+    async with a_scenario(tmp_path / "1") as scenario, a_signed_in_client(scenario) as visitor:
+        await scenario.update(state=QueueState.DRAINING)
+        page = await visitor.get("/")
+        assert {"only-state", "DRAINING"} <= set(page.one("li.queue")["class"].split())
+        assert page.one(".problem")["class"] == "problem DRAINING"
+    unconfigured = ScenarioSetup(repository_config="version = 1\n")
+    async with a_scenario(tmp_path / "2", setup=unconfigured) as scenario, a_signed_in_client(scenario) as visitor:
+        await scenario.update(state=QueueState.DRAINING)
+        page = await visitor.get("/")
+        assert "only-state" not in page.one("li.queue")["class"]
+        assert [each["class"] for each in page.all(".problem")] == ["problem DRAINING", "problem"]
+
+
 BRANCHES = ("alpha", "beta", "gamma")
 
 
@@ -129,6 +144,7 @@ async def test_queues_outside_the_repositories_of_the_token_are_not_listed(tmp_p
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, repos=(ELSEWHERE,)) as visitor:
         page = await visitor.get("/")
         assert "acme/app" not in page.html
+        assert page.one("#live").one("h2").text == "No queues that you can access"
         assert "There is no queue that your token can see" in page.text
 
 
@@ -146,8 +162,10 @@ async def test_queue_of_a_removed_host_has_no_link_and_can_be_deleted(tmp_path: 
             page = await visitor.get("/")
             assert page.one(".state").text == "Git host not configured"
             assert page.one("li.queue").one("h3").text == "acme/app main"
-            assert not [link for link in page.links() if "git.local" in link]
-            assert not (await reader.get("/")).all("details")
+            (delete,) = [link for link in page.links() if "git.local" in link]
+            assert "It is removed with its 1 pull request." in (await visitor.get(delete)).one("#act").text
+            assert (await reader.get(delete)).status == 403
+            assert not [link for link in (await reader.get("/")).links() if "git.local" in link]
             assert (await reader.post("/actions/delete", queue="git.local/acme/app:main")).status == 403
             assert (await visitor.post("/actions/delete", queue="git.local/acme/app:main")).location == "/"
             assert (await visitor.get("/")).one("#live").one("h2").text == "No queues yet"

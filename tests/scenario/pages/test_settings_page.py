@@ -36,6 +36,8 @@ async def test_settings_are_shown_with_meaning_value_and_default(tmp_path: Path)
         hint = page.one("#concurrency-hint").text
         assert hint == f"{SETTING_DESCRIPTIONS['concurrency']} From 1 to 1,000. Default: 5."
         assert "Default: off." in page.one("#batch-hint").text
+        assert [each.text for each in page.one("#mode-hint").all("code")] == ["single", "parallel"]
+        assert "`" not in page.text
         assert "Default: Merge commit (merge_commit)." in page.one("#merge_method-hint").text
         assert [each.text for each in page.one("#mode").all("option")] == [
             "One sequence (single)",

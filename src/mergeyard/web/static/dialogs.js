@@ -8,7 +8,8 @@ const sheet = document.getElementById("sheet");
 function openSheet(event) {
   if (event.detail.target !== sheet) return;
   if (!sheet.open) sheet.showModal();
-  (sheet.querySelector("[autofocus]") || sheet.querySelector("#act-title") || sheet.querySelector("button")).focus();
+  // A second Enter must not destroy something: a dangerous button does not get the focus by itself.
+  (sheet.querySelector("[autofocus]") || sheet.querySelector("button:not(.danger)") || sheet.querySelector("#act-title")).focus();
 }
 
 // The open page shows the message and refreshes itself. One that does not refresh itself is left or loaded again.
@@ -52,7 +53,7 @@ function showFailure(place, text) {
 // The session has ended. Leaving for the sign-in page would lose what was typed, so the dialog offers it in another tab.
 function keepDialogWithoutSession(event) {
   const signIn = event.detail.xhr.getResponseHeader("hx-redirect");
-  if (!signIn || !sheet.open) return;
+  if (!signIn?.startsWith("/sign-in") || !sheet.open) return;
   event.preventDefault();
   const place = sheet.querySelector("#act-said") || sheet;
   if (place.querySelector("[data-sign-in]")) return;
