@@ -75,7 +75,7 @@ def test_members_of_a_batch_under_bisection_are_counted_and_named(site: SharedSe
         expect(progress.get_by_role("link", name=f"Actions for #{number}")).to_be_visible()
     expect(progress.get_by_role("link", name="unit")).to_have_attribute("href", "https://ci.example.com/9")
     expect(page.get_by_text("About 2 more rounds")).to_be_visible()
-    expect(page.locator("dl.figures > div", has_text="Bisecting")).to_have_text("Bisecting4")
+    expect(page.locator("dl.figures > div", has=page.get_by_text("Bisecting", exact=True))).to_have_text("Bisecting4")
     queue.api.close()
 
 

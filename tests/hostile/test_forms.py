@@ -102,7 +102,7 @@ async def test_forms_do_nothing_without_a_session_and_with_read_scope(tmp_path: 
                     assert (response.status, response.location) == (303, SIGN_IN), path
         async with a_signed_in_client(scenario) as reader:
             for path in found:
-                if path not in {SIGN_IN, "/sign-out"}:
+                if path not in {SIGN_IN, "/sign-out", "/pulls"}:  # the last one only sets the reader's own cookie
                     assert (await reader.post(path, queue=QUEUE, number=1)).status == 403, path
         assert await is_unchanged(scenario)
 
