@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.access import Token
 from mergeyard.domain.config import Config
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service import submission_queries
@@ -161,3 +161,19 @@ async def test_every_run_that_tested_a_submission_is_listed_with_the_one_that_de
         }
         assert details.view.submission.merged_sha is not None
         assert details.deciding_run == details.runs[0].run.id
+
+
+@asynchronous
+async def test_a_passed_run_behind_is_listed_only_if_it_decided(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        behind = scenario.queue_actor.queue.submissions[SubmissionId(2)].run
+        details = await scenario.service.pull_request_details.read(KEY, PullRequestNumber(1))
+        assert behind not in [each.run.id for each in details.runs]
+        await scenario.update(can_optimistically_merge=True)
+        await scenario.wait_until_idle()
+        details = await scenario.service.pull_request_details.read(KEY, PullRequestNumber(1))
+        assert details.deciding_run == behind
+        assert behind in [each.run.id for each in details.runs]

@@ -105,7 +105,9 @@ class PullRequestDetailsReader:
         successors = [
             run.id
             for run in queue_actor.queue.runs.values()
-            if run.status is RunStatus.SUCCEEDED and any(each.submission_id == submission.id for each in run.stack)
+            if submission.reason is Reason.SUCCESSOR_PASSED
+            and run.status is RunStatus.SUCCEEDED
+            and any(each.submission_id == submission.id for each in run.stack)
         ]
         named = (view.run_id, submission.verified_by, *successors, *(entry.run for entry in timeline))
         run_ids = dict.fromkeys(run for run in named if run is not None)

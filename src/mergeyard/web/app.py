@@ -127,6 +127,7 @@ NO_ACCESS = "It was deleted, or your token has no access."
 DETAILS = {
     Code.QUEUE_NOT_FOUND: f"{NO_ACCESS} The page “Queues” lists the queues that you can see.",
     Code.QUEUE_ALREADY_EXISTS: "This queue already exists. Open it on the page “Queues” to change its settings.",
+    Code.NOT_FOUND: "This page does not exist. It may have been deleted. The page “Queues” lists what you can see.",
     Code.TEST_RUN_NOT_FOUND: f"{NO_ACCESS} The page of the pull request lists its test runs.",
     Code.METHOD_NOT_ALLOWED: "This address does not accept such a request. Go back, and try again from the page.",
     Code.INTERNAL_ERROR: "Try again. If it keeps happening, give your administrator the ID of this request.",
