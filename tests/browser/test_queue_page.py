@@ -43,7 +43,7 @@ def test_the_250th_of_300_waiting_pull_requests_is_found(queue: SharedServerQueu
     expect(page.get_by_role("heading", name=f"{WAITING} pull requests")).to_be_visible()
     page.get_by_role("link", name="Next").click()
     expect(page.get_by_role("table").get_by_role("link", name=f"#{numbers[50]} ")).to_be_visible()
-    page.get_by_role("main").get_by_label("Search").fill(str(numbers[249]))
+    page.get_by_role("main").get_by_label("Search").fill(f"#{numbers[249]}")
     page.get_by_role("main").get_by_label("Search").press("Enter")
     expect(page.get_by_role("heading", name="1 pull request", exact=True)).to_be_visible()
     page.get_by_role("table").get_by_role("link", name="Change 250").click()

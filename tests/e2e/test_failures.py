@@ -112,4 +112,4 @@ def test_without_any_required_status_nothing_merges(start_env: StartEnvironment)
     env.wait_for("not_ready", number)
     assert env.reason(number) == "no_required_statuses"
     env.update_queue(requiredStatuses=["unit"])
-    env.wait_for("testing", number)
+    env.wait_for("merged", number)
