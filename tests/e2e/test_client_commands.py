@@ -113,6 +113,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id(
     assert "has no test run g7.\n`mergeyard runs` lists" in terminal.run_failing(3, "runs", "show", "g7")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("submit", "--wait"), ("watch",)], ids=" ".join)
 def test_an_interrupted_wait_leaves_the_pull_request_in_the_queue(
     env: ServerEnvironment, terminal: CommandLine, command: tuple[str, ...]
@@ -138,6 +139,7 @@ def test_status_wait_shows_the_timeline_only_on_request(terminal: CommandLine, c
     assert "timeline" in terminal.run_json("status", number, "--wait", "--timeline")
 
 
+@pytest.mark.long
 def test_watch_shows_state_changes_as_they_happen(env: ServerEnvironment, terminal: CommandLine):
     env.ci.enabled = False
     number = env.open_pr({"e.txt": "1"})
@@ -162,6 +164,7 @@ def test_control_characters_from_outside_are_replaced(terminal: CommandLine, con
         assert "\u202e" not in printed
 
 
+@pytest.mark.long
 def test_spinner_is_not_written_to_the_pipe(terminal: CommandLine, concluded: dict[str, int]):
     ours, theirs = pty.openpty()
     with terminal.start("watch", str(concluded["merged"]), "--json", stderr=theirs) as watching:

@@ -184,6 +184,7 @@ def test_targets_of_another_commit_than_the_head_do_not_count_for_it(env: Server
     env.wait_for("merged", number)
 
 
+@pytest.mark.long
 def test_targets_come_from_arguments_a_file_and_the_input(env: ServerEnvironment, tmp_path: Path):
     checkout = ci_checkout(env, tmp_path / "checkout")
     (checkout.folder / "list").write_text("//lib:a\r\n\n  größe  \n")

@@ -82,6 +82,7 @@ def slow_clients(target: Target) -> Iterator[bytes]:
         yield b""
 
 
+@pytest.mark.long
 def test_500_slow_clients_of_every_kind_do_not_delay_others(target: Target):
     """Also with a token."""
     with connections(target, slow_clients(target), SLOW_CLIENTS):
@@ -98,6 +99,7 @@ def a_slow_body(path: str, size: int = 1000, sent: int = 1) -> bytes:
     return head.encode() + b"a" * sent
 
 
+@pytest.mark.long
 def test_unread_bodies_do_not_exhaust_the_server(target: Target):
     before = open_files(target.pid)
     with connections(target, repeat(a_slow_body("/v1/getQueue", 1_000_000)), ATTACKERS) as attackers:

@@ -205,6 +205,7 @@ async def test_every_action_has_a_dialog_that_works_without_scripts(
         assert sent.status == 303
 
 
+@pytest.mark.long
 @asynchronous
 async def test_dialog_says_what_an_action_costs_and_the_message_what_it_did(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Config
@@ -119,6 +120,7 @@ async def test_list_is_limited_to_a_state_and_an_author(tmp_path: Path):
             assert numbers_of(await visitor.get(f"/pulls?{query}")) == found, query
 
 
+@pytest.mark.long
 @asynchronous
 async def test_list_is_limited_to_those_that_changed_in_a_period(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=1), SELDOM) as scenario:

@@ -138,6 +138,7 @@ def test_no_output_contains_the_database_password(command: str, tmp_path: Path):
     assert "secret" not in result.output
 
 
+@pytest.mark.long
 def test_a_full_disk_is_reported_and_no_file_is_left(data: str, tmp_path: Path):
     """A file size limit simulates a full disk; SQLite's own files are below the limit."""
     create_database_with_token(data)

@@ -34,6 +34,7 @@ with ThreadPoolExecutor({THREADS}) as threads:
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="only glibc keeps freed memory")
 def test_memory_freed_by_threads_is_returned_to_the_system():
     assert memory_kept_after("fix_mmap_threshold()") < 2 * MIB
