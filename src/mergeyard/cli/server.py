@@ -123,6 +123,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     try:
         application = wiring.make_application(settings, service, public_url)
         server = _Server(
+            public_url,
             service.change_waiter.stop,
             uvicorn.Config(
                 application,
@@ -139,7 +140,6 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             ),
         )
         _tune_interpreter()
-        log.info("listening", url=public_url)
         await server.serve(sockets=[listener])
     finally:
         await service.stop()
@@ -157,9 +157,15 @@ class _Server(uvicorn.Server):
     """Treats a signal as a request to stop. Uvicorn would raise it again and kill the process before the service has
     stopped."""
 
-    def __init__(self, on_stop: Callable[[], None], config: uvicorn.Config) -> None:
+    def __init__(self, public_url: str, on_stop: Callable[[], None], config: uvicorn.Config) -> None:
         super().__init__(config)
+        self._public_url = public_url
         self._on_stop = on_stop
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Logs that it listens only when a signal would already stop it cleanly."""
+        await super().startup(sockets)
+        log.info("listening", url=self._public_url)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
