@@ -113,10 +113,10 @@ setup-browser: ## Install Chromium for the tests of the pages, if it is missing.
 setup-sandbox: ## Install bubblewrap for the tests of the check runner's sandbox, if it is missing.
 	@sh tools/sandbox.sh
 
-states: setup ## Generate docs/states.md from the tables of the domain.
+states: setup ## Generate docs/reference/states.md from the tables of the domain.
 	$(BIN)/python -m tests.project.states_page
 
-api-page: setup ## Generate docs/api.md from the OpenAPI document.
+api-page: setup ## Generate docs/reference/api.md from the OpenAPI document.
 	$(BIN)/python -m tests.project.api_page
 
 lock: ## Generate the lock files, with uv; UPGRADE=1 takes the newest versions.

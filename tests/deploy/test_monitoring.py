@@ -10,7 +10,7 @@ from mergeyard.service.metrics import REGISTRY
 from tests.deploy.files import DEPLOY, OPERATIONS, ROOT, Table, read_json, read_yaml
 from tests.support.fake_api import send_get
 
-METRICS_PAGE = (ROOT / "docs" / "metrics.md").read_text()
+METRICS_PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 EXPLAINED = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", METRICS_PAGE, re.MULTILINE))
 HISTOGRAM_SUFFIXES = ("_bucket", "_count", "_sum")
 CLIENT_SERIES = {sample.name for family in REGISTRY.collect() for sample in family.samples if "process" in sample.name}
@@ -64,7 +64,7 @@ def test_alert_queries_only_explained_series(name: str):
 
 @each_alert
 def test_alert_links_to_its_runbook(name: str):
-    assert ALERTS[name]["annotations"]["runbook"] == f"docs/operations.md#{name.lower()}"
+    assert ALERTS[name]["annotations"]["runbook"] == f"docs/operate/operations.md#{name.lower()}"
 
 
 def test_every_alert_has_one_runbook_in_the_same_order():

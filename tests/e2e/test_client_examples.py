@@ -1,4 +1,4 @@
-"""The examples in docs/client.md work, one after the other, against a real server."""
+"""The examples in docs/reference/client.md work, one after the other, against a real server."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.support.environment import ServerEnvironment, new_token
 from tests.support.terminal import a_running_environment
 
-PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "client.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PULLS = {"12": "a.txt", "13": "b.txt"}
 WAITING = {"not_ready", "pending"}
@@ -40,5 +40,5 @@ def run_all(env: ServerEnvironment, real: dict[str, int]) -> None:
         code = code.replace("github.com/acme/app", "git.local/acme/app")
         code = re.sub(r"\b1[23]\b", lambda number: str(real[number[0]]), code)
         env.eventually(lambda: all(pull["state"] not in WAITING for pull in env.enqueued()))
-        exec(compile(code, "docs/client.md", "exec"), names)
+        exec(compile(code, "docs/reference/client.md", "exec"), names)
         env.ci.enabled = env.ci.enabled or "report_status" in code

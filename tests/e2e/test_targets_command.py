@@ -156,7 +156,7 @@ def test_commands_of_the_documentation_work(env: ServerEnvironment, tmp_path: Pa
     number = env.open_pr({"app/a": "1", "docs/b": "1"})
     checkout = ci_checkout(env, tmp_path / "checkout")
     checkout.check_out("topic-1")
-    page = (Path(__file__).parents[2] / "docs" / "impacted-targets.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "admins" / "impacted-targets.md").read_text()
     scripts = re.findall(
         r"^```sh\n(mergeyard targets from-paths --base origin/main.*?)^```$", page, re.MULTILINE | re.DOTALL
     )

@@ -1,4 +1,4 @@
-"""Generates `docs/api.md` from the OpenAPI document and from examples that it records first."""
+"""Generates `docs/reference/api.md` from the OpenAPI document and from examples that it records first."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.project.api_examples import record_examples
 
 Schema = dict[str, Any]
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 WIDTH = 108
 GROUPS = {
     "Pull requests": (

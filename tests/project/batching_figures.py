@@ -1,4 +1,4 @@
-"""Measures the cost of batches with the engine itself: the figures of `docs/batching-and-lanes.md`."""
+"""Measures the cost of batches with the engine itself: the figures of `docs/admins/batching-and-lanes.md`."""
 
 from itertools import count
 from random import Random

@@ -1,4 +1,4 @@
-"""Generates `docs/states.md` from the tables of the domain, so that the page always agrees with the code."""
+"""Generates `docs/reference/states.md` from the tables of the domain, so that the page always agrees with the code."""
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
@@ -23,7 +23,7 @@ from mergeyard.domain.states import (
 E = TypeVar("E", bound=StrEnum)
 Arrow = tuple[str, str]
 
-PAGE = Path(__file__).parents[2] / "docs" / "states.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "states.md"
 
 OPENING = """\
 # States
@@ -90,7 +90,7 @@ def _pull_requests() -> Iterable[str]:
     yield "## Pull requests"
     yield f"A pull request that has not left the queue is *live*: {_codes(LIVE_STATES)}."
     yield f"One that is ready is *admitted*: {_codes(ADMITTED_STATES)}."
-    yield "![Every transition between the states of a pull request](pictures/pull-request-states.svg)"
+    yield "![Every transition between the states of a pull request](../pictures/pull-request-states.svg)"
     yield _table(("state", "meaning"), _meanings(PullRequestState, PR_STATES))
     yield _table(
         ("from", "to", "reasons"),
@@ -100,7 +100,7 @@ def _pull_requests() -> Iterable[str]:
 
 def _queues() -> Iterable[str]:
     yield "## Queues"
-    yield "![Every transition between the states of a queue](pictures/queue-states.svg)"
+    yield "![Every transition between the states of a queue](../pictures/queue-states.svg)"
     yield _table(("state", "meaning"), _meanings(QueueState, QUEUE_STATES))
     rows = ((_code(before), _code(after), _codes(reasons)) for (before, after), reasons in QUEUE_TRANSITIONS.items())
     yield _table(("from", "to", "reasons"), rows)
@@ -108,7 +108,7 @@ def _queues() -> Iterable[str]:
 
 def _runs() -> Iterable[str]:
     yield "## Runs"
-    yield "![Every transition between the states of a run](pictures/run-states.svg)"
+    yield "![Every transition between the states of a run](../pictures/run-states.svg)"
     yield _table(("status", "meaning"), _meanings(RunStatus, RUN_STATUSES))
     yield "A run that succeeded, failed or was cancelled never changes again, whatever its checks report later."
 

@@ -18,8 +18,8 @@ from tests.deploy.files import read_yaml
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 FILES = sorted(EXAMPLES.rglob("*.yml"))
-CI = ROOT / "docs" / "ci.md"
-TARGETS = ROOT / "docs" / "impacted-targets.md"
+CI = ROOT / "docs" / "admins" / "ci.md"
+TARGETS = ROOT / "docs" / "admins" / "impacted-targets.md"
 
 GITHUB: dict[Any, Any] = read_yaml(EXAMPLES / "github-actions" / "ci.yml")
 GITEA: dict[Any, Any] = read_yaml(EXAMPLES / "gitea-actions" / "ci.yml")
@@ -56,7 +56,7 @@ def test_example_starts_with_where_to_copy_it(file: Path):
 
 @each_file
 def test_every_example_is_linked_from_a_page(file: Path):
-    link = f"](../{file.relative_to(ROOT)})"
+    link = f"](../../{file.relative_to(ROOT)})"
     assert link in CI.read_text() + TARGETS.read_text()
 
 

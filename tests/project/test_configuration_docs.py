@@ -17,7 +17,7 @@ from mergeyard.settings.parsing import SIMPLE_KEYS, to_environment_variable, to_
 from mergeyard.settings.schema import Oidc
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "configuration.md").read_text()
+PAGE = (DOCS / "operate/configuration.md").read_text()
 EXAMPLE = (DOCS / "examples" / "mergeyard.toml").read_text()
 COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 
@@ -100,7 +100,7 @@ def test_host_of_the_page_loads(tmp_path: Path):
     assert load_settings(tmp_path, toml_blocks()[0]).hosts == {"git.local": expected}
 
 
-@pytest.mark.parametrize("page", ["configuration.md", "sign-in.md"])
+@pytest.mark.parametrize("page", ["operate/configuration.md", "operate/sign-in.md"])
 def test_identity_provider_of_the_page_loads(tmp_path: Path, page: str):
     (text,) = (block for block in toml_blocks((DOCS / page).read_text()) if "[oidc]" in block)
     found = load_settings(tmp_path, text).oidc

@@ -11,7 +11,7 @@ from tests.project import batching_figures
 from tests.project.batching_figures import PASS_RATES_PERCENT, SIZES, cost
 from tests.support.story import Story
 
-HOW_IT_DECIDES = (Path(__file__).parents[2] / "docs" / "how-it-decides.md").read_text()
+HOW_IT_DECIDES = (Path(__file__).parents[2] / "docs" / "understand" / "how-it-decides.md").read_text()
 
 
 def diagrams() -> list[list[str]]:
@@ -117,7 +117,7 @@ def test_every_diagram_is_what_the_queue_draws():
     assert diagrams() == [list(story()) for story in STORIES]
 
 
-BATCHING = (Path(__file__).parents[2] / "docs" / "batching-and-lanes.md").read_text()
+BATCHING = (Path(__file__).parents[2] / "docs" / "admins" / "batching-and-lanes.md").read_text()
 COST_TABLE = [tuple(row.split(" | ")) for row in re.findall(r"^\| (\d+% \| .+) \|$", BATCHING, re.MULTILINE)]
 
 

@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "mergeyard"
 FRONT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 PAGES = [*FRONT, *sorted(DOCS.rglob("*.md"))]
-ARCHITECTURE = DOCS / "architecture.md"
+ARCHITECTURE = DOCS / "contribute/architecture.md"
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -111,7 +111,7 @@ def test_engine_docstring_names_every_module_once():
 
 
 def test_glossary_is_in_alphabetical_order_and_has_each_word_once():
-    words = re.findall(r"^\*\*(.+?)\*\*", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    words = re.findall(r"^\*\*(.+?)\*\*", (DOCS / "reference/glossary.md").read_text(), re.MULTILINE)
     assert words == sorted(set(words), key=str.lower)
 
 
@@ -180,7 +180,9 @@ def settings_in_code() -> list[tuple[str, str, str]]:
 
 
 def settings_on_page() -> list[tuple[str, str, str]]:
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (`.+?`) \| .+\. \|$", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.+?) \| (`.+?`) \| .+\. \|$", (DOCS / "reference/settings.md").read_text(), re.MULTILINE
+    )
     return [(name, allowed, default) for name, allowed, default in rows]
 
 

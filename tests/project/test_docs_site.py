@@ -55,7 +55,7 @@ def images(page: Path) -> list[tuple[str, str]]:
 
 def test_navigation_groups_lead_from_start_to_contribute():
     groups = [next(iter(group)) for group in SITE["nav"]]
-    assert groups == ["Start", "Use", "Operate", "Understand", "Reference", "Contribute"]
+    assert groups == ["Start", "For developers", "For admins", "Operate", "Reference", "Understand", "Contribute"]
 
 
 def test_every_page_is_in_the_navigation_once():
@@ -161,6 +161,6 @@ def test_site_has_every_page_and_loads_nothing_from_another_host(tmp_path: Path)
     sources = [page.with_name("index.md") if page.name == "README.md" else page for page in sources]
     assert [page for page in sources if not (tmp_path / page).with_suffix(".html").is_file()] == []
     assert (tmp_path / "project" / "examples" / "github-actions" / "ci.yml").is_file()
-    assert 'href="../states.html"' in (tmp_path / "project" / "CONTRIBUTING.html").read_text()
+    assert 'href="../reference/states.html"' in (tmp_path / "project" / "CONTRIBUTING.html").read_text()
     found = {page.name: EXTERNAL_RESOURCE.findall(page.read_text()) for page in tmp_path.rglob("*.html")}
     assert {name: resources for name, resources in found.items() if resources} == {}

@@ -33,7 +33,7 @@ from mergeyard.settings.schema import ForgeHost
 from tests.support.clock import ManualClock
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMENTS = (DOCS / "talking.md").read_text()
+COMMENTS = (DOCS / "developers/merge-your-pr.md").read_text()
 ACCESS = ForgeConfig(
     name="forge.example.com", web_url="https://forge.example.com", api_url="https://forge.example.com/api"
 )
@@ -51,7 +51,7 @@ each_forge = pytest.mark.parametrize("forge", HOSTS)
 
 
 def page(forge: str) -> str:
-    return (DOCS / "forges" / f"{forge}.md").read_text()
+    return (DOCS / "start" / f"{forge}.md").read_text()
 
 
 def rows(text: str, first_heading: str) -> list[list[str]]:

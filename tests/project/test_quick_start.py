@@ -16,7 +16,7 @@ from tests.support.polling import TIMEOUT_S, eventually
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGE = ROOT / "docs" / "quick-start.md"
+PAGE = ROOT / "docs" / "start" / "plain-git.md"
 PRINTED_ADDRESS = "http://127.0.0.1:8080"
 
 

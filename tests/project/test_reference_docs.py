@@ -29,8 +29,8 @@ from mergeyard.service.webhooks.events import WebhookEvent
 from mergeyard.web.admin.audit_log import AuditRow
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMAND_LINE = (DOCS / "command-line.md").read_text()
-CLIENT = (DOCS / "client.md").read_text()
+COMMAND_LINE = (DOCS / "reference/command-line.md").read_text()
+CLIENT = (DOCS / "reference/client.md").read_text()
 INTERRUPTED_EXIT_CODE = 130
 
 
@@ -81,7 +81,7 @@ def test_client_page_lists_every_method_with_its_endpoint():
     assert listed | {"wait", "events"} == calls
 
 
-ERRORS = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
+ERRORS = (Path(__file__).parents[2] / "docs" / "reference" / "errors.md").read_text()
 
 
 def error_sections() -> list[tuple[str, str]]:
@@ -111,7 +111,7 @@ def test_every_error_code_has_a_kind():
     assert set(ERROR_KINDS) == set(Code)
 
 
-WEBHOOKS = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
+WEBHOOKS = (Path(__file__).parents[2] / "docs" / "reference" / "webhooks.md").read_text()
 
 
 def webhook_table(heading: str) -> list[str]:
@@ -138,7 +138,7 @@ def test_every_event_type_has_a_slack_headline():
     assert SLACK_HEADLINES.keys() == {*EventType, "webhook.test"}
 
 
-AUDIT = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
+AUDIT = (Path(__file__).parents[2] / "docs" / "operate" / "audit-log.md").read_text()
 
 
 def audit_table(heading: str) -> list[str]:
@@ -156,7 +156,7 @@ def test_audit_page_describes_every_column_in_order():
     assert audit_table("**Export**") == list(AuditRow.__struct_encode_fields__)
 
 
-METRICS = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+METRICS = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
 EXPLAINED_METRICS = re.findall(r"^\| `(\w+)` \| (\w+) \|", METRICS, re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from tests.simulation import test_worlds as service_worlds
 from tests.support.promises import PROMISES
 
 ROOT = Path(__file__).parents[2]
-SECURITY = (ROOT / "docs" / "security.md").read_text()
+SECURITY = (ROOT / "docs" / "operate" / "security.md").read_text()
 PICTURE = (ROOT / "docs" / "pictures" / "boundaries.svg").read_text()
 BOUNDARIES = dict(re.findall(r"^### (\d+)\. [^\n]+\n(.*?)(?=^##|\Z)", SECURITY, re.MULTILINE | re.DOTALL))
 CONTROLS = re.findall(r"^\| (.+) \| (.+) \| (.*`tests/.+`) \|$", SECURITY, re.MULTILINE)
@@ -52,7 +52,7 @@ def test_every_control_names_a_file_and_a_test():
     assert len(CONTROLS) == sum(text.count("\n| ") - 1 for text in BOUNDARIES.values())
 
 
-PROMISES_PAGE = (Path(__file__).parents[2] / "docs" / "promises.md").read_text()
+PROMISES_PAGE = (Path(__file__).parents[2] / "docs" / "understand" / "promises.md").read_text()
 MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text()
 
 

@@ -150,4 +150,4 @@ def test_each_transition_is_drawn_once_and_no_others(name: str, arrows: Callable
 @each_picture
 def test_page_shows_the_picture(name: str, arrows: Callable[[], set[Arrow]]):
     assert arrows()
-    assert f"](pictures/{name}.svg)" in PAGE.read_text()
+    assert f"](../pictures/{name}.svg)" in PAGE.read_text()

@@ -1,7 +1,7 @@
 """Measures how often forecasts and estimates hold on simulated days: compares the first estimate of each pull request
 with the time of its merge.
 
-`python -m tests.support.forecast_calibration` measures the table of docs/performance.md.
+`python -m tests.support.forecast_calibration` measures the table of docs/understand/performance.md.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -7,5 +7,5 @@
 
 `routes.TABLE` lists every endpoint once. A new endpoint needs a row there, its request and response structs, an example
 in `examples.json`, a handler in `app` and a method of `mergeyard.client`; tests fail while one of them is missing.
-`openapi` derives `/openapi.json`, and with it `docs/api.md`, from the table and the structs.
+`openapi` derives `/openapi.json`, and with it `docs/reference/api.md`, from the table and the structs.
 """

@@ -71,7 +71,7 @@ def serve(config: Path | None, options: Mapping[str, object]) -> None:
     _protect_secrets()
     logging.configure_logging(settings.log_format, settings.log_level, sys.stderr)
     if not settings.hosts:
-        log.warning("no_host_configured", advice="add a host to the settings file, see docs/configuration.md")
+        log.warning("no_host_configured", advice="add a host to the settings file, see docs/operate/configuration.md")
     _warn_about_untrusted_checks(settings)
     fix_mmap_threshold()
     raise_open_file_limit()

@@ -92,7 +92,7 @@ class ImpactedTargetsStored(ResponseBody, frozen=True, kw_only=True):
 
 
 class Settings(TypedDict, total=False):
-    """The keyword arguments of `create_queue` and `update_queue`; docs/settings.md describes them."""
+    """The keyword arguments of `create_queue` and `update_queue`; docs/reference/settings.md describes them."""
 
     mode: str
     concurrency: int

@@ -1,4 +1,4 @@
-"""Prometheus metrics of this process, for operators; docs/metrics.md explains each."""
+"""Prometheus metrics of this process, for operators; docs/reference/metrics.md explains each."""
 
 import shutil
 from functools import partial

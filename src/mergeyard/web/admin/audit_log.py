@@ -57,7 +57,7 @@ ENTRY_LABELS = {
 
 
 class AuditRow(Struct, frozen=True, kw_only=True, rename={"source": "from"}):
-    """The fields are the columns of the export, described in docs/audit.md."""
+    """The fields are the columns of the export, described in docs/operate/audit-log.md."""
 
     seq: int
     time: str
