@@ -24,13 +24,17 @@ RUN apt-get update \
     && install --directory --owner 10001 --group 10001 /srv/git
 COPY --from=build /opt/mergeyard /opt/mergeyard
 
+LABEL org.opencontainers.image.title="Mergeyard" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.source="https://git.example.com/mergeyard/mergeyard" \
+    org.opencontainers.image.documentation="https://docs.example.com/mergeyard"
 ENV PATH=/opt/mergeyard/bin:$PATH \
     MERGEYARD_HOST=0.0.0.0 \
     MERGEYARD_PORT=8080 \
     MERGEYARD_DATA_DIR=/var/lib/mergeyard
 
-# The folder of mergeyard.toml; the service connects only to the hosts that it names.
-WORKDIR /etc/mergeyard
+# One folder is enough: the data, and mergeyard.toml unless MERGEYARD_CONFIG names another file.
+WORKDIR /var/lib/mergeyard
 USER 10001:10001
 VOLUME ["/var/lib/mergeyard"]
 EXPOSE 8080

@@ -13,19 +13,23 @@ LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-browser setup-sandbox run demo docs test test-deciding test-long test-forge lint format types layers bench bench-small \
-	worlds simulate race chaos kills campaign fuzz soak forge states api-page lock sbom audit-deps ci clean
+.PHONY: help setup setup-test setup-browser setup-sandbox setup-image run demo dist urls docs \
+	test test-deciding test-long test-forge lint format types layers bench bench-small \
+	worlds simulate race chaos kills campaign fuzz soak forge states api-page lock audit-deps ci clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Create .venv from the hashed lock file; immediate when nothing changed.
-	@PYTHON="$(PYTHON)" sh tools/setup.sh
+setup: ## Create .venv with what the product needs, from a hashed lock file; immediate when nothing changed.
+	@PYTHON="$(PYTHON)" sh tools/setup.sh run
+
+setup-test: ## Add to .venv what tests and documentation need, from a hashed lock file; immediate when nothing changed.
+	@PYTHON="$(PYTHON)" sh tools/setup.sh test
 
 run: setup ## Start the server, with the settings of mergeyard.toml if it exists.
 	@$(BIN)/mergeyard serve
 
-demo: setup ## Watch a real server at work, in the terminal; EXIT=1 exits at the end.
+demo: setup ## Run a demo with a real server and a dashboard, until Ctrl-C; EXIT=1 ends it after the last pull request.
 	@$(BIN)/mergeyard demo $(if $(EXIT),--exit)
 
 # The engine's tests must cover every branch; measuring that slows tests down, so all others run separately. Many of those
@@ -37,74 +41,79 @@ DECIDING := tests/unit/domain tests/unit/engine tests/story
 # Keep bytecode, even where the shell disables it: otherwise every worker and every server compiles everything again.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
-test: setup ## Check everything: style, types, layers and all tests but the long ones, with coverage of the engine.
+test: setup-test ## Check everything: style, types, layers and all tests but the long ones, with coverage of the engine.
 	@$(MAKE) --output-sync=target lint types layers test-deciding & checks=$$!; \
 	$(PYTEST) $(PARALLEL) -m "not long" $(DECIDING:%=--ignore %); tests=$$?; \
 	wait $$checks || { echo "FAILED: style, types, layers or the tests of the engine; see above."; exit 1; }; exit $$tests
 
-test-deciding: setup ## Test domain and engine, with full branch coverage.
+test-deciding: setup-test ## Test domain and engine, with full branch coverage.
 	$(PYTEST) -n auto --dist worksteal $(DECIDING) --cov
 
-test-long: setup ## Run the tests that are too slow for every day.
+test-long: setup-test ## Run the tests that are too slow for every day.
 	$(PYTEST) $(PARALLEL) -m long
 
-lint: setup ## Check format and style.
+lint: setup-test ## Check format and style.
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 
-format: setup ## Format the code and sort imports.
+format: setup-test ## Format the code and sort imports.
 	$(BIN)/ruff check --select I --fix
 	$(BIN)/ruff format
 
-types: setup ## Check types, strictly.
+types: setup-test ## Check types, strictly.
 	$(BIN)/basedpyright
 
-layers: setup ## Check that no module imports from a layer above its own.
+layers: setup-test ## Check that no module imports from a layer above its own.
 	$(BIN)/lint-imports --no-logo
 
-bench: setup ## Measure the cost of a decision, a request and a test branch.
+bench: setup-test ## Measure the cost of a decision, a request and a test branch.
 	$(BIN)/python -m tests.bench
 
-bench-small: setup ## Measure the same with smaller loads, and fail when a ratio fell by a third.
+bench-small: setup-test ## Measure the same with smaller loads, and fail when a ratio fell by a third.
 	$(BIN)/python -m tests.bench --small
 
-worlds: setup ## Check the laws of the engine on WORLDS=10000 random worlds.
+worlds: setup-test ## Check the laws of the engine on WORLDS=10000 random worlds.
 	$(BIN)/python -m tests.model --worlds $(WORLDS)
 
-simulate: setup ## Check the promises of the whole service in WORLDS=10000 simulated worlds.
+simulate: setup-test ## Check the promises of the whole service in WORLDS=10000 simulated worlds.
 	$(BIN)/python -m tests.simulation --worlds $(WORLDS)
 
-race: setup ## Compare merge policies on simulated days; RACE="--rate 500 ..." gives options.
+race: setup-test ## Compare merge policies on simulated days; RACE="--rate 500 ..." gives options.
 	$(BIN)/python -m benchmarks.policy_race $(RACE)
 
-chaos: setup ## Kill, stop and restart replicas on one PostgreSQL, KILLS=100 times.
+chaos: setup-test ## Kill, stop and restart replicas on one PostgreSQL, KILLS=100 times.
 	$(BIN)/python -m tests.replicas --kills $(KILLS)
 
-kills: setup ## Kill the server around each of its effects, KILLS=100 times, on SQLite and PostgreSQL.
+kills: setup-test ## Kill the server around each of its effects, KILLS=100 times, on SQLite and PostgreSQL.
 	$(BIN)/python -m tests.kills --kills $(KILLS)
 
-campaign: setup ## Land LANDINGS=1000 times in real repositories with unusual contents, and compare every tree.
+campaign: setup-test ## Merge LANDINGS=1000 times in real repositories with unusual contents, and compare every tree.
 	$(BIN)/python -m tests.campaign --landings $(LANDINGS)
 
-fuzz: setup ## Send REQUESTS=50000 generated requests, and feed every parser with random input.
+fuzz: setup-test ## Send REQUESTS=50000 generated requests, and feed every parser with random input.
 	$(BIN)/python -m tests.fuzz --requests $(REQUESTS)
 
-soak: setup ## Put batched traffic on a real server for MINUTES=60, and report throughput and growth.
+soak: setup-test ## Put batched traffic on a real server for MINUTES=60, and report throughput and growth.
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
-sbom: setup ## List all components of the service, as CycloneDX, into dist/.
-	$(BIN)/python -m tools.sbom dist/mergeyard.cdx.json
+dist: setup-test ## Build wheel, source distribution and bill of materials (CycloneDX) into dist/.
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python -m tools.sbom
 
-audit-deps: setup ## Compare the dependencies with the current data of the registries.
+urls: setup-test ## Replace the project's addresses everywhere: REPOSITORY=https://... DOCUMENTATION=https://...
+	$(BIN)/python -m tools.urls "$(REPOSITORY)" "$(DOCUMENTATION)"
+
+audit-deps: setup-test ## Compare the dependencies with the current data of the registries.
 	$(BIN)/python -m tools.audit_deps
 
 forge: ## Build a Gitea for test-forge into .forge, from the Go module registry; nothing when one exists.
 	@sh tools/forge.sh
 
-test-forge: setup ## Test with a real Gitea: the one of `make forge`, or at MERGEYARD_TEST_FORGE_URL.
+test-forge: setup-test ## Test with a real Gitea: the one of `make forge`, or at MERGEYARD_TEST_FORGE_URL.
 	$(BIN)/pytest -n 0 tests/forge
 
-docs: setup ## Build the documentation as a site into .docs, strictly.
+docs: setup-test ## Build the documentation as a site into .docs, strictly.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir .docs
 
 setup-browser: ## Install Chromium for the tests of the pages, if it is missing.
@@ -113,23 +122,27 @@ setup-browser: ## Install Chromium for the tests of the pages, if it is missing.
 setup-sandbox: ## Install bubblewrap for the tests of the check runner's sandbox, if it is missing.
 	@sh tools/sandbox.sh
 
-states: setup ## Generate docs/reference/states.md from the tables of the domain.
+setup-image: ## Install a container engine and the base image for the test of the image, if they are missing.
+	@sh tools/image.sh
+
+states: setup-test ## Generate docs/reference/states.md from the tables of the domain.
 	$(BIN)/python -m tests.project.states_page
 
-api-page: setup ## Generate docs/reference/api.md from the OpenAPI document.
+api-page: setup-test ## Generate docs/reference/api.md from the OpenAPI document.
 	$(BIN)/python -m tests.project.api_page
 
 lock: ## Generate the lock files, with uv; UPGRADE=1 takes the newest versions.
 	$(LOCK) --output-file requirements/run.txt
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
 
-# Tests that fail on a busy machine, or on a slow forge, are repeated once before they count. Campaigns with real
-# processes stop at a time limit. If no forge can be built in time, this is printed, and the rest continues.
-ci: ## Run all tests, also slow ones, simulate at length, kill replicas, and test on a real forge.
+# Tests that fail on a busy machine, or on a slow Git host, are repeated once before they count. Campaigns with real
+# processes stop at a time limit. If no Git host can be built in time, this is printed, and the rest continues.
+ci: ## Run all tests, also slow ones, simulate at length, kill replicas, and test on a real Gitea.
 	@$(MAKE) setup-browser || echo "NOT TESTED in a browser: Chromium could not be installed here."
 	@$(MAKE) setup-sandbox || echo "NOT TESTED in a sandbox: bubblewrap could not be installed here."
+	@timeout 6m $(MAKE) setup-image || echo "NOT TESTED as a container: no container engine or no base image could be installed here."
 	$(MAKE) test
-	$(MAKE) sbom
+	$(MAKE) dist
 	$(MAKE) worlds WORLDS=5000
 	$(MAKE) simulate WORLDS=2000
 	timeout 30m $(MAKE) test-long || $(BIN)/pytest -n 1 -m long --last-failed --last-failed-no-failures none
@@ -139,7 +152,7 @@ ci: ## Run all tests, also slow ones, simulate at length, kill replicas, and tes
 	-timeout 2m $(MAKE) fuzz REQUESTS=2000
 	-timeout 4m $(MAKE) bench-small
 	-timeout 1m $(MAKE) audit-deps
-	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real forge: none could be built here in $(MINUTES_TO_BUILD) minutes."
+	@timeout $(MINUTES_TO_BUILD)m $(MAKE) forge || echo "NOT TESTED on a real Gitea: none could be built here in $(MINUTES_TO_BUILD) minutes."
 	-@if [ -n "$$MERGEYARD_FORGE_BINARY" ] || ls .forge/gitea-*/gitea >/dev/null 2>&1; then timeout 8m $(MAKE) test-forge || $(BIN)/pytest -n 0 tests/forge --last-failed; fi
 
 clean: ## Remove everything that can be generated again.

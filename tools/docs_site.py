@@ -1,6 +1,6 @@
 """Adds files outside of docs/ that pages link to to the site, and fails when a page loads anything from another host.
 
-On a forge the same links lead to the files themselves, so pages work on both.
+On a Git host the same links lead to the files themselves, so pages work on both.
 """
 
 import re

@@ -1,22 +1,18 @@
-"""Writes the software bill of materials: all components of the service, as CycloneDX 1.6.
-
-    python -m tools.sbom dist/mergeyard.cdx.json
+"""Writes the software bill of materials into dist/: all components of the service, as CycloneDX 1.6.
 
 Pins come from the lock file, licenses from the installed packages, and vendored files from their folder. The same
 lock file gives the same document, byte for byte.
 """
 
 import hashlib
-import sys
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import json
 
 from mergeyard import __version__
-from tools.lock import PROJECT_NAME, RUN, Pin, pins
+from tools.lock import PROJECT_NAME, ROOT, RUN, Pin, pins
 from tools.vendored import FOLDER, Vendored, vendored
 
 Part = dict[str, Any]
@@ -116,11 +112,10 @@ def _dependencies(locked: list[Pin], shipped: list[Vendored]) -> list[Part]:
 
 
 def main() -> None:
-    (place,) = map(Path, sys.argv[1:])
-    place.parent.mkdir(parents=True, exist_ok=True)
-    document = bill()
-    place.write_bytes(json.format(json.encode(document), indent=2) + b"\n")
-    print(f"{place}: {len(document['components'])} components.")
+    place = ROOT / "dist" / f"{PROJECT_NAME}-{__version__}.cdx.json"
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(json.format(json.encode(bill()), indent=2) + b"\n")
+    print(place.relative_to(ROOT))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def draw_svg(results: ResultsByPolicy, workload: str) -> str:
     elements = "\n  ".join([*_frame(results, workload, height), *_rows(results)])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">\n'
-        f"  <title>How policies compare</title>\n"
+        f"  <title>How our models of merge queues compare</title>\n"
         f"  <desc>Turnaround divided by Oracle's, and runs per merge, of {len(results)} policies.</desc>\n"
         f"  <style>{STYLE}  </style>\n  {elements}\n</svg>\n"
     )
@@ -83,7 +83,7 @@ def _scales(results: ResultsByPolicy) -> tuple[LogScale, LogScale]:
 
 
 def _frame(results: ResultsByPolicy, workload: str, height: int) -> Iterator[str]:
-    yield _text(16, 28, "How policies compare", "title")
+    yield _text(16, 28, "How our models of merge queues compare", "title")
     yield _text(16, 50, workload, "dim")
     yield _text(LEFT, 78, "Turnaround ÷ Oracle", "dim")
     for index, (metric, label) in enumerate(TURNAROUND_LABELS.items()):

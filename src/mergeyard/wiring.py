@@ -175,7 +175,8 @@ def make_sandbox(settings: Settings) -> Sandbox | None:
             f"Checks cannot be sandboxed: {problem}. Install bubblewrap and permit it to create namespaces, or set"
             ' runner_sandbox to "auto" or "none".'
         )
-    log.warning("checks_run_without_sandbox", problem=problem, setting="runner_sandbox")
+    advice = 'install bubblewrap and permit it to create namespaces, or set runner_sandbox to "none" to accept this'
+    log.warning("checks_run_without_sandbox", error=problem, advice=advice)
     return None
 
 

@@ -28,7 +28,9 @@ def test_innocent_member_of_a_failed_batch_is_not_told_to_fix_anything(site: Sha
     queue, (first, second) = a_failed_batch(site, 2)
     page = visitor("read", "submit").goto(queue.pull_request_path(second))
     now = page.locator("section.now")
-    expect(now).to_contain_text("Bisecting its failed batch: a possible culprit. No action is needed yet.")
+    expect(now).to_contain_text(
+        "Bisecting the failed batch: this pull request is a possible culprit. No action is needed yet."
+    )
     expect(page.locator("#live")).not_to_contain_text(FIX_IT)
     assert find_page_flaws(page, "bisecting") == []
     link = page.get_by_role("link", name="View the bisection")
@@ -46,7 +48,9 @@ def test_suspect_is_told_that_it_is_the_likely_culprit(site: SharedServer, visit
     queue, (first, second) = a_failed_batch(site, 2)
     page = visitor("read").goto(queue.pull_request_path(second))
     queue.report(first, "success")
-    expect(page.locator("section.now")).to_contain_text("the likely culprit. It is retested before the queue decides.")
+    expect(page.locator("section.now")).to_contain_text(
+        "the likely culprit. The queue tests it again before it decides."
+    )
     expect(page.locator("#live")).not_to_contain_text(FIX_IT)
     expect(page.locator("section.now")).to_contain_text("No estimate")
     queue.api.close()

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "mergeyard"
 TEMPLATES = sorted((CHART / "templates").iterdir())
-OPERATIONS = ROOT / "docs" / "operate" / "operations.md"
+DEPLOY_PAGE = ROOT / "docs" / "operate" / "deploy.md"
+MONITORING_PAGE = ROOT / "docs" / "operate" / "monitoring.md"
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE = (ROOT / "compose.yaml").read_text()
@@ -31,7 +32,8 @@ PLAIN_YAML = [
 DEPLOYMENT_FILES = [
     ROOT / "Dockerfile",
     ROOT / "compose.yaml",
-    OPERATIONS,
+    DEPLOY_PAGE,
+    MONITORING_PAGE,
     *sorted(path for path in DEPLOY.rglob("*") if path.is_file()),
 ]
 

@@ -102,6 +102,11 @@ def test_server_loads_the_default_configuration(tmp_path: Path):
     assert load(tmp_path / "mergeyard.toml", {}, {}).hosts.keys() == {"git.local"}
 
 
+def test_pods_read_the_mounted_configuration():
+    (folder,) = re.findall(r"name: config, mountPath: ([\w/]+)", CHART_TEXT)
+    assert re.findall(r"- name: MERGEYARD_CONFIG\n +value: (\S+)", CHART_TEXT) == [f"{folder}/mergeyard.toml"]
+
+
 # Templates
 
 

@@ -82,6 +82,12 @@ def test_each_replica_has_its_own_data_directory_and_all_share_the_repositories(
 
 
 @each_replica
+def test_replica_reads_the_mounted_settings(name: str):
+    settings = REPLICAS[name]["environment"]["MERGEYARD_CONFIG"]
+    assert volumes(REPLICAS[name])[settings] == "./deploy/compose/mergeyard.toml"
+
+
+@each_replica
 def test_replica_waits_for_the_database_and_has_time_to_shut_down(name: str):
     assert REPLICAS[name]["depends_on"] == {"database": {"condition": "service_healthy"}}
     assert REPLICAS[name]["stop_grace_period"] == "30s"

@@ -66,8 +66,9 @@ def test_health_check_uses_the_port_of_the_server():
     assert f"MERGEYARD_PORT={Settings().port} " in DOCKERFILE
 
 
-def test_data_directory_is_a_volume_owned_by_the_user():
+def test_data_directory_is_a_volume_owned_by_the_user_and_also_the_place_of_the_settings():
     (volume,) = json.loads(instructions("VOLUME")[0])
+    assert instructions("WORKDIR") == [volume]
     assert f"MERGEYARD_DATA_DIR={volume}" in DOCKERFILE
     assert f"install --directory --owner {USER} --group {USER} --mode 700 {volume}" in DOCKERFILE
 

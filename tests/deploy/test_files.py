@@ -1,4 +1,4 @@
-"""Deployment files and the operations page name only existing settings and commands, and no secret."""
+"""Deployment files and the pages about operating name only existing settings and commands, and no secret."""
 
 import re
 from pathlib import Path

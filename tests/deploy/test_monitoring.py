@@ -1,13 +1,14 @@
 """Alerts and the dashboard use only series that exist and are explained; every alert has a runbook."""
 
 import re
+import tomllib
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from mergeyard.service.metrics import REGISTRY
-from tests.deploy.files import DEPLOY, OPERATIONS, ROOT, Table, read_json, read_yaml
+from tests.deploy.files import DEPLOY, MONITORING_PAGE, ROOT, Table, read_json, read_yaml
 from tests.support.fake_api import send_get
 
 METRICS_PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text()
@@ -34,10 +35,12 @@ def explaining_rows(series: set[str]) -> set[str]:
     }
 
 
+URLS: Table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+RUNBOOK_URL = f"{URLS['Documentation']}/operate/monitoring.html"
 RULES: Table = read_yaml(DEPLOY / "prometheus" / "rules.yml")
 ALERTS: dict[str, Table] = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
 ALERT_TESTS = read_yaml(Path(__file__).with_name("alerts.yml"))
-RUNBOOKS = re.findall(r"^### (Mergeyard\w+)$", OPERATIONS.read_text(), re.MULTILINE)
+RUNBOOKS = re.findall(r"^### (Mergeyard\w+)$", MONITORING_PAGE.read_text(), re.MULTILINE)
 
 each_alert = pytest.mark.parametrize("name", ALERTS)
 
@@ -51,9 +54,14 @@ def test_alert_has_a_duration_and_a_severity(name: str):
 @each_alert
 def test_alert_describes_the_problem_in_sentences(name: str):
     notes = ALERTS[name]["annotations"]
-    assert notes.keys() == {"summary", "description", "runbook"}
+    assert notes.keys() == {"summary", "description", "runbook_url"}
     assert notes["summary"].endswith(".")
     assert notes["description"].endswith(".")
+
+
+@each_alert
+def test_alert_describes_the_problem_and_then_what_to_do(name: str):
+    assert len(re.findall(r"\.(?: |$)", ALERTS[name]["annotations"]["description"])) >= 2
 
 
 @each_alert
@@ -64,7 +72,7 @@ def test_alert_queries_only_explained_series(name: str):
 
 @each_alert
 def test_alert_links_to_its_runbook(name: str):
-    assert ALERTS[name]["annotations"]["runbook"] == f"docs/operate/operations.md#{name.lower()}"
+    assert ALERTS[name]["annotations"]["runbook_url"] == f"{RUNBOOK_URL}#{name.lower()}"
 
 
 def test_every_alert_has_one_runbook_in_the_same_order():

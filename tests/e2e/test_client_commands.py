@@ -4,15 +4,20 @@ import json
 import os
 import pty
 import re
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mergeyard import __version__
 from mergeyard.cli import token
 from mergeyard.cli.server import SHUTDOWN_TIMEOUT_S
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId
+from mergeyard.web import formats, pull_request_list
 from tests.support.environment import ServerEnvironment, new_token, run_command
 from tests.support.terminal import COMMAND, CommandLine, a_running_environment, a_screen
 
@@ -64,7 +69,7 @@ def test_a_pull_request_is_submitted_shown_restarted_and_cancelled(env: ServerEn
     assert terminal.run_json("restart", str(number))["prNumber"] == number
     shown = terminal.run_ok("status", "--head", f"topic-{number}", "--timeline")
     time = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+"
-    assert re.search(rf"{time}  Not ready        Submitted to the queue", shown, re.MULTILINE)
+    assert re.search(rf"{time}  Not ready        The pull request was submitted to the queue", shown, re.MULTILINE)
     assert terminal.run_json("cancel", f"#{number}")["state"] == "cancelled"
     env.ci.enabled = True
 
@@ -110,7 +115,10 @@ def test_a_run_is_found_by_the_beginning_of_its_id(
     assert f"  ✗ unit  failed  {run['statusChecks'][0]['url']}" in shown
     ambiguous = terminal.run_failing(64, "runs", "show", "")
     assert {run["id"], env.run_of(concluded["merged"])["id"]} <= set(ambiguous.split())
-    assert "has no test run g7.\n`mergeyard runs` lists" in terminal.run_failing(3, "runs", "show", "g7")
+    unknown = terminal.run_failing(3, "runs", "show", "g7")
+    assert "has no test run g7: " in unknown
+    assert "(test_run_not_found, " in unknown
+    assert unknown.endswith("\nhint: `mergeyard runs` lists the latest ones.\n")
 
 
 @pytest.mark.long
@@ -212,7 +220,7 @@ def check_pause_with_reason(terminal: CommandLine, *there: str) -> None:
     resumed = terminal.run_ok("queue", "resume", *there)
     assert resumed.startswith("stable of git.local/acme/app  Running\nThe queue admits, tests and merges")
     refusal = terminal.run_failing(3, "queue", "pause", *there, "--reason", "x" * 501)
-    assert refusal.startswith("--reason: expected at most 500")
+    assert refusal.startswith("error: --reason: expected at most 500")
 
 
 def test_queue_must_be_named_only_if_there_are_several(env: ServerEnvironment, terminal: CommandLine):
@@ -265,6 +273,103 @@ def test_top_prints_the_queue_once_in_a_pipe(terminal: CommandLine, concluded: d
     assert re.search(rf"^Finished\n( .*\n)* +#{concluded['failed']} .* Failed ", drawn, re.MULTILINE)
 
 
+# Other commands
+
+
+def test_list_shows_pull_requests_of_a_state_also_ended_ones(
+    env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]
+):
+    assert terminal.run_json("list", "--limit", "2") == env.api.post("listPullRequests", take=2)
+    header, *rows = terminal.run_ok("list").splitlines()
+    assert header.split() == ["PR", "STATE", "AUTHOR", "TITLE", "SUBMITTED", "REASON"]
+    assert {f"#{number}" for number in concluded.values()} <= {row.split()[0] for row in rows}
+    for name in ("removed", "cancelled"):
+        listed = terminal.run_json("list", "--state", name)["pullRequests"]
+        assert {each["state"] for each in listed} == {"cancelled"}
+    assert terminal.run("list", "--state", "failing").stderr.startswith("No pull requests. ")
+
+
+def test_a_check_is_reported(env: ServerEnvironment, terminal: CommandLine):
+    env.ci.enabled = False
+    number = env.open_pr({"h.txt": "1"})
+    env.submit(number)
+    env.wait_for("testing", number)
+    sha = env.run_of(number)["testBranchSha"]
+    url = ("--details-url", "https://ci.example.com/7")
+    for name in env.run_of(number)["requiredStatuses"]:
+        reported = terminal.run("check", "report", name, "--sha", sha, "--state", "success", *url)
+        assert reported.stderr == f"Reported {name} as success for {sha[:12]} of git.local/acme/app.\n"
+    arguments = ("report", "other", "--sha", sha, "--state", "failure", "--description", "Broken")
+    assert terminal.run_json("check", *arguments) == {"accepted": True}
+    env.wait_for("merged", number)
+    assert {check["url"] for check in env.run_of(number)["statusChecks"]} >= {url[1]}
+    env.ci.enabled = True
+
+
+def test_pages_are_opened_in_a_browser(env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]):
+    terminal.environment["BROWSER"] = "true"
+    key, number = QueueKey(Repo("git.local", "acme", "app"), "main"), PullRequestNumber(concluded["failed"])
+    run = RunId(env.run_of(number)["id"])
+    pages = {
+        ("status", str(number)): formats.pull_request_url(key, number),
+        ("list",): pull_request_list.pull_requests_url(key),
+        ("queue", "show"): formats.queue_url(key),
+        ("runs", "show", run[:12]): formats.run_url(run),
+    }
+    for command, page in pages.items():
+        result = terminal.run(*command, "--web")
+        assert (result.stdout, result.stderr) == ("", f"{env.server.url}{page}\n")
+
+
+def test_version_names_the_server(env: ServerEnvironment, terminal: CommandLine):
+    name = env.server.url.removeprefix("http://")
+    for command in ("version", "--version"):
+        assert terminal.run_ok(command) == f"mergeyard {__version__}\nserver {name} {__version__}\n"
+    assert terminal.run_json("version")["server"] == {"name": name, "version": __version__}
+
+
+def test_the_pull_request_of_the_current_branch_is_found(
+    env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int], tmp_path: Path
+):
+    terminal.environment["GIT_DIR"] = None
+    subprocess.run(["git", "clone", "--quiet", env.origin.url, str(tmp_path)], check=True)
+    number = concluded["cancelled"]
+    with chdir(tmp_path):
+        subprocess.run(["git", "switch", "--quiet", "--create", f"topic-{number}"], check=True)
+        assert terminal.run_json("status")["prNumber"] == number
+        assert terminal.run("watch").exit_code == 2
+        subprocess.run(["git", "switch", "--quiet", "--create", "other"], check=True)
+        refusal = terminal.run_failing(64, "submit")
+        assert "No pull request from the branch other was submitted to the queue for main of git.local/acme/app." in (
+            refusal
+        )
+        assert "hint: Pass the number of a pull request, such as 12." in refusal
+        subprocess.run(["git", "switch", "--quiet", "--detach"], check=True)
+        assert "no branch is checked out here" in terminal.run_failing(64, "cancel")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "state"),
+    [("n\n", 130, "testing"), pytest.param("y\n", 0, "cancelled", marks=pytest.mark.long)],
+)
+def test_a_user_at_a_terminal_confirms_the_price(
+    env: ServerEnvironment, terminal: CommandLine, answer: str, code: int, state: str
+):
+    env.ci.enabled = False
+    number = env.open_pr({"k.txt": "1"})
+    env.submit(number)
+    env.wait_for("testing", number)
+    given = {name: value for name, value in (os.environ | terminal.environment).items() if value is not None}
+    with a_screen([*COMMAND, "cancel", str(number)], given | {"TERM": "xterm-256color"}) as screen:
+        screen.wait_for_text("This stops 1 test run and loses ")
+        screen.press(answer)
+        assert screen.wait_for_exit() == code
+    assert f" of CI time. Remove #{number} from the queue? [y/N]" in " ".join(screen.output.split())
+    assert env.state(number) == state
+    env.cancel(number)
+    env.ci.enabled = True
+
+
 # Refusals
 
 
@@ -272,38 +377,41 @@ def test_refusal_of_another_head_names_the_option(terminal: CommandLine, conclud
     refusal = terminal.run_failing(3, "submit", str(concluded["failed"]), "--sha", "1" * 40)
     assert "submit it with --sha HEAD" in refusal
     refusal = terminal.run_failing(3, "submit", str(concluded["failed"]), "--sha", "abc")
-    assert refusal.startswith("--sha: expected a full commit SHA: 40 or 64 hexadecimal digits.\n(")
+    assert refusal.startswith("error: --sha: expected a full commit SHA: 40 or 64 hexadecimal digits. (")
 
 
-def test_refusal_names_commands(terminal: CommandLine):
+def test_refusal_is_followed_by_the_command_that_helps(terminal: CommandLine):
     there = ("--repo", "git.local/acme/app", "--branch")
     refusal = terminal.run_failing(3, "queue", "create", *there, "main")
-    assert "change it with `mergeyard queue update`" in refusal
-    assert "create it with `mergeyard queue create`" in terminal.run_failing(3, "queue", "show", *there, "none")
+    assert refusal.endswith("\nhint: `mergeyard queue update` changes its settings.\n")
+    assert "`mergeyard queue create` creates one" in terminal.run_failing(3, "queue", "show", *there, "none")
 
 
 def test_refusal_is_printed_with_its_code_and_request_id(terminal: CommandLine):
     refusal = terminal.run_failing(3, "status", "999")
-    assert refusal.startswith("Pull request 999 was never submitted")
-    assert re.search(r"\(pr_not_submitted, request \w+\)\n$", refusal)
+    assert refusal.startswith("error: Pull request 999 was never submitted")
+    assert re.search(r" \(pr_not_submitted, request \w+\)\nhint: `mergeyard submit N` ", refusal)
 
 
 def test_token_is_never_printed_and_can_be_read_from_a_file(terminal: CommandLine, tmp_path: Path):
     good, file = terminal.environment["MERGEYARD_TOKEN"] or "", tmp_path / "token"
     terminal.environment["MERGEYARD_TOKEN"] = "my_wrong"
-    refusal = terminal.run_failing(3, "queue", "list")
+    refusal = terminal.run_failing(6, "queue", "list")
     assert "(invalid_token, " in refusal
+    assert "hint: Get a valid token, then sign in with `mergeyard login URL`" in refusal
     assert "my_wrong" not in refusal
     file.write_text(f"{good}\n")
     terminal.run_ok("queue", "list", "--token-file", str(file))
-    assert "pass another file with --token-file" in terminal.run_failing(64, "queue", "list", "--token-file", "/gone")
+    assert "hint: Pass another file with --token-file." in terminal.run_failing(
+        64, "queue", "list", "--token-file", "/gone"
+    )
 
 
 def test_token_without_the_read_scope_must_name_the_queue(env: ServerEnvironment, terminal: CommandLine):
     scope = ("--scope", "targets", "--repo", "git.local/acme/app")
     made = run_command(token.app, "create", "--name", "ci", *scope, "--config", str(env.server.config))
     terminal.environment["MERGEYARD_TOKEN"] = made.strip()
-    assert "(insufficient_scope, " in terminal.run_failing(3, "targets", "set", "--pr", "1", "a")
+    assert "(insufficient_scope, " in terminal.run_failing(6, "targets", "set", "--pr", "1", "a")
 
 
 # Server shutdown

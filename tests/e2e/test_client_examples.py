@@ -25,8 +25,8 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         env.submit(real["13"])
         run_all(env, real)
         printed, landed = capsys.readouterr().out, env.submission(real["12"])["mergedSha"]
-    assert "not_ready The Git host has not" in printed
-    assert f"landed as {landed}" in printed
+    assert "not_ready The queue does not know yet" in printed
+    assert f"merged as {landed}" in printed
     assert " queue.created The queue was created." in printed
     assert "['merged', '" in printed
     assert "pr_not_in_queue" in printed

@@ -33,13 +33,13 @@ def demo(folder: Path, *options: str) -> Generator[subprocess.Popen[str]]:
         process.communicate(timeout=TIMEOUT_S)
 
 
-def read_until(process: subprocess.Popen[str], text: str) -> None:
+def read_until(process: subprocess.Popen[str], text: str) -> str:
     assert process.stdout
     output = list[str]()
     for line in process.stdout:
         output.append(line)
         if text in line:
-            return
+            return "".join(output)
     raise AssertionError("".join(output))
 
 
@@ -56,7 +56,7 @@ def test_demo_has_the_expected_outcome_and_leaves_no_files(tmp_path: Path):
     assert process.returncode == 0, output
     assert "✓ All 12 pull requests have the expected outcome." in output
     assert "✓ The main branch passes unit and lint in a clean checkout." in output
-    assert re.search(r"✓ Each of the \d+ landed commits has exactly the content that a run tested\.", output)
+    assert re.search(r"✓ Each of the \d+ merged commits has exactly the content that a run tested\.", output)
     assert "✓ No test branch is left over." in output
     assert "\x1b" not in output
     assert list(tmp_path.iterdir()) == []
@@ -74,6 +74,34 @@ def test_interrupt_stops_the_server_and_removes_the_folder(tmp_path: Path, order
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{server}/healthz")
+
+
+@pytest.mark.long
+def test_printed_sign_in_and_commands_work_until_the_user_stops_the_demo(tmp_path: Path):
+    with demo(tmp_path) as process:
+        introduction = read_until(process, "API token")
+        closing = read_until(process, "The log of the server").partition("The server runs until you press Ctrl-C.")[2]
+        for text in (introduction, closing):
+            sign_in(*re.findall(r"(?:Dashboard|API token for it): +(\S+)$", text, re.MULTILINE))
+        commands = "".join(re.findall(r"^  (.+\n)", closing, re.MULTILINE))
+        shell = subprocess.run(["bash", "-euc", commands], cwd="/", capture_output=True, text=True, check=False)
+        assert (shell.returncode, shell.stderr) == (0, "")
+        assert "#5 Give green tea away  Failed" in shell.stdout
+        assert "Merge pull request #1: Put honey tea on the menu" in shell.stdout
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode in (0, 130)
+    assert list(tmp_path.iterdir()) == []
+
+
+def sign_in(page: str, token: str) -> None:
+    """Without a session the page leads to the sign-in form; the printed token opens it."""
+    with httpx.Client(trust_env=False) as client:
+        form = client.get(page)
+        assert (form.status_code, form.next_request and form.next_request.url.path) == (303, "/sign-in")
+        signed_in = client.post(f"{page.partition('/queues/')[0]}/sign-in", data={"token": token, "next": page})
+        assert signed_in.status_code == 303
+        assert "demo/shop" in client.get(page).text
 
 
 @pytest.mark.long

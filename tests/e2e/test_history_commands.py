@@ -64,7 +64,7 @@ def test_history_of_a_queue_is_replayed(tmp_path: Path):
         assert printed.startswith("3 pull requests since ")
         assert "\nconcurrency 1 → 4\nbatch off → on\n" in printed
         assert "\ncost  " in printed
-        assert "The effect of this change is hardly known.\n  Only 2 pull requests merged in this period" in printed
+        assert "Confidence: low\n  Only 2 pull requests merged in this period" in printed
         answered = terminal.run_json("whatif", "--set", "concurrency=4")
         assert (answered["actual"]["merged"], answered["actual"]["failed"]) == (2, 1)
         assert answered["proposed"]["merged"] == 2

@@ -121,7 +121,7 @@ def test_without_a_sandbox_checks_run_with_a_warning_unless_it_is_required(tmp_p
     server.start()
     server.stop()
     (warning,) = [entry for entry in server.log_entries() if entry["event"] == "checks_run_without_sandbox"]
-    assert (warning["level"], warning["problem"]) == ("warning", REFUSED)
+    assert (warning["level"], warning["error"]) == ("warning", REFUSED)
     strict = ForkedServer(tmp_path, "run", runner_sandbox="bwrap")
     strict.launch()
     assert strict.process.wait(TIMEOUT_S) != 0

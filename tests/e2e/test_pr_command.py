@@ -180,7 +180,7 @@ def test_closing_twice_is_harmless_and_keeps_the_head(origin: Origin):
     done(origin, "open", "--head", "topic", "--base", "main")
     head = origin.tip("refs/pull/1/head")
     for _ in range(2):
-        assert done(origin, "close", "1") == ""
+        assert json.loads(done(origin, "close", "1", "--json")) == {"number": 1}
     assert (meta(origin)["state"], origin.tip("refs/pull/1/head")) == ("closed", head)
 
 
@@ -194,7 +194,7 @@ def test_json_list_has_every_pr_including_unreadable_ones(origin: Origin):
     for _ in range(2):
         done(origin, "open", "--head", "topic", "--base", "main")
     origin.set_ref("refs/pull/2/meta", origin.blob("no JSON"))
-    first, second = json.loads(done(origin, "list", "--json"))
+    first, second = json.loads(done(origin, "list", "--json"))["pullRequests"]
     assert first == {"number": 1, "head": origin.tip("topic"), **meta(origin)}
     assert (second["number"], second["state"]) == (2, "unreadable")
     assert "refs/pull/2/meta" in second["message"]
@@ -216,7 +216,7 @@ def test_list_for_people_shows_titles_without_interpreting_markup(origin: Origin
 
 
 def test_a_repository_without_pull_requests_has_an_empty_list(origin: Origin):
-    assert json.loads(done(origin, "list", "--json")) == []
+    assert json.loads(done(origin, "list", "--json")) == {"pullRequests": []}
     assert pr(origin, "list").output.startswith("No pull requests. ")
 
 

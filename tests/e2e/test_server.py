@@ -17,7 +17,7 @@ def mergeyard(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_version_is_printed():
-    assert mergeyard("--version").stdout == f"{__version__}\n"
+    assert mergeyard("--version").stdout == f"mergeyard {__version__}\n"
 
 
 def test_unexpected_error_is_shown_with_an_exit_code_of_its_own():

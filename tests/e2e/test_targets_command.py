@@ -21,7 +21,7 @@ from tests.support.environment import ServerEnvironment, run_command
 from tests.support.repositories import Origin
 
 GLOBS = 'version = 1\n[targets]\napp = ["app/**"]\ndocs = ["docs/**"]\nALL = ["Makefile"]\n'
-QUEUE = ("--repo", "git.local/acme/app", "--target-branch", "main")
+QUEUE = ("--repo", "git.local/acme/app", "--branch", "main")
 
 
 class Checkout:
@@ -30,7 +30,9 @@ class Checkout:
     def __init__(self, origin: Origin, folder: Path) -> None:
         self.origin = origin
         self.folder = folder
-        self.environment = {"MERGEYARD_URL": "", "MERGEYARD_TOKEN": "", "NO_PROXY": "127.0.0.1"}
+        self.environment = {
+            "MERGEYARD_URL": "", "MERGEYARD_TOKEN": "", "NO_PROXY": "127.0.0.1", "XDG_CONFIG_HOME": "/dev/null",
+        }  # fmt: skip
         subprocess.run(["git", "clone", "--quiet", origin.url, str(folder)], check=True)
 
     def check_out(self, branch: str) -> None:
@@ -90,14 +92,14 @@ def uploaded(env: ServerEnvironment, number: int) -> list[str]:
 
 def test_targets_are_printed_one_per_line_or_as_the_api_takes_them(checkout: Checkout):
     assert checkout.done("from-paths") == ("app\ndocs\n", "")
-    assert json.loads(checkout.done("from-paths", "--json")[0]) == ["app", "docs"]
+    assert json.loads(checkout.done("from-paths", "--json")[0]) == {"impactedTargets": ["app", "docs"]}
 
 
 def test_all_is_printed_as_one_name(checkout: Checkout):
     checkout.origin.commit("topic", {"Makefile": "1"})
     checkout.check_out("topic")
     assert checkout.done("from-paths")[0] == "ALL\n"
-    assert json.loads(checkout.done("from-paths", "--json")[0]) == "ALL"
+    assert json.loads(checkout.done("from-paths", "--json")[0]) == {"impactedTargets": "ALL"}
 
 
 def test_no_change_prints_nothing(checkout: Checkout):
@@ -204,7 +206,7 @@ def test_messages_of_the_server_are_printed(env: ServerEnvironment, tmp_path: Pa
     checkout = ci_checkout(env, tmp_path / "checkout")
     assert "(pr_not_found, request " in checkout.refused("set", "a", *QUEUE, "--pr", "9", code=3)
     checkout.environment["MERGEYARD_TOKEN"] = "my_wrong"
-    refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=3)
+    refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=6)
     assert "token" in refusal
     assert "my_wrong" not in refusal
 
@@ -218,12 +220,12 @@ def test_empty_list_is_refused_unless_it_is_explicitly_allowed(checkout: Checkou
 
 
 def test_missing_options_of_an_upload_are_named(checkout: Checkout):
-    assert "with --pr N" in checkout.refused("set", "a", *QUEUE, code=64)
+    assert "with --pr, such as --pr 12" in checkout.refused("set", "a", *QUEUE, code=64)
     assert "set MERGEYARD_URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
     checkout.environment |= {"MERGEYARD_URL": "queue.example.com", "MERGEYARD_TOKEN": "x"}
     assert "'queue.example.com' is not a URL" in checkout.refused("set", "a", *QUEUE, "--pr", "1", code=64)
     checkout.environment["MERGEYARD_URL"] = "https://queue.example.com"
-    nameless = ("--repo", "app", "--target-branch", "main")
+    nameless = ("--repo", "app", "--branch", "main")
     assert "is not a repository name" in checkout.refused("set", "a", *nameless, "--pr", "1", code=64)
 
 
@@ -286,8 +288,8 @@ def test_temporary_errors_are_retried(checkout: Checkout, server: FakeServer):
 def test_refusal_is_not_retried(checkout: Checkout, server: FakeServer):
     server.answers = [(409, REFUSED)]
     refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=3)
-    assert refusal == "It cannot be.\n(pr_not_found, request r-1)\n"
+    assert refusal == "error: It cannot be. (pr_not_found, request r-1)\n"
     server.answers = [(301, b"elsewhere")]
     refusal = checkout.refused("set", "a", *QUEUE, "--pr", "1", code=4)
-    assert refusal.startswith(f"{server.url}: The response with status 301 is not from Mergeyard")
+    assert refusal.startswith(f"error: {server.url}: The response with status 301 is not from Mergeyard")
     assert len(server.asked) == 2

@@ -73,10 +73,10 @@ def test_webhooks_are_managed_by_the_cli_while_the_server_runs(start_env: StartE
     env, receiver = start_with_private_webhooks(start_env), WebhookReceiver()
     here = ("--config", str(env.server.config))
     with receiver.serve():
-        secret = run_command(webhook.app, "create", "--url", receiver.url, "--event", "queue.updated", *here).strip()
+        secret = run_command(webhook.app, "create", receiver.url, "--event", "queue.updated", *here).strip()
         assert secret.startswith("whsec_")
         webhook_id = env.api.post("listWebhooks")["webhooks"][0]["id"]
-        (listed,) = json.decode(run_command(webhook.app, "list", "--json", *here))
+        (listed,) = json.decode(run_command(webhook.app, "list", "--json", *here))["webhooks"]
         assert listed["id"] == webhook_id
         assert webhook_id in run_command(webhook.app, "list", *here)
         run_command(webhook.app, "test", webhook_id, *here)
@@ -102,6 +102,6 @@ def test_webhooks_are_managed_by_the_cli_while_the_server_runs(start_env: StartE
 def test_private_address_is_refused_unless_the_settings_allow_it(tmp_path: Path):
     here = ["--data-dir", str(tmp_path / "data")]
     run_command(db.app, "migrate", *here)
-    refused = CliRunner().invoke(webhook.app, ["create", "--url", "https://127.0.0.1/", *here])
+    refused = CliRunner().invoke(webhook.app, ["create", "https://127.0.0.1/", *here])
     assert refused.exit_code == 1
     assert "not public" in refused.stderr

@@ -53,7 +53,7 @@ def test_full_disk_of_the_mirrors_fails_no_pull_request(make_site: SiteFactory):
     site.submit(late)
     site.eventually(lambda: site.health.metric("mergeyard_tasks_total", outcome="failed"))
     assert site.state(late) == "not_ready"
-    message = "mirrors cannot be written to (No space left on device): make room"
+    message = "mirrors cannot be written to (No space left on device): free disk space"
     site.eventually(lambda: message in site.health.readiness_error())
     assert site.health.is_alive()
     disk.free()

@@ -35,6 +35,7 @@ RANDOM_VALUES: dict[str, Callable[[int], str]] = {
     r"\b[0-9a-f]{40}\b": lambda at: _hex_digits(at)[:40],
     r'(?<="id":")[0-9a-f]{12}(?=")': lambda at: _hex_digits(at)[-12:],
     r"msg_[0-9a-f]{32}": lambda at: f"msg_{_hex_digits(at)[-32:]}",
+    r"my_[0-9A-Za-z]{49}": lambda _: "my_" + 43 * "0" + "1q2w3e",
     r"whsec_[A-Za-z0-9+/=]+": lambda _: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
     r'(?<=")[0-9]{8,18}(?=")': lambda at: str(10**17 + at),
 }
@@ -84,6 +85,7 @@ async def _record_all(folder: Path) -> dict[str, Example]:
         await _test_and_merge(recorder)
         await _read_history(recorder)
         await _manage_webhook(recorder)
+        await _manage_token(recorder)
         await recorder.send("updateQueue", state="PAUSED", concurrency=20)
         await recorder.send("deleteQueue")
         return recorder.examples
@@ -111,6 +113,7 @@ async def _test_and_merge(recorder: Recorder) -> None:
     await api.submit(124)
     await recorder.pass_time(4 * SECOND)
     await api.report("pending", 123, url="https://ci.example.com/1")
+    await recorder.send("previewPullRequestAction", pr=PR, action="restart")
     await recorder.send("restartTestsOnPullRequest", pr=PR)
     await recorder.pass_time(4 * SECOND)
     await api.report("pending", 123, url="https://ci.example.com/2")
@@ -134,6 +137,14 @@ async def _read_history(recorder: Recorder) -> None:
     await recorder.send("listEvents", after=last, waitSeconds=20)
     await recorder.send("verifyLandings", last=1)
     await recorder.send("replayQueue", since=start, concurrency=1)
+
+
+async def _manage_token(recorder: Recorder) -> None:
+    token = {"name": "ci", "scopes": ["read", "status"], "repositories": [QUEUE["repo"]]}
+    created = await recorder.send_exactly("createToken", token | {"expiresAt": "2024-02-12T00:00:00Z"})
+    await recorder.send_exactly("getCurrentToken", {})
+    await recorder.send_exactly("listTokens", {})
+    await recorder.send_exactly("revokeToken", {"id": created["id"]})
 
 
 async def _manage_webhook(recorder: Recorder) -> None:

@@ -1,25 +1,31 @@
-"""The CI examples run for test branches, report the checks that the pages name, and call existing commands."""
+"""The CI examples and recipes run for test branches, report the checks that the pages name, and call real commands."""
 
 import re
 import shlex
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from mergeyard import __version__
 from mergeyard.cli import app
-from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod, Mode
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.runs import Member, Run, RunKind
 from mergeyard.service import repo_config
+from mergeyard.service.git_names import name_test_branch
 from mergeyard.service.repo_config import RepositoryConfig, UnmatchedPolicy
 from tests.deploy.files import read_yaml
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 FILES = sorted(EXAMPLES.rglob("*.yml"))
-CI = ROOT / "docs" / "admins" / "ci.md"
-TARGETS = ROOT / "docs" / "admins" / "impacted-targets.md"
+ADMINS = ROOT / "docs" / "admins"
+CI = ADMINS / "ci.md"
+TARGETS = ADMINS / "impacted-targets.md"
 
 GITHUB: dict[Any, Any] = read_yaml(EXAMPLES / "github-actions" / "ci.yml")
 GITEA: dict[Any, Any] = read_yaml(EXAMPLES / "gitea-actions" / "ci.yml")
@@ -38,12 +44,44 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
+def recipe(heading: str) -> Any:
+    """The YAML of the recipe below a heading of the CI page."""
+    (text,) = re.findall(rf"^## {heading}\n.*?^```yaml\n(.*?)^```$", CI.read_text(), re.MULTILINE | re.DOTALL)
+    return yaml.safe_load(text)
+
+
 def commands() -> list[list[str]]:
-    """Every call of `mergeyard targets` that a reader could copy, split into words."""
-    texts = [*(block for page in (CI, TARGETS) for block in blocks(page, "sh")), *(file.read_text() for file in FILES)]
-    whole = [re.sub(r"\\?\n\s+(?!-\s)", " ", text) for text in texts]
-    lines = [line for text in whole for line in re.findall(r"(?<![\w-])targets (?:set|from-paths)[^\n]*", text)]
-    return [[word for word in shlex.split(line.partition(" >> ")[0]) if word != "…"] for line in lines]
+    """Every call of `mergeyard` that a reader could copy from a page for admins or an example, split into words."""
+    pages = [block for page in sorted(ADMINS.glob("*.md")) for block in blocks(page, "sh")]
+    lines = [line for text in pages for line in re.findall(r"^mergeyard ([^\n]*)", join_lines(text), re.MULTILINE)]
+    for file in FILES:
+        lines += re.findall(r"(?<![\w-])(targets (?:set|from-paths)[^\n]*)", join_lines(file.read_text()))
+    return [shlex.split(line.partition(" >> ")[0]) for line in lines]
+
+
+def join_lines(text: str) -> str:
+    """With every indented line appended to the line before it, except the items of a list."""
+    return re.sub(r"\\?\n\s+(?!-\s)", " ", text)
+
+
+def make_branch_name(kind: RunKind) -> str:
+    stack = () if kind is RunKind.BASE else (Member(SubmissionId(1), PullRequestNumber(12), Sha("0" * 40)),)
+    run = Run(
+        id=RunId("018f5a3e-0000-7000-8000-000000000001"),
+        kind=kind,
+        base=Sha("0" * 40),
+        stack=stack,
+        tested_count=len(stack),
+        required_statuses=("test",),
+        merge_method=MergeMethod.MERGE_COMMIT,
+        landing_method=LandingMethod.TESTED_COMMIT,
+        timeout_ms=1,
+    )
+    return name_test_branch(run)
+
+
+TEST_BRANCHES = [make_branch_name(kind) for kind in RunKind]
+OTHER_BRANCHES = ["main", "topic/mergeyard/x", "mergeyards"]
 
 
 # The examples
@@ -80,8 +118,8 @@ def test_workflow_runs_for_test_branches_and_pull_requests(workflow: dict[Any, A
 def test_pipeline_runs_for_test_branches_and_merge_requests():
     rules = [rule["if"] for rule in GITLAB["workflow"]["rules"]]
     (pattern,) = re.findall(r"\$CI_COMMIT_BRANCH =~ /(.+)/$", rules[0])
-    assert re.search(pattern, "mergeyard/pr-1/0b5c")
-    assert not re.search(pattern, "topic/mergeyard/x")
+    assert all(re.search(pattern, branch) for branch in TEST_BRANCHES)
+    assert not any(re.search(pattern, branch) for branch in OTHER_BRANCHES)
     assert rules[1:] == ['$CI_PIPELINE_SOURCE == "merge_request_event"']
 
 
@@ -98,12 +136,41 @@ def test_job_with_the_token_runs_no_code_of_the_pull_request():
 # The pages
 
 
-def test_page_names_the_statuses_that_the_examples_report():
-    named = re.findall(r"^\| [\w ]+ \| \[.+?\) \| `([^`]+)`", CI.read_text(), re.MULTILINE)
+def test_page_names_the_checks_that_the_examples_and_recipes_report():
+    named = dict(re.findall(r"^\| ([\w ]+) \| \[.+?\) \| `([^`]+)`", CI.read_text(), re.MULTILINE))
     (github,) = GITHUB["jobs"]
     (gitlab,) = GITLAB.keys() - {"workflow"}
     (gitea,) = GITEA["jobs"]
-    assert named == [github, gitlab, f"{GITEA['name']} / {gitea} (push)"]
+    (circleci,) = recipe("CircleCI")["workflows"]["main"]["jobs"][0]
+    assert named.pop("Buildkite").startswith("buildkite/")
+    assert named.pop("Jenkins") == "continuous-integration/jenkins/branch"
+    assert named == {
+        "GitHub Actions": github,
+        "GitLab CI": gitlab,
+        "Gitea Actions": f"{GITEA['name']} / {gitea} (push)",
+        "CircleCI": f"ci/circleci: {circleci}",
+    }
+
+
+def test_page_lists_the_name_of_every_kind_of_test_branch():
+    named = re.findall(r"^\| `(mergeyard/[^`]+)` \|", CI.read_text(), re.MULTILINE)
+    patterns = [re.escape(name).replace("<number>", r"\d+").replace("<run>", "[0-9a-f-]{36}") for name in named]
+    assert len(patterns) == len(TEST_BRANCHES)
+    for pattern in patterns:
+        assert len([branch for branch in TEST_BRANCHES if re.fullmatch(pattern, branch)]) == 1
+
+
+def test_recipes_run_for_every_test_branch_and_for_no_other():
+    assert recipe("GitHub Actions")[True] == triggers(GITHUB)
+    assert recipe("GitLab CI")["workflow"] == GITLAB["workflow"]
+    (job,) = recipe("CircleCI")["workflows"]["main"]["jobs"][0].values()
+    target, pattern = job["filters"]["branches"]["only"]
+    assert target == "main"
+    assert all(re.fullmatch(pattern.strip("/"), branch) for branch in TEST_BRANCHES)
+    assert not any(re.fullmatch(pattern.strip("/"), branch) for branch in OTHER_BRANCHES)
+    wildcards = re.findall(r"add `(mergeyard/\*)`|include `(mergeyard/\*)`", CI.read_text())
+    assert len(wildcards) == 2  # Buildkite and Jenkins, where * also covers slashes
+    assert all(fnmatchcase(branch, "mergeyard/*") for branch in TEST_BRANCHES)
 
 
 def test_repository_files_of_the_pages_parse():
@@ -124,7 +191,7 @@ def test_page_lists_every_policy_for_unmatched_paths():
 
 
 def test_commands_to_copy_use_only_existing_options():
-    assert len(commands()) >= 6
+    assert len(commands()) >= 14
     for words in commands():
         result = CliRunner().invoke(app, [*words, "--help"])
         assert result.exit_code == 0, (words, result.output)

@@ -12,14 +12,14 @@ from mergeyard.domain.access import Scope
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service import repo_config
 from mergeyard.service.repo_config import PathTargets, RepositoryConfig
-from mergeyard.settings import PlainHost, Settings, load, loading
+from mergeyard.settings import ForgeHost, PlainHost, Settings, load, loading
 from mergeyard.settings.parsing import SIMPLE_KEYS, to_environment_variable, to_option
-from mergeyard.settings.schema import Oidc
+from mergeyard.settings.schema import Oidc, Provider
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "operate/configuration.md").read_text()
 EXAMPLE = (DOCS / "examples" / "mergeyard.toml").read_text()
-COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
+COMMENTED = re.compile(r"^# (?=\w+ = |\[)", re.MULTILINE)
 
 DESCRIBED_DEFAULTS = {
     "database_url": "`mergeyard.db` in `data_dir`",
@@ -48,7 +48,7 @@ def default(key: str) -> str:
 
 def load_settings(folder: Path, text: str) -> Settings:
     (folder / "repos").mkdir()
-    (folder / "secrets").mkdir()
+    (folder / "secrets").mkdir(exist_ok=True)
     (folder / "secrets" / "oidc").write_text("shh")
     (folder / "mergeyard.toml").write_text(text)
     return load(folder / "mergeyard.toml", {}, {})
@@ -57,19 +57,24 @@ def load_settings(folder: Path, text: str) -> Settings:
 # The page
 
 
-def test_page_lists_every_setting_with_variable_option_and_default():
-    listed = [tuple(cells[:4]) for cells in rows("in the file")]
-    assert listed == [
-        (f"`{key}`", f"`{to_environment_variable(key)}`", f"`{to_option(key)}`", default(key)) for key in SIMPLE_KEYS
-    ]
+def test_page_lists_every_setting_with_its_default():
+    listed = [tuple(cells[:2]) for cells in rows("in the file")]
+    assert listed == [(f"`{key}`", default(key)) for key in SIMPLE_KEYS]
+
+
+def test_names_of_variables_and_options_follow_the_rule_of_the_page():
+    assert "`log_level` in the file, `MERGEYARD_LOG_LEVEL` as a variable, and `--log-level` as an option" in PAGE
+    for key in SIMPLE_KEYS:
+        assert to_environment_variable(key) == f"MERGEYARD_{key.upper()}"
+        assert to_option(key) == f"--{key.replace('_', '-')}"
 
 
 def test_page_lists_every_key_of_a_plain_host():
     assert [cells[0] for cells in rows("in a host's table")] == [f"`{key}`" for key in loading.PLAIN_KEYS]
 
 
-def test_page_lists_every_key_of_a_forge():
-    assert [cells[0] for cells in rows("in a forge's table")] == [f"`{key}`" for key in loading.FORGE_KEYS]
+def test_page_lists_every_key_of_a_git_host():
+    assert [cells[0] for cells in rows("in a Git host's table")] == [f"`{key}`" for key in loading.FORGE_KEYS]
 
 
 def test_page_lists_every_key_of_the_repository_file():
@@ -87,7 +92,7 @@ def test_page_lists_every_key_of_an_identity_provider_with_its_default():
     assert re.findall("`([a-z]+)`", meaning) == list(Scope)
 
 
-HEADINGS = ("in the file", "in a host's table", "in a forge's table", "in `[oidc]`", "in `.mergeyard.toml`")
+HEADINGS = ("in the file", "in a host's table", "in a Git host's table", "in `[oidc]`", "in `.mergeyard.toml`")
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
@@ -100,22 +105,21 @@ def test_host_of_the_page_loads(tmp_path: Path):
     assert load_settings(tmp_path, toml_blocks()[0]).hosts == {"git.local": expected}
 
 
-@pytest.mark.parametrize("page", ["operate/configuration.md", "operate/sign-in.md"])
-def test_identity_provider_of_the_page_loads(tmp_path: Path, page: str):
-    (text,) = (block for block in toml_blocks((DOCS / page).read_text()) if "[oidc]" in block)
+def test_identity_provider_of_the_sign_in_page_loads(tmp_path: Path):
+    (text,) = toml_blocks((DOCS / "operate/sign-in.md").read_text())
     found = load_settings(tmp_path, text).oidc
     assert found is not None
     assert (found.client_secret, found.scopes["platform"]) == ("shh", {Scope.ADMIN})
 
 
 def test_repository_file_of_the_page_parses():
-    config = repo_config.parse_config(toml_blocks()[3].encode())
+    config = repo_config.parse_config(toml_blocks()[2].encode())
     targets = PathTargets({"app": ("app/**", "lib/**"), "docs": ("docs/**", "*.md")})
     assert config == RepositoryConfig(("unit", "lint"), {"unit": "make test", "lint": "make lint"}, targets)
 
 
 def test_page_lists_the_paths_that_are_guarded_by_default():
-    config = repo_config.parse_config(b"version = 1\n" + toml_blocks()[4].encode())
+    config = repo_config.parse_config(b"version = 1\n" + toml_blocks()[3].encode())
     assert config == RepositoryConfig()
 
 
@@ -127,13 +131,21 @@ def test_example_loads_unchanged(tmp_path: Path):
     assert load_settings(tmp_path, EXAMPLE) == Settings(data_dir=tmp_path / "mergeyard-data", hosts=expected)
 
 
-def test_example_names_every_setting_and_its_default_in_comments(tmp_path: Path):
-    text = COMMENTED.sub("", EXAMPLE)
-    settings = load_settings(tmp_path, text)
-    assert set(re.findall(r"^\[?(\w+)(?: = |\.)", text.partition("provider")[0], re.MULTILINE)) == {
-        *SIMPLE_KEYS,
-        "hosts",
-    }
+def uncommented() -> str:
+    """The example with every commented setting and table turned on."""
+    return COMMENTED.sub("", EXAMPLE)
+
+
+def load_complete_example(folder: Path) -> Settings:
+    (folder / "secrets").mkdir()
+    for name in re.findall(r'_file = "(secrets/[^"]+)"', EXAMPLE):
+        (folder / name).write_text("sqlite:///mergeyard-data/mergeyard.db" if "database" in name else "shh")
+    return load_settings(folder, uncommented())
+
+
+def test_example_names_every_setting_of_the_service_and_its_default(tmp_path: Path):
+    settings = load_complete_example(tmp_path)
+    assert set(re.findall(r"^(\w+) = ", uncommented().partition("[hosts")[0], re.MULTILINE)) == set(SIMPLE_KEYS)
     assert settings.database_path == Settings(data_dir=tmp_path / "mergeyard-data").database_path
     assert settings.public_url == "https://queue.example.com"
     assert settings.sealing_key_file == tmp_path / "mergeyard-data" / "sealing.key"
@@ -147,3 +159,33 @@ def test_example_names_every_setting_and_its_default_in_comments(tmp_path: Path)
     assert {key: getattr(settings, key) for key in with_defaults} == {
         key: getattr(Settings(), key) for key in with_defaults
     }
+
+
+def test_example_has_a_git_host_of_each_kind_with_every_key(tmp_path: Path):
+    settings = load_complete_example(tmp_path)
+    forges = [host for host in settings.hosts.values() if isinstance(host, ForgeHost)]
+    assert [host.provider for host in forges] == list(Provider)
+    assert all(host.poll_seconds == loading.DEFAULT_POLL_S and host.webhook_secret for host in forges)
+    tables = re.findall(r"^\[hosts\..+\]\n((?:[^\[\n].*\n)+)", uncommented(), re.MULTILINE)
+    keys = {key for table in tables for key in re.findall(r"^(\w+) = ", table, re.MULTILINE)}
+    assert keys == {*loading.PLAIN_KEYS, *loading.FORGE_KEYS}
+
+
+def test_example_has_every_key_of_an_identity_provider(tmp_path: Path):
+    settings = load_complete_example(tmp_path)
+    assert settings.oidc is not None
+    assert settings.oidc.scopes["platform"] == {Scope.ADMIN}
+    text = uncommented().partition("[oidc]\n")[2]
+    found = {*re.findall(r"^(\w+) = ", text.partition("[oidc.scopes]")[0], re.MULTILINE), "scopes"}
+    assert found == set(loading.OIDC_KEYS)
+    for key in ("name_claim", "groups_claim", "request_scopes", "default_scopes"):
+        assert getattr(settings.oidc, key) == next(f.default for f in fields(Oidc) if f.name == key)
+
+
+def test_sign_in_page_quotes_the_messages_of_the_code():
+    source = "".join(path.read_text() for path in (DOCS.parent / "src").rglob("*.py"))
+    table = (DOCS / "operate/sign-in.md").read_text().partition("| message on the page |")[2]
+    quoted = re.findall(r"^\| ([A-Z].+?)\. \|", table, re.MULTILINE)
+    assert [message for message in quoted if message not in source] == [
+        "An error page of the provider about the redirect URL"
+    ]

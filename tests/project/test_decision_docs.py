@@ -1,4 +1,4 @@
-"""The diagrams and figures on the pages about decisions and batching are those of the engine."""
+"""The diagrams and numbers on the pages about decisions, batching, priorities and what-if are those of the code."""
 
 import re
 from collections.abc import Iterator
@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.domain.config import Mode
+from mergeyard.domain.config import DEFAULT_PRIORITY, LOWEST_PRIORITY, MIN_AGED_PRIORITY, PRIORITIES, Config, Mode
+from mergeyard.engine.preemption import MAX_PREEMPTIONS
+from mergeyard.engine.priority import POINTS_PER_HOUR
+from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 from tests.project import batching_figures
 from tests.project.batching_figures import PASS_RATES_PERCENT, SIZES, cost
 from tests.support.story import Story
 
-HOW_IT_DECIDES = (Path(__file__).parents[2] / "docs" / "understand" / "how-it-decides.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+HOW_IT_DECIDES = (DOCS / "understand" / "how-it-decides.md").read_text()
 
 
 def diagrams() -> list[list[str]]:
@@ -117,7 +121,7 @@ def test_every_diagram_is_what_the_queue_draws():
     assert diagrams() == [list(story()) for story in STORIES]
 
 
-BATCHING = (Path(__file__).parents[2] / "docs" / "admins" / "batching-and-lanes.md").read_text()
+BATCHING = (DOCS / "admins" / "batching-and-lanes.md").read_text()
 COST_TABLE = [tuple(row.split(" | ")) for row in re.findall(r"^\| (\d+% \| .+) \|$", BATCHING, re.MULTILINE)]
 
 
@@ -135,3 +139,38 @@ def test_page_has_the_cost_of_batches_where_all_pass(size: int, cell: str):
 @pytest.mark.long
 def test_page_has_the_cost_of_batches_at_every_pass_rate():
     assert batching_figures.rows() == COST_TABLE
+
+
+# Priorities and what-if
+
+NUMBERS = {3: "three", 10: "ten"}
+
+
+def test_page_has_the_priorities_and_how_they_age():
+    page = (DOCS / "admins" / "priorities.md").read_text()
+    assert {
+        name: int(number) for name, number in re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE)
+    } == PRIORITIES
+    assert re.findall(r"^\| `\w+` \| (\d+) \|.*default", page, re.MULTILINE) == [str(DEFAULT_PRIORITY)]
+    assert f"Any number from 0 (first) to {LOWEST_PRIORITY} (last)" in page
+    assert f"makes the number smaller by {POINTS_PER_HOUR}, down to {MIN_AGED_PRIORITY}." in page
+    hours = (PRIORITIES["low"] - PRIORITIES["medium"]) // POINTS_PER_HOUR
+    assert f"after {NUMBERS[hours]} hours a `low` pull request" in page
+    assert f"interrupted {NUMBERS[MAX_PREEMPTIONS]} times already" in page
+
+
+def test_page_lists_the_settings_that_can_be_replayed():
+    section = (
+        (DOCS / "admins" / "whatif.md").read_text().partition("## Settings you can propose\n")[2].partition(". ")[0]
+    )
+    named = [re.sub(r"([A-Z])", r"_\1", name).lower() for name in re.findall(r"`(\w+)`", section)]
+    assert sorted(named) == sorted(REPLAYABLE_SETTINGS)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "admins").glob("*.md")), ids=lambda page: page.stem)
+def test_settings_named_by_a_page_exist(page: Path):
+    """Every word in camel case is a setting of a queue, or one of the other names that the API and CI systems have."""
+    words = re.findall(r"`([a-z]+(?:[A-Z][a-z]+)+)`", page.read_text())
+    settings = {re.sub(r"_(\w)", lambda found: found[1].upper(), name) for name in Config.__struct_fields__}
+    others = {"setImpactedTargets", "getQueue", "requiredStatusesSource", "cancelDeletedBranchBuilds", "rebaseWhen"}
+    assert set(words) <= settings | others

@@ -1,14 +1,21 @@
-"""The built distributions contain the package and its metadata, and nothing else."""
+"""The built distributions contain the package and its metadata, and nothing else. The wheel runs with the packages of
+requirements/run.txt alone."""
 
+import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+import httpx
 import pytest
+from msgspec import json
 
 from mergeyard import __version__
+from tests.support.polling import eventually
+from tools.lock import RUN, pins
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -25,12 +32,15 @@ def package() -> set[str]:
     return {path.relative_to(SOURCE).as_posix() for path in files if "__pycache__" not in path.parts}
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
+def build(folder: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +70,69 @@ def test_source_distribution_contains_only_what_the_wheel_is_built_from(source: 
     """No tests, keys, databases or build results."""
     metadata = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "PKG-INFO", ".gitignore"}
     assert source == {f"src/{name}" for name in package()} | metadata
+
+
+def test_same_sources_give_the_same_files(built: Path, tmp_path: Path):
+    again = build(tmp_path)
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {
+        path.name: path.read_bytes() for path in built.iterdir()
+    }
+
+
+# The installed wheel
+
+
+@pytest.fixture(scope="module")
+def command(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`mergeyard` of an environment with the wheel and with the packages of the lock that are installed here."""
+    environment = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    for pin in pins(RUN):
+        copy_package(pin.name, site_packages)
+    (wheel,) = built.glob("*.whl")
+    offline = ("--no-deps", "--no-index", "--quiet")
+    subprocess.run([environment / "bin" / "pip", "install", *offline, wheel], check=True)
+    return environment / "bin" / "mergeyard"
+
+
+def copy_package(name: str, site_packages: Path) -> None:
+    """Nothing for a package that only other platforms need."""
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        return
+    for file in package.files or ():
+        if ".." not in file.parts and file.suffix != ".pyc":
+            copy = site_packages / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(str(file.locate())), copy)
+
+
+def test_installed_wheel_prints_its_version(command: Path, tmp_path: Path):
+    result = subprocess.run([command, "--version"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == f"mergeyard {__version__}"
+
+
+def test_installed_wheel_serves(command: Path, tmp_path: Path):
+    (tmp_path / "mergeyard.toml").write_text('port = 0\nlog_format = "json"\n')
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen([command, "serve"], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, stderr=output) as server,
+    ):
+        try:
+            url = eventually(lambda: server.poll() or listening_url(log), 60, log.read_text)
+            assert isinstance(url, str), log.read_text()
+            assert httpx.get(f"{url}/healthz").status_code == 200
+            page = httpx.get(f"{url}/sign-in")
+            assert "Sign in" in page.text
+        finally:
+            server.terminate()
+    assert server.returncode == 0, log.read_text()
+    assert (tmp_path / "mergeyard-data" / "mergeyard.db").exists()
+
+
+def listening_url(log: Path) -> str:
+    complete_lines = log.read_bytes().split(b"\n")[:-1]
+    return next((json.decode(line)["url"] for line in complete_lines if b'"listening"' in line), "")

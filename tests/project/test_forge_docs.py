@@ -1,14 +1,17 @@
-"""The pages about the forges, and the one about comments, match the code."""
+"""The pages for a first start and for developers match the code."""
 
 import ast
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from msgspec.structs import fields
-from typer.testing import CliRunner
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from mergeyard.adapters import forges
 from mergeyard.adapters.forges.gitea import diagnostics as gitea_diagnostics
@@ -18,22 +21,26 @@ from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.adapters.forges.gitlab import diagnostics as gitlab_diagnostics
 from mergeyard.adapters.forges.gitlab.host import GitlabHost
 from mergeyard.adapters.forges.http import ForgeConfig
-from mergeyard.api.routes import TABLE
+from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.cli import app
 from mergeyard.domain import ids
 from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, Config, LandingMethod, MergeMethod
 from mergeyard.domain.pull_requests import StatusState
-from mergeyard.domain.states import PullRequestState
-from mergeyard.ports.forge import Host
+from mergeyard.domain.states import PULL_REQUEST_TRANSITIONS, TERMINAL_STATES, PullRequestState, Reason
+from mergeyard.ports.forge import ChecksFrom, Host
 from mergeyard.service.comments import texts
 from mergeyard.service.comments.commands import COMMAND_PREFIXES, OTHER_VERBS, SUBMIT_OPTIONS
 from mergeyard.settings import load, loading
 from mergeyard.settings.parsing import SIMPLE_KEYS
 from mergeyard.settings.schema import ForgeHost
+from tests.project.states_page import WAIT_REASONS
 from tests.support.clock import ManualClock
 
 DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted([*(DOCS / "start").glob("*.md"), *(DOCS / "developers").glob("*.md")])
 COMMENTS = (DOCS / "developers/merge-your-pr.md").read_text()
+STUCK = (DOCS / "developers/stuck.md").read_text()
+MERGE_METHODS = (DOCS / "admins/merge-methods.md").read_text()
 ACCESS = ForgeConfig(
     name="forge.example.com", web_url="https://forge.example.com", api_url="https://forge.example.com/api"
 )
@@ -45,7 +52,6 @@ HOSTS: dict[str, Host] = {
 FORGES = Path(forges.__file__).parent
 FORGE_SETTINGS = {"allow_manual_merge"}
 """Names in messages that are settings of a forge."""
-ONLY_FOR_APPS = {"app_id", "private_key_file"}
 
 each_forge = pytest.mark.parametrize("forge", HOSTS)
 
@@ -67,7 +73,7 @@ def blocks(forge: str, language: str) -> list[str]:
 def settings_file(forge: str) -> str:
     """As printed on the page, or as its shell commands would write it."""
     from_shell = re.findall(r"<<END\n(.*?)^END$", page(forge), re.MULTILINE | re.DOTALL)
-    (text,) = [*blocks(forge, "toml"), *from_shell]
+    (text,) = [block for block in [*blocks(forge, "toml"), *from_shell] if "[hosts." in block]
     return text.replace("$QUEUE", "https://queue.example.com").replace("$GITEA", "https://gitea.example.com")
 
 
@@ -89,49 +95,28 @@ def test_settings_file_of_the_page_loads(forge: str, tmp_path: Path):
 
 
 @each_forge
-def test_page_names_every_key_of_this_forge(forge: str):
-    known = set(loading.FORGE_KEYS) - (set() if forge == "github" else ONLY_FOR_APPS)
-    assert {key for key in known if not re.search(rf"\b{key}\b", page(forge))} == set()
-
-
-@each_forge
 def test_webhook_address_of_the_page_is_served(forge: str):
     ((name, _),) = tomllib.loads(settings_file(forge))["hosts"].items()
     addresses = re.findall(r"/hooks/\w+/[\w.]+\w", page(forge))
     assert set(addresses) == {f"/hooks/{forge}/{name}"}
 
 
-@each_forge
-def test_page_shows_which_merge_methods_work_on_this_forge(forge: str):
-    landing_methods = [LandingMethod.TESTED_COMMIT, LandingMethod.PROVIDER_MERGE]
-    expected = [
-        [
-            f"`{method}`",
-            *("no" if HOSTS[forge].unsupported_reason(method, landing) else "yes" for landing in landing_methods),
-        ]
-        for method in MergeMethod
-    ]
-    assert rows(page(forge), "`mergeMethod`") == expected
-
-
-@each_forge
-def test_page_has_the_default_poll_interval(forge: str):
-    assert f"`poll_seconds` ({loading.DEFAULT_POLL_S})" in page(forge)
-
-
-@each_forge
-def test_page_calls_only_existing_endpoints_and_commands(forge: str):
-    text = "".join(blocks(forge, "sh"))
-    called = re.findall(r"^call (\w+) ", text, re.MULTILINE)
-    assert "createQueue" in called
-    assert set(called) <= TABLE.keys()
-    for line in re.findall(r"mergeyard ((?:host|token) [^)\n]*)", text):
-        assert CliRunner().invoke(app, [*line.split(), "--help"]).exit_code == 0, line
-
-
-def test_github_page_names_every_permission_and_event():
-    assert [cells[0] for cells in rows(page("github"), "permission")] == [need.title for need in REQUIRED_PERMISSIONS]
-    assert [event for event in EVENTS if f"`{event}`" not in page("github")] == []
+def test_github_link_requests_exactly_the_permissions_and_events_of_the_app():
+    link, *others = re.findall(r"^https://github\.com/\S+$", page("github"), re.MULTILINE)
+    assert others == []
+    parts = urlsplit(str(link))
+    assert parts.path == "/organizations/acme/settings/apps/new"
+    query = parse_qsl(parts.query, strict_parsing=True)
+    assert [value for name, value in query if name == "events[]"] == list(EVENTS)
+    assert {name: value for name, value in query if name != "events[]"} == {
+        need.permission: need.level for need in REQUIRED_PERMISSIONS
+    } | {
+        "name": "acme-mergeyard",
+        "url": "https://queue.example.com",
+        "public": "false",
+        "webhook_active": "true",
+        "webhook_url": "https://queue.example.com/hooks/github/github.com",
+    }
 
 
 def test_gitlab_page_names_the_scope_and_every_event():
@@ -142,6 +127,64 @@ def test_gitlab_page_names_the_scope_and_every_event():
 def test_gitea_page_requests_every_scope():
     (requested,) = re.findall(r'"scopes": \[(.*?)\]', page("gitea"))
     assert set(gitea_diagnostics.PROBES) <= set(re.findall(r'"(.+?)"', requested))
+
+
+# What all Git hosts have in common
+
+
+def describe_support(host: Host, method: MergeMethod) -> str:
+    supported = [landing for landing in LandingMethod if host.unsupported_reason(method, landing) is None]
+    if len(supported) == len(LandingMethod):
+        return "both"
+    return f"only `{supported[0]}`" if supported else "refused"
+
+
+def test_page_shows_which_merge_methods_work_on_each_git_host(tmp_path: Path):
+    hosts: dict[str, Host] = {
+        "GitHub": HOSTS["github"],
+        "GitLab": HOSTS["gitlab"],
+        "Gitea, Forgejo": HOSTS["gitea"],
+        "plain Git": PlainHost("git.local", tmp_path, ChecksFrom.API),
+    }
+    expected = [[name, *(describe_support(host, method) for method in MergeMethod)] for name, host in hosts.items()]
+    assert rows(MERGE_METHODS, "Git host") == expected
+
+
+def test_page_has_the_default_poll_interval():
+    assert f"`poll_seconds` ({loading.DEFAULT_POLL_S})" in MERGE_METHODS
+
+
+# Commands
+
+
+def shell_commands(path: Path) -> list[list[str]]:
+    """The arguments of each `mergeyard` command in the shell code of a page."""
+    code = "".join(re.findall(r"^```sh\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL))
+    return list(map(shlex.split, re.findall(r"(?:^|/bin/)mergeyard ([^|>&\n]+)", code, re.MULTILINE)))
+
+
+def commands_on(path: Path) -> list[list[str]]:
+    """Also those in its text."""
+    return [*shell_commands(path), *map(shlex.split, re.findall(r"`mergeyard ([^`\n]+)`", path.read_text()))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_commands_of_the_page_exist_and_accept_their_options(path: Path):
+    """A command that is only named, without any argument, must exist."""
+    for arguments in commands_on(path):
+        command, remaining = get_group(app), arguments
+        context = command.make_context("mergeyard", remaining[:])
+        while isinstance(command, TyperGroup) and remaining:
+            _, found, remaining = command.resolve_command(context, remaining)
+            assert found is not None, arguments
+            if remaining:
+                context = found.make_context(found.name, remaining[:], parent=context)
+            command = found
+
+
+def test_commands_are_found_in_shell_code_and_in_the_text():
+    found = [" ".join(arguments) for path in PAGES for arguments in commands_on(path)]
+    assert {"serve", "login https://queue.example.com", "status 1 --timeline", "submit 12"} <= set(found)
 
 
 # Messages
@@ -170,14 +213,14 @@ def test_messages_name_only_settings_that_exist():
 
 def test_page_lists_every_command():
     prefix = COMMAND_PREFIXES[0]
-    assert [cells[0] for cells in rows(COMMENTS, "say")] == [
+    assert [cells[0] for cells in rows(COMMENTS, "comment")] == [
         f"`{prefix}`",
         *(f"`{prefix} {verb}`" for verb in OTHER_VERBS),
     ]
 
 
 def test_page_names_every_prefix_of_a_command():
-    assert f"begins with {' or '.join(f'`{prefix}`' for prefix in COMMAND_PREFIXES)} " in " ".join(COMMENTS.split())
+    assert f"begins with {' or '.join(f'`{prefix}`' for prefix in COMMAND_PREFIXES)}" in " ".join(COMMENTS.split())
 
 
 def test_gitlab_page_does_not_recommend_a_quick_action_of_gitlab():
@@ -188,14 +231,39 @@ def test_page_lists_every_option_of_a_command():
     listed = {cells[0]: cells[1] for cells in rows(COMMENTS, "option")}
     assert list(listed) == [*(f"`{option}`" for option in SUBMIT_OPTIONS), "a commit"]
     assert [name for name in PRIORITIES if f"`{name}`" not in listed["`--priority`"]] == []
-    assert f" to {LOWEST_PRIORITY}." in listed["`--priority`"]
+    assert f" (first) to {LOWEST_PRIORITY}." in listed["`--priority`"]
 
 
-def test_page_lists_every_state_of_the_commit_status():
-    shown = {texts.STATUS_STATES.get(state, StatusState.PENDING) for state in PullRequestState}
-    assert {cells[0] for cells in rows(COMMENTS, "status")} == shown
-    assert f"**One status**, `{ids.STATUS_CONTEXT}`" in COMMENTS
+def test_page_lists_every_state_of_the_check():
+    shown = {texts.STATUS_STATES.get(state, StatusState.PENDING).value for state in PullRequestState}
+    (text,) = re.findall(rf"\*\*One check\*\*, `{ids.STATUS_CONTEXT}`(.+?)\n\n", COMMENTS, re.DOTALL)
+    assert set(re.findall("`(.+?)`", text)) == shown
+
+
+def test_page_lists_every_state_with_its_label():
+    labels = {headline.partition(" ")[2] for headline in texts.HEADLINES.values()}
+    assert {cells[0] for cells in rows(COMMENTS, "label")} == labels
+
+
+def test_page_has_the_default_time_to_become_ready():
+    assert f"by default {Config().not_ready_timeout_hours} hours" in COMMENTS
+    assert f"by default {Config().not_ready_timeout_hours} hours" in STUCK
+    assert f"`testingTimeoutMinutes` ({Config().testing_timeout_minutes} by default)" in STUCK
 
 
 def test_page_names_the_default_label():
     assert f"the label `{Config().enqueueing_label}`" in COMMENTS
+
+
+# Stuck pull requests
+
+
+def test_page_explains_every_reason_for_waiting_and_for_leaving():
+    ends = {reason for row in PULL_REQUEST_TRANSITIONS if row.to in TERMINAL_STATES for reason in row.reasons}
+    merged = {Reason.MERGED_BY_QUEUE, Reason.MERGED_DIRECTLY, Reason.MERGED_MANUALLY}
+    assert {reason for reason in (WAIT_REASONS | ends) - merged if f"`{reason}`" not in STUCK} == set()
+
+
+def test_page_names_only_reasons_that_exist():
+    named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", STUCK))
+    assert named - {reason.value for reason in Reason} == set()

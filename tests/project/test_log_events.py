@@ -1,4 +1,4 @@
-"""Every event that the server logs at the level info is described in the operations page, and no other."""
+"""Every event that the server logs at the level info is described in the monitoring page, and no other."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "operate" / "operations.md").read_text()
+PAGE = (ROOT / "docs" / "operate" / "monitoring.md").read_text()
 
 
 def logged_events() -> Iterator[str]:

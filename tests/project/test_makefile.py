@@ -1,10 +1,12 @@
-"""Every target of the Makefile has a line of help, and the README names the two most important ones."""
+"""Every target of the Makefile has a line of help. Pages name only targets that exist, and the README the two most
+important ones."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "changes").glob("*.md")]
 TARGETS = set(re.findall(r"^([a-z][\w-]*):(?!=)", MAKEFILE, re.MULTILINE))
 
 
@@ -23,3 +25,14 @@ def test_readme_names_make_demo_and_make_test():
     assert {"demo", "test"} <= TARGETS
     assert "make demo" in readme
     assert "make test" in readme
+
+
+def test_pages_name_only_targets_that_exist():
+    texts = {
+        page: "\n".join(re.findall(r"`[^`]+`|^```.*?^```", page.read_text(), re.MULTILINE | re.DOTALL))
+        for page in PAGES
+    }
+    named = {
+        (page.name, target) for page, text in texts.items() for target in re.findall(r"\bmake ([a-z][a-z-]+)", text)
+    }
+    assert {(page, target) for page, target in named if target not in TARGETS} == set()

@@ -1,4 +1,4 @@
-"""The commands of the quick start print what the page shows, and the README starts with the same commands."""
+"""The commands of the page about plain Git print what the page shows."""
 
 import os
 import re
@@ -15,7 +15,6 @@ from msgspec import json
 from tests.support.polling import TIMEOUT_S, eventually
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "start" / "plain-git.md"
 PRINTED_ADDRESS = "http://127.0.0.1:8080"
 
@@ -24,16 +23,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def expected_output(page: Path) -> list[str]:
-    """The lines that the reader should see."""
-    return [line for block in blocks(page, "text") for line in block.splitlines()]
-
-
 SERVER, *USER = blocks(PAGE, "sh")
 
 
 class Terminals:
-    """A folder as after `make setup`, on a machine where the default port may be in use."""
+    """A checkout of Mergeyard as after `make setup`, on a machine where the default port may be in use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,6 +40,8 @@ class Terminals:
             "GIT_COMMITTER_NAME": "Ada",
             "GIT_COMMITTER_EMAIL": "ada@example.org",
         }
+        subprocess.run(["git", "init", "--quiet", folder], check=True)
+        subprocess.run(["git", "-C", folder, "remote", "add", "origin", "https://git.example.com/a/b"], check=True)
         command = folder / ".venv" / "bin" / "mergeyard"
         command.parent.mkdir(parents=True)
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mergeyard "$@"\n')
@@ -96,17 +92,12 @@ def terminals(tmp_path: Path) -> Terminals:
     return Terminals(tmp_path)
 
 
-def test_readme_starts_like_the_quick_start():
-    commands = [block for block in blocks(README, "sh") if "make " not in block]
-    assert commands == [SERVER, *USER[:2]]
-    assert set(expected_output(README)) <= set(expected_output(PAGE))
-
-
 def test_quick_start_prints_what_the_page_shows(terminals: Terminals):
     with terminals.run_server(SERVER) as address:
         output = terminals.run_user("".join(USER).replace(PRINTED_ADDRESS, address))
-    assert [line for line in expected_output(PAGE) if line not in output] == []
+    for block in blocks(PAGE, "text"):
+        lines = [re.escape(line) for line in block.splitlines()]
+        assert re.search("^.*" + "[^\0]*\n.*".join(lines), output, re.MULTILINE), output
     assert "It failed." in output
-    assert '"enqueuedPullRequests":[]' in output
     commits = [line for line in output.splitlines() if re.match(r"[0-9a-f]{7,} ", line)]
     assert len(commits) == 3 + 4

@@ -13,7 +13,6 @@ from mergeyard.domain.states import (
     PullRequestState,
     QueueState,
     Reason,
-    Refusal,
     RunStatus,
 )
 from tests.project.states_page import (
@@ -71,6 +70,11 @@ PROMISED_WAITS = {
     "waiting_for_maintainer",
 }
 
+SENTENCE_STARTS = (
+    r"(The|A|An|All|New|Another|No|Nothing|Pull requests|Git|This one|They|Its|Waiting (for|until)|Merged without|"
+    r"Fix|Close|Submit|Resolve|Rebase|Remove|Squash|See|Check|Change|Create|Mark|Upload|compare|the) ?"
+)
+
 each_reason = pytest.mark.parametrize("reason", Reason)
 
 Change = tuple[str, str, str]
@@ -98,8 +102,8 @@ def test_page_is_up_to_date_with_make_states():
     assert PAGE.read_text(encoding="utf-8") == render_page(), "run `make states`"
 
 
-@pytest.mark.parametrize("values", [PullRequestState, QueueState, RunStatus, Reason, Refusal])
-def test_page_names_every_state_reason_and_refusal(values: type[StrEnum]):
+@pytest.mark.parametrize("values", [PullRequestState, QueueState, RunStatus, Reason])
+def test_page_names_every_state_and_reason(values: type[StrEnum]):
     assert [value for value in values if f"| `{value}` |" not in render_page()] == []
 
 
@@ -121,6 +125,20 @@ def test_no_transition_is_in_the_table_twice():
 @each_reason
 def test_reason_has_a_complete_sentence(reason: Reason):
     assert re.fullmatch(r"[A-Z][^|\n]* [^|\n]*\.", REASON_MESSAGES[reason])
+
+
+@each_reason
+def test_message_fits_into_a_commit_status(reason: Reason):
+    """With the label of the state before it; forges show 140 characters."""
+    assert len(REASON_MESSAGES[reason]) <= 125
+
+
+@each_reason
+def test_message_has_a_subject(reason: Reason):
+    """Each sentence names who acts or what it is about, starts with what the pull request waits for, or asks the reader
+    to act."""
+    for sentence in re.split(r"(?<=[.:]) ", REASON_MESSAGES[reason]):
+        assert re.match(SENTENCE_STARTS, sentence), sentence
 
 
 @each_reason

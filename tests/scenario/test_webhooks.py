@@ -229,7 +229,7 @@ async def test_slack_receives_a_readable_message(tmp_path: Path):
         assert delivery.payload["text"] == "❌ #1 Count &lt;sheep&gt; &amp; goats by Ada failed"
         assert "webhook-signature" not in delivery.headers
         section, context = delivery.payload["blocks"]
-        assert "fix them and submit again. <http://yard.example/pulls/" in section["text"]["text"]
+        assert "Fix them, push, and submit again. <http://yard.example/pulls/" in section["text"]["text"]
         assert context["elements"][0]["text"] == "main of git.local/acme/app · test_run_failed"
 
 

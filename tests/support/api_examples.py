@@ -39,7 +39,7 @@ REPLAY: dict[str, Any] = {
     "proposed": REPLAYED_WITH_CHANGE,
     "proposedMin": REPLAYED_WITH_CHANGE | {"p50Seconds": 1120.0},
     "proposedMax": REPLAYED_WITH_CHANGE | {"p50Seconds": 1180.0},
-    "confidence": "well",
+    "confidence": "high",
     "reasons": [],
     "assumptions": [
         {

@@ -1,6 +1,7 @@
 """Checks a server's promises with three logs: updates of the Git host's refs, the server's records, its API responses.
 
-Each promise is a function from the evidence to its violations. S1 and so on are the numbers in docs/understand/promises.md.
+Each promise is a function from the evidence to its violations. S1 and so on are the numbers in
+`docs/understand/promises.md`.
 """
 
 from collections import Counter

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -12,9 +13,12 @@ import sys
 import termios
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from typer.core import TyperGroup
+from typer.main import get_group
 from typer.testing import CliRunner, Result
 
 from mergeyard.cli import app
@@ -23,7 +27,11 @@ from tests.support.polling import eventually
 
 COMMAND = ("env", "--default-signal=INT", sys.executable, "-m", "mergeyard")
 """Can be interrupted also where this process ignores the signal."""
-UNSET_VARIABLES = {f"MERGEYARD_{name}": None for name in ("URL", "TOKEN", "REPO", "BRANCH")}
+CONNECTION_VARIABLES = ("SERVER", "URL", "TOKEN", "TOKEN_FILE", "REPO", "BRANCH", "QUEUE")
+ISOLATED: dict[str, str | None] = {f"MERGEYARD_{name}": None for name in CONNECTION_VARIABLES} | {
+    "NO_PROXY": "127.0.0.1", "XDG_CONFIG_HOME": "/dev/null", "GIT_DIR": "/dev/null",
+}  # fmt: skip
+"""Without the variables, the stored servers and the checkout of the user who runs the tests."""
 
 
 @contextmanager
@@ -38,11 +46,26 @@ def a_running_environment(folder: Path, **settings: Any) -> Generator[ServerEnvi
     assert environment.server.logged_errors() == []
 
 
+SHELL_OPERATORS = {"|", "||", "&&", ">", ">>", "<", ";", "#"}
+
+
+def parse_command(line: str) -> None:
+    """Parses a documented command as the command line does, up to the first operator of the shell, and runs nothing."""
+    words = list(takewhile(lambda word: word not in SHELL_OPERATORS, shlex.split(line)))
+    command, context = get_group(app), None
+    while True:
+        context = command.make_context(words[0], words[1:], parent=context)
+        if not isinstance(command, TyperGroup):
+            return
+        arguments = [*vars(context)["_protected_args"], *context.args]
+        name, command, rest = command.resolve_command(context, arguments)
+        assert command is not None
+        words = [name or "", *rest]
+
+
 class CommandLine:
     def __init__(self, url: str, token: str) -> None:
-        self.environment: dict[str, str | None] = UNSET_VARIABLES | {
-            "MERGEYARD_URL": url, "MERGEYARD_TOKEN": token, "NO_PROXY": "127.0.0.1",
-        }  # fmt: skip
+        self.environment = ISOLATED | {"MERGEYARD_URL": url, "MERGEYARD_TOKEN": token}
 
     def run(self, *arguments: str) -> Result:
         return CliRunner(env=self.environment).invoke(app, arguments)

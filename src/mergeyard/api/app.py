@@ -21,6 +21,7 @@ from mergeyard.api.middleware import (
 from mergeyard.api.pull_requests import PullRequestEndpoints
 from mergeyard.api.queues import EventEndpoints, QueueEndpoints, RunEndpoints
 from mergeyard.api.responses import ERROR_KINDS, build_error_response, error_headers, to_refusal
+from mergeyard.api.tokens import TokenEndpoints
 from mergeyard.api.webhooks import WebhookEndpoints
 from mergeyard.api.whatif import WhatIfEndpoints
 from mergeyard.ports.forge import HostUnavailable
@@ -85,10 +86,12 @@ def build_handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
     queues = QueueEndpoints(service)
     runs = RunEndpoints(service, public_url)
     webhooks = WebhookEndpoints(service)
+    tokens = TokenEndpoints(service)
     return {
         "submitPullRequest": pull_requests.submit,
         "cancelPullRequest": pull_requests.cancel,
         "restartTestsOnPullRequest": pull_requests.restart,
+        "previewPullRequestAction": pull_requests.preview,
         "getSubmittedPullRequest": pull_requests.get,
         "getSubmittedPullRequests": pull_requests.get_several,
         "listPullRequests": pull_requests.list,
@@ -111,5 +114,9 @@ def build_handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "testWebhook": webhooks.test,
         "listWebhookDeliveries": webhooks.deliveries,
         "resendWebhookEvent": webhooks.resend,
+        "getCurrentToken": tokens.get_current,
+        "createToken": tokens.create,
+        "listTokens": tokens.list,
+        "revokeToken": tokens.revoke,
         "getMergeQueueMetrics": queues.metrics,
     }

@@ -14,7 +14,9 @@ from mergeyard.service.tokens import Tokens, TokenUses
 
 TOKEN_HEADER = "x-api-token"
 CHALLENGE = {"www-authenticate": 'ApiToken realm="mergeyard", header="x-api-token"'}
-MISSING_TOKEN = "The request has no API token: send one in the header x-api-token; `mergeyard token create` makes one."
+MISSING_TOKEN = (
+    "The request has no API token: send one in the header x-api-token; `mergeyard token create` creates one."
+)
 UNKNOWN_TOKEN = "The API token is unknown, revoked or expired: ask your administrator for another."
 REPEATED_HEADER = "The request has more than one x-api-token header: send one."
 
@@ -59,8 +61,8 @@ def record_refusal(
     )
 
 
-def require_scope(token: Token, scope: Scope) -> None:
-    if not token.has_scope(scope):
+def require_scope(token: Token, scope: Scope | None) -> None:
+    if scope is not None and not token.has_scope(scope):
         detail = f"The token lacks the scope `{scope}`: ask your administrator for one that has it."
         raise ApiError(Code.INSUFFICIENT_SCOPE, detail)
 

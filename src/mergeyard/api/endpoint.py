@@ -35,7 +35,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """None: the response is text of `media_type`."""
     handler: Handler
     summary: str
-    scope: Scope = Scope.READ
+    scope: Scope | None = Scope.READ
+    """None: every valid token can call it."""
     method: str = "POST"
     writes: bool = False
     media_type: str = JSON

@@ -30,6 +30,21 @@ EXAMPLES = json.decode(EXAMPLES_FILE.read_bytes(), type=dict[str, Example])
 """By the name of the endpoint."""
 
 REF = "#/components/schemas/{name}"
+COMPONENT_NAMES = {
+    "Action": "PullRequestAction",
+    "AssumptionKind": "ReplayAssumptionKind",
+    "Code": "ErrorCode",
+    "Confidence": "ReplayConfidence",
+    "DisabledReason": "WebhookDisabledReason",
+    "Mode": "QueueMode",
+    "Reason": "ReasonCode",
+    "ReasonDetails": "Reason",
+    "RequiredSource": "RequiredStatusesSource",
+    "StatusState": "CheckState",
+    "Verdict": "LandingVerdict",
+}
+"""The public names of classes that have a shorter or another name in the code. All others keep the name of the class.
+"""
 COMMON_ERRORS = (
     Code.INVALID_REQUEST,
     Code.MISSING_TOKEN,
@@ -63,7 +78,7 @@ def build_document(endpoints: Sequence[Endpoint]) -> Schema:
         "info": {
             "title": "Mergeyard",
             "version": __version__,
-            "summary": "A merge queue that merges exactly the commits that it tested.",
+            "summary": "A merge queue that you host yourself.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/v1"}],
@@ -80,20 +95,24 @@ def _operation(endpoint: Endpoint) -> Schema:
     operation: Schema = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
-        "description": f"Needs a token with the scope `{endpoint.scope}`.",
+        "description": describe_scope(endpoint),
         "parameters": _parameters(endpoint),
         "responses": {"200": _success(endpoint)} | _errors(endpoint),
-        "x-scope": endpoint.scope,
+        "x-scope": endpoint.scope or "any",
     }
     if endpoint.method == "POST":
-        content = {"schema": _ref(endpoint.request.__name__)} | _example(endpoint, "request")
+        content = {"schema": _ref(component_name(endpoint.request))} | _example(endpoint, "request")
         operation["requestBody"] = {"required": True, "content": {"application/json": content}}
     return operation
 
 
+def describe_scope(endpoint: Endpoint) -> str:
+    return "Needs any valid token." if endpoint.scope is None else f"Needs a token with the scope `{endpoint.scope}`."
+
+
 def _parameters(endpoint: Endpoint) -> list[Schema]:
     if endpoint.method == "GET":
-        members = _components((endpoint.request,))[endpoint.request.__name__]["properties"]
+        members = _components((endpoint.request,))[component_name(endpoint.request)]["properties"]
         return [_query_parameter(name, **schema) for name, schema in members.items()]
     return [IDEMPOTENCY_KEY_PARAMETER] if endpoint.writes else []
 
@@ -103,7 +122,7 @@ def _query_parameter(name: str, description: str, **schema: Any) -> Schema:
 
 
 def _success(endpoint: Endpoint) -> Schema:
-    schema = {"type": "string"} if endpoint.response is None else _ref(endpoint.response.__name__)
+    schema = {"type": "string"} if endpoint.response is None else _ref(component_name(endpoint.response))
     content = {"schema": schema} | _example(endpoint, "response")
     headers = {"x-request-id": REQUEST_ID_HEADER}
     return {"description": "Success.", "headers": headers, "content": {endpoint.media_type: content}}
@@ -160,9 +179,18 @@ def _components(structs: tuple[Any, ...]) -> Schema:
     for struct in structs:
         if struct.__struct_config__.forbid_unknown_fields:
             components[struct.__name__]["additionalProperties"] = False
-    overridden = cast(Schema, _apply_overrides(components))
-    reachable = _find_reachable(overridden, {struct.__name__ for struct in structs})
-    return {name: schema for name, schema in overridden.items() if name in reachable}
+    named = {_rename(name): schema for name, schema in _apply_overrides(components).items()}
+    reachable = _find_reachable(named, set(map(component_name, structs)))
+    return {name: schema for name, schema in named.items() if name in reachable}
+
+
+def component_name(struct: type[Struct]) -> str:
+    """The name of the struct in the document, which becomes the name of a class in generated clients."""
+    return _rename(struct.__name__)
+
+
+def _rename(class_name: str) -> str:
+    return COMPONENT_NAMES.get(class_name, class_name)
 
 
 def _find_reachable(schemas: Schema, names: set[str]) -> set[str]:
@@ -182,8 +210,8 @@ def _refs(schema: Any) -> set[str]:
 
 
 def _apply_overrides(schema: Any) -> Any:
-    """Replaces the schema of a type whose JSON form differs from its Python form, such as times and SHAs, and adds the
-    type to enumerations, because generators of clients need it."""
+    """Replaces the schema of a type whose JSON form differs from its Python form, such as times and SHAs, uses the
+    public names in references, and adds the type to enumerations, because generators of clients need it."""
     if isinstance(schema, list):
         return [_apply_overrides(part) for part in cast(list[Any], schema)]
     if not isinstance(schema, dict):
@@ -192,6 +220,8 @@ def _apply_overrides(schema: Any) -> Any:
     if request_schemas.SCHEMA_OVERRIDE_KEY in parts:
         described = {key: parts[key] for key in ("description", "default") if key in parts}
         return described | parts[request_schemas.SCHEMA_OVERRIDE_KEY]
+    if isinstance(ref := parts.get("$ref"), str):
+        parts = parts | _ref(_rename(ref.rpartition("/")[2]))
     typed = {"type": ENUM_TYPES[type(parts["enum"][0])]} if isinstance(parts.get("enum"), list) else {}
     return typed | {key: _apply_overrides(part) for key, part in parts.items()}
 

@@ -144,7 +144,7 @@ class CheckOutput:
         found = await self._service.runs.find_by_id(run, token)
         output = None if found is None else await self._service.runner.output(run, check)
         if output is None:
-            detail = "There is no output for this check: see `statusChecks` of the test run for its checks."
+            detail = "There is no output for this check: the details of the test run list its checks."
             raise RequestRefused(Code.TEST_RUN_NOT_FOUND, detail)
         return Response(output, headers=SECURITY_HEADERS, media_type="text/plain; charset=utf-8")
 

@@ -7,25 +7,26 @@ from msgspec.structs import asdict
 
 from mergeyard.api import response_schemas
 from mergeyard.api.fields import format_time
-from mergeyard.api.request_schemas import RepoReference
+from mergeyard.api.request_schemas import Repository
 from mergeyard.domain import config
 from mergeyard.domain.ids import Repo, derive_submission_uuid
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.service.audit_log import decode_actor_name
+from mergeyard.service.previews import ActionPreview
 from mergeyard.service.runs import RunImpactedTargets, RunView, TestingResult
 from mergeyard.service.views import QueueView, SubmissionView, render_reason
 
 encode = json.Encoder().encode
 
 
-def present_run(public_url: str, repo: Repo, view: RunView) -> response_schemas.RunDetails:
+def present_run(public_url: str, repo: Repo, view: RunView) -> response_schemas.TestRun:
     """Checks and pull requests without a page of their own link to the pages of this server."""
     run, run_url = view.run, f"{public_url}/runs/{view.run.id}"
-    return response_schemas.RunDetails(
+    return response_schemas.TestRun(
         id=run.id,
         required_statuses=run.required_statuses,
         required_statuses_source=run.required_statuses_source,
@@ -103,11 +104,25 @@ def present_pull_request(
         verified_by_test_run=submission.verified_by,
         position=view.position,
         reason=convert(view.reason, response_schemas.ReasonDetails, from_attributes=True),
-        estimated_merge_at=_format_optional_time(view.estimated_merge_at),
-        estimated_merge_at_p90=_format_optional_time(view.estimated_merge_at_p90),
+        estimated_merge_at=format_optional_time(view.estimated_merge_at),
+        estimated_merge_at_p90=format_optional_time(view.estimated_merge_at_p90),
         submitted_at=format_time(submission.submitted_at),
         merged_sha=submission.merged_sha,
         timeline=timeline,
+    )
+
+
+def present_preview(preview: ActionPreview) -> response_schemas.ActionPreview:
+    return response_schemas.ActionPreview(
+        stopped_test_runs=tuple(
+            response_schemas.StoppedTestRun(
+                test_run_id=each.run.id, pr_numbers=each.numbers, elapsed_seconds=each.elapsed_ms / SECOND
+            )
+            for each in preview.stopped
+        ),
+        retested_pr_numbers=preview.delayed,
+        lost_ci_seconds=preview.elapsed_ms / SECOND,
+        is_upper_bound=preview.is_upper_bound,
     )
 
 
@@ -118,7 +133,7 @@ def present_queue(view: QueueView, *, with_pull_requests: bool = False) -> Struc
         state=view.queue.state,
         state_reason=view.queue.state_reason or None,
         branch=view.key.branch,
-        repo=RepoReference.from_repo(view.key.repo),
+        repo=Repository.from_repo(view.key.repo),
         enqueued_pull_requests=tuple(map(_present_enqueued, view.submissions)) if with_pull_requests else UNSET,
         **settings,
     )
@@ -166,7 +181,7 @@ def _admitted_without_targets(view: SubmissionView) -> bool:
     )
 
 
-def _format_optional_time(instant: Instant | None) -> str | None:
+def format_optional_time(instant: Instant | None) -> str | None:
     return None if instant is None else format_time(instant)
 
 

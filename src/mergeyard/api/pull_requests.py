@@ -78,6 +78,16 @@ class PullRequestEndpoints(Endpoints):
     async def restart(self, call: Call) -> bytes:
         return await self._service.submissions.restart(self._command(call))
 
+    async def preview(self, call: Call) -> bytes:
+        request: r.PreviewPullRequestAction = call.request
+        preview = await self._service.previews.preview(
+            self._resolve_queue(call),
+            PullRequestNumber(request.pr.number),
+            request.action,
+            _none_if_unset(request.priority),
+        )
+        return encode(presenting.present_preview(preview))
+
     async def get(self, call: Call) -> bytes:
         request: r.GetSubmittedPullRequest = call.request
         key, number, queries = self._resolve_queue(call), request.pr.number, self._service.submission_queries
@@ -111,7 +121,7 @@ class PullRequestEndpoints(Endpoints):
         count = "ALL" if targets.everything else len(targets.names)
 
         def encode_response(head: Sha) -> bytes:
-            return encode(response_schemas.ImpactedTargetsStored(pr_number=number, pr_sha=head, impacted_targets=count))
+            return encode(response_schemas.ImpactedTargetsResult(pr_number=number, pr_sha=head, impacted_targets=count))
 
         head, uploads = _none_if_unset(request.pr.sha), self._service.impacted_targets_uploads
         return await uploads.save(key, number, head, uploaded, encode_response, call.idempotent_request, call.token.id)

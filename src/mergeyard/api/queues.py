@@ -18,8 +18,8 @@ from mergeyard.api import request_schemas as r
 from mergeyard.api.endpoint import Call, Endpoints, repository_not_found
 from mergeyard.api.fields import format_time
 from mergeyard.api.presenting import encode
-from mergeyard.api.request_schemas import QueueRequest, RepoReference, describe
-from mergeyard.api.response_schemas import ResponseBody, Timestamp
+from mergeyard.api.request_schemas import QueueRequest, Repository, describe
+from mergeyard.api.response_schemas import PrNumber, ResponseBody, Timestamp
 from mergeyard.api.responses import invalid_request
 from mergeyard.domain.config import Config
 from mergeyard.domain.events import MismatchKind
@@ -70,7 +70,7 @@ class RunEndpoints(Endpoints):
         repo = self._resolve_repo(call, request.repo.repo)
         host = self._service.repositories.get_host(repo.host)
         if host.checks_from is not ChecksFrom.API:
-            detail = f'{repo.host} does not take statuses from the API: set `checks = "api"` in its configuration.'
+            detail = f'{repo.host} does not take checks from the API: set `checks = "api"` in its configuration.'
             raise RequestRefused(Code.HOST_NOT_ALLOWED, detail)
         if not await host.has_repository(repo):
             raise repository_not_found(repo)
@@ -234,9 +234,7 @@ class QueueEndpoints(Endpoints):
 
     async def delete(self, call: Call) -> bytes:
         key = self._resolve_queue(call)
-        response = encode(
-            response_schemas.QueueDeleted(repo=RepoReference.from_repo(key.repo), target_branch=key.branch)
-        )
+        response = encode(response_schemas.QueueDeleted(repo=Repository.from_repo(key.repo), target_branch=key.branch))
         return await self._service.queues.delete(key, encode_actor(call.token), response, call.idempotent_request)
 
     async def list(self, call: Call) -> bytes:
@@ -252,7 +250,7 @@ class QueueEndpoints(Endpoints):
             self._service.repositories.get_host(host, call.token)
         metrics = await self._service.queue_metrics.read_visible(call.token, repo)
         if repo is not None and not metrics:
-            raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: create one with `createQueue`.")
+            raise RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {repo}: check the names, or create one.")
         return format_metrics(queue for queue in metrics if host in (None, queue.key.repo.host))
 
     async def verify_landings(self, call: Call) -> bytes:
@@ -288,23 +286,23 @@ def _encode_view(view: QueueView) -> bytes:
 
 
 class VerifyLandings(QueueRequest, frozen=True, kw_only=True):
-    last: Annotated[int, Meta(ge=1, le=200, description="How many of the latest landings to verify.")] = (
+    last: Annotated[int, Meta(ge=1, le=200, description="How many of the latest merges to verify.")] = (
         DEFAULT_AUDITED_MERGES
     )
 
 
 class VerifiedLanding(ResponseBody, frozen=True, kw_only=True):
-    pr_number: int
+    pr_number: PrNumber
     merged_sha: Annotated[str | None, describe("Its own commit on the target branch, as recorded.")]
     verified_by_test_run: Annotated[str | None, describe("The test run that verified its merge, if any.")]
-    landed_at: Timestamp
-    form: Annotated[LandingForm, describe("How it landed.")]
+    landed_at: Annotated[Timestamp, describe("When it was merged.")]
+    form: Annotated[LandingForm, describe("How it was merged.")]
     verdict: Annotated[Verdict, describe("The result of comparing it with the target branch.")]
 
 
 class LandingMismatch(ResponseBody, frozen=True, kw_only=True):
     kind: Annotated[MismatchKind, describe("The kind of difference between the record and the target branch.")]
-    pr_number: int
+    pr_number: PrNumber
     sha: Annotated[str | None, describe("The commit that differs.")]
     message: Annotated[str, describe("What is wrong and what to do, as a sentence.")]
 

@@ -14,6 +14,7 @@ from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.states import PullRequestState
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.impacted_targets import EncodedTargets
+from mergeyard.service.previews import Action
 
 SCHEMA_OVERRIDE_KEY = "x-schema-override"
 """Key of the schema that `openapi` uses instead of the derived one, where JSON form and Python type differ."""
@@ -116,7 +117,7 @@ _OWNER = {
 }
 
 
-class RepoReference(Struct, frozen=True):
+class Repository(Struct, frozen=True):
     """Names a repository."""
 
     host: Annotated[str, describe("Host name of the Git host."), CoerceWith(fields.coerce_host)]
@@ -130,7 +131,7 @@ class RepoReference(Struct, frozen=True):
     ]
 
     @classmethod
-    def from_repo(cls, repo: Repo) -> "RepoReference":
+    def from_repo(cls, repo: Repo) -> "Repository":
         return cls(repo.host, repo.owner, repo.name)
 
     @property
@@ -205,7 +206,7 @@ class Request(Struct, frozen=True, kw_only=True, rename="camel"):
 class QueueRequest(Request, frozen=True, kw_only=True):
     """Names a queue by its repository and target branch."""
 
-    repo: RepoReference
+    repo: Annotated[Repository, describe("The repository.")]
     target_branch: TargetBranch
 
     @property
@@ -221,16 +222,16 @@ class DeleteQueue(QueueRequest, frozen=True, kw_only=True):
     pass
 
 
-class PullRequestReference(Struct, frozen=True):
+class PullRequestRef(Struct, frozen=True):
     number: PrNumber
 
 
-class PullRequestAtSha(Struct, frozen=True, kw_only=True):
+class PullRequestHeadRef(Struct, frozen=True, kw_only=True):
     number: PrNumber
-    sha: Sha | UnsetType = UNSET
+    sha: Annotated[Sha, describe("Full SHA of a commit; default: the current head.")] | UnsetType = UNSET
 
 
-class ReviewedPullRequest(Struct, frozen=True, kw_only=True):
+class ReviewedPullRequestRef(Struct, frozen=True, kw_only=True):
     number: PrNumber
     sha: (
         Annotated[Sha, describe("Full SHA of the reviewed head commit; required for pull requests from forks.")]
@@ -238,7 +239,7 @@ class ReviewedPullRequest(Struct, frozen=True, kw_only=True):
     ) = UNSET
 
 
-class PullRequestByNumberOrBranch(Struct, frozen=True, kw_only=True):
+class PullRequestLookup(Struct, frozen=True, kw_only=True):
     number: PrNumber | UnsetType = UNSET
     branch: Annotated[NonEmpty, describe("Its head branch; ignored when `number` is given.")] | UnsetType = UNSET
 
@@ -247,18 +248,30 @@ class PullRequestByNumberOrBranch(Struct, frozen=True, kw_only=True):
             raise ValueError("Object missing required field `number`")
 
 
+PullRequest = Annotated[PullRequestRef, describe("The pull request.")]
+
+
 class CancelPullRequest(QueueRequest, frozen=True, kw_only=True):
-    pr: PullRequestReference
+    pr: PullRequest
 
 
 class RestartTestsOnPullRequest(QueueRequest, frozen=True, kw_only=True):
-    pr: PullRequestReference
+    pr: PullRequest
+
+
+class PreviewPullRequestAction(QueueRequest, frozen=True, kw_only=True):
+    pr: PullRequest
+    action: Annotated[Action, describe("What the user wants to do; `priority` gives it another priority.")]
+    priority: (
+        Annotated[Priority, describe("The priority that `submit` or `priority` would set; default: `medium`.")]
+        | UnsetType
+    ) = UNSET
 
 
 class SubmitPullRequest(QueueRequest, frozen=True, kw_only=True):
     """If the pull request is already queued, only the given members change."""
 
-    pr: ReviewedPullRequest
+    pr: Annotated[ReviewedPullRequestRef, describe("The pull request.")]
     priority: Priority | UnsetType = UNSET
     no_batch: Annotated[bool, describe("Test it alone, even if the queue uses batches.")] | UnsetType = UNSET
     force: Annotated[bool, describe("Do not wait until it is mergeable; needs the scope `priority`.")] | UnsetType = (
@@ -268,14 +281,15 @@ class SubmitPullRequest(QueueRequest, frozen=True, kw_only=True):
 
 class GetSubmittedPullRequest(QueueRequest, frozen=True, kw_only=True):
     pr: Annotated[
-        PullRequestByNumberOrBranch,
+        PullRequestLookup,
+        describe("The pull request."),
         Meta(extra_json_schema={"anyOf": [{"required": ["number"]}, {"required": ["branch"]}]}),
     ]
     include_timeline: Annotated[bool, describe("Include the `timeline`.")] = False
 
 
 class SetImpactedTargets(QueueRequest, frozen=True, kw_only=True):
-    pr: PullRequestAtSha
+    pr: Annotated[PullRequestHeadRef, describe("The pull request, and the commit that the targets belong to.")]
     impacted_targets: ImpactedTargets
 
 
@@ -284,7 +298,7 @@ class GetMergeQueueTestingDetails(QueueRequest, frozen=True, kw_only=True):
 
 
 class ListPullRequests(QueueRequest, frozen=True, kw_only=True):
-    state: PullRequestState | UnsetType = UNSET
+    state: Annotated[PullRequestState, describe("Only those in this state.")] | UnsetType = UNSET
     since: Annotated[Time, describe("Only those that were submitted at this time or later.")] | UnsetType = UNSET
     until: Annotated[Time, describe("Only those that were submitted before this time.")] | UnsetType = UNSET
     concluded_since: Annotated[Time, describe("Only those that ended at this time or later.")] | UnsetType = UNSET
@@ -293,12 +307,12 @@ class ListPullRequests(QueueRequest, frozen=True, kw_only=True):
 
 
 class GetSubmittedPullRequests(QueueRequest, frozen=True, kw_only=True):
-    prs: Annotated[list[PullRequestReference], Meta(max_length=50)]
+    prs: Annotated[list[PullRequestRef], Meta(max_length=50, description="The pull requests.")]
 
 
 class ListMergeQueueTestingResults(QueueRequest, frozen=True, kw_only=True):
-    since: Time
-    until: Time | UnsetType = UNSET
+    since: Annotated[Time, describe("Only those that finished at this time or later.")]
+    until: Annotated[Time, describe("Only those that finished before this time.")] | UnsetType = UNSET
     offset: Annotated[int, Meta(ge=0, le=2**31 - 1, description="How many to skip.")] = 0
     take: Take = 50
 
@@ -325,10 +339,10 @@ class ReportedState(StrEnum):
 
 
 class ReportCommitStatus(Request, frozen=True, kw_only=True):
-    repo: RepoReference
-    sha: Sha
+    repo: Annotated[Repository, describe("The repository.")]
+    sha: Annotated[Sha, describe("Full SHA of the commit that was checked.")]
     context: Annotated[str, Meta(min_length=1, max_length=255, description="Name of the check.")]
-    state: ReportedState
+    state: Annotated[ReportedState, describe("State of the check.")]
     url: (
         Annotated[
             str,

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
 from mergeyard.api import request_schemas
-from mergeyard.api.request_schemas import RepoReference, describe, describe_with_schema
+from mergeyard.api.request_schemas import Repository, describe, describe_with_schema
+from mergeyard.domain.ids import PullRequestNumber, RunId
 from mergeyard.domain.pull_requests import RequiredSource, StatusState
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.service.webhooks.events import WebhookEvent
@@ -19,6 +20,9 @@ PublicRunStatus = Annotated[
         {"type": "string", "enum": [status.value for status in RunStatus if status is not RunStatus.PREPARING]},
     ),
 ]
+
+
+PrNumber = Annotated[int, describe("Number of the pull request.")]
 
 
 class ResponseBody(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -38,102 +42,119 @@ class ReasonDetails(ResponseBody, frozen=True, kw_only=True):
 
 
 class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
-    """One entry of a timeline."""
+    """One change of the state of a pull request."""
 
-    at: Timestamp
-    source: str | None = field(name="from")
-    to: str
-    reason: str
-    message: str
+    at: Annotated[Timestamp, describe("When it happened.")]
+    source: Annotated[str | None, describe("The state before; null for the submission.")] = field(name="from")
+    to: Annotated[str, describe("The state after.")]
+    reason: Annotated[str, describe("The reason code.")]
+    message: Annotated[str, describe("The reason as a sentence.")]
     actor: Annotated[str, describe("The token, user or component that caused the change.")]
-    test_run_id: str | None
+    test_run_id: Annotated[str | None, describe("The test run that the change belongs to, if any.")]
 
 
-class SubmittedPullRequest(ResponseBody, frozen=True, kw_only=True):
+class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
+    """One submission of a pull request, as an entry of its queue."""
+
     id: Annotated[str, describe("Identifies this submission; submitting again after its end gives another.")]
-    state: PullRequestState
-    state_changed_at: Timestamp
+    state: Annotated[PullRequestState, describe("State of the pull request in the queue.")]
+    state_changed_at: Annotated[Timestamp, describe("When its state changed last.")]
     priority_value: Annotated[int, describe("0 is the highest.")]
     priority_name: Annotated[str, describe("The priority's name, or the number itself.")]
     used_default_priority_name: UsedDefaultPriorityName | UnsetType = UNSET
     skip_the_line: Annotated[bool, describe("Whether it is `urgent` and overtakes all others.")]
+    no_batch: Annotated[bool, describe("Whether it is tested alone, even if the queue uses batches.")]
+    pr_number: PrNumber
+    pr_title: Annotated[str, describe("Title of the pull request.")]
+    pr_sha: Annotated[str, describe("The head commit of this submission.")]
+    pr_base_branch: Annotated[str, describe("The branch that the pull request targets.")]
+    pr_author: Annotated[str, describe("The author's name on the Git host.")]
+    test_run_id: Annotated[str | None, describe("The test run in progress, else the last one.")]
+    position: Annotated[int | None, describe("From 1; null when not ready or concluded.")]
+    reason: Annotated[ReasonDetails, describe("Why it is in its state, or what it waits for.")]
+
+
+class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
+    """One submission of a pull request."""
+
     force_enqueued: Annotated[bool, describe("Whether it was submitted with `force`.")]
     is_currently_submitted_to_queue: Annotated[bool, describe("Whether its state is not final.")]
-    pr_number: int
-    pr_title: str
-    pr_sha: Annotated[str, describe("The head commit of this submission.")]
-    pr_base_branch: str
-    pr_author: str
-    readiness: Readiness
-    no_batch: bool
-    mergeability: Mergeability
-    test_run_id: Annotated[str | None, describe("The test run in progress, else the last one.")]
+    readiness: Annotated[Readiness, describe("What it needs before it can be tested.")]
+    mergeability: Annotated[Mergeability, describe("Whether the Git host reports it as mergeable.")]
     verified_by_test_run: Annotated[str | None, describe("The test run that verified its merge.")]
-    position: Annotated[int | None, describe("From 1; null when not ready or concluded.")]
-    reason: ReasonDetails
-    estimated_merge_at: Timestamp | None
-    estimated_merge_at_p90: Timestamp | None
-    submitted_at: Timestamp
+    estimated_merge_at: Annotated[Timestamp | None, describe("Median of the estimated time of its merge.")]
+    estimated_merge_at_p90: Annotated[Timestamp | None, describe("The 90th percentile of the same estimate.")]
+    submitted_at: Annotated[Timestamp, describe("When it was submitted.")]
     merged_sha: Annotated[str | None, describe("Its own commit on the target branch.")]
     timeline: (
         Annotated[tuple[TimelineEntry, ...], describe("Newest first; present with `includeTimeline`.")] | UnsetType
     ) = UNSET
 
 
-class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
-    id: str
-    state: PullRequestState
-    state_changed_at: Timestamp
-    priority_value: int
-    priority_name: str
-    used_default_priority_name: UsedDefaultPriorityName | UnsetType = UNSET
-    skip_the_line: bool
-    no_batch: bool
-    pr_number: int
-    pr_title: str
-    pr_sha: str
-    pr_base_branch: str
-    pr_author: str
-    test_run_id: str | None
-    position: int | None
-    reason: ReasonDetails
+class StoppedTestRun(ResponseBody, frozen=True, kw_only=True):
+    test_run_id: Annotated[str, describe("Id of the test run.")]
+    pr_numbers: Annotated[tuple[int, ...], describe("Numbers of the pull requests that it tests.")]
+    elapsed_seconds: Annotated[float, describe("How long it has been running.")]
+
+
+class ActionPreview(ResponseBody, frozen=True, kw_only=True):
+    """What an action would stop. An action that the queue would refuse stops nothing."""
+
+    stopped_test_runs: Annotated[tuple[StoppedTestRun, ...], describe("The running test runs that would stop.")]
+    retested_pr_numbers: Annotated[
+        tuple[int, ...], describe("Numbers of the other pull requests that would be tested again.")
+    ]
+    lost_ci_seconds: Annotated[float, describe("Sum of `elapsedSeconds` of the stopped test runs.")]
+    is_upper_bound: Annotated[
+        bool, describe("Whether less may stop, because the impacted targets of the pull request are not known yet.")
+    ]
 
 
 class CheckRun(ResponseBody, frozen=True, kw_only=True):
-    name: str
-    url: str
-    status: str
-    conclusion: str | None
+    name: Annotated[str, describe("Name of the check.")]
+    url: Annotated[str, describe("Its page.")]
+    status: Annotated[Literal["in_progress", "completed"], describe("Whether it is finished.")]
+    conclusion: Annotated[StatusState | None, describe("Its result; null while it is in progress.")]
 
 
 class CheckSuite(ResponseBody, frozen=True, kw_only=True):
-    check_runs: tuple[CheckRun, ...]
+    """Checks that one app reports together."""
+
+    check_runs: Annotated[tuple[CheckRun, ...], describe("The checks of the suite.")]
 
 
 class StatusCheck(ResponseBody, frozen=True, kw_only=True):
-    context: str
-    url: str
-    state: StatusState
+    """A check that is reported as the status of a commit."""
+
+    context: Annotated[str, describe("Name of the check.")]
+    url: Annotated[str, describe("Its page.")]
+    state: Annotated[StatusState, describe("Its last reported state.")]
 
 
 class TestedPullRequest(ResponseBody, frozen=True, kw_only=True):
     __test__ = False
-    pr_number: int
-    pr_url: str
-    title: str
+    pr_number: PrNumber
+    pr_url: Annotated[str, describe("Page of the pull request.")]
+    title: Annotated[str, describe("Title of the pull request.")]
 
 
-class RunDetails(ResponseBody, frozen=True, kw_only=True):
-    id: str
+class TestRun(ResponseBody, frozen=True, kw_only=True):
+    __test__ = False
+    id: Annotated[str, describe("Id of the test run.")]
     required_statuses: Annotated[tuple[str, ...], describe("Checks that must all pass.")]
-    required_statuses_source: RequiredSource
-    test_branch: str
-    test_branch_sha: str
-    check_suites: tuple[CheckSuite, ...]
-    status_checks: tuple[StatusCheck, ...]
-    tested_pull_requests: tuple[TestedPullRequest, ...]
+    required_statuses_source: Annotated[
+        RequiredSource,
+        describe("Where the required checks are configured: in the repository, at the Git host, or in the queue."),
+    ]
+    test_branch: Annotated[str, describe("The temporary branch that is tested.")]
+    test_branch_sha: Annotated[str, describe("The tip of the test branch.")]
+    check_suites: Annotated[tuple[CheckSuite, ...], describe("Checks that apps report, by suite.")]
+    status_checks: Annotated[tuple[StatusCheck, ...], describe("Checks that are reported as the status of the tip.")]
+    tested_pull_requests: Annotated[
+        tuple[TestedPullRequest, ...], describe("Empty when the run tests the target branch itself.")
+    ]
     status: PublicRunStatus
-    created_at: Timestamp
+    created_at: Annotated[Timestamp, describe("When the test run started.")]
     impacted_targets: Annotated[tuple[str, ...], describe("Of all pull requests in the test branch.")] | UnsetType = (
         UNSET
     )
@@ -143,20 +164,25 @@ class RunDetails(ResponseBody, frozen=True, kw_only=True):
     dependent_prs: Annotated[
         tuple[int, ...], describe("In the test branch, but not tested by this run; in merge order.")
     ]
-    is_bisection: bool
+    is_bisection: Annotated[bool, describe("Whether the run belongs to the bisection of a failed batch.")]
     base_sha: Annotated[str, describe("The commit below the first pull request that it tests.")]
 
 
 class QueueBase(ResponseBody, frozen=True, kw_only=True):
     """A queue without its settings; `QueueResponse` adds one member per setting."""
 
-    state: QueueState
+    state: Annotated[QueueState, describe("State of the queue.")]
     state_reason: Annotated[
         str | None, describe("Why the queue is paused or draining, if a user or the queue itself gave a reason.")
     ]
-    branch: str
-    repo: RepoReference
-    enqueued_pull_requests: tuple[EnqueuedPullRequest, ...] | UnsetType = UNSET
+    branch: Annotated[str, describe("The branch that the queue merges into.")]
+    repo: Annotated[Repository, describe("The repository.")]
+    enqueued_pull_requests: (
+        Annotated[
+            tuple[EnqueuedPullRequest, ...], describe("In order; only in responses of `getQueue` and `createQueue`.")
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 QueueResponse = defstruct(
@@ -171,53 +197,73 @@ QueueResponse = defstruct(
 
 
 class QueueDeleted(ResponseBody, frozen=True, kw_only=True):
-    deleted: Literal[True] = True
-    repo: RepoReference
-    target_branch: str
+    deleted: Annotated[Literal[True], describe("Always `true`.")] = True
+    repo: Annotated[Repository, describe("The repository.")]
+    target_branch: Annotated[str, describe("The branch that the queue merged into.")]
 
 
-class ImpactedTargetsStored(ResponseBody, frozen=True, kw_only=True):
-    pr_number: int
-    pr_sha: str
+class ImpactedTargetsResult(ResponseBody, frozen=True, kw_only=True):
+    pr_number: PrNumber
+    pr_sha: Annotated[str, describe("The commit that the targets are stored for.")]
     impacted_targets: Annotated[Literal["ALL"] | int, describe("`ALL`, or how many there are.")]
 
 
 class PullRequests(ResponseBody, frozen=True, kw_only=True):
-    pull_requests: tuple[SubmittedPullRequest, ...]
+    pull_requests: Annotated[tuple[SubmittedPullRequest, ...], describe("One per submission, newest first.")]
     next_cursor: Annotated[str, describe("Present when there are more pages.")] | UnsetType = UNSET
 
 
 class FoundPullRequests(ResponseBody, frozen=True, kw_only=True):
-    pull_requests: tuple[SubmittedPullRequest, ...]
+    pull_requests: Annotated[
+        tuple[SubmittedPullRequest, ...], describe("The last submission of each, in the order of the request.")
+    ]
     not_found: Annotated[tuple[int, ...], describe("The numbers that were never submitted.")]
 
 
 class TestingResult(ResponseBody, frozen=True, kw_only=True):
     __test__ = False
-    pr_number: int
-    test_run_id: str
+    pr_number: PrNumber
+    test_run_id: Annotated[str, describe("Id of the test run.")]
     status: PublicRunStatus
-    is_bisection: bool
-    started_at: Timestamp
-    finished_at: Timestamp
-    duration_seconds: float
+    is_bisection: Annotated[bool, describe("Whether the run belongs to the bisection of a failed batch.")]
+    started_at: Annotated[Timestamp, describe("When the test run started.")]
+    finished_at: Annotated[Timestamp, describe("When its result was known, or it was stopped.")]
+    duration_seconds: Annotated[float, describe("From its start to its end.")]
 
 
 class TestingResults(ResponseBody, frozen=True, kw_only=True):
     __test__ = False
-    testing_results: tuple[TestingResult, ...]
-    total_items: int
+    testing_results: Annotated[tuple[TestingResult, ...], describe("One per pull request and test run, newest first.")]
+    total_items: Annotated[int, describe("How many there are in the whole period.")]
 
 
 Queues = defstruct(
-    "Queues", [("queues", tuple[QueueResponse, ...])], bases=(ResponseBody,), frozen=True, kw_only=True, rename="camel"
+    "Queues",
+    [("queues", Annotated[tuple[QueueResponse, ...], describe("Without their pull requests.")])],
+    bases=(ResponseBody,),
+    frozen=True,
+    kw_only=True,
+    rename="camel",
 )
 
 
 class QueueEvent(WebhookEvent, frozen=True, kw_only=True):
     """Its members have the names of webhook data (snake case), so one program can read both."""
 
-    timestamp: Timestamp
+    type: Annotated[str, describe("The type of event.")]
+    timestamp: Annotated[Timestamp, describe("When it happened.")]
+    repository: Annotated[str | None, describe("The repository, as `host/owner/name`.")] = None
+    target_branch: Annotated[str | None, describe("The branch that the queue merges into.")] = None
+    pr_number: Annotated[PullRequestNumber | None, describe("Null for events of the queue itself.")] = None
+    author: Annotated[str | None, describe("Author of the pull request.")] = None
+    state: Annotated[str | None, describe("The new state of the pull request or of the queue.")] = None
+    reason: Annotated[str | None, describe("The reason code.")] = None
+    test_run_id: Annotated[RunId | None, describe("The test run that the event belongs to, if any.")] = None
+    test_branch: Annotated[str | None, describe("The branch of that test run.")] = None
+    test_branch_sha: Annotated[str | None, describe("The tip of that branch.")] = None
+    batched: Annotated[bool, describe("Whether that test run tests several pull requests.")] = False
+    is_bisection: Annotated[bool, describe("Whether that test run belongs to a bisection.")] = False
+    details_url: Annotated[str, describe("Page of the pull request or of the queue on this server.")]
     cursor: Annotated[str, describe("Send it as `after` to read the events that follow this one.")]
     message: Annotated[str, describe("What happened, as a sentence.")]
 
@@ -228,4 +274,6 @@ class Events(ResponseBody, frozen=True, kw_only=True):
 
 
 class StatusAccepted(ResponseBody, frozen=True, kw_only=True):
-    accepted: Literal[True] = True
+    accepted: Annotated[
+        Literal[True], describe("Always `true`, also for a commit that no test run is interested in.")
+    ] = True

@@ -1,9 +1,10 @@
 """Error responses: the status and title of each code, the JSON body, and the exceptions that lead to them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import structlog
-from msgspec import Struct, json
+from msgspec import Meta, Struct, json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,11 +23,11 @@ class ErrorKind(Struct, frozen=True):
     retryable: bool = False
 
 
-class ValidationIssue(Struct, frozen=True):
-    """One invalid place in the request, as a JSON pointer."""
+class FieldError(Struct, frozen=True):
+    """One invalid place in the request."""
 
-    pointer: str
-    message: str
+    pointer: Annotated[str, Meta(description="JSON pointer to the place, such as `/pr/number`.")]
+    message: Annotated[str, Meta(description="What is wrong there.")]
 
 
 class ApiError(RequestRefused):
@@ -37,7 +38,7 @@ class ApiError(RequestRefused):
         code: Code,
         detail: str,
         *,
-        errors: Sequence[ValidationIssue] = (),
+        errors: Sequence[FieldError] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(code, detail)
@@ -51,11 +52,11 @@ ERROR_KINDS: dict[Code, ErrorKind] = {
     Code.UNKNOWN_FIELD: ErrorKind(400, "Unknown field"),
     Code.INVALID_REPO: ErrorKind(400, "Repository name is not valid"),
     Code.INVALID_BRANCH: ErrorKind(400, "Branch name is not valid"),
-    Code.HOST_NOT_ALLOWED: ErrorKind(400, "Host is not configured"),
+    Code.HOST_NOT_ALLOWED: ErrorKind(400, "Git host is not configured"),
     Code.ADDRESS_NOT_ALLOWED: ErrorKind(400, "Address is not allowed"),
     Code.MISSING_TOKEN: ErrorKind(401, "Token is missing"),
     Code.INVALID_TOKEN: ErrorKind(401, "Token is not valid"),
-    Code.INSUFFICIENT_SCOPE: ErrorKind(403, "Token lacks the scope"),
+    Code.INSUFFICIENT_SCOPE: ErrorKind(403, "Token does not allow this"),
     Code.NOT_FOUND: ErrorKind(404, "Address not found"),
     Code.QUEUE_NOT_FOUND: ErrorKind(404, "Queue not found"),
     Code.PR_NOT_FOUND: ErrorKind(404, "Pull request not found"),
@@ -64,6 +65,7 @@ ERROR_KINDS: dict[Code, ErrorKind] = {
     Code.REPOSITORY_NOT_FOUND: ErrorKind(404, "Repository not found"),
     Code.WEBHOOK_NOT_FOUND: ErrorKind(404, "Webhook not found"),
     Code.EVENT_NOT_FOUND: ErrorKind(404, "Event not found"),
+    Code.TOKEN_NOT_FOUND: ErrorKind(404, "Token not found"),
     Code.METHOD_NOT_ALLOWED: ErrorKind(405, "Method is not allowed"),
     Code.REQUEST_TIMEOUT: ErrorKind(408, "Request took too long to arrive", retryable=True),
     Code.BODY_TOO_LARGE: ErrorKind(413, "Body is too large"),
@@ -84,22 +86,23 @@ ERROR_KINDS: dict[Code, ErrorKind] = {
     Code.INTERNAL_ERROR: ErrorKind(500, "Internal error", retryable=True),
     Code.PROVIDER_ERROR: ErrorKind(502, "Unexpected response from the Git host", retryable=True),
     Code.PROVIDER_UNAVAILABLE: ErrorKind(503, "Git host is unavailable", retryable=True),
-    Code.STORAGE_UNAVAILABLE: ErrorKind(503, "Storage is unavailable", retryable=True),
+    Code.STORAGE_UNAVAILABLE: ErrorKind(503, "Database is unavailable", retryable=True),
     Code.PROVIDER_TIMEOUT: ErrorKind(504, "Git host did not respond in time", retryable=True),
 }
 
 
 ADVICE_BY_CODE = {
-    Code.INVALID_REPO: "Use the repository's name on its Git host.",
-    Code.INVALID_BRANCH: "Name the branch that pull requests are merged into.",
+    Code.INVALID_REPO: " Use the repository's name on its Git host.",
+    Code.INVALID_BRANCH: " Name the branch that pull requests are merged into.",
 }
+"""In addition to what was expected."""
 
 
 def invalid_request(pointer: str, message: str, code: Code = Code.INVALID_REQUEST) -> ApiError:
     """The error for a request with one invalid member; an empty pointer means the whole request."""
     subject = f"`{pointer}`" if pointer else "The request is not valid"
-    advice = ADVICE_BY_CODE.get(code, "Correct it and send the request again.")
-    return ApiError(code, f"{subject}: {message}. {advice}", errors=(ValidationIssue(pointer, message),))
+    advice = ADVICE_BY_CODE.get(code, "")
+    return ApiError(code, f"{subject}: {message}.{advice}", errors=(FieldError(pointer, message),))
 
 
 JSON = "application/json"
@@ -112,14 +115,14 @@ DEFAULT_RETRY_AFTER_S = {Code.RATE_LIMITED: 1, Code.PROVIDER_UNAVAILABLE: 5, Cod
 class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
     """The body of every error, with the members of RFC 9457."""
 
-    type: str = "about:blank"
-    title: str
-    status: int
-    code: Code
-    detail: str
-    request_id: str
-    retryable: bool
-    errors: tuple[ValidationIssue, ...] = ()
+    type: Annotated[str, Meta(description="Always `about:blank`: the code identifies the error.")] = "about:blank"
+    title: Annotated[str, Meta(description="The error in a few words.")]
+    status: Annotated[int, Meta(description="The HTTP status.")]
+    code: Annotated[Code, Meta(description="Stable: compare this one in programs.")]
+    detail: Annotated[str, Meta(description="What is wrong and what to do, for a person.")]
+    request_id: Annotated[str, Meta(description="The same as in the header `x-request-id`.")]
+    retryable: Annotated[bool, Meta(description="Whether the same request can succeed later.")]
+    errors: Annotated[tuple[FieldError, ...], Meta(description="Every invalid place in the request.")] = ()
 
 
 def build_error_response(request: Request, refused: RequestRefused) -> Response:
@@ -162,11 +165,11 @@ def to_refusal(request: Request, error: Exception) -> RequestRefused:
         case StoreUnavailable():
             _log_failure("storage_unavailable", request, error)
             return RequestRefused(
-                Code.STORAGE_UNAVAILABLE, "The database is unreachable; nothing changed. Retry shortly."
+                Code.STORAGE_UNAVAILABLE, "The database does not respond; nothing changed. Retry shortly."
             )
         case UnexpectedHostResponse():
             _log_failure("provider_error", request, error)
-            detail = f"Unexpected response from the Git host: {error}. Retry; if it persists, check the host's status."
+            detail = f"Unexpected response from the Git host: {error}. Retry; if it persists, check the Git host."
             return RequestRefused(Code.PROVIDER_ERROR, detail)
         case HostUnavailable() | GitError():
             _log_failure("provider_unavailable", request, error)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mergeyard.api import queues, request_schemas, response_schemas, webhooks, whatif
+from mergeyard.api import queues, request_schemas, response_schemas, tokens, webhooks, whatif
 from mergeyard.api.endpoint import PREFIX, Endpoint, Handler, WaitForEffect
 from mergeyard.api.responses import METRICS_MEDIA_TYPE
 from mergeyard.domain.access import Scope
@@ -47,6 +47,13 @@ TABLE: dict[str, dict[str, Any]] = {
         "writes": True,
         "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED, Code.PR_NOT_IN_QUEUE, Code.MERGE_IN_PROGRESS),
     },
+    "previewPullRequestAction": {
+        "summary": "Read which test runs an action on a pull request would stop, without performing it",
+        "request": request_schemas.PreviewPullRequestAction,
+        "response": response_schemas.ActionPreview,
+        "scope": Scope.SUBMIT,
+        "refusals": QUEUE_ERRORS,
+    },
     "getSubmittedPullRequest": {
         "summary": "Read the status of a submitted pull request",
         "request": request_schemas.GetSubmittedPullRequest,
@@ -68,7 +75,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "setImpactedTargets": {
         "summary": "Set the impacted targets of a pull request, for parallel queues",
         "request": request_schemas.SetImpactedTargets,
-        "response": response_schemas.ImpactedTargetsStored,
+        "response": response_schemas.ImpactedTargetsResult,
         "scope": Scope.TARGETS,
         "writes": True,
         "refusals": (*QUEUE_ERRORS, Code.PR_NOT_FOUND, Code.COMMIT_NOT_FOUND, *PROVIDER_ERRORS),
@@ -76,7 +83,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "getMergeQueueTestingDetails": {
         "summary": "Read the details of a test run",
         "request": request_schemas.GetMergeQueueTestingDetails,
-        "response": response_schemas.RunDetails,
+        "response": response_schemas.TestRun,
         "refusals": (*QUEUE_ERRORS, Code.TEST_RUN_NOT_FOUND),
     },
     "listMergeQueueTestingResults": {
@@ -205,6 +212,34 @@ TABLE: dict[str, dict[str, Any]] = {
         "scope": Scope.ADMIN,
         "writes": True,
         "refusals": (Code.WEBHOOK_NOT_FOUND, Code.EVENT_NOT_FOUND),
+    },
+    "getCurrentToken": {
+        "summary": "Read what the token of this request can do, and the version of the server",
+        "request": tokens.GetCurrentToken,
+        "response": tokens.CurrentToken,
+        "scope": None,
+    },
+    "createToken": {
+        "summary": "Create an API token",
+        "request": tokens.CreateToken,
+        "response": tokens.ApiToken,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (Code.INVALID_REPO, Code.HOST_NOT_ALLOWED, Code.REPOSITORY_NOT_FOUND),
+    },
+    "listTokens": {
+        "summary": "List the API tokens that the token can manage",
+        "request": tokens.ListTokens,
+        "response": tokens.ApiTokens,
+        "scope": Scope.ADMIN,
+    },
+    "revokeToken": {
+        "summary": "Revoke an API token, effective immediately",
+        "request": tokens.RevokeToken,
+        "response": tokens.ApiToken,
+        "scope": Scope.ADMIN,
+        "writes": True,
+        "refusals": (Code.TOKEN_NOT_FOUND,),
     },
     "getMergeQueueMetrics": {
         "summary": "Read the queues' metrics in the Prometheus text format",

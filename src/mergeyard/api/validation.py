@@ -11,7 +11,7 @@ from msgspec import DecodeError, Raw, Struct, UnsetType, ValidationError, conver
 from msgspec.structs import fields
 
 from mergeyard.api.fields import CoerceWith, InvalidValueError, choice_coercer, coerce_integer, decode_impacted_targets
-from mergeyard.api.responses import ApiError, ValidationIssue, invalid_request
+from mergeyard.api.responses import ApiError, FieldError, invalid_request
 from mergeyard.service.errors import Code
 
 MAX_MEMBER_BYTES = 64 * 1024
@@ -119,7 +119,7 @@ def _refuse_unknown_members(struct: type[Struct], names: Iterable[str]) -> None:
         return
     unknown = [name for name in names if name not in _member_names(struct) and name not in IGNORED_MEMBERS]
     if unknown:
-        issues = [ValidationIssue(f"/{escape_pointer(name[:100])}", "is not a known setting") for name in unknown[:20]]
+        issues = [FieldError(f"/{escape_pointer(name[:100])}", "is not a known setting") for name in unknown[:20]]
         shown = ", ".join(f"`{name[:100]}`" for name in unknown[:20])
         raise ApiError(
             Code.UNKNOWN_FIELD, f"Unknown setting: {shown}. Check the spelling, or remove it.", errors=issues

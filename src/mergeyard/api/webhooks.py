@@ -10,7 +10,7 @@ from mergeyard.api import request_schemas
 from mergeyard.api.endpoint import Call, Endpoints
 from mergeyard.api.fields import format_time
 from mergeyard.api.presenting import encode
-from mergeyard.api.request_schemas import RepoReference, Request, Take, describe
+from mergeyard.api.request_schemas import Repository, Request, Take, describe
 from mergeyard.api.response_schemas import ResponseBody, Timestamp
 from mergeyard.domain.webhooks import Delivery, DisabledReason, EventType, Topic, WebhookKind
 from mergeyard.domain.webhooks import Webhook as StoredWebhook
@@ -26,7 +26,7 @@ Events = Annotated[list[EventType], Meta(max_length=50, description="Event types
 class WebhookTopic(Struct, frozen=True, kw_only=True, rename="camel"):
     """One queue; without `targetBranch`, all queues of the repository."""
 
-    repo: RepoReference
+    repo: Annotated[Repository, describe("The repository.")]
     target_branch: request_schemas.TargetBranch | UnsetType = UNSET
 
 
@@ -43,7 +43,7 @@ class CreateWebhook(Request, frozen=True, kw_only=True):
     events: Events | UnsetType = UNSET
     queues: Topics | UnsetType = UNSET
     description: Description | UnsetType = UNSET
-    enabled: bool | UnsetType = UNSET
+    enabled: Annotated[bool, describe("Whether it sends events; default `true`.")] | UnsetType = UNSET
 
 
 class UpdateWebhook(Request, frozen=True, kw_only=True):
@@ -83,21 +83,26 @@ class ResendWebhookEvent(Request, frozen=True, kw_only=True):
 
 
 class WebhookDisabled(ResponseBody, frozen=True, kw_only=True):
-    at: Timestamp
-    reason: Annotated[DisabledReason, describe("Whether a user disabled it, or deliveries failed for too long.")]
+    at: Annotated[Timestamp, describe("When it was disabled.")]
+    reason: Annotated[
+        DisabledReason,
+        describe(
+            "`asked`: a user disabled it. `failing`: deliveries failed for too long. `gone`: its address answered 410."
+        ),
+    ]
     message: Annotated[str, describe("The last response of the address.")]
 
 
 class Webhook(ResponseBody, frozen=True, kw_only=True):
-    id: str
-    kind: WebhookKind
+    id: WebhookId
+    kind: Annotated[WebhookKind, describe("The form of the messages: JSON events, or Slack messages.")]
     url: Annotated[str, describe("Without the parts that may be secret.")]
-    events: tuple[EventType, ...]
-    queues: tuple[WebhookTopic, ...]
-    description: str
-    enabled: bool
-    disabled: WebhookDisabled | None
-    created_at: Timestamp
+    events: Annotated[tuple[EventType, ...], describe("The event types that it sends; empty means all.")]
+    queues: Annotated[tuple[WebhookTopic, ...], describe("The queues whose events it sends; empty means all.")]
+    description: Annotated[str, describe("What it is for; can be empty.")]
+    enabled: Annotated[bool, describe("Whether it sends events.")]
+    disabled: Annotated[WebhookDisabled | None, describe("Why it is disabled; null when it is enabled.")]
+    created_at: Annotated[Timestamp, describe("When it was created.")]
     secret: (
         Annotated[str, describe("Key that verifies the signatures; only in the response of `createWebhook`.")]
         | UnsetType
@@ -105,20 +110,20 @@ class Webhook(ResponseBody, frozen=True, kw_only=True):
 
 
 class Webhooks(ResponseBody, frozen=True, kw_only=True):
-    webhooks: tuple[Webhook, ...]
+    webhooks: Annotated[tuple[Webhook, ...], describe("Oldest first.")]
 
 
 class WebhookDeleted(ResponseBody, frozen=True, kw_only=True):
-    deleted: Literal[True] = True
-    id: str
+    deleted: Annotated[Literal[True], describe("Always `true`.")] = True
+    id: WebhookId
 
 
 class WebhookDelivery(ResponseBody, frozen=True, kw_only=True):
     event_id: Annotated[str, describe("Sent as `webhook-id`, the same in every attempt.")]
-    type: str
-    at: Timestamp
-    attempt: int
-    delivered: bool
+    type: Annotated[str, describe("The type of event.")]
+    at: Annotated[Timestamp, describe("When it was sent.")]
+    attempt: Annotated[int, describe("From 1.")]
+    delivered: Annotated[bool, describe("Whether the receiver accepted it.")]
     status: Annotated[int | None, describe("HTTP status of the response; null without a response.")]
     message: Annotated[str, describe("The beginning of the response, or the error.")]
 
@@ -134,7 +139,7 @@ class WebhookEndpoints(Endpoints):
         if call.token.repos and not settings.topics:
             raise _topics_required()
         webhook, secret = await self._service.webhooks.create(
-            _requester(call), request.kind, request.url, settings, _encode_webhook
+            _requester(call), request.kind, request.url, settings, encode_webhook
         )
         self._refresh_subscriptions()
         return encode(replace(present_webhook(webhook), secret=secret or UNSET))
@@ -144,7 +149,7 @@ class WebhookEndpoints(Endpoints):
         settings = self._settings(call, request)
         if call.token.repos and settings.topics == ():
             raise _topics_required()
-        response = await self._service.webhooks.update(_requester(call), request.id, settings, _encode_webhook)
+        response = await self._service.webhooks.update(_requester(call), request.id, settings, encode_webhook)
         self._refresh_subscriptions()
         return response
 
@@ -161,12 +166,12 @@ class WebhookEndpoints(Endpoints):
 
     async def test(self, call: Call) -> bytes:
         request: TestWebhook = call.request
-        return await self._service.webhooks.send_test(_requester(call), request.id, _encode_delivery)
+        return await self._service.webhooks.send_test(_requester(call), request.id, encode_delivery)
 
     async def resend(self, call: Call) -> bytes:
         request: ResendWebhookEvent = call.request
         return await self._service.webhooks.resend_event(
-            _requester(call), request.id, request.event_id, _encode_delivery
+            _requester(call), request.id, request.event_id, encode_delivery
         )
 
     async def deliveries(self, call: Call) -> bytes:
@@ -193,7 +198,7 @@ class WebhookEndpoints(Endpoints):
 
 
 def _topics_required() -> RequestRefused:
-    detail = "The token is limited to some repositories: name the queues to send events of in `queues`."
+    detail = "Your token is limited to some repositories: limit the webhook to queues of the same repositories."
     return RequestRefused(Code.INVALID_REQUEST, detail)
 
 
@@ -201,11 +206,11 @@ def _requester(call: Call) -> WebhookClient:
     return WebhookClient(call.token, call.idempotent_request)
 
 
-def _encode_webhook(webhook: StoredWebhook) -> bytes:
+def encode_webhook(webhook: StoredWebhook) -> bytes:
     return encode(present_webhook(webhook))
 
 
-def _encode_delivery(delivery: Delivery) -> bytes:
+def encode_delivery(delivery: Delivery) -> bytes:
     return encode(present_delivery(delivery))
 
 
@@ -216,7 +221,7 @@ def present_webhook(webhook: StoredWebhook) -> Webhook:
         url=webhook.redacted_url,
         events=webhook.events,
         queues=tuple(
-            WebhookTopic(repo=RepoReference.from_repo(topic.repo), target_branch=topic.branch or UNSET)
+            WebhookTopic(repo=Repository.from_repo(topic.repo), target_branch=topic.branch or UNSET)
             for topic in webhook.topics
         ),
         description=webhook.description,

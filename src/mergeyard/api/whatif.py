@@ -28,38 +28,38 @@ ReplayQueue = request_schemas.define_with_settings("ReplayQueue", ReplayQueueBas
 
 
 class ReplayMetrics(ResponseBody, frozen=True, kw_only=True):
-    merged: int
-    failed: int
-    left: Annotated[int, describe("Cancelled, closed, or failed for another reason than its tests.")]
+    merged: Annotated[int, describe("How many pull requests merged.")]
+    failed: Annotated[int, describe("How many failed their tests.")]
+    left: Annotated[int, describe("Removed, closed, or failed for another reason than their tests.")]
     p50_seconds: Annotated[float | None, describe("Median time from admission to merge, of the merged pull requests.")]
     p95_seconds: Annotated[float | None, describe("The 95th percentile of the same.")]
-    runs: int
-    runs_per_merge: float | None
+    runs: Annotated[int, describe("How many test runs started.")]
+    runs_per_merge: Annotated[float | None, describe("`runs` divided by `merged`; null when nothing merged.")]
     ci_minutes: Annotated[float, describe("Sum of the durations of all test runs.")]
 
 
 class ReplayChange(ResponseBody, frozen=True, kw_only=True):
-    setting: str
+    setting: Annotated[str, describe("Name of the setting.")]
     now: Annotated[bool | int | str, describe("The current value.")]
     proposed: Annotated[bool | int | str, describe("The value in the replay.")]
 
 
 class ReplayAssumption(ResponseBody, frozen=True, kw_only=True):
     about: Annotated[AssumptionKind, describe("The unknown that is assumed.")]
-    count: int
-    of: int
+    count: Annotated[int, describe("How many of them it is assumed for.")]
+    of: Annotated[int, describe("How many there are.")]
     message: Annotated[str, describe("The unknown and the assumption made for it, as a sentence.")]
 
 
 class QueueReplay(ResponseBody, frozen=True, kw_only=True):
     since: Annotated[Timestamp, describe("Pull requests admitted since then are counted.")]
-    until: Timestamp
+    until: Annotated[Timestamp, describe("End of the replayed history.")]
     pull_requests: Annotated[int, describe("How many pull requests are counted.")]
     limited_to: Annotated[
         int | None, describe("Set when only this many, the latest, were counted because there were more.")
     ]
-    changes: tuple[ReplayChange, ...]
-    actual: ReplayMetrics
+    changes: Annotated[tuple[ReplayChange, ...], describe("The settings that differ in the replay.")]
+    actual: Annotated[ReplayMetrics, describe("What happened.")]
     baseline: Annotated[
         ReplayMetrics | None, describe("Replay with the settings as they were; null when the replay did not finish.")
     ]
@@ -71,7 +71,7 @@ class QueueReplay(ResponseBody, frozen=True, kw_only=True):
     proposed_max: Annotated[ReplayMetrics | None, describe("Maximum of these replays, per number.")]
     confidence: Annotated[Confidence, describe("How reliable the result is.")]
     reasons: Annotated[tuple[str, ...], describe("What limits the reliability, most important first.")]
-    assumptions: tuple[ReplayAssumption, ...]
+    assumptions: Annotated[tuple[ReplayAssumption, ...], describe("What the history does not show.")]
 
 
 class WhatIfEndpoints(Endpoints):

@@ -4,44 +4,71 @@ Every call imports the modules of all commands. They import the server, its sett
 inside the functions that need them, so that the client commands, `--help` and `--version` stay fast.
 """
 
-from collections.abc import Generator
+import inspect
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.completion import (
+    completion_init,  # pyright: ignore[reportPrivateImportUsage]
+    get_completion_script,  # pyright: ignore[reportPrivateImportUsage]
+)
 from typer.core import TyperGroup
+from typer.models import CommandInfo
 
-from mergeyard import __version__
-from mergeyard.cli import db, demo, history, host, pr, pull_requests, queues, targets, token, top, webhook, whatif
+from mergeyard.cli import (
+    db,
+    demo,
+    history,
+    host,
+    login,
+    pr,
+    pull_requests,
+    queues,
+    targets,
+    token,
+    top,
+    webhook,
+    whatif,
+)
 from mergeyard.cli.connection_options import HELP_OPTIONS
 from mergeyard.cli.local_store import ConfigFileOption, DatabaseUrlOption, DataDirOption
-from mergeyard.cli.output import ExitCode
+from mergeyard.cli.output import INTERRUPTED_EXIT_CODE, ExitCode, exit_with_usage_error
+from mergeyard.cli.session import ServerSession
 
 
 class Commands(TyperGroup):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        with mark_usage_errors():
+        with exit_on_usage_errors():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with mark_usage_errors():
+        with exit_on_usage_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def mark_usage_errors() -> Generator[None]:
-    """Typer exits with 2 on a usage error, which is our code for a cancelled pull request."""
+def exit_on_usage_errors() -> Generator[None]:
+    """Typer exits with 2 on a usage error, which is our code for a removed pull request, and draws a box around it."""
     try:
         yield
     except typer.TyperException as error:
-        error.exit_code = ExitCode.USAGE_ERROR
-        raise
+        message, context = getattr(error, "message", ""), getattr(error, "ctx", None)
+        if not message or context is None:  # a group without a command: its message is the help
+            error.exit_code = ExitCode.USAGE_ERROR
+            raise
+        exit_with_usage_error(error.format_message(), hint=f"See `{context.command_path} --help`.")
+    except typer.Abort:  # Ctrl-C or Ctrl-D at a question
+        typer.echo(err=True)
+        raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
 
 
 app = typer.Typer(
     name="mergeyard",
     cls=Commands,
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": HELP_OPTIONS},
 )
@@ -49,16 +76,41 @@ app = typer.Typer(
 
 def show_version(requested: bool) -> None:
     if requested:
-        typer.echo(__version__)
+        session = ServerSession()
+        with session.exit_on_client_errors():
+            login.show_version(session)
         raise typer.Exit
 
 
-VersionOption = Annotated[bool, typer.Option("--version", callback=show_version, help="Show the version and exit.")]
+VersionOption = Annotated[bool, typer.Option("--version", callback=show_version, help="Print the version and exit.")]
+ROOT_EXAMPLES = (
+    "mergeyard login https://queue.example.com",
+    "mergeyard submit 12",
+    "mergeyard status 12",
+    "mergeyard queue show",
+)
 
 
-@app.callback()
+def format_examples(examples: Iterable[str]) -> str:
+    return "\n".join(["Examples:", *(f"  {example}" for example in examples)])
+
+
+@app.callback(epilog=format_examples(ROOT_EXAMPLES))
 def mergeyard(version: VersionOption = False) -> None:
-    """A self-hosted merge queue."""
+    """A merge queue that you host yourself."""
+
+
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")]) -> None:
+    """Print the script with which a shell completes commands, options and names.
+
+    In bash, add this line to ~/.bashrc: source <(mergeyard completion bash).
+
+    Examples:
+        mergeyard completion bash > mergeyard.bash
+        mergeyard completion zsh > ~/.zfunc/_mergeyard
+        mergeyard completion fish > ~/.config/fish/completions/mergeyard.fish
+    """
+    typer.echo(get_completion_script(prog_name="mergeyard", complete_var="_MERGEYARD_COMPLETE", shell=shell))
 
 
 def serve(
@@ -94,7 +146,12 @@ def serve(
     retention_outputs_days: Annotated[int | None, typer.Option(help="Days to keep the output of checks.")] = None,
     targets_quota_mib: Annotated[int | None, typer.Option(help="MiB of impacted targets per token.")] = None,
 ) -> None:
-    """Start the server."""
+    """Start the server.
+
+    Examples:
+        mergeyard serve
+        mergeyard serve --config /etc/mergeyard/mergeyard.toml --port 8080
+    """
     options = {name: value for name, value in locals().items() if name != "config"}
     from mergeyard.cli import server
 
@@ -104,14 +161,37 @@ def serve(
 PANELS = {
     "Pull requests": [
         *(pull_requests.submit, pull_requests.cancel, pull_requests.restart, pull_requests.status, pull_requests.watch),
-        *(targets.app, pr.app),
+        *(pull_requests.list_command, targets.app, targets.check_app, pr.app),
     ],
     "Queues": [queues.app, history.app, history.events, history.verify, whatif.whatif, top.top],
+    "Servers": [login.login, login.logout, login.app, login.version, completion],
     "Running the service": [serve, demo.demo, token.app, webhook.app, host.app, db.app],
 }
-for panel, commands in PANELS.items():
-    for command in commands:
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, rich_help_panel=panel)
-        else:
-            app.command(rich_help_panel=panel)(command)
+
+
+def move_examples(command: CommandInfo) -> list[str]:
+    """Moves the examples of a docstring to the end of the help. Joins the lines of each paragraph, which Typer would
+    break where the source code does."""
+    assert command.callback is not None
+    text, _, listed = inspect.cleandoc(command.callback.__doc__ or "").partition("\n\nExamples:\n")
+    examples = [line.strip() for line in listed.splitlines()]
+    command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in text.split("\n\n"))
+    command.epilog = format_examples(examples) if examples else None
+    return examples
+
+
+def add_commands() -> None:
+    """The help of a group has the first example of each command."""
+    for panel, commands in PANELS.items():
+        for command in commands:
+            if isinstance(command, typer.Typer):
+                examples = [example for info in command.registered_commands for example in move_examples(info)[:1]]
+                app.add_typer(command, rich_help_panel=panel, epilog=format_examples(examples))
+            else:
+                name = "list" if command is pull_requests.list_command else None
+                app.command(name, rich_help_panel=panel)(command)
+                move_examples(app.registered_commands[-1])
+
+
+add_commands()
+completion_init()  # Typer would do so only for its options that edit the start-up files of shells

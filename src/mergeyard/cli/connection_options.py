@@ -2,15 +2,18 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
 
 import typer
 
+from mergeyard.cli import servers
 from mergeyard.cli.output import exit_with_usage_error, sanitize
 from mergeyard.client import Client, MergeyardError, Queue, QueueName, RepoName, RetryPolicy, Unreachable
 from mergeyard.domain.ids import Repo
@@ -48,12 +51,26 @@ def complete_branches(incomplete: str) -> list[str]:
     return filter_by_prefix(incomplete, (queue.target_branch for queue in fetch_queue_names()))
 
 
-def fetch_queue_names() -> list[QueueName]:
-    url, token = os.environ.get(URL_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
+def complete_queues(incomplete: str) -> list[str]:
+    return filter_by_prefix(incomplete, (f"{queue.repo}:{queue.target_branch}" for queue in fetch_queue_names()))
+
+
+def complete_servers(incomplete: str) -> list[str]:
     try:
-        with Client(url, token, retry_policy=COMPLETION_RETRY_POLICY) as client:
+        return filter_by_prefix(incomplete, servers.read_servers().servers)
+    except servers.ServerError:
+        return []
+
+
+def fetch_queue_names() -> list[QueueName]:
+    """None where the server cannot be asked: a completion prints no error."""
+    try:
+        server = servers.find_server(None, None)
+        if server is None:
+            return []
+        with Client(server.url, servers.read_token(server, None), retry_policy=COMPLETION_RETRY_POLICY) as client:
             return [queue.queue_name for queue in client.list_queues().queues]
-    except (ImportError, ValueError, MergeyardError, Unreachable):
+    except (ImportError, ValueError, MergeyardError, Unreachable, servers.ServerError):
         return []
 
 
@@ -61,22 +78,36 @@ def filter_by_prefix(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted({name for name in names if name.startswith(incomplete)})
 
 
-URL_VARIABLE, TOKEN_VARIABLE = "MERGEYARD_URL", "MERGEYARD_TOKEN"
+REPO_VARIABLE, BRANCH_VARIABLE, QUEUE_VARIABLE = "MERGEYARD_REPO", "MERGEYARD_BRANCH", "MERGEYARD_QUEUE"
 
 connection_option: Callable[..., Any] = partial(typer.Option, rich_help_panel="Connection")
 
-UrlOption = Annotated[str | None, connection_option("--url", envvar=URL_VARIABLE, help="The URL of the server.")]
+ServerOption = Annotated[
+    str | None,
+    connection_option(
+        "--server",
+        metavar="NAME",
+        help=f"A server that you signed in to ({servers.SERVER_VARIABLE}).",
+        autocompletion=complete_servers,
+    ),
+]
+UrlOption = Annotated[
+    str | None, connection_option("--url", metavar="URL", help=f"The URL of a server ({servers.URL_VARIABLE}).")
+]
 TokenFileOption = Annotated[
     Path | None,
-    connection_option("--token-file", help=f"A file that contains the token; default: {TOKEN_VARIABLE}."),
+    connection_option(
+        "--token-file",
+        metavar="FILE",
+        help=f"A file with the token for --url ({servers.TOKEN_FILE_VARIABLE}, {servers.TOKEN_VARIABLE}).",
+    ),
 ]
 RepoOption = Annotated[
     str | None,
     connection_option(
         "--repo",
-        envvar="MERGEYARD_REPO",
-        metavar="HOST/OWNER/NAME",
-        help="The repository; not needed if the token can read only one queue.",
+        metavar="REPO",
+        help=f"The repository, as host/owner/name ({REPO_VARIABLE}). Default: that of the remote origin.",
         autocompletion=complete_repositories,
     ),
 ]
@@ -84,10 +115,8 @@ BranchOption = Annotated[
     str | None,
     connection_option(
         "--branch",
-        "--target-branch",
-        envvar="MERGEYARD_BRANCH",
         metavar="BRANCH",
-        help="The target branch; not needed if there is only one queue.",
+        help=f"The target branch ({BRANCH_VARIABLE}), if the repository has several queues.",
         autocompletion=complete_branches,
     ),
 ]
@@ -95,11 +124,65 @@ QueueOption = Annotated[
     str | None,
     connection_option(
         "--queue",
-        metavar="HOST/OWNER/NAME:BRANCH",
-        help="Repository and branch in one option, as in the URLs of the pages.",
+        metavar="QUEUE",
+        help=f"Repository and branch in one, as host/owner/name:branch ({QUEUE_VARIABLE}).",
+        autocompletion=complete_queues,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the API response, for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the response of the API as JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+WebOption = Annotated[bool, typer.Option("--web", "-w", help="Open the page in a browser instead.")]
+
+
+def choose_names(repo: str | None, branch: str | None, queue: str | None) -> tuple[str | None, str | None]:
+    """Repository and branch as the options name them, else the variables."""
+    if queue is not None:
+        if repo is not None or branch is not None:
+            exit_with_usage_error("--queue names the repository and the branch: omit --repo and --branch.")
+        return split_queue_option(queue)
+    variable = os.environ.get(QUEUE_VARIABLE)
+    names = (
+        split_queue_option(variable) if variable else (os.environ.get(REPO_VARIABLE), os.environ.get(BRANCH_VARIABLE))
+    )
+    return repo or names[0] or None, branch or names[1] or None
+
+
+REMOTE_SCHEMES = {"https", "http", "ssh", "git", "git+ssh", "ssh+git"}
+SCP_PATTERN = re.compile(r"(?:[^@/:]+@)?([^@/:\s]+):/?(.+)")
+"""`git@github.com:acme/app.git`."""
+
+
+def read_origin() -> RepoName | None:
+    """The repository of the remote `origin` of the current checkout; None without one, and for a local path."""
+    return parse_remote_url(_run_git("remote", "get-url", "origin") or "")
+
+
+def read_current_branch() -> str | None:
+    """None without a checkout, and for a commit that was checked out without a branch."""
+    return _run_git("symbolic-ref", "--quiet", "--short", "HEAD")
+
+
+def _run_git(*arguments: str) -> str | None:
+    """What it prints; None if it fails or is not installed."""
+    try:
+        result = subprocess.run(["git", *arguments], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return result.stdout.decode(errors="replace").strip()
+
+
+def parse_remote_url(url: str) -> RepoName | None:
+    """The repository that the URL of a remote names, as https, ssh or scp-like URL; None for a local path."""
+    if "://" in url:
+        parts = urlsplit(url)
+        host, path = (parts.hostname or "", unquote(parts.path)) if parts.scheme in REMOTE_SCHEMES else ("", "")
+    else:
+        matched = SCP_PATTERN.fullmatch(url)
+        host, path = matched.groups() if matched else ("", "")
+    try:
+        return RepoName.parse(f"{host}/{path.strip('/').removesuffix('.git')}")
+    except ValueError:
+        return None
 
 
 MAX_LISTED_QUEUES = 20
@@ -130,14 +213,22 @@ def choose_queue(client: Client, repo: str | None, branch: str | None) -> QueueN
     repo_name = None if repo is None else parse_repo_name(repo)
     if repo_name is not None and branch is not None:
         return QueueName(repo_name, branch)
-    matching = [queue.queue_name for queue in find_queues(client, repo_name, branch)]
-    if not matching:
-        exit_with_usage_error(f"{describe_missing_queue(repo_name, branch)} Create one with `mergeyard queue create`.")
-    if len(matching) > 1:
+    origin = read_origin() if repo_name is None else None
+    try:
+        queues = client.list_queues().queues
+    except MergeyardError:
+        if origin is None or branch is None:
+            raise
+        return QueueName(origin, branch)  # a token that cannot read queues
+    matching = filter_queues(queues, repo_name or origin, branch)
+    if len(matching) != 1:
+        missing = describe_missing_queue(repo_name or origin, branch, is_origin=origin is not None)
+        listed = f"Choose one with --repo and --branch:\n{format_queues(matching or queues)}"
         exit_with_usage_error(
-            f"The token can read several queues. Choose one with --repo and --branch:\n{format_queues(matching)}"
+            "The token can read several queues." if matching else missing,
+            hint=listed if queues else "Create a queue with `mergeyard queue create`.",
         )
-    return matching[0]
+    return matching[0].queue_name
 
 
 def find_queues(client: Client, repo: RepoName | None, branch: str | None) -> list[Queue]:
@@ -155,15 +246,16 @@ def filter_queues(queues: Iterable[Queue], repo: RepoName | None, branch: str | 
     ]
 
 
-def format_queues(queues: list[QueueName]) -> str:
-    lines = [f"  --repo {queue.repo} --branch {queue.target_branch}" for queue in queues[:MAX_LISTED_QUEUES]]
+def format_queues(queues: Sequence[Queue]) -> str:
+    lines = [f"  --repo {queue.repo} --branch {queue.branch}" for queue in queues[:MAX_LISTED_QUEUES]]
     rest = [f"  and {len(queues) - MAX_LISTED_QUEUES} more"] if len(queues) > MAX_LISTED_QUEUES else []
     return "\n".join(map(sanitize, [*lines, *rest]))
 
 
-def describe_missing_queue(repo: RepoName | None, branch: str | None) -> str:
+def describe_missing_queue(repo: RepoName | None, branch: str | None, *, is_origin: bool) -> str:
     where = " of ".join(filter(None, [branch, None if repo is None else str(repo)]))
-    return f"The token can read no queue for {sanitize(where)}." if where else "The token can read no queue."
+    origin = " (the remote origin of this checkout)" if is_origin else ""
+    return f"The token can read no queue for {sanitize(where)}{origin}." if where else "The token can read no queue."
 
 
 AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -177,5 +269,6 @@ def parse_age(text: str) -> timedelta:
 
 
 SinceOption = Annotated[
-    timedelta, typer.Option("--since", metavar="AGE", parser=parse_age, help="Not older than 30m, 12h, 7d, 2w.")
+    timedelta,
+    typer.Option("--since", metavar="AGE", parser=parse_age, help="How far back to look, such as 30m, 12h, 7d or 2w."),
 ]

@@ -1,18 +1,19 @@
 """`mergeyard runs`, `mergeyard events` and `mergeyard verify`: what happened in a queue."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
 from mergeyard.cli import output
-from mergeyard.cli.connection_options import HELP_OPTIONS, SinceOption
+from mergeyard.cli.connection_options import HELP_OPTIONS, SinceOption, WebOption
 from mergeyard.cli.session import Session, with_session
-from mergeyard.client import Event, Run, VerifiedLandings
+from mergeyard.client import Event, Queue, Run, TestingResult, VerifiedLandings
 
 
 class ListByDefault(TyperGroup):
@@ -23,7 +24,7 @@ class ListByDefault(TyperGroup):
         return super().parse_args(ctx, ["list", *args] if no_command and not ctx.resilient_parsing else args)
 
 
-app = typer.Typer(name="runs", cls=ListByDefault, help="Test runs and their results.")
+app = typer.Typer(name="runs", cls=ListByDefault, help="List and show test runs.")
 
 
 MAX_RUNNING = 20
@@ -35,22 +36,60 @@ MAX_RUNNING = 20
 def list_results(
     session: Session,
     since: SinceOption = "1d",  # pyright: ignore[reportArgumentType]
-    take: Annotated[int, typer.Option("--take", min=1, max=100, help="How many finished runs at most.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many finished runs at most.")] = 50,
 ) -> None:
-    """List the runs in progress, and the results of finished runs, the latest first.
+    """List the test runs in progress, then the results of finished runs, the latest first.
 
-    With --json only the results of finished runs.
+    With --json the command prints only the results of finished runs.
+
+    Examples:
+        mergeyard runs
+        mergeyard runs list --since 7d --limit 100
     """
     now = datetime.now(UTC)
-    results = session.client.list_results(session.queue, since=now - since, take=take)
-    session.show(results, lambda: output.show_runs(fetch_running(session), results.testing_results, now))
+    results = session.client.list_results(session.queue, since=now - since, take=limit)
+    session.show(results, lambda: show_runs(fetch_running(session), results.testing_results, now))
+
+
+SHORT_ID_LENGTH = 8
+"""As on the pages. `runs show` accepts a unique beginning of an id."""
+
+
+def show_runs(running: Iterable[Run], results: Iterable[TestingResult], now: datetime) -> None:
+    table = output.build_table("run", "PR", "state", "kind", "started", "finished", "took")
+
+    def add_row(run: str, number: int, status: str, is_bisection: bool, started: datetime, took_s: float) -> None:
+        finished = "–" if status == "in_progress" else output.format_time(started + timedelta(seconds=took_s))
+        cells = (
+            "bisection" if is_bisection else "batch",
+            output.format_time(started),
+            finished,
+            output.format_duration(took_s),
+        )
+        state = output.style_state(status, output.RUN_LABELS)
+        table.add_row(output.plain_text(run[:SHORT_ID_LENGTH]), f"#{number}", state, *cells)
+
+    for run in running:
+        elapsed_s = (now - run.created_at).total_seconds()
+        for pull_request in run.tested_pull_requests:
+            add_row(run.id, pull_request.pr_number, run.status, run.is_bisection, run.created_at, elapsed_s)
+    for each in results:
+        arguments = (each.is_bisection, each.started_at, each.duration_seconds)
+        add_row(each.test_run_id, each.pr_number, each.status, *arguments)
+    output.print_table(table, "No test runs in this period: choose a longer one with --since.")
 
 
 def fetch_running(session: Session) -> list[Run]:
     """A run that ended a moment ago is left out: it is among the results."""
-    ids = output.list_running_ids(session.client.get_queue(session.queue))[:MAX_RUNNING]
+    ids = list_running_ids(session.client.get_queue(session.queue))[:MAX_RUNNING]
     runs = [session.client.get_run(session.queue, run_id) for run_id in ids]
     return [run for run in runs if run.status == "in_progress"]
+
+
+def list_running_ids(queue: Queue) -> list[str]:
+    """The ids of the test runs in progress, in the order of the queue."""
+    ids = (each.test_run_id for each in queue.enqueued_pull_requests or () if each.state == "testing")
+    return list(dict.fromkeys(filter(None, ids)))
 
 
 @app.command()
@@ -58,10 +97,32 @@ def fetch_running(session: Session) -> list[Run]:
 def show(
     session: Session,
     run_id: Annotated[str, typer.Argument(metavar="ID", help="As `mergeyard runs` shows it, or its beginning.")],
+    web: WebOption = False,
 ) -> None:
-    """Show one run: what it tests, its base, and the results of its checks."""
+    """Show one test run: what it tests, its base, and the results of its checks.
+
+    Examples:
+        mergeyard runs show 6f1d2c3b
+    """
     run = session.client.get_run(session.queue, complete_run_id(session, run_id))
-    session.show(run, lambda: output.show_run(run))
+    if web:
+        session.open_page(f"/runs/{quote(run.id)}")
+    else:
+        session.show(run, lambda: show_run(run))
+
+
+def show_run(run: Run) -> None:
+    tested = ", ".join(f"#{pull_request.pr_number} {pull_request.title}" for pull_request in run.tested_pull_requests)
+    facts = {
+        "tests": tested or "the target branch itself",
+        "on top of": ", ".join(f"#{number}" for number in run.dependent_prs) or run.base_sha[:12],
+        "branch": run.test_branch,
+        "tip": run.test_branch_sha[:12],
+        "started": output.format_time(run.created_at),
+        "kind": "bisection" if run.is_bisection else None,
+    }
+    title = Text.assemble((run.id, "bold"), "  ", output.style_state(run.status, output.RUN_LABELS))
+    output.print_output(title, output.build_facts_table(facts), output.build_checks_table(output.list_checks(run)))
 
 
 FULL_ID_LENGTH = 32
@@ -77,7 +138,7 @@ def complete_run_id(session: Session, beginning: str) -> str:
         matching = sorted({run_id for run_id in list_known_ids(session) if run_id.startswith(beginning.lower())})
     if len(matching) > 1:
         listed = "\n".join(f"  {run_id}" for run_id in matching)
-        output.exit_with_usage_error(f"Several test runs begin with {beginning}. Choose one:\n{listed}")
+        output.exit_with_usage_error(f"Several test runs begin with {beginning}.", hint=f"Choose one:\n{listed}")
     return matching[0] if matching else beginning
 
 
@@ -107,9 +168,14 @@ def events(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new events until interrupted.")] = False,
 ) -> None:
-    """Show the events of a queue, and follow them.
+    """List the events of a queue, the oldest first, and follow new ones.
 
-    Oldest first; with --json one object per line. To continue later, pass the cursor of the last event: --after CURSOR.
+    With --json the command prints one object per line. To continue later, pass the cursor of the last event with
+    --after.
+
+    Examples:
+        mergeyard events
+        mergeyard events --follow --after 4711 --json
     """
     if follow:
         session.retry_longer()
@@ -144,12 +210,16 @@ VERDICT_STYLES = {"as_tested": "green", "differs": "red", "removed": "yellow", "
 @with_session
 def verify(
     session: Session,
-    last: Annotated[int, typer.Option("--last", min=1, max=200, help="How many of the latest merges.")] = 20,
+    last: Annotated[int, typer.Option("--last", min=1, max=200, help="How many of the latest merges to verify.")] = 20,
 ) -> None:
-    """Verify that merged commits are those that were tested.
+    """Verify that the merged commits are those that were tested.
 
-    The server reads its records and the target branch again. It pauses the queue when something differs, and repairs
+    The server compares its records with the target branch. If something differs, it pauses the queue and repairs
     nothing.
+
+    Examples:
+        mergeyard verify
+        mergeyard verify --last 100 --json
     """
     with output.show_spinner("Comparing"):
         verified = session.client.verify_landings(session.queue, last=last)

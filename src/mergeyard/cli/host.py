@@ -11,7 +11,7 @@ from mergeyard.cli.output import encode_json, exit_with_message, sanitize
 from mergeyard.domain.ids import Repo
 from mergeyard.ports.forge import Finding, Host
 
-app = typer.Typer(name="host", no_args_is_help=True, help="Git hosts.")
+app = typer.Typer(name="host", no_args_is_help=True, help="Check Git hosts.")
 
 
 @app.callback()
@@ -21,20 +21,32 @@ def hosts() -> None:
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(help="Its name in the settings, such as github.com.")],
-    repo: Annotated[str | None, typer.Option(help="Also check this repository: owner/name.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    name: Annotated[str, typer.Argument(help="Its name in the settings file, such as github.com.")],
+    repo: Annotated[str | None, typer.Option(metavar="REPO", help="Also check this repository: owner/name.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     config: ConfigFileOption = None,
 ) -> None:
-    """Report which permission, webhook or setting is missing at a Git host."""
+    """Report which permission, webhook or setting is missing at a Git host.
+
+    The command checks the account, its permissions and the webhook; with --repo also the default branch. A Git host
+    does not show all its rules, so only the first merge proves that the target branch can be pushed.
+
+    Run it where the settings file and the secrets of the server are. It exits with 1 if something is missing.
+
+    Examples:
+        mergeyard host check github.com
+        mergeyard host check github.com --repo acme/app
+    """
     from mergeyard.wiring import make_hosts
 
     host = make_hosts(load_settings(config, {})).get(name.lower())
     if host is None:
-        exit_with_message(f"The settings contain no host {name}: add it as a table [hosts.{name!r}].")
+        exit_with_message(
+            f"The settings contain no host {sanitize(name)}.", hint=f'Add it as a table [hosts."{sanitize(name)}"].'
+        )
     findings = asyncio.run(_diagnose(host, None if repo is None else _parse_repo(host, repo)))
     if as_json:
-        typer.echo(encode_json(findings))
+        typer.echo(encode_json({"host": host.name, "findings": findings}))
     else:
         for finding in findings:
             color = None if finding.ok else typer.colors.RED

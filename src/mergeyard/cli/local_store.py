@@ -9,13 +9,15 @@ import fcntl
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from mergeyard.cli.connection_options import with_options_of
-from mergeyard.cli.output import exit_with_message, exit_with_usage_error
+from mergeyard.cli.connection_options import JsonOption, ServerOption, TokenFileOption, UrlOption, with_options_of
+from mergeyard.cli.output import exit_with_message, exit_with_usage_error, print_message
+from mergeyard.cli.session import ServerSession, with_session_of
 from mergeyard.ports.archive import Archive
 from mergeyard.ports.store import Store, StoreUnavailable
 from mergeyard.service.errors import RequestRefused
@@ -25,13 +27,34 @@ if TYPE_CHECKING:
 
 LOCK_FILE = "server.lock"
 
+NO_DATABASE_HINT = (
+    "Sign in to a server with `mergeyard login URL`. On the machine of the server, name its database with --config, "
+    "--data-dir or --database-url; `mergeyard serve` creates it."
+)
+
 Service = TypeVar("Service")
 Result = TypeVar("Result")
 
-ConfigFileOption = Annotated[Path | None, typer.Option("--config", help="The settings file, else ./mergeyard.toml.")]
-DataDirOption = Annotated[str | None, typer.Option("--data-dir", help="The data directory.")]
+ConfigFileOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="The settings file. Default: ./mergeyard.toml.")
+]
+DataDirOption = Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="The data directory.")]
 DatabaseUrlOption = Annotated[
-    str | None, typer.Option("--database-url", help="The database, if it is not in the data directory.")
+    str | None,
+    typer.Option("--database-url", metavar="URL", help="The database, if it is not in the data directory."),
+]
+
+local_option: Callable[..., Any] = partial(typer.Option, rich_help_panel="Database of this machine")
+
+LocalConfigOption = Annotated[
+    Path | None,
+    local_option("--config", metavar="FILE", help="The settings file that names it. Default: ./mergeyard.toml."),
+]
+LocalDataDirOption = Annotated[
+    str | None, local_option("--data-dir", metavar="DIR", help="The data directory that contains it.")
+]
+LocalDatabaseUrlOption = Annotated[
+    str | None, local_option("--database-url", metavar="URL", help="Its URL, if it is not in the data directory.")
 ]
 
 
@@ -48,7 +71,10 @@ class LocalStore:
     """The database that the options of a command choose."""
 
     def __init__(
-        self, config: ConfigFileOption = None, data_dir: DataDirOption = None, database_url: DatabaseUrlOption = None
+        self,
+        config: LocalConfigOption = None,
+        data_dir: LocalDataDirOption = None,
+        database_url: LocalDatabaseUrlOption = None,
     ) -> None:
         self.settings = load_settings(config, {"data_dir": data_dir, "database_url": database_url})
 
@@ -68,10 +94,8 @@ class LocalStore:
         async def run() -> Result:
             archive = self.open_archive()
             if not await archive.schema_version():
-                exit_with_usage_error(
-                    f"{archive.location} contains no Mergeyard database. Start `mergeyard serve` once, which creates "
-                    "it, or name another one with --config, --data-dir or --database-url."
-                )
+                exit_with_usage_error(f"{archive.location} contains no Mergeyard database.", hint=NO_DATABASE_HINT)
+            print_message(f"Using the database {archive.location.removeprefix('The database ')}.")
             store, service = open_service(self.settings)
             await store.open()
             try:
@@ -88,6 +112,43 @@ class LocalStore:
 def with_local_store(command: Callable[..., None]) -> Callable[..., None]:
     """Decorator: adds the options that choose a database to a command, and passes it that database."""
     return with_options_of(LocalStore, command)
+
+
+class AdminSession(ServerSession):
+    """For a command that manages a server: over the API of the server that is configured, else in the database of this
+    machine. An option that chooses a database also chooses that database."""
+
+    def __init__(
+        self,
+        server: ServerOption = None,
+        url: UrlOption = None,
+        token_file: TokenFileOption = None,
+        config: LocalConfigOption = None,
+        data_dir: LocalDataDirOption = None,
+        database_url: LocalDatabaseUrlOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        super().__init__(server, url, token_file, as_json)
+        self._local_options = (config, data_dir, database_url)
+        self._is_local = any(option is not None for option in self._local_options)
+        if self._is_local and (server or url):
+            exit_with_usage_error(
+                "--server and --url choose a server; --config, --data-dir and --database-url choose a database.",
+                hint="Pass options of one kind.",
+            )
+
+    @cached_property
+    def local_store(self) -> LocalStore | None:
+        """None: the command calls the API. A message tells the user which of the two it is."""
+        if self._is_local or not self.is_configured:
+            return LocalStore(*self._local_options)
+        print_message(f"Using the server {self.server.name} ({self.server.url}).")
+        return None
+
+
+def with_admin_session(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorator: adds the options that choose a server or a database, and passes the command that session."""
+    return with_session_of(AdminSession, command)
 
 
 class DataDirLocked(Exception):

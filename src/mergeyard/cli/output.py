@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import IntEnum
 from functools import cache
 from itertools import pairwise
@@ -39,6 +39,10 @@ def print_message(message: str) -> None:
     typer.echo("\n".join(map(sanitize, message.split("\n"))), err=True)
 
 
+def print_hint(advice: str) -> None:
+    print_message(f"hint: {advice}")
+
+
 def encode_json(response: Any) -> str:
     """With the member names of the API. Non-ASCII and control characters are escaped."""
     members = msgspec.to_builtins(response, builtin_types=(datetime,))
@@ -58,18 +62,47 @@ class ExitCode(IntEnum):
     UNREACHABLE = 4
     MERGE_MISMATCH = 5
     """A merge differs from its record."""
+    NOT_ALLOWED = 6
+    """The token is not valid, or lacks a scope."""
     USAGE_ERROR = 64
     INTERNAL_ERROR = 70
     """A bug in Mergeyard, independent of the state of any pull request."""
 
 
-def exit_with_message(message: str, code: ExitCode = ExitCode.FAILED) -> NoReturn:
-    print_message(message)
+INTERRUPTED_EXIT_CODE = 130
+"""As a shell reports a command that Ctrl-C ended. A user who answers no ends a command in the same way."""
+
+
+def exit_with_message(message: str, code: ExitCode = ExitCode.FAILED, *, hint: str = "") -> NoReturn:
+    """`hint`: what the user can do next, if the message itself does not contain it."""
+    print_message(f"error: {message}")
+    if hint:
+        print_hint(hint)
     raise typer.Exit(code)
 
 
-def exit_with_usage_error(message: str) -> NoReturn:
-    exit_with_message(message, ExitCode.USAGE_ERROR)
+def exit_with_usage_error(message: str, *, hint: str = "") -> NoReturn:
+    exit_with_message(message, ExitCode.USAGE_ERROR, hint=hint)
+
+
+def can_ask() -> bool:
+    """Whether a user at a terminal sees a question and can answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks on a terminal, and ends the command if the user does not agree. Scripts have no terminal: there the
+    command acts at once, as with `yes`."""
+    if yes or not can_ask():
+        return
+    try:
+        agreed = typer.confirm(sanitize(question), err=True)
+    except typer.Abort:
+        typer.echo(err=True)
+        agreed = False
+    if not agreed:
+        print_message("Nothing was changed.")
+        raise typer.Exit(INTERRUPTED_EXIT_CODE)
 
 
 def is_terminal() -> bool:
@@ -150,7 +183,7 @@ STATE_LABELS = {
     "SWITCHING_MODES": "Switching modes",
 }
 """Of pull requests and queues, as on the pages."""
-RUN_LABELS = {"in_progress": "Testing", "succeeded": "Passed", "failed": "Failed", "cancelled": "Cancelled"}
+RUN_LABELS = {"in_progress": "Testing", "succeeded": "Passed", "failed": "Failed", "cancelled": "Stopped"}
 CHECK_LABELS = {
     "success": "passed",
     "skipped": "skipped",
@@ -326,103 +359,6 @@ def format_queue_state(queue: client.Queue) -> str:
 
 def style_queue_state(queue: client.Queue) -> Text:
     return plain_text(format_queue_state(queue), STATE_STYLES.get(queue.state, ""))
-
-
-def show_queue(queue: client.Queue) -> None:
-    """With the most important settings; `mergeyard queue settings` shows all of them."""
-    title = Text.assemble(plain_text(queue.queue_name, "bold"), "  ", style_queue_state(queue))
-    pull_requests, checks = queue.enqueued_pull_requests, queue.required_statuses
-    settings = {
-        "mode": queue.mode,
-        "concurrency": queue.concurrency,
-        "batches": f"of {queue.batching_min_size}" if queue.batch else "off",
-        "merge method": queue.merge_method,
-        "required": "as configured in the repository" if checks is None else ", ".join(checks),
-    }
-    tables = [build_facts_table(settings), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]
-    print_output(title, *tables)
-
-
-def build_pull_requests_table(pull_requests: tuple[client.EnqueuedPullRequest, ...]) -> Table:
-    table = build_table("position", "PR", "state", "author", "title", "reason")
-    for pull_request in pull_requests:
-        position = "–" if pull_request.position is None else str(pull_request.position)
-        cells = (
-            plain_text(pull_request.pr_author),
-            cut_title(pull_request.pr_title),
-            plain_text(format_reason(pull_request.reason)),
-        )
-        table.add_row(
-            position,
-            f"#{pull_request.pr_number}",
-            plain_text(label_state(pull_request), STATE_STYLES.get(pull_request.state, "")),
-            *cells,
-        )
-    return table
-
-
-def show_queues(queues: Sequence[client.Queue]) -> None:
-    """The counts are unknown of a queue that was read without its pull requests."""
-    has_reasons = any(queue.state_reason for queue in queues)
-    columns = ("repository", "branch", "state", "mode", "queued", "running", "not ready")
-    table = build_table(*columns, *(["reason"] if has_reasons else []))
-    for queue in queues:
-        names = plain_text(queue.repo), plain_text(queue.branch), style_state(queue.state), plain_text(queue.mode)
-        reason = [plain_text(queue.state_reason or "")] if has_reasons else []
-        table.add_row(*names, *map(str, count_queued(queue) or ("–",) * 3), *reason)
-    print_table(table, "No queues. Create one with `mergeyard queue create`.")
-
-
-def count_queued(queue: client.Queue) -> tuple[int, int, int] | None:
-    """The number of queued pull requests, of test runs in progress, and of pull requests that are not ready."""
-    pull_requests = queue.enqueued_pull_requests
-    if pull_requests is None:
-        return None
-    not_ready = sum(map(is_not_ready, pull_requests))
-    return len(pull_requests) - not_ready, len(list_running_ids(queue)), not_ready
-
-
-def list_running_ids(queue: client.Queue) -> list[str]:
-    """The ids of the test runs in progress, in the order of the queue."""
-    ids = (each.test_run_id for each in queue.enqueued_pull_requests or () if each.state == "testing")
-    return list(dict.fromkeys(filter(None, ids)))
-
-
-def show_run(run: client.Run) -> None:
-    tested = ", ".join(f"#{pull_request.pr_number} {pull_request.title}" for pull_request in run.tested_pull_requests)
-    facts = {
-        "tests": tested or "the target branch itself",
-        "on top of": ", ".join(f"#{number}" for number in run.dependent_prs) or run.base_sha[:12],
-        "branch": run.test_branch,
-        "tip": run.test_branch_sha[:12],
-        "started": format_time(run.created_at),
-        "kind": "bisection" if run.is_bisection else None,
-    }
-    title = Text.assemble((run.id, "bold"), "  ", style_state(run.status, RUN_LABELS))
-    print_output(title, build_facts_table(facts), build_checks_table(list_checks(run)))
-
-
-SHORT_ID_LENGTH = 8
-"""As on the pages. `runs show` accepts a unique beginning of an id."""
-
-
-def show_runs(running: Iterable[client.Run], results: Iterable[client.TestingResult], now: datetime) -> None:
-    table = build_table("run", "PR", "state", "kind", "started", "finished", "took")
-
-    def add_row(run: str, number: int, status: str, is_bisection: bool, started: datetime, took_s: float) -> None:
-        finished = "–" if status == "in_progress" else format_time(started + timedelta(seconds=took_s))
-        cells = ("bisection" if is_bisection else "batch", format_time(started), finished, format_duration(took_s))
-        state = style_state(status, RUN_LABELS)
-        table.add_row(plain_text(run[:SHORT_ID_LENGTH]), f"#{number}", state, *cells)
-
-    for run in running:
-        elapsed_s = (now - run.created_at).total_seconds()
-        for pull_request in run.tested_pull_requests:
-            add_row(run.id, pull_request.pr_number, run.status, run.is_bisection, run.created_at, elapsed_s)
-    for each in results:
-        arguments = (each.is_bisection, each.started_at, each.duration_seconds)
-        add_row(each.test_run_id, each.pr_number, each.status, *arguments)
-    print_table(table, "No test runs in this period: choose a longer one with --since.")
 
 
 def format_time(timestamp: datetime) -> str:

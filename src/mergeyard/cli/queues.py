@@ -1,30 +1,36 @@
 """`mergeyard queue`: creates, configures and inspects queues."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, Literal, cast
 
 import typer
 from msgspec import inspect
+from rich.table import Table
 from rich.text import Text
 
-from mergeyard.cli.connection_options import find_queues, parse_repo_name, set_signature
+from mergeyard.cli.connection_options import WebOption, YesOption, find_queues, parse_repo_name, set_signature
 from mergeyard.cli.output import (
+    STATE_STYLES,
+    build_facts_table,
     build_table,
+    confirm,
+    cut_title,
     exit_with_usage_error,
+    format_reason,
+    label_state,
     plain_text,
     print_message,
     print_output,
     print_table,
-    show_queue,
-    show_queues,
     show_spinner,
     style_queue_state,
+    style_state,
 )
-from mergeyard.cli.session import Session, with_session
-from mergeyard.client import Queue, Queues, Settings
+from mergeyard.cli.session import Session, page_of_queue, with_session
+from mergeyard.client import EnqueuedPullRequest, Queue, QueueName, Queues, Settings
 from mergeyard.client.transport import to_camel_case
 from mergeyard.domain.config import SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
 
@@ -43,11 +49,15 @@ def with_setting_options(command: Callable[..., None]) -> Callable[..., None]:
     return set_signature(run, [first, *own, *SETTING_OPTIONS])
 
 
+def to_option_name(setting: str) -> str:
+    return setting.replace("_", "-")
+
+
 def build_option(name: str, kind: inspect.Type, default: Any) -> Parameter:
     option_type, typer_arguments, choices = _describe_option(name, kind)
     help_text = f"{SETTING_DESCRIPTIONS[name]} {choices}Default: {format_setting(default)}."
     info = typer.Option(
-        f"--{name.replace('_', '-')}",
+        f"--{to_option_name(name)}",
         help=help_text,
         rich_help_panel=SETTINGS_PANEL,
         show_choices=False,
@@ -128,48 +138,84 @@ DeleteStatusesOption = Annotated[
 def list_command(session: Session) -> None:
     """List the queues that the token can read, or those of --repo and --branch.
 
-    QUEUED counts pull requests, RUNNING counts test runs in progress.
+    QUEUED, TESTING and NOT READY count pull requests. TESTING is a part of QUEUED.
+
+    Examples:
+        mergeyard queue list
+        mergeyard queue list --repo github.com/acme/app --json
     """
     repo = None if session.repo is None else parse_repo_name(session.repo)
     queues = find_queues(session.client, repo, session.branch)
-    session.show(Queues(queues=tuple(queues)), lambda: show_queues(read_counts(session, queues)))
+    session.show(Queues(queues=tuple(queues)), lambda: show_queues(queues, read_counts(session)))
 
 
-MAX_COUNTED_QUEUES = 100
-CONCURRENT_READS = 8
+Counts = Mapping[str, int]
+"""By column: the number of pull requests."""
+COUNT_METRICS = {
+    "mq_depth_current": "queued",
+    "mq_testing_slots_active": "testing",
+    "mq_awaiting_mergeability": "not ready",
+}
 
 
-def read_counts(session: Session, queues: Sequence[Queue]) -> list[Queue]:
-    """The first queues with their pull requests, each by a request of its own."""
-    counted, others = queues[:MAX_COUNTED_QUEUES], queues[MAX_COUNTED_QUEUES:]
-    if others:
-        print_message(
-            f"Only the first {MAX_COUNTED_QUEUES} queues are shown with numbers: choose others with --repo or --branch."
-        )
+def read_counts(session: Session) -> Mapping[QueueName, Counts]:
+    """From the metrics: one request for all queues. Empty when the token cannot read them."""
+    with show_spinner("Reading"):
+        return parse_counts(session.read_if_possible(session.client.get_metrics) or "")
 
-    def read(queue: Queue) -> Queue:
-        return session.read_if_possible(lambda: session.client.get_queue(queue.queue_name)) or queue
 
-    with show_spinner("Reading"), ThreadPoolExecutor(CONCURRENT_READS) as pool:
-        return [*pool.map(read, counted), *others]
+def parse_counts(metrics: str) -> Mapping[QueueName, Counts]:
+    """Adds the pull requests in bisections to the others."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    counts = defaultdict[QueueName, Counter[str]](Counter)
+    for family in text_string_to_metric_families(metrics):
+        for sample in family.samples if family.name in COUNT_METRICS else ():
+            queue = QueueName.of(f"{sample.labels['host']}/{sample.labels['repo']}", sample.labels["branch"])
+            counts[queue][COUNT_METRICS[family.name]] += int(sample.value)
+    return counts
+
+
+def show_queues(queues: Sequence[Queue], counts: Mapping[QueueName, Counts]) -> None:
+    has_reasons = any(queue.state_reason for queue in queues)
+    columns = ("repository", "branch", "state", "mode", *COUNT_METRICS.values())
+    table = build_table(*columns, *(["reason"] if has_reasons else []))
+    for queue in queues:
+        names = plain_text(queue.repo), plain_text(queue.branch), style_state(queue.state), plain_text(queue.mode)
+        counted = counts.get(queue.queue_name)
+        numbers = ("–" if counted is None else str(counted[column]) for column in COUNT_METRICS.values())
+        table.add_row(*names, *numbers, *([plain_text(queue.state_reason or "")] if has_reasons else []))
+    print_table(table, "No queues. Create one with `mergeyard queue create`.")
 
 
 @app.command()
 @with_session
-def show(session: Session) -> None:
-    """Show a queue with all of its pull requests."""
-    show_result(session, session.client.get_queue(session.queue))
+def show(session: Session, web: WebOption = False) -> None:
+    """Show a queue with all of its pull requests.
+
+    Examples:
+        mergeyard queue show
+        mergeyard queue show --queue github.com/acme/app:main --web
+    """
+    if web:
+        session.open_page(page_of_queue(session.queue))
+    else:
+        show_result(session, session.client.get_queue(session.queue))
 
 
 @app.command("settings")
 @with_session
 def show_settings(
     session: Session,
-    diff: Annotated[bool, typer.Option("--diff", help="Only those that differ from their defaults.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show only settings that differ from their defaults.")] = False,
 ) -> None:
     """Show all settings of a queue, with their defaults.
 
-    Each is named like its option of `mergeyard queue update`.
+    Each setting has the name of its option of `mergeyard queue update`.
+
+    Examples:
+        mergeyard queue settings
+        mergeyard queue settings --diff
     """
     values = read_settings(session.client.get_queue(session.queue))
     shown = {name: value for name, value in values.items() if not diff or value != SETTING_DEFAULTS[name]}
@@ -178,7 +224,7 @@ def show_settings(
         table = build_table("setting", "value", "default")
         for name, value in shown.items():
             default = format_setting(SETTING_DEFAULTS[name])
-            table.add_row(name.replace("_", "-"), plain_text(format_setting(value)), plain_text(default))
+            table.add_row(to_option_name(name), plain_text(format_setting(value)), plain_text(default))
         print_table(table, "All settings have their defaults.")
 
     session.show({to_camel_case(name): value for name, value in shown.items()}, render)
@@ -201,7 +247,11 @@ def read_settings(queue: Queue) -> dict[str, Any]:
 def create(session: Session, settings: Settings) -> None:
     """Create a queue for a branch.
 
-    The first time, the server fetches the repository, which can take a while.
+    For the first queue of a repository, the server fetches the repository, which can take a while.
+
+    Examples:
+        mergeyard queue create --repo github.com/acme/app --branch main
+        mergeyard queue create --branch main --batch on --batching-min-size 8
     """
     with show_spinner("Creating the queue"):
         queue = session.client.create_queue(session.new_queue, **settings)
@@ -212,12 +262,19 @@ def create(session: Session, settings: Settings) -> None:
 @with_session
 @with_setting_options
 def update(session: Session, settings: Settings, delete_required_statuses: DeleteStatusesOption = False) -> None:
-    """Change the given settings, and show what changed; all others stay as they are."""
+    """Change the given settings of a queue, and show what changed.
+
+    All other settings stay as they are.
+
+    Examples:
+        mergeyard queue update --concurrency 10
+        mergeyard queue update --delete-required-statuses
+    """
     if delete_required_statuses:
         settings["required_statuses"] = None
     if not settings:
-        advice = "Pass a setting, such as --concurrency 8; `mergeyard queue settings` lists all of them."
-        exit_with_usage_error(f"Nothing to change. {advice}")
+        advice = "Pass a setting, such as --concurrency 8. `mergeyard queue settings` lists all of them."
+        exit_with_usage_error("No setting is given.", hint=advice)
     before = session.read_if_possible(lambda: session.client.get_queue(session.queue))
     after = session.client.update_queue(session.queue, **settings)
     session.show(after, lambda: show_changes(before, after, list(settings)))
@@ -228,12 +285,10 @@ def show_changes(before: Queue | None, after: Queue, names: Sequence[str]) -> No
     old, new = {} if before is None else read_settings(before), read_settings(after)
     changed = [name for name in names if name not in old or old[name] != new[name]]
     lines = [
-        f"{name.replace('_', '-')}: {format_setting(old[name])} → {format_setting(new[name])}"
-        if name in old
-        else f"{name.replace('_', '-')}: {format_setting(new[name])}"
+        f"{to_option_name(name)}: {f'{format_setting(old[name])} → ' if name in old else ''}{format_setting(new[name])}"
         for name in changed
     ]
-    unchanged = f"Nothing changed. Already so: {', '.join(name.replace('_', '-') for name in names)}."
+    unchanged = f"Nothing changed: the queue already has these values of {', '.join(map(to_option_name, names))}."
     print_output(*map(plain_text, lines or [unchanged]))
     if after.state == "SWITCHING_MODES":
         print_message("The queue switches its mode when the pull requests under test have merged or failed.")
@@ -241,25 +296,36 @@ def show_changes(before: Queue | None, after: Queue, names: Sequence[str]) -> No
 
 @app.command()
 @with_session
-def delete(session: Session) -> None:
-    """Delete a queue that is empty."""
+def delete(session: Session, yes: YesOption = False) -> None:
+    """Delete a queue that is empty.
+
+    Examples:
+        mergeyard queue delete --branch release-1
+    """
+    confirm(f"Delete the queue for {session.queue}?", yes)
     deleted = session.client.delete_queue(session.queue)
     session.show(deleted, lambda: print_message(f"Deleted the queue for {session.queue}."))
 
 
 ReasonOption = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why, for everyone who sees the queue; at most 500 characters."),
+    typer.Option(
+        "--reason", metavar="TEXT", help="The reason, which every user of the queue sees; at most 500 characters."
+    ),
 ]
 
 
 @app.command()
 @with_session
-def pause(session: Session, reason: ReasonOption = None) -> None:
+def pause(session: Session, reason: ReasonOption = None, yes: YesOption = False) -> None:
     """Pause a queue: nothing enters, starts or merges until it is resumed.
 
-    Returns when no merge is in progress.
+    The command returns when no merge is in progress.
+
+    Examples:
+        mergeyard queue pause --reason "Release freeze until Monday"
     """
+    confirm(f"Pause the queue for {session.queue}? Nothing enters, starts or merges until it is resumed.", yes)
     next_step = "Nothing enters, starts or merges until `mergeyard queue resume`. Test runs in progress continue."
     change_state(session, "PAUSED", "Pausing", next_step, reason)
 
@@ -267,14 +333,23 @@ def pause(session: Session, reason: ReasonOption = None) -> None:
 @app.command()
 @with_session
 def resume(session: Session) -> None:
-    """Resume a queue, and remove the reason of its pause."""
+    """Resume a queue, and remove the reason of its pause.
+
+    Examples:
+        mergeyard queue resume
+    """
     change_state(session, "RUNNING", "Resuming", "The queue admits, tests and merges pull requests again.")
 
 
 @app.command()
 @with_session
-def drain(session: Session, reason: ReasonOption = None) -> None:
-    """Drain a queue: finish what is in it, and accept nothing new."""
+def drain(session: Session, reason: ReasonOption = None, yes: YesOption = False) -> None:
+    """Drain a queue: it finishes its pull requests, and admits no new ones.
+
+    Examples:
+        mergeyard queue drain --reason "Moving to another repository"
+    """
+    confirm(f"Drain the queue for {session.queue}? It admits no new pull requests until it is resumed.", yes)
     next_step = "The queue finishes its pull requests, and admits no new ones until `mergeyard queue resume`."
     change_state(session, "DRAINING", "Draining", next_step, reason)
 
@@ -294,3 +369,36 @@ def change_state(
 
 def show_result(session: Session, queue: Queue) -> None:
     session.show(queue, lambda: show_queue(queue))
+
+
+def show_queue(queue: Queue) -> None:
+    """With the most important settings; `mergeyard queue settings` shows all of them."""
+    title = Text.assemble(plain_text(queue.queue_name, "bold"), "  ", style_queue_state(queue))
+    pull_requests, checks = queue.enqueued_pull_requests, queue.required_statuses
+    settings = {
+        "mode": queue.mode,
+        "concurrency": queue.concurrency,
+        "batches": f"of {queue.batching_min_size}" if queue.batch else "off",
+        "merge method": queue.merge_method,
+        "required": "as configured in the repository" if checks is None else ", ".join(checks),
+    }
+    tables = [build_facts_table(settings), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]
+    print_output(title, *tables)
+
+
+def build_pull_requests_table(pull_requests: tuple[EnqueuedPullRequest, ...]) -> Table:
+    table = build_table("position", "PR", "state", "author", "title", "reason")
+    for pull_request in pull_requests:
+        position = "–" if pull_request.position is None else str(pull_request.position)
+        cells = (
+            plain_text(pull_request.pr_author),
+            cut_title(pull_request.pr_title),
+            plain_text(format_reason(pull_request.reason)),
+        )
+        table.add_row(
+            position,
+            f"#{pull_request.pr_number}",
+            plain_text(label_state(pull_request), STATE_STYLES.get(pull_request.state, "")),
+            *cells,
+        )
+    return table

@@ -103,7 +103,8 @@ def _protect_secrets() -> None:
 def _warn_about_untrusted_checks(settings: Settings) -> None:
     for name, host in settings.hosts.items():
         if isinstance(host, ForgeHost) and host.checks is ChecksFrom.RUN:
-            log.warning("untrusted_checks_allowed", host=name, setting="allow_untrusted_checks")
+            advice = 'code of every submitted pull request runs on this machine: set runner_sandbox to "bwrap"'
+            log.warning("untrusted_checks_allowed", host=name, advice=advice)
 
 
 def _warn_about_exposure(settings: Settings) -> None:

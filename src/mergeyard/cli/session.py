@@ -1,8 +1,8 @@
-"""Session of a command that calls the server: the client, the queue it is about, and how the response is printed."""
+"""Session of a command that calls a server: the client, the queue it is about, and how the response is printed."""
 
-import os
 import re
 import time
+import webbrowser
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cached_property, wraps
@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 import typer
 
-from mergeyard.cli import connection_options
+from mergeyard.cli import connection_options, servers
 from mergeyard.cli.output import (
+    INTERRUPTED_EXIT_CODE,
     ExitCode,
     encode_json,
     exit_with_message,
@@ -25,13 +26,14 @@ from mergeyard.cli.output import (
 )
 from mergeyard.client import (
     Client,
+    FieldError,
     MergeyardError,
     QueueName,
+    RepoName,
     RetryPolicy,
     SubmittedPullRequest,
     TimelineEntry,
     Unreachable,
-    ValidationIssue,
 )
 
 INTERACTIVE_RETRY_POLICY = RetryPolicy(total_timeout_s=8)
@@ -42,30 +44,19 @@ WAITING_RETRY_POLICY = RetryPolicy(total_timeout_s=300)
 
 Response = TypeVar("Response")
 
+NOT_ALLOWED_STATUSES = (401, 403)
 ERROR_HINTS = {
+    "invalid_token": "Get a valid token, then sign in with `mergeyard login URL`, or set MERGEYARD_TOKEN.",
+    "queue_not_found": "`mergeyard queue list` lists the queues, `mergeyard queue create` creates one.",
+    "queue_already_exists": "`mergeyard queue update` changes its settings.",
+    "queue_not_empty": "`mergeyard cancel N` removes a pull request, `mergeyard queue drain` admits no new ones.",
+    "pr_not_submitted": "`mergeyard submit N` submits a pull request, `mergeyard list` lists the submitted ones.",
+    "pr_not_in_queue": "`mergeyard submit N` submits a pull request, `mergeyard list` lists the submitted ones.",
     "sha_required": "Review that head, then submit it with --sha HEAD.",
     "sha_mismatch": "Review that head, then submit it with --sha HEAD.",
     "test_run_not_found": "`mergeyard runs` lists the latest ones.",
 }
-"""What to do about an error, in words of the command line."""
-COMMAND_BY_OPERATION = {
-    "submitPullRequest": "submit",
-    "cancelPullRequest": "cancel",
-    "restartTestsOnPullRequest": "restart",
-    "getSubmittedPullRequest": "status",
-    "setImpactedTargets": "targets set",
-    "getMergeQueueTestingDetails": "runs show",
-    "listMergeQueueTestingResults": "runs list",
-    "createQueue": "queue create",
-    "updateQueue": "queue update",
-    "deleteQueue": "queue delete",
-    "getQueue": "queue show",
-    "listQueues": "queue list",
-    "listEvents": "events",
-    "verifyLandings": "verify",
-    "replayQueue": "whatif",
-}
-OPERATION_PATTERN = re.compile(rf"`?\b({'|'.join(COMMAND_BY_OPERATION)})\b`?")
+"""By error code: which command or option helps. The messages of the server name neither."""
 OPTION_BY_POINTER = {
     "/pr/number": "the pull request number",
     "/pr/sha": "--sha",
@@ -75,32 +66,27 @@ OPTION_BY_POINTER = {
     "/testRunId": "the id of the run",
     "/impactedTargets": "the targets",
     "/stateReason": "--reason",
+    "/context": "the name of the check",
+    "/url": "the URL",
+    "/queues": "--queue",
+    "/events": "--event",
+    "/expiresAt": "--expires",
+    "/repositories": "--repo",
+    "/scopes": "--scope",
 }
 """By JSON pointer, for members whose option has another name; a member of one of these counts too."""
-API_ADVICE = (
-    " Correct it and send the request again.",
-    ": see `testRunId` of a submitted pull request.",
-)
-"""Ends of messages for programs that call the API."""
 
 
 def translate_error(error: MergeyardError) -> list[str]:
-    """The lines of the message, with commands and options in place of the API's operations and members."""
+    """The lines of the message, with options in place of the members of the request."""
     detail = error.detail
-    for advice in API_ADVICE:
-        detail = detail.replace(advice, "." if advice.startswith(":") else "")
     for issue in error.errors:
         detail = detail.replace(f"`{issue.pointer}`", name_option(issue)) if issue.pointer else detail
     others = [f"  {name_option(issue)}: {issue.message}" for issue in error.errors if issue.message not in detail]
-    hints = [ERROR_HINTS[error.code]] if error.code in ERROR_HINTS else []
-    return [replace_operations(line) for line in (detail, *others, *hints)]
+    return [detail, *others]
 
 
-def replace_operations(text: str) -> str:
-    return OPERATION_PATTERN.sub(lambda found: f"`mergeyard {COMMAND_BY_OPERATION[found[1]]}`", text)
-
-
-def name_option(issue: ValidationIssue) -> str:
+def name_option(issue: FieldError) -> str:
     """The option or argument that a JSON pointer of the request is about."""
     for pointer, option in OPTION_BY_POINTER.items():
         if issue.pointer == pointer or issue.pointer.startswith(f"{pointer}/"):
@@ -109,51 +95,69 @@ def name_option(issue: ValidationIssue) -> str:
     return "--" + re.sub(r"(?=[A-Z])", "-", member).lower() if member else "the request"
 
 
-class Session:
-    """Creates the client on first use: commands that only compute something need no server."""
+class ServerSession:
+    """For a command that calls a server. Creates the client on first use: a command that only computes something needs
+    no server."""
 
     def __init__(
         self,
+        server: connection_options.ServerOption = None,
         url: connection_options.UrlOption = None,
         token_file: connection_options.TokenFileOption = None,
-        repo: connection_options.RepoOption = None,
-        branch: connection_options.BranchOption = None,
-        queue: connection_options.QueueOption = None,
         as_json: connection_options.JsonOption = False,
     ) -> None:
-        self.repo, self.branch = (repo, branch) if queue is None else connection_options.split_queue_option(queue)
         self.as_json = as_json
+        self._server_name = server
         self._url = url
         self._token_file = token_file
 
-    @cached_property
-    def client(self) -> Client:
-        url, token = connection_options.URL_VARIABLE, connection_options.TOKEN_VARIABLE
-        if not self._url:
-            exit_with_usage_error(f"No server given: set {url} to its URL, such as https://queue.example.com.")
+    @property
+    def is_configured(self) -> bool:
+        """Whether an option, a variable or the stored default names a server. A file that cannot be read, such as that
+        of another user, names none."""
         try:
-            return Client(self._url, self._read_token(), retry_policy=INTERACTIVE_RETRY_POLICY)
-        except ImportError:
-            message = "The environment sets a SOCKS proxy, which needs a package that is not installed"
-            exit_with_usage_error(f"{message}: unset ALL_PROXY, or `pip install 'httpx[socks]'`.")
-        except ValueError as error:
-            exit_with_usage_error(f"{error} Check {url} and {token}, or --url and --token-file.")
+            return servers.find_server(self._url, self._server_name) is not None
+        except servers.ServerError:
+            return bool(self._url or self._server_name)
 
     @cached_property
-    def queue(self) -> QueueName:
-        return connection_options.choose_queue(self.client, self.repo, self.branch)
+    def server(self) -> servers.Server:
+        try:
+            server = servers.find_server(self._url, self._server_name)
+        except servers.ServerError as error:
+            exit_with_usage_error(str(error), hint=error.hint)
+        if server is None:
+            advice = f"Sign in with `mergeyard login https://queue.example.com`, or set {servers.URL_VARIABLE}."
+            exit_with_usage_error("No server is configured.", hint=advice)
+        return server
 
     @property
-    def new_queue(self) -> QueueName:
-        """The queue to create, which must be named by options."""
-        if self.repo is None or self.branch is None:
-            exit_with_usage_error("No branch given for the new queue: pass --repo host/owner/name --branch main.")
-        return QueueName(connection_options.parse_repo_name(self.repo), self.branch)
+    def has_token(self) -> bool:
+        try:
+            return bool(self._token)
+        except servers.ServerError:
+            return False
 
-    def build_page_url(self, number: int) -> str:
-        """The page of a pull request, at the server that this command calls."""
-        repo, branch = quote(str(self.queue.repo)), quote(self.queue.target_branch, safe="")
-        return f"{(self._url or '').rstrip('/')}/pulls/{repo}/{number}?branch={branch}"
+    @cached_property
+    def _token(self) -> str:
+        return servers.read_token(self.server, self._token_file)
+
+    @cached_property
+    def client(self) -> Client:
+        try:
+            return open_client(self.server.url, self._token)
+        except servers.ServerError as error:
+            exit_with_usage_error(str(error), hint=error.hint)
+
+    def build_page_url(self, page: str) -> str:
+        """The address of a page, at the server that this command calls."""
+        return f"{self.server.url}{page}"
+
+    def open_page(self, page: str) -> None:
+        """Opens a page in the browser of the user, and prints its address for users without one."""
+        url = self.build_page_url(page)
+        print_message(url)
+        webbrowser.open(url)
 
     def read_if_possible(self, read: Callable[[], Response]) -> Response | None:
         """For a detail that a command shows in addition to its result: None when the token cannot read it, or when
@@ -178,44 +182,124 @@ class Session:
     def exit_on_client_errors(self) -> Generator[None]:
         """Closes the client at the end."""
         try:
-            yield
-        except MergeyardError as error:
-            reference = f"({error.code}, request {error.request_id})"
-            exit_with_message("\n".join(map(sanitize, [*translate_error(error), reference])), ExitCode.REFUSED)
-        except Unreachable as error:
-            exit_with_message(f"{sanitize(self._url or '')}: {sanitize(str(error))}", ExitCode.UNREACHABLE)
+            with exit_on_client_errors(lambda: self.server.url):
+                yield
         finally:
             if "client" in self.__dict__:
                 self.client.close()
 
-    def _read_token(self) -> str:
-        variable, file = connection_options.TOKEN_VARIABLE, self._token_file
+
+class Session(ServerSession):
+    """For a command about one queue."""
+
+    def __init__(
+        self,
+        server: connection_options.ServerOption = None,
+        url: connection_options.UrlOption = None,
+        token_file: connection_options.TokenFileOption = None,
+        repo: connection_options.RepoOption = None,
+        branch: connection_options.BranchOption = None,
+        queue: connection_options.QueueOption = None,
+        as_json: connection_options.JsonOption = False,
+    ) -> None:
+        super().__init__(server, url, token_file, as_json)
+        self.repo, self.branch = connection_options.choose_names(repo, branch, queue)
+
+    @cached_property
+    def queue(self) -> QueueName:
+        return connection_options.choose_queue(self.client, self.repo, self.branch)
+
+    @property
+    def new_queue(self) -> QueueName:
+        """The queue to create, whose branch must be named."""
+        repo = self.named_repo
+        if repo is None or self.branch is None:
+            advice = "Pass --repo host/owner/name --branch main."
+            exit_with_usage_error("No repository or no branch is given for the new queue.", hint=advice)
+        return QueueName(repo, self.branch)
+
+    @property
+    def named_repo(self) -> RepoName | None:
+        """The repository of the options or variables, else that of the remote `origin` of the checkout."""
+        if self.repo is not None:
+            return connection_options.parse_repo_name(self.repo)
+        return connection_options.read_origin()
+
+    def find_number(self, number: int | None, advice: str = "Pass the number of a pull request, such as 12.") -> int:
+        """The given number, else that of the pull request of the current branch. `advice`: how to give a number."""
+        if number is not None:
+            return number
+        branch = connection_options.read_current_branch()
+        if branch is None:
+            exit_with_usage_error("No pull request is given, and no branch is checked out here.", hint=advice)
         try:
-            token = os.environ.get(variable, "") if file is None else file.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            exit_with_usage_error(f"Cannot read the token from {file} ({error}): pass another file with --token-file.")
-        return token.strip() or exit_with_usage_error(
-            f"No token given: set {variable} to a token, or pass a file that contains it with --token-file."
-        )
+            return self.client.find_pull_request(self.queue, branch).pr_number
+        except MergeyardError as error:
+            if error.code != "pr_not_submitted":
+                raise
+            message = f"No pull request from the branch {sanitize(branch)} was submitted to the queue for {self.queue}."
+            exit_with_usage_error(message, hint=advice)
+
+
+def open_client(url: str, token: str, retry_policy: RetryPolicy = INTERACTIVE_RETRY_POLICY) -> Client:
+    try:
+        return Client(url, token, retry_policy=retry_policy)
+    except ImportError:
+        message = "The environment sets a SOCKS proxy, which needs a package that is not installed."
+        exit_with_usage_error(message, hint="Unset ALL_PROXY, or `pip install 'httpx[socks]'`.")
+    except ValueError as error:
+        exit_with_usage_error(sanitize(str(error)))
+
+
+@contextmanager
+def exit_on_client_errors(get_url: Callable[[], str]) -> Generator[None]:
+    try:
+        yield
+    except MergeyardError as error:
+        message, *details = map(sanitize, translate_error(error))
+        reference = f"({sanitize(error.code)}, request {sanitize(error.request_id)})"
+        code = ExitCode.NOT_ALLOWED if error.status in NOT_ALLOWED_STATUSES else ExitCode.REFUSED
+        hint = ERROR_HINTS.get(error.code, "")
+        exit_with_message("\n".join([f"{message} {reference}", *details]), code, hint=hint)
+    except Unreachable as error:
+        exit_with_message(f"{sanitize(get_url())}: {sanitize(str(error))}", ExitCode.UNREACHABLE)
+
+
+def page_of_queue(queue: QueueName) -> str:
+    return f"/queues/{quote(f'{queue.repo}:{queue.target_branch}', safe='/:')}"
+
+
+def page_of_pull_request(queue: QueueName, number: int) -> str:
+    return f"/pulls/{quote(str(queue.repo))}/{number}?branch={quote(queue.target_branch, safe='')}"
+
+
+def page_of_pull_requests(queue: QueueName) -> str:
+    return f"/pulls?queue={quote(f'{queue.repo}:{queue.target_branch}', safe='/:')}"
 
 
 def with_session(command: Callable[..., None]) -> Callable[..., None]:
     """Decorator: adds the connection options to a command and passes it the session they describe."""
+    return with_session_of(Session, command)
+
+
+def with_server_session(command: Callable[..., None]) -> Callable[..., None]:
+    """As `with_session`, for a command that is not about a queue."""
+    return with_session_of(ServerSession, command)
+
+
+def with_session_of(kind: type[ServerSession], command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of this kind of session to a command, and passes it the session."""
 
     @wraps(command)
-    def run(session: Session, **arguments: Any) -> None:
+    def run(session: ServerSession, **arguments: Any) -> None:
         with session.exit_on_client_errors():
             command(session, **arguments)
 
-    return connection_options.with_options_of(Session, run)
+    return connection_options.with_options_of(kind, run)
 
 
 POLL_INTERVAL_S = 1.0
 EXIT_CODE_BY_STATE = {"merged": ExitCode.SUCCESS, "failed": ExitCode.FAILED, "cancelled": ExitCode.CANCELLED}
-
-
-INTERRUPTED_EXIT_CODE = 130
-"""As a shell reports a command that Ctrl-C ended."""
 
 
 def follow_pull_request(

@@ -1,4 +1,4 @@
-"""`mergeyard targets`: computes impacted targets from changed paths, and uploads them for parallel queues."""
+"""`mergeyard targets` and `mergeyard check`: what a CI reports, which are impacted targets and results of checks."""
 
 import re
 import subprocess
@@ -130,11 +130,18 @@ def escape_unprintable(path: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in path)
 
 
-app = typer.Typer(name="targets", no_args_is_help=True, help="Impacted targets, for parallel queues.")
+app = typer.Typer(
+    name="targets", no_args_is_help=True, help="Compute and upload impacted targets, for parallel queues."
+)
 
 PrOption = Annotated[
-    int | None, typer.Option("--pr", metavar="N", parser=parse_number, help="The number of the pull request.")
+    int | None,
+    typer.Option(
+        "--pr", metavar="N", parser=parse_number, help="The number. Default: the pull request of the current branch."
+    ),
 ]
+
+PR_ADVICE = "Pass a number with --pr, such as --pr 12."
 
 
 @app.command("from-paths")
@@ -142,19 +149,23 @@ PrOption = Annotated[
 def from_paths(
     session: Session,
     base: Annotated[
-        str, typer.Option("--base", metavar="COMMIT", help="The commit it will be merged into.")
+        str, typer.Option("--base", metavar="COMMIT", help="The commit into which the pull request will be merged.")
     ] = "origin/main",
     head: Annotated[str, typer.Option("--head", metavar="COMMIT", help="The head of the pull request.")] = "HEAD",
     config: Annotated[
-        Path | None, typer.Option("--config", help="A file with globs to try; default: those of the base.")
+        Path | None, typer.Option("--config", help="A file with other globs to try. Default: those of the base.")
     ] = None,
-    and_upload: Annotated[bool, typer.Option("--upload", help="Also upload them.")] = False,
+    and_upload: Annotated[bool, typer.Option("--upload", help="Also upload the targets.")] = False,
     pr: PrOption = None,
 ) -> None:
-    """Print the targets that the changes of this checkout impact, by the globs in .mergeyard.toml.
+    """Compute the impacted targets of this checkout from its changed paths.
 
-    The globs are read from the base, so a pull request cannot choose its own. With --json they are printed as the API
-    accepts them.
+    The globs in .mergeyard.toml name the targets. The command reads them from the base, so that a pull request cannot
+    choose its own globs. Without --upload it calls no server.
+
+    Examples:
+        mergeyard targets from-paths --base origin/main
+        mergeyard targets from-paths --base origin/main --upload --pr 12
     """
     with exit_on_checkout_errors():
         checkout = Checkout(Path.cwd())
@@ -163,7 +174,7 @@ def from_paths(
         targets = compute_impacted_targets(checkout.list_changed_paths(base_sha, head_sha), parse_globs(content))
     print_targets(session, targets)
     if and_upload:
-        report_upload(upload_targets(session, require_number(pr), targets, head_sha))
+        report_upload(upload_targets(session, session.find_number(pr, PR_ADVICE), targets, head_sha))
 
 
 @app.command("set")
@@ -175,19 +186,24 @@ def set_targets(
         Path | None, typer.Option("--file", help="A file with one target per line; - is standard input.")
     ] = None,
     nothing: Annotated[
-        bool, typer.Option("--allow-empty", help="Allow no targets: the pull request impacts nothing.")
+        bool, typer.Option("--allow-empty", help="Allow an empty list: the pull request impacts nothing.")
     ] = False,
     sha: Annotated[
-        str | None, typer.Option("--sha", help="The commit they belong to; default: the current head.")
+        str | None, typer.Option("--sha", help="The commit that they belong to. Default: the current head.")
     ] = None,
     pr: PrOption = None,
 ) -> None:
-    """Upload the impacted targets of a pull request, replacing earlier ones."""
+    """Upload the impacted targets of a pull request. They replace earlier ones.
+
+    Examples:
+        mergeyard targets set --pr 12 //app:server //lib:parser
+        mergeyard targets set --pr 12 --file targets.txt --sha "$GIT_COMMIT"
+    """
     with exit_on_checkout_errors():
         names_given = [*(names or ()), *read_lines(file)]
     if not names_given and not nothing:
-        exit_with_usage_error("No target given: pass targets, or --allow-empty if the pull request impacts nothing.")
-    stored = upload_targets(session, require_number(pr), to_impacted_targets(names_given), sha)
+        exit_with_usage_error("No target is given: pass targets, or --allow-empty if the pull request impacts nothing.")
+    stored = upload_targets(session, session.find_number(pr, PR_ADVICE), to_impacted_targets(names_given), sha)
     session.show(stored, lambda: report_upload(stored))
 
 
@@ -219,10 +235,6 @@ def read_lines(file: Path | None) -> Iterable[str]:
     return filter(None, map(str.strip, content.decode().split("\n")))
 
 
-def require_number(pr: int | None) -> int:
-    return pr or exit_with_usage_error("No pull request given: pass its number with --pr N.")
-
-
 def encode_targets(targets: pull_requests.ImpactedTargets) -> Literal["ALL"] | list[str]:
     """As the API accepts them."""
     return "ALL" if targets.everything else sorted(targets.names)
@@ -241,7 +253,7 @@ def format_target_count(stored: ImpactedTargetsStored) -> str:
 def print_targets(session: Session, targets: pull_requests.ImpactedTargets) -> None:
     encoded = encode_targets(targets)
     if session.as_json:
-        typer.echo(encode_json(encoded))
+        typer.echo(encode_json({"impactedTargets": encoded}))
     else:
         for name in [encoded] if isinstance(encoded, str) else encoded:
             typer.echo(name)
@@ -253,3 +265,36 @@ def exit_on_checkout_errors() -> Generator[None]:
         yield
     except (CheckoutError, OSError, UnicodeDecodeError) as error:
         exit_with_message(str(error))
+
+
+check_app = typer.Typer(name="check", no_args_is_help=True, help="Report results of checks.")
+
+CheckState = Literal["success", "failure", "pending", "error"]
+
+
+@check_app.command()
+@with_session
+def report(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the check.")],
+    sha: Annotated[str, typer.Option("--sha", metavar="SHA", help="The commit that was checked.")],
+    state: Annotated[CheckState, typer.Option("--state", help="The result.")],
+    details_url: Annotated[
+        str | None, typer.Option("--details-url", metavar="URL", help="A page with details, such as the CI job.")
+    ] = None,
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="A short summary of the result.")
+    ] = None,
+) -> None:
+    """Report the result of a check for a commit.
+
+    For repositories whose checks are reported through the API. Other Git hosts report their checks themselves.
+
+    Examples:
+        mergeyard check report unit --sha "$GIT_COMMIT" --state success
+    """
+    repo = session.named_repo or session.queue.repo
+    accepted = session.client.report_status(repo, sha, name, state, url=details_url, description=description)
+    if not accepted.accepted:
+        exit_with_usage_error("The server did not accept the report.")
+    session.show(accepted, lambda: print_message(f"Reported {name} as {state} for {sha[:12]} of {repo}."))

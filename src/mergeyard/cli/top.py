@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mergeyard.cli import output
-from mergeyard.cli.connection_options import filter_queues, parse_repo_name
+from mergeyard.cli.connection_options import filter_queues
 from mergeyard.cli.queue_snapshot import (
     BatchSnapshot,
     LoadingQueue,
@@ -218,10 +218,14 @@ The number before a pull request is its position in the queue.
 
 @with_session
 def top(session: Session) -> None:
-    """Show a queue live, full screen.
+    """Show a queue live, on the full screen.
 
-    q quits, ? shows the keys, Tab and the arrow keys choose another queue. In a pipe, and with --json, the current
-    state of the queue is printed once.
+    q quits, ? shows the keys, Tab and the arrow keys choose another queue. In a pipe, and with --json, the command
+    prints the current state of the queue once.
+
+    Examples:
+        mergeyard top
+        mergeyard top --queue github.com/acme/app:main
     """
     if session.as_json:
         typer.echo(output.encode_json(session.client.get_queue(session.queue)))
@@ -234,10 +238,9 @@ def top(session: Session) -> None:
 
 
 def list_choices(session: Session) -> tuple[list[QueueName], int]:
-    """All queues that the token can read, and the index of the first one that the options allow."""
-    repo = None if session.repo is None else parse_repo_name(session.repo)
+    """All queues that the token can read, and the index of the first one of the repository and the branch."""
     queues = session.client.list_queues().queues
-    allowed = filter_queues(queues, repo, session.branch)
+    allowed = filter_queues(queues, session.named_repo, session.branch)
     return ([queue.queue_name for queue in queues], queues.index(allowed[0])) if allowed else ([session.queue], 0)
 
 

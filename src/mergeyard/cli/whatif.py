@@ -17,7 +17,7 @@ from mergeyard.client import QueueReplay, ReplayMetrics
 from mergeyard.domain.config import Config
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 
-CONFIDENCE_STYLES = {"well": "green", "roughly": "yellow", "hardly": "red"}
+CONFIDENCE_STYLES = {"high": "green", "medium": "yellow", "low": "red"}
 UNKNOWN_CELL = "–"
 
 Metric = Callable[[ReplayMetrics], float | None]
@@ -43,7 +43,7 @@ def format_money(number: float) -> str:
 METRIC_ROWS: dict[str, tuple[Metric, Formatter]] = {
     "merged": (lambda metrics: metrics.merged, format_count),
     "failed": (lambda metrics: metrics.failed, format_count),
-    "half merged within": (lambda metrics: metrics.p50_seconds, format_duration),
+    "median time to merge": (lambda metrics: metrics.p50_seconds, format_duration),
     "95 % merged within": (lambda metrics: metrics.p95_seconds, format_duration),
     "runs": (lambda metrics: metrics.runs, format_count),
     "runs per merge": (lambda metrics: metrics.runs_per_merge, format_ratio),
@@ -124,12 +124,8 @@ def format_confidence(replay: QueueReplay) -> list[Text]:
     reasons = [plain_text(f"  {reason}") for reason in replay.reasons]
     messages = [plain_text(f"  {assumption.message}", "dim") for assumption in replay.assumptions]
     assumptions = [plain_text("Assumptions:", "dim"), *messages] if messages else []
-    confidence = (
-        f"The effect of this change is {replay.confidence} known."
-        if replay.changes
-        else f"The history is {replay.confidence} reproduced."
-    )
-    return [plain_text(confidence, CONFIDENCE_STYLES.get(replay.confidence, "")), *reasons, *assumptions]
+    confidence = plain_text(f"Confidence: {replay.confidence}", CONFIDENCE_STYLES.get(replay.confidence, ""))
+    return [confidence, *reasons, *assumptions]
 
 
 SETTING_TYPES = {field.name: field.type for field in cast(inspect.StructType, inspect.type_info(Config)).fields}
@@ -171,12 +167,12 @@ def _parse_choice(text: str, choices: list[str]) -> str:
 SetOption = Annotated[
     list[str],
     typer.Option(
-        "--set", metavar="NAME=VALUE", parser=parse_setting, help="A setting to replay with. Can be repeated."
+        "--set", metavar="NAME=VALUE", parser=parse_setting, help="A setting to change in the replay. Can be repeated."
     ),
 ]
 PriceOption = Annotated[
     float | None,
-    typer.Option(min=0, metavar="PRICE", help="The cost of a CI minute, in any currency: also shows the cost."),
+    typer.Option(min=0, metavar="PRICE", help="The price of a CI minute, in any currency: shows the cost too."),
 ]
 
 
@@ -187,10 +183,14 @@ def whatif(
     assignments: SetOption = [],  # noqa: B006
     price: PriceOption = None,
 ) -> None:
-    """Replay a queue's history with other settings.
+    """Replay the history of a queue with other settings.
 
-    The server replays every submission at its recorded time, with the recorded durations and results of runs, and
-    reports what would have happened. Without --set it reports how closely the replay reproduces the history.
+    The server replays the recorded submissions and test results, and reports what would have happened. It changes
+    nothing. Without --set it reports how closely the replay reproduces the history.
+
+    Examples:
+        mergeyard whatif --set concurrency=20 --set batch=on
+        mergeyard whatif --since 30d --set batchingMinSize=8 --price 0.008
     """
     settings: dict[str, Any] = dict(cast(list[tuple[str, Any]], assignments))
     with show_spinner("Replaying"):

@@ -10,9 +10,13 @@ these steps, the retry policy and the errors; `models` has the response structs.
 
 from mergeyard.client.client import AsyncClient as AsyncClient
 from mergeyard.client.client import Client as Client
+from mergeyard.client.models import ActionPreview as ActionPreview
+from mergeyard.client.models import ApiToken as ApiToken
+from mergeyard.client.models import ApiTokens as ApiTokens
 from mergeyard.client.models import Check as Check
 from mergeyard.client.models import CheckRun as CheckRun
 from mergeyard.client.models import CheckSuite as CheckSuite
+from mergeyard.client.models import CurrentToken as CurrentToken
 from mergeyard.client.models import EnqueuedPullRequest as EnqueuedPullRequest
 from mergeyard.client.models import Event as Event
 from mergeyard.client.models import Events as Events
@@ -33,6 +37,7 @@ from mergeyard.client.models import Run as Run
 from mergeyard.client.models import Settings as Settings
 from mergeyard.client.models import StatusAccepted as StatusAccepted
 from mergeyard.client.models import StatusCheck as StatusCheck
+from mergeyard.client.models import StoppedTestRun as StoppedTestRun
 from mergeyard.client.models import SubmittedPullRequest as SubmittedPullRequest
 from mergeyard.client.models import TestedPullRequest as TestedPullRequest
 from mergeyard.client.models import TestingResult as TestingResult
@@ -47,9 +52,9 @@ from mergeyard.client.models import WebhookDelivery as WebhookDelivery
 from mergeyard.client.models import WebhookDisabled as WebhookDisabled
 from mergeyard.client.models import Webhooks as Webhooks
 from mergeyard.client.models import WebhookTopic as WebhookTopic
+from mergeyard.client.transport import FieldError as FieldError
 from mergeyard.client.transport import MergeyardError as MergeyardError
 from mergeyard.client.transport import QueueName as QueueName
 from mergeyard.client.transport import RepoName as RepoName
 from mergeyard.client.transport import RetryPolicy as RetryPolicy
 from mergeyard.client.transport import Unreachable as Unreachable
-from mergeyard.client.transport import ValidationIssue as ValidationIssue

@@ -1,6 +1,7 @@
 """The two clients, blocking and asynchronous, over exchanges that perform no I/O themselves."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import wraps
@@ -112,6 +113,7 @@ class Calls:
     submit = request_method(requests.submit)
     cancel = request_method(requests.cancel)
     restart = request_method(requests.restart)
+    preview_action = request_method(requests.preview_action)
     get_pull_request = request_method(requests.get_pull_request)
     find_pull_request = request_method(requests.find_pull_request)
     get_pull_requests = request_method(requests.get_pull_requests)
@@ -141,6 +143,11 @@ class Calls:
     test_webhook = request_method(requests.test_webhook)
     list_deliveries = request_method(requests.list_deliveries)
     resend_event = request_method(requests.resend_event)
+
+    get_current_token = request_method(requests.get_current_token)
+    create_token = request_method(requests.create_token)
+    list_tokens = request_method(requests.list_tokens)
+    revoke_token = request_method(requests.revoke_token)
 
 
 CONNECT_TIMEOUT_S = 10.0
@@ -178,12 +185,15 @@ def to_reply(response: httpx.Response) -> http.Reply:
     return http.Reply(status=response.status_code, body=response.content, retry_after=retry_after)
 
 
+ERROR_NUMBER_PATTERN = re.compile(r"^\[Errno -?\d+\] ")
+
+
 def to_no_reply(error: httpx.RequestError) -> http.NoReply:
     if isinstance(error, httpx.ReadTimeout):
         return http.NoReply(
             "The server did not respond in time. The request may still be in progress: check before you repeat it."
         )
-    cause = str(error) or type(error).__name__
+    cause = ERROR_NUMBER_PATTERN.sub("", str(error)) or type(error).__name__
     return http.NoReply(f"The server does not respond ({cause}): check the address, and whether the server is running.")
 
 

@@ -400,3 +400,48 @@ class WebhookDelivery(ResponseBody, frozen=True, kw_only=True):
 
 class WebhookDeliveries(ResponseBody, frozen=True, kw_only=True):
     deliveries: tuple[WebhookDelivery, ...]
+
+
+class CurrentToken(ResponseBody, frozen=True, kw_only=True):
+    """The token of this client."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    repositories: tuple[RepoName, ...]
+    """Empty: all repositories."""
+    expires_at: datetime | None
+    server_version: str
+
+
+class ApiToken(ResponseBody, frozen=True, kw_only=True):
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    repositories: tuple[RepoName, ...]
+    """Empty: all repositories."""
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    last_used_from: str | None
+    secret: str | None = None
+
+
+class ApiTokens(ResponseBody, frozen=True, kw_only=True):
+    tokens: tuple[ApiToken, ...]
+
+
+class StoppedTestRun(ResponseBody, frozen=True, kw_only=True):
+    test_run_id: str
+    pr_numbers: tuple[int, ...]
+    elapsed_seconds: float
+
+
+class ActionPreview(ResponseBody, frozen=True, kw_only=True):
+    """What an action would stop."""
+
+    stopped_test_runs: tuple[StoppedTestRun, ...]
+    retested_pr_numbers: tuple[int, ...]
+    lost_ci_seconds: float
+    is_upper_bound: bool

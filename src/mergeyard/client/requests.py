@@ -43,6 +43,17 @@ def restart(queue: QueueName, number: int) -> Request[models.SubmittedPullReques
     return write_request("restartTestsOnPullRequest", models.SubmittedPullRequest, **queue.members, pr=_pr(number))
 
 
+def preview_action(
+    queue: QueueName,
+    number: int,
+    action: Literal["submit", "restart", "cancel", "priority"],
+    priority: int | str | None = None,
+) -> Request[models.ActionPreview]:
+    """Read what an action would stop, without performing it. `priority` is that of `submit` and `priority`."""
+    options: dict[str, Any] = {"pr": _pr(number), "action": action, "priority": priority}
+    return read_request("previewPullRequestAction", models.ActionPreview, **queue.members, **options)
+
+
 def get_pull_request(
     queue: QueueName, number: int, *, include_timeline: bool | None = None
 ) -> Request[models.SubmittedPullRequest]:
@@ -283,3 +294,34 @@ def _to_topic(name: QueueName | RepoName) -> models.WebhookTopic:
     if isinstance(name, RepoName):
         return models.WebhookTopic(repo=name)
     return models.WebhookTopic(repo=name.repo, target_branch=name.target_branch)
+
+
+def get_current_token() -> Request[models.CurrentToken]:
+    """Read the name, the scopes and the expiry of the token that sends this request, and the version of the server."""
+    return read_request("getCurrentToken", models.CurrentToken)
+
+
+def create_token(
+    name: str,
+    *,
+    scopes: Iterable[str] | None = None,
+    repositories: Iterable[RepoName] | None = None,
+    expires_at: datetime | None = None,
+) -> Request[models.ApiToken]:
+    """Create a token, by default with the scopes read, submit and targets. Only this response has its secret."""
+    members: dict[str, Any] = {
+        "scopes": None if scopes is None else list(scopes),
+        "repositories": None if repositories is None else list(repositories),
+        "expiresAt": _format_time(expires_at),
+    }
+    return write_request("createToken", models.ApiToken, name=name, **members)
+
+
+def list_tokens() -> Request[models.ApiTokens]:
+    """List the tokens that the token can manage, newest first, without their secrets."""
+    return read_request("listTokens", models.ApiTokens)
+
+
+def revoke_token(token_id: str) -> Request[models.ApiToken]:
+    """Revoke a token, effective immediately."""
+    return write_request("revokeToken", models.ApiToken, id=token_id)

@@ -95,7 +95,7 @@ def to_camel_case(name: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
-class ValidationIssue(Struct, frozen=True):
+class FieldError(Struct, frozen=True):
     """One invalid place in the request, as a JSON pointer."""
 
     pointer: str
@@ -111,7 +111,7 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
     detail: str
     request_id: str
     retryable: bool
-    errors: tuple[ValidationIssue, ...] = ()
+    errors: tuple[FieldError, ...] = ()
 
 
 class MergeyardError(Exception):

@@ -135,72 +135,96 @@ class Reason(StrEnum):
 
 
 REASON_MESSAGES: dict[Reason, str] = {
-    Reason.SUBMITTED: "Submitted to the queue.",
-    Reason.READY: "Ready and in the queue.",
+    Reason.SUBMITTED: "The pull request was submitted to the queue.",
+    Reason.READY: "The pull request is ready and queued.",
     Reason.TEST_RUN_STARTED: "A test run with this pull request started.",
-    Reason.TEST_RUN_PASSED: "All required checks passed. Merges as soon as the pull requests ahead have merged.",
+    Reason.TEST_RUN_PASSED: "All required checks passed. The pull request merges as soon as those ahead have merged.",
     Reason.SUCCESSOR_PASSED: "A later run that includes these changes passed.",
-    Reason.MERGED_BY_QUEUE: "Merged by the queue as tested.",
-    Reason.MERGED_DIRECTLY: "Merged with the checks that passed on its head, which was on the tip.",
-    Reason.MERGED_MANUALLY: "Merged outside the queue.",
-    Reason.TREE_MISMATCH: "What landed differs from what was tested: compare it with the run before you resume.",
-    Reason.CAUSE_UNKNOWN: "The tests failed. Another change may be the cause: no action is needed yet.",
-    Reason.BATCH_FAILED: "Its batch failed. The queue searches for the cause: no action is needed yet.",
-    Reason.TEST_RUN_FAILED: "A required check failed with these changes: fix them and submit again.",
-    Reason.TEST_RUN_TIMEOUT: "The tests did not finish in time: see which check is missing, then submit again.",
-    Reason.FAILED_BY_OPTIMIZATION: "The batch failed with these changes and passed without: fix them and submit again.",
-    Reason.MERGE_CONFLICT: "The changes conflict with the target branch: update the pull request and submit again.",
-    Reason.CONTAINS_REMOVED_COMMIT: "Contains a commit that was removed from the target branch: rebase without it.",
-    Reason.NOTHING_TO_MERGE: "Changes nothing on the target branch: close the pull request, or push more changes.",
-    Reason.PR_TOO_LARGE: "Exceeds a limit of the queue: squash commits or split the pull request, then submit again.",
-    Reason.INVALID_TREE: "Git refuses files in this pull request: remove them from all its commits and submit again.",
-    Reason.NO_REQUIRED_STATUSES: "The queue has no required checks: nothing can merge until an administrator sets one.",
-    Reason.CONFIG_INVALID: "The repository's .mergeyard.toml is invalid: fix it on the target branch.",
-    Reason.BREAKS_CONFIG: "The pull request makes .mergeyard.toml invalid: fix the file and submit again.",
-    Reason.START_REFUSED: "The Git host permanently refuses the test branch: see its message.",
-    Reason.MERGE_REFUSED: "The Git host refuses to merge the pull request: see its message.",
-    Reason.CANCELLED_BY_USER: "Removed from the queue by a user.",
+    Reason.MERGED_BY_QUEUE: "The queue merged the pull request as tested.",
+    Reason.MERGED_DIRECTLY: "Merged without new tests: the head was up to date, and its required checks had passed.",
+    Reason.MERGED_MANUALLY: "The pull request was merged outside the queue.",
+    Reason.TREE_MISMATCH: (
+        "The merged result differs from the tested one. The queue paused: compare both before you resume it."
+    ),
+    Reason.CAUSE_UNKNOWN: "The tests failed. Another change may be the cause. No action is needed yet.",
+    Reason.BATCH_FAILED: "The batch failed. The queue searches for the cause. No action is needed yet.",
+    Reason.TEST_RUN_FAILED: "A required check failed with these changes. Fix them, push, and submit again.",
+    Reason.TEST_RUN_TIMEOUT: "The test run did not finish in time. See which check is missing, then submit again.",
+    Reason.FAILED_BY_OPTIMIZATION: (
+        "The batch failed with these changes and passed without them. Fix them, push, and submit again."
+    ),
+    Reason.MERGE_CONFLICT: (
+        "The changes conflict with the target branch. Resolve the conflicts, push, and submit again."
+    ),
+    Reason.CONTAINS_REMOVED_COMMIT: (
+        "A commit here was removed from the target branch. Rebase to drop the commit, push, and submit again."
+    ),
+    Reason.NOTHING_TO_MERGE: (
+        "The pull request changes nothing on the target branch. Close it, or push changes and submit again."
+    ),
+    Reason.PR_TOO_LARGE: "The pull request exceeds a limit of the queue. Squash or split it, then submit again.",
+    Reason.INVALID_TREE: (
+        "Git refuses files in this pull request. Remove them from all commits, push, and submit again."
+    ),
+    Reason.NO_REQUIRED_STATUSES: (
+        "No required checks are configured, so nothing can merge. An administrator has to set at least one."
+    ),
+    Reason.CONFIG_INVALID: "The file .mergeyard.toml on the target branch is invalid. Fix it there, then submit again.",
+    Reason.BREAKS_CONFIG: "The pull request makes .mergeyard.toml invalid. Fix the file, push, and submit again.",
+    Reason.START_REFUSED: "The Git host refused the test branch. Fix what its message names, then submit again.",
+    Reason.MERGE_REFUSED: "The Git host refused to merge this. Fix what its message names, then submit again.",
+    Reason.CANCELLED_BY_USER: "A user removed the pull request from the queue.",
     Reason.PR_CLOSED: "The pull request was closed.",
-    Reason.PR_PUSHED: "New commits were pushed: submit again to have them tested.",
-    Reason.PR_BASE_CHANGED: "The base branch of the pull request was changed.",
-    Reason.PR_CONVERTED_TO_DRAFT: "Converted to a draft: submit again when the pull request is ready.",
-    Reason.NOT_READY_TIMEOUT: "Not ready for too long: submit again when the pull request is ready.",
-    Reason.LANDING_UNKNOWN: "Unknown whether the merge took effect: check the target branch before you submit again.",
-    Reason.PREREQUISITE_REMOVED: "A pull request it was stacked on left the queue. Testing again without that one.",
-    Reason.TARGET_BRANCH_MOVED: "The target branch moved. Testing again on the new tip.",
-    Reason.SKIP_THE_LINE_INTERRUPTED: "An urgent pull request went ahead. Testing again on top of that one.",
-    Reason.BATCHMATE_REMOVED: "A pull request of the same batch left. Testing the rest again.",
-    Reason.BISECTION: "Its batch failed and is bisected to find the cause. This pull request is tested again.",
-    Reason.BISECTION_PASSED: "Another pull request of its batch caused the failure. This one is tested again next.",
+    Reason.PR_PUSHED: "New commits were pushed. Submit again to test them.",
+    Reason.PR_BASE_CHANGED: "The base branch was changed. Submit again if the new base branch has a queue.",
+    Reason.PR_CONVERTED_TO_DRAFT: "The pull request was converted to a draft. Submit again when it is ready.",
+    Reason.NOT_READY_TIMEOUT: "The pull request was not ready for too long. Submit again when it is ready.",
+    Reason.LANDING_UNKNOWN: (
+        "The queue could not confirm whether this merged. Check the target branch before you submit again."
+    ),
+    Reason.PREREQUISITE_REMOVED: "A pull request ahead left, or its run was stopped. This one is tested again.",
+    Reason.TARGET_BRANCH_MOVED: "The target branch moved. The pull request is tested again on the new tip.",
+    Reason.SKIP_THE_LINE_INTERRUPTED: "An urgent pull request went ahead. This one is tested again on top of it.",
+    Reason.BATCHMATE_REMOVED: "A pull request of the same batch left. The others are tested again.",
+    Reason.BISECTION: "The batch of this pull request failed. The queue tests parts of the batch to find the cause.",
+    Reason.BISECTION_PASSED: "Another pull request of the batch caused the failure. This one is tested again.",
     Reason.MODE_SWITCHED: "The queue switched modes. Pull requests that had not merged are tested again.",
     Reason.QUEUE_RESUMED: "The tests failed while the queue was paused. They run again.",
-    Reason.TESTS_RESTARTED: "The tests were restarted.",
-    Reason.REQUIRED_STATUSES_CHANGED: "The required checks changed. The pull request has to be tested again.",
-    Reason.NO_LONGER_MERGEABLE: "The Git host no longer reports the pull request as mergeable.",
-    Reason.BASE_BRANCH_MISMATCH: "The base branch is not the target branch of this queue: change the base branch.",
-    Reason.DRAFT: "The pull request is a draft: mark it as ready.",
-    Reason.NOT_MERGEABLE: "Not mergeable on the Git host: resolve conflicts, or satisfy the branch protection.",
-    Reason.MERGEABILITY_UNKNOWN: "The Git host has not reported yet whether the pull request can be merged.",
-    Reason.MISSING_IMPACTED_TARGETS: "The impacted targets are unknown: upload them for the current head.",
-    Reason.WAITING_FOR_MAINTAINER: "Comes from a fork and changes guarded paths: a maintainer has to submit it.",
-    Reason.QUEUE_PAUSED: "The queue is paused.",
-    Reason.QUEUE_DRAINING: "The queue is draining and admits no new pull requests.",
-    Reason.SWITCHING_MODES: "The queue is switching modes.",
-    Reason.WAITING_FOR_SLOT: "All test slots are in use.",
+    Reason.TESTS_RESTARTED: "A user restarted the tests.",
+    Reason.REQUIRED_STATUSES_CHANGED: "The required checks changed. The pull request is tested again.",
+    Reason.NO_LONGER_MERGEABLE: (
+        "The pull request is no longer mergeable. Resolve conflicts, or satisfy the branch protection."
+    ),
+    Reason.BASE_BRANCH_MISMATCH: "The base branch is not the target branch of this queue. Change the base branch.",
+    Reason.DRAFT: "The pull request is a draft. Mark it as ready.",
+    Reason.NOT_MERGEABLE: "The pull request is not mergeable. Resolve conflicts, or satisfy the branch protection.",
+    Reason.MERGEABILITY_UNKNOWN: "The queue does not know yet whether this can be merged. No action is needed.",
+    Reason.MISSING_IMPACTED_TARGETS: "The impacted targets of the current head are unknown. Upload them.",
+    Reason.WAITING_FOR_MAINTAINER: (
+        "The pull request comes from a fork and changes guarded paths. A maintainer has to submit it."
+    ),
+    Reason.QUEUE_PAUSED: "The queue is paused. Nothing starts or merges until an administrator resumes it.",
+    Reason.QUEUE_DRAINING: "The queue is draining. New pull requests wait until an administrator resumes it.",
+    Reason.SWITCHING_MODES: "The queue is switching modes. New runs start when the active ones are done.",
+    Reason.WAITING_FOR_SLOT: "Waiting for a free test slot.",
     Reason.WAITING_FOR_BATCH: "Waiting for the batch to fill.",
-    Reason.WAITING_FOR_CHECKS: "Not all required checks have reported.",
+    Reason.WAITING_FOR_CHECKS: "Waiting for required checks.",
     Reason.WAITING_FOR_PRS_AHEAD: "Waiting for the pull requests ahead.",
-    Reason.WAITING_FOR_PRS_BEHIND: "The tests failed, but a later run that includes these changes may still pass.",
-    Reason.WAITING_FOR_BASE: "Testing the target branch itself, to find out whether the failure comes from there.",
-    Reason.BASE_BROKEN: "The target branch fails its own tests. Waiting for a pull request that fixes it.",
-    Reason.CONFLICTS_WITH_PR_AHEAD: "Conflicts with pull requests ahead. Waiting until they have merged or left.",
-    Reason.TARGET_BRANCH_MISSING: "The target branch does not exist: create it or delete the queue.",
+    Reason.WAITING_FOR_PRS_BEHIND: "A later run that includes these changes is not finished and may still pass.",
+    Reason.WAITING_FOR_BASE: "The queue tests the target branch itself, to find out whether the failure is there.",
+    Reason.BASE_BROKEN: (
+        "The target branch itself fails its required checks. Fix it: the tests run again when it moves."
+    ),
+    Reason.CONFLICTS_WITH_PR_AHEAD: (
+        "The changes conflict with pull requests ahead. Waiting until these have merged or left."
+    ),
+    Reason.TARGET_BRANCH_MISSING: "The target branch does not exist. Create the branch, or delete the queue.",
     Reason.PROVIDER_UNAVAILABLE: "The Git host does not respond. The queue continues when it does.",
     Reason.STATE_REQUESTED: "A user changed the state of the queue.",
-    Reason.MODE_CHANGED: "The queue's mode was changed.",
-    Reason.SETTINGS_CHANGED: "The queue's settings were changed.",
-    Reason.LANDING_REFUSED: "The Git host refused to move the target branch: see its message, then resume the queue.",
-    Reason.AUDIT_MISMATCH: "The target branch differs from what is recorded: check the mismatches, then resume.",
+    Reason.MODE_CHANGED: "A user changed the mode of the queue.",
+    Reason.SETTINGS_CHANGED: "A user changed the settings of the queue.",
+    Reason.LANDING_REFUSED: "The Git host refused to move the target branch. Fix what its message names, then resume.",
+    Reason.AUDIT_MISMATCH: "The target branch differs from what is recorded. Check the mismatches, then resume.",
 }
 
 

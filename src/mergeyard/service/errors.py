@@ -25,6 +25,7 @@ class Code(StrEnum):
     REPOSITORY_NOT_FOUND = "repository_not_found"
     WEBHOOK_NOT_FOUND = "webhook_not_found"
     EVENT_NOT_FOUND = "event_not_found"
+    TOKEN_NOT_FOUND = "token_not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     REQUEST_TIMEOUT = "request_timeout"
     BODY_TOO_LARGE = "body_too_large"
@@ -50,7 +51,11 @@ class Code(StrEnum):
 
 
 class RequestRefused(Exception):
-    """A request was refused and changed nothing. `detail` says what is wrong, then what to do."""
+    """A request was refused and changed nothing. `detail` says what is wrong, then what to do.
+
+    The API, the pages and the commands show the same `detail`. So it names what the user can do, but no endpoint, no
+    member of a request, no page and no command.
+    """
 
     def __init__(self, code: Code, detail: str, *, retry_after: int | None = None) -> None:
         super().__init__(detail)
@@ -74,7 +79,7 @@ def pull_request_refused(refusal: Refusal, number: PullRequestNumber) -> Request
 
 
 def queue_not_found(key: QueueKey) -> RequestRefused:
-    return RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {key}: create it with createQueue.")
+    return RequestRefused(Code.QUEUE_NOT_FOUND, f"There is no queue for {key}: check the names, or create it.")
 
 
 def pull_request_not_found(key: QueueKey, number: PullRequestNumber) -> RequestRefused:

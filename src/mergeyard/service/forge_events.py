@@ -72,7 +72,7 @@ class ForgeEventDispatcher:
                 case _:
                     assert_never(notice)
         except StoreUnavailable as error:
-            log.warning("forge_notice_lost", repo=str(notice.repo), error=str(error))
+            log.warning("git_host_notice_lost", repo=str(notice.repo), error=str(error))
 
     async def _on_pull_request(self, repo: Repo, number: PullRequestNumber) -> None:
         queue_actors = await self.registry.load_by_repo(repo)

@@ -231,7 +231,7 @@ class QueueActor:
             raise queue_not_found(self.key)
         if count := len(self.queue.submissions):
             message = f"The queue for {self.key} holds {count} pull request{'s' if count > 1 else ''}"
-            raise RequestRefused(Code.QUEUE_NOT_EMPTY, f"{message}: cancel them or let them merge first.")
+            raise RequestRefused(Code.QUEUE_NOT_EMPTY, f"{message}: remove them or let them merge first.")
 
     async def _process_inbox(self) -> None:
         while self._inbox:

@@ -167,4 +167,4 @@ def _require_supported_landing(host: Host, config: Config) -> None:
 
 
 def _queue_already_exists(key: QueueKey) -> RequestRefused:
-    return RequestRefused(Code.QUEUE_ALREADY_EXISTS, f"A queue for {key} already exists: change it with updateQueue.")
+    return RequestRefused(Code.QUEUE_ALREADY_EXISTS, f"A queue for {key} already exists: change its settings.")

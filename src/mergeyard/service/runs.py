@@ -66,7 +66,7 @@ class Runs:
         queue_actor = await self._registry.get(key)
         run = await self._find(queue_actor, RunId(name.removesuffix(BISECTION_SUFFIX)))
         if run is None or run.started_at is None:
-            message = f"The queue for {key} has no test run {name[:100]}: see `testRunId` of a submitted pull request."
+            message = f"The queue for {key} has no test run {name[:100]}: check its id."
             raise RequestRefused(Code.TEST_RUN_NOT_FOUND, message)
         return RunView(
             run=run,

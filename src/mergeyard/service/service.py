@@ -14,7 +14,7 @@ from mergeyard.service.audit_log import RefusalLog
 from mergeyard.service.background import Background
 from mergeyard.service.check_sources import ForgeCheckPoller, LocalCheckRunner
 from mergeyard.service.comments.commands import CommandExecutor, ThreadStates
-from mergeyard.service.comments.listener import CommentListener, CommentPublisher
+from mergeyard.service.comments.listener import CommentListener, CommentPublisher, CommentRefresher
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.forecasts import Calibration, Forecasts
 from mergeyard.service.forge_events import ForgeEventDispatcher
@@ -125,6 +125,9 @@ class Service:
             self.background,
         )
         self._comment_publisher = CommentPublisher(self.registry, self.repositories, threads, public_url)
+        self._comment_refresher = CommentRefresher(
+            self._comment_publisher, self.repositories, self.leases, clock, self.background
+        )
         schedule_comments = self._comment_listener.schedule
         self._poller = Poller(self.registry, self.repositories, reader, schedule_comments, self.background, self.leases)
         self.forge_events = ForgeEventDispatcher(
@@ -189,6 +192,7 @@ class Service:
             self._branch_cleanup,
             self._audit_scheduler,
             self.journal_consumers,
+            self._comment_refresher,
         )
         self.registry.listeners += (self._bus.on_change, self.leases.on_change)
         self.registry.on_evicted.append(self.leases.on_lease_lost)

@@ -59,10 +59,10 @@ class HeadNotConfirmed(RequestRefused):
             detail = (
                 f"{name.capitalize()} comes from a fork: name the head that you reviewed. Its head is now {self.head}."
             )
-            super().__init__(Code.SHA_REQUIRED, f"{detail} Review that commit, then send it as `pr.sha`.")
+            super().__init__(Code.SHA_REQUIRED, f"{detail} Review that commit, then submit it with its SHA.")
         else:
             detail = f"The head of {name} is now {self.head}, not {named}."
-            super().__init__(Code.SHA_MISMATCH, f"{detail} Review the new head, then send it as `pr.sha`.")
+            super().__init__(Code.SHA_MISMATCH, f"{detail} Review the new head, then submit it with its SHA.")
 
 
 @dataclass(eq=False)
@@ -132,7 +132,8 @@ class Submissions:
             if ended is None:
                 raise
             if ended.submission.state is not PullRequestState.CANCELLED:
-                message = f"Pull request {number} is {ended.submission.state} and no longer in the queue."
+                state = ended.submission.state
+                message = f"Pull request {number} is {state} and no longer in the queue: there is nothing to remove."
                 raise RequestRefused(Code.PR_NOT_IN_QUEUE, message) from None
             now, body = self.registry.clock.now(), command.render(ended)
             if command.idempotent_request is not None:

@@ -7,7 +7,8 @@ import secrets
 import string
 import uuid
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 
 import structlog
 from msgspec.structs import replace
@@ -15,13 +16,14 @@ from msgspec.structs import replace
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope, Token
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.journal import RESERVED_ACTORS, TokenCreated, TokenRevoked
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.store import Store, StoreUnavailable
 from mergeyard.ports.writes import RecordTokenUse, SaveToken
 from mergeyard.service.audit_log import audit_entry, encode_actor
 from mergeyard.service.background import Background
 from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.idempotency import IdempotentRequest, to_response_writes
 
 SECRET_PREFIX = "my_"
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -68,6 +70,13 @@ INVALID_NAME_MESSAGE = "A token's name must have 1 to 100 characters, no # and n
 RESERVED_NAME_MESSAGE = "The audit log uses this name for Mergeyard itself: choose another name."
 
 
+RenderToken = Callable[[Token], bytes]
+
+
+def _render_nothing(_: Token) -> bytes:
+    return b""
+
+
 class Tokens:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -82,8 +91,13 @@ class Tokens:
         repos: Collection[Repo] = (),
         lifetime_ms: int | None = None,
         created_by: Token | None = None,
+        *,
+        expires_at: Instant | None = None,
+        idempotent_request: IdempotentRequest | None = None,
+        render: RenderToken = _render_nothing,
     ) -> tuple[Token, str]:
-        """Returns the token and its secret, which is not stored. Without `created_by`, the operator creates it."""
+        """Returns the token and its secret, which is not stored, also not in the response of an idempotent request.
+        Without `created_by`, the operator creates it."""
         secret, now = generate_secret(), self._clock.now()
         token = Token(
             id=uuid.uuid4().hex[:12],
@@ -92,13 +106,14 @@ class Tokens:
             scopes=frozenset(scopes),
             repos=frozenset(repos),
             created_at=now,
-            expires_at=None if lifetime_ms is None else Instant(now + lifetime_ms),
+            expires_at=expires_at if lifetime_ms is None else Instant(now + lifetime_ms),
         )
         _validate(token, created_by)
         created = TokenCreated(
             at=now, actor=encode_actor(created_by), id=token.id, name=name, detail=_describe_access(token)
         )
-        await self._store.commit(SaveToken(token), audit_entry(created))
+        response_writes = to_response_writes(idempotent_request, render(token), now)
+        await self._store.commit(SaveToken(token), audit_entry(created), *response_writes)
         return token, secret
 
     async def find_valid(self, secret: bytes) -> Token | None:
@@ -120,15 +135,29 @@ class Tokens:
     async def list_all(self) -> Sequence[Token]:
         return await self._store.tokens()
 
-    async def revoke(self, token_id: str, revoked_by: Token | None = None) -> Token | None:
-        """None when there is no such token. Sessions that were started with it end too."""
-        found = await self._store.token_by_id(token_id)
-        if found is None or found.revoked_at is not None:
+    async def list_manageable(self, manager: Token | None) -> list[Token]:
+        """Those that this token can manage, newest first; all of them for the operator."""
+        tokens = [token for token in await self._store.tokens() if _can_manage(manager, token)]
+        return sorted(tokens, key=lambda token: -token.created_at)
+
+    async def revoke(
+        self,
+        token_id: str,
+        revoked_by: Token | None = None,
+        *,
+        idempotent_request: IdempotentRequest | None = None,
+        render: RenderToken = _render_nothing,
+    ) -> Token | None:
+        """None when there is no such token that `revoked_by` can manage. Sessions that were started with it end too."""
+        found, now = await self._store.token_by_id(token_id), self._clock.now()
+        if found is None or not _can_manage(revoked_by, found):
+            return None
+        if found.revoked_at is not None:
             return found
-        now = self._clock.now()
         revoked = replace(found, revoked_at=now)
         action = TokenRevoked(at=now, actor=encode_actor(revoked_by), id=found.id, name=found.name)
-        await self._store.commit(SaveToken(revoked), audit_entry(action))
+        response_writes = to_response_writes(idempotent_request, render(revoked), now)
+        await self._store.commit(SaveToken(revoked), audit_entry(action), *response_writes)
         return revoked
 
 
@@ -166,18 +195,24 @@ def _validate(token: Token, giver: Token | None) -> None:
         _refuse_escalation(token, giver)
 
 
+def _can_manage(manager: Token | None, token: Token) -> bool:
+    """A token that is limited to some repositories manages only tokens that are limited to some of the same."""
+    return manager is None or not manager.repos or (bool(token.repos) and token.repos <= manager.repos)
+
+
 def _refuse_escalation(token: Token, giver: Token) -> None:
     """A token never gets more scopes, repositories or time than the user who creates it has."""
     lacking = sorted(scope for scope in token.scopes if not giver.has_scope(scope))
     if lacking:
-        message = f"You cannot grant the scope {', '.join(lacking)} because you do not have it: leave it out."
+        message = f"You cannot grant the scope {', '.join(lacking)}, because you do not have it: leave it out."
         raise RequestRefused(Code.INSUFFICIENT_SCOPE, message)
-    if giver.repos and not (token.repos and token.repos <= giver.repos):
-        message = "Your own token is limited to some repositories: choose from those."
+    if not _can_manage(giver, token):
+        message = "Your own token is limited to some repositories: limit the new token to some of the same."
         raise RequestRefused(Code.INSUFFICIENT_SCOPE, message)
     latest = giver.latest_expiry_of_new_token(token.created_at)
     if latest is not None and (token.expires_at is None or token.expires_at > latest):
-        message = "This token would be valid for longer than you can grant: choose a shorter time."
+        limit = datetime.fromtimestamp(latest / SECOND, UTC)
+        message = f"You can grant access until {limit:%Y-%m-%d %H:%M} UTC: choose a shorter time for the new token."
         raise RequestRefused(Code.INSUFFICIENT_SCOPE, message)
 
 

@@ -124,10 +124,11 @@ class SubmissionViewBuilder:
 
 def _wait_reason(queue: Queue, submission: Submission, now: Instant) -> ReasonView:
     waiting = views.wait_reason(queue, submission, now)
-    detail = queue.state_reason if waiting.reason in (Reason.QUEUE_PAUSED, Reason.QUEUE_DRAINING) else ""
+    is_stopped = waiting.reason in (Reason.QUEUE_PAUSED, Reason.QUEUE_DRAINING)
+    detail = f"Reason: {queue.state_reason}" if is_stopped and queue.state_reason else ""
     if waiting.paths:
         paths = ", ".join(waiting.paths)
-        detail = f"Changed: {paths}. To submit it, a maintainer posts: !merge {submission.pull_request.head}"
+        detail = f"Changed: {paths}. Head to review and submit: {submission.pull_request.head}."
     return ReasonView(waiting.reason, render_reason(waiting.reason, detail, checks=waiting.checks), waiting.prs)
 
 
@@ -135,11 +136,10 @@ def render_reason(
     reason: Reason, detail: str = "", *, stacked_on: tuple[PullRequestNumber, ...] = (), checks: tuple[str, ...] = ()
 ) -> str:
     """The message of a reason. `checks` are those that have not reported."""
-    parts = [REASON_MESSAGES[reason]]
-    if checks:
-        parts.append(f"Not reported: {', '.join(checks)}.")
+    message = REASON_MESSAGES[reason]
+    parts = [f"{message.removesuffix('.')}: {', '.join(checks)}." if checks else message]
     if stacked_on:
-        parts.append(f"It was tested on top of {', '.join(f'#{number}' for number in stacked_on)}.")
+        parts.append(f"Tested on top of {', '.join(f'#{number}' for number in stacked_on)}.")
     if detail:
         parts.append(detail)
     return " ".join(parts)

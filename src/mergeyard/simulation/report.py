@@ -183,9 +183,9 @@ METRIC_NAMES = {
 class Confidence(StrEnum):
     """Best first."""
 
-    WELL = "well"
-    ROUGHLY = "roughly"
-    HARDLY = "hardly"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
 
 
 CONFIDENCE_ORDER = list(Confidence)
@@ -216,7 +216,7 @@ def list_caveats(findings: ReplayFindings) -> list[Caveat]:
 
 
 def overall_confidence(caveats: list[Caveat]) -> Confidence:
-    return max((caveat.confidence for caveat in caveats), key=CONFIDENCE_ORDER.index, default=Confidence.WELL)
+    return max((caveat.confidence for caveat in caveats), key=CONFIDENCE_ORDER.index, default=Confidence.HIGH)
 
 
 def compute_replay_error(really: PeriodMetrics, replayed: PeriodMetrics) -> tuple[float, str]:
@@ -241,18 +241,18 @@ def _find_caveats(findings: ReplayFindings) -> Iterator[Caveat]:
     yield from _grade(share, SMALL_SHARE, LARGE_SHARE, message)
     if model.flake_rate >= HIGH_FLAKE_RATE and findings.unrecorded_share > 0.5:
         message = f"{round(model.flake_rate * 100)} % of the test runs failed without a cause, and it is unknown which"
-        yield Caveat(Confidence.ROUGHLY, f"{message} replayed ones would fail. Fix flaky tests first.")
+        yield Caveat(Confidence.MEDIUM, f"{message} replayed ones would fail. Fix flaky tests first.")
     if model.broken_base_count:
         times = _format_count(model.broken_base_count, "time")
-        yield Caveat(Confidence.ROUGHLY, f"The target branch itself failed its tests {times}, which is not replayed.")
+        yield Caveat(Confidence.MEDIUM, f"The target branch itself failed its tests {times}, which is not replayed.")
     if findings.history.unreadable_changes:
         message = "Settings were changed in this period, and not all earlier values can be read."
-        yield Caveat(Confidence.ROUGHLY, message)
+        yield Caveat(Confidence.MEDIUM, message)
     for name in findings.proposed_settings:
         if len({getattr(change.config, name) for change in findings.history.config_changes}) > 1:
             setting = name.replace("_", " ").capitalize()
             message = f"{setting} was changed in this period, so the comparison mixes values"
-            yield Caveat(Confidence.ROUGHLY, f"{message}: choose a period without that.")
+            yield Caveat(Confidence.MEDIUM, f"{message}: choose a period without that.")
 
 
 def _check_merge_count(merged: int) -> Iterator[Caveat]:
@@ -260,16 +260,16 @@ def _check_merge_count(merged: int) -> Iterator[Caveat]:
     description = f"{count} merged in this period"
     if merged < MIN_MERGES:
         message = f"{description}: choose a longer period, or try again when {MIN_MERGES} have merged."
-        yield Caveat(Confidence.HARDLY, message)
+        yield Caveat(Confidence.LOW, message)
     elif merged < MERGES_FOR_CONFIDENCE:
         message = f"{description}: {MERGES_FOR_CONFIDENCE} are needed for stable results. Choose a longer period."
-        yield Caveat(Confidence.ROUGHLY, message)
+        yield Caveat(Confidence.MEDIUM, message)
 
 
 def _check_replays(findings: ReplayFindings) -> Iterator[Caveat]:
     if findings.baseline is None:
         message = "The replay does not end even with the actual settings: choose a shorter period."
-        yield Caveat(Confidence.HARDLY, message)
+        yield Caveat(Confidence.LOW, message)
     else:
         error, name = compute_replay_error(findings.actual, findings.baseline)
         message = f"Replayed with the actual settings, {name} is {round(error * 100)} % off: smaller differences mean"
@@ -279,12 +279,12 @@ def _check_replays(findings: ReplayFindings) -> Iterator[Caveat]:
         message = f"The result depends on chance: over several draws, {name} differs by {round(width * 100)} %."
         yield from _grade(width, LARGE_SHARE, 2 * LARGE_SHARE, message)
     elif findings.baseline is not None:
-        yield Caveat(Confidence.HARDLY, "The replay does not end with the change: the queue would not keep up.")
+        yield Caveat(Confidence.LOW, "The replay does not end with the change: the queue would not keep up.")
 
 
-def _grade(value: float, roughly_above: float, hardly_above: float, message: str) -> Iterator[Caveat]:
-    if value > roughly_above:
-        yield Caveat(Confidence.HARDLY if value > hardly_above else Confidence.ROUGHLY, message)
+def _grade(value: float, medium_above: float, low_above: float, message: str) -> Iterator[Caveat]:
+    if value > medium_above:
+        yield Caveat(Confidence.LOW if value > low_above else Confidence.MEDIUM, message)
 
 
 def _format_count(number: int, noun: str) -> str:

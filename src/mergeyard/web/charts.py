@@ -10,7 +10,7 @@ from msgspec import Struct
 from mergeyard.domain.states import REASON_MESSAGES, PullRequestState, Reason
 from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant, later
 from mergeyard.service.analytics import PeriodRecords, ReasonCount, Summary, summarize
-from mergeyard.web.formats import PULL_REQUEST_STATE_LABELS, format_duration, pluralize
+from mergeyard.web.formats import PULL_REQUEST_STATE_LABELS, format_duration, format_reason, pluralize
 
 
 class Bar(Struct, frozen=True):
@@ -37,11 +37,8 @@ def chart_conclusion_reasons(whys: Sequence[ReasonCount]) -> BarChart:
 def chart_restart_reasons(whys: Sequence[ReasonCount]) -> BarChart:
     finding = f"Most common restart: {_format_most_common(whys)}" if whys else "No restarts"
     note = "Tests that were abandoned and started again, by reason"
-    return BarChart(finding, note, _build_bars(whys, [format_reason(why.reason) for why in whys]))
-
-
-def format_reason(reason: str) -> str:
-    return reason.replace("_", " ")
+    labels = [format_reason(why.reason) for why in whys]
+    return BarChart(finding, note, _build_bars(whys, [f"{label[:1].upper()}{label[1:]}" for label in labels]))
 
 
 def _describe_main_obstacle(whys: Sequence[ReasonCount]) -> str:

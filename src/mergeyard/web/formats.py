@@ -14,6 +14,7 @@ from starlette.types import Scope as ASGIScope
 
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets
+from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant
 from mergeyard.service.errors import Code, RequestRefused
 
@@ -29,6 +30,50 @@ PULL_REQUEST_STATE_LABELS = {
 }
 
 
+REASON_LABELS = {
+    Reason.MERGED_BY_QUEUE: "by the queue",
+    Reason.MERGED_DIRECTLY: "without new tests",
+    Reason.MERGED_MANUALLY: "outside the queue",
+    Reason.TREE_MISMATCH: "result differs from the tested one",
+    Reason.TEST_RUN_FAILED: "required check failed",
+    Reason.TEST_RUN_TIMEOUT: "test run timed out",
+    Reason.FAILED_BY_OPTIMIZATION: "culprit of a failed batch",
+    Reason.MERGE_CONFLICT: "conflicts with the target branch",
+    Reason.CONTAINS_REMOVED_COMMIT: "contains a removed commit",
+    Reason.NOTHING_TO_MERGE: "changes nothing",
+    Reason.PR_TOO_LARGE: "exceeds a limit",
+    Reason.INVALID_TREE: "Git refuses its files",
+    Reason.CONFIG_INVALID: ".mergeyard.toml is invalid",
+    Reason.BREAKS_CONFIG: "makes .mergeyard.toml invalid",
+    Reason.START_REFUSED: "Git host refused the test branch",
+    Reason.MERGE_REFUSED: "Git host refused the merge",
+    Reason.CANCELLED_BY_USER: "a user removed it",
+    Reason.PR_CLOSED: "pull request closed",
+    Reason.PR_PUSHED: "new commits pushed",
+    Reason.PR_BASE_CHANGED: "base branch changed",
+    Reason.PR_CONVERTED_TO_DRAFT: "converted to a draft",
+    Reason.NOT_READY_TIMEOUT: "not ready for too long",
+    Reason.LANDING_UNKNOWN: "merge not confirmed",
+    Reason.PREREQUISITE_REMOVED: "pull request ahead left",
+    Reason.TARGET_BRANCH_MOVED: "target branch moved",
+    Reason.SKIP_THE_LINE_INTERRUPTED: "urgent pull request went ahead",
+    Reason.BATCHMATE_REMOVED: "pull request of the same batch left",
+    Reason.BASE_BROKEN: "target branch itself fails",
+    Reason.BISECTION: "bisection of a failed batch",
+    Reason.BISECTION_PASSED: "another pull request of the batch was the culprit",
+    Reason.MODE_SWITCHED: "queue switched modes",
+    Reason.QUEUE_RESUMED: "failed while the queue was paused",
+    Reason.REQUIRED_STATUSES_CHANGED: "required checks changed",
+    Reason.TESTS_RESTARTED: "a user restarted the tests",
+}
+"""The reasons for an end or a restart, in a few words that follow the label of the state."""
+
+
+def format_reason(reason: str) -> str:
+    """An old journal can have a reason that no longer exists."""
+    return REASON_LABELS[Reason(reason)] if reason in REASON_LABELS else reason.replace("_", " ")
+
+
 QUEUE_STATE_LABELS = {
     "RUNNING": "Running",
     "PAUSED": "Paused",
@@ -42,7 +87,7 @@ RUN_STATE_LABELS = {
     "in_progress": "Testing",
     "succeeded": "Passed",
     "failed": "Failed",
-    "cancelled": "Cancelled",
+    "cancelled": "Stopped",
 }
 
 

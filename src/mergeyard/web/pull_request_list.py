@@ -98,7 +98,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def deciding_run(self) -> RunId | None:
-        return find_deciding_run(self.submission)
+        return find_last_run(self.submission)
 
     @property
     def ms_in_queue(self) -> int:
@@ -153,7 +153,7 @@ def describe_end(submission: Submission) -> str:
     return render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
 
 
-def find_deciding_run(submission: Submission) -> RunId | None:
+def find_last_run(submission: Submission) -> RunId | None:
     """The run that verified it, else the last one that tested it."""
     return submission.verified_by or submission.run
 

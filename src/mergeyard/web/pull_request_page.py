@@ -90,7 +90,9 @@ def describe_bisection(queue: Queue, submission: Submission) -> BisectionNote | 
     if bisection is None:
         return None
     if bisection.is_searching:
-        return BisectionNote(bisection.id, f"Bisecting its failed batch: a possible culprit. {NO_ACTION}")
+        return BisectionNote(
+            bisection.id, f"Bisecting the failed batch: this pull request is a possible culprit. {NO_ACTION}"
+        )
     unmerged = [
         queue.submissions[each].number
         for each in bisection.prefix
@@ -98,10 +100,11 @@ def describe_bisection(queue: Queue, submission: Submission) -> BisectionNote | 
     ]
     if unmerged:
         verb = "merges" if len(unmerged) == 1 else "merge"
-        next_step = f"It will be retested after {run_progress.format_numbers(unmerged)} {verb}."
+        next_step = f"The queue tests it again after {run_progress.format_numbers(unmerged)} {verb}."
     else:
-        next_step = "It is retested before the queue decides."
-    return BisectionNote(bisection.id, f"Bisecting its failed batch: the likely culprit. {next_step} {NO_ACTION}")
+        next_step = "The queue tests it again before it decides."
+    message = f"Bisecting the failed batch: this pull request is the likely culprit. {next_step} {NO_ACTION}"
+    return BisectionNote(bisection.id, message)
 
 
 def describe_situation(queue: Queue, view: SubmissionView) -> str:
@@ -178,12 +181,12 @@ QUEUE_STATE_ITEMS = {
     QueueState.RUNNING: ChecklistItem(ItemStatus.MET, "Queue is running"),
     QueueState.PAUSED: ChecklistItem(ItemStatus.MISSING, "Queue is paused", "An administrator has to resume it."),
     QueueState.DRAINING: ChecklistItem(
-        ItemStatus.MISSING, "Queue is draining", "It admits nothing new until an administrator resumes it."
+        ItemStatus.MISSING, "Queue is draining", "The queue admits nothing new until an administrator resumes it."
     ),
     QueueState.SWITCHING_MODES: ChecklistItem(
         ItemStatus.AWAITED,
         "Queue is switching modes",
-        "It admits pull requests again when the current runs have ended.",
+        "The queue admits pull requests again when the current runs have ended.",
     ),
 }
 CONFIGURE_CHECKS = "An administrator has to configure at least one, in the settings of the queue or in .mergeyard.toml."
@@ -266,7 +269,7 @@ def _check_impacted_targets(view: SubmissionView) -> ChecklistItem:
         return ChecklistItem(
             ItemStatus.MET,
             "Impacted targets not required",
-            "It was queued before the queue had lanes, and counts as impacting ALL.",
+            "The pull request was queued before the queue had lanes, and counts as impacting ALL.",
         )
     head = shorten_id(view.submission.pull_request.head)
     advice = f"Upload them for commit {head}: mergeyard targets set, or setImpactedTargets."

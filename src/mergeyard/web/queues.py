@@ -27,7 +27,7 @@ from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, rende
 from mergeyard.web.formats import QUEUE_STATE_LABELS, format_duration, format_queue_name
 from mergeyard.web.pull_request_list import (
     describe_end,
-    find_deciding_run,
+    find_last_run,
     measure_time_in_queue,
     pull_requests_url,
 )
@@ -196,7 +196,7 @@ class FinishedRow(Struct, frozen=True):
 
     @property
     def deciding_run(self) -> RunId | None:
-        return find_deciding_run(self.submission)
+        return find_last_run(self.submission)
 
 
 class NextMerge(Struct, frozen=True):

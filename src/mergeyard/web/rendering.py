@@ -89,6 +89,7 @@ def action_url(key: QueueKey, action: str, number: PullRequestNumber | None = No
 
 TEMPLATE_FILTERS: dict[str, object] = {
     "duration": formats.format_duration,
+    "reason": formats.format_reason,
     "iso_time": formats.format_iso_time,
     "plain": formats.strip_bidi_controls,
     "short": formats.shorten_id,

@@ -204,9 +204,9 @@ def list_remarks(run: Run, queue: Queue) -> Iterator[str]:
     if run.restart_requested:
         yield "A user restarted the tests."
     if run.invalidated is not None:
-        yield f"Its result no longer counts. {REASON_MESSAGES[run.invalidated]}"
+        yield f"The result no longer counts. {REASON_MESSAGES[run.invalidated]}"
     elif run.status is RunStatus.CANCELLED:
-        yield "Cancelled, because its result would no longer count."
+        yield "Stopped, because the result would no longer count."
     if excluded := _list_excluded(run, queue):
         numbers = format_numbers(excluded)
         yield f"Does not contain {numbers}: its result does not count if one of these merges."

@@ -68,9 +68,8 @@ def _select_offered(fields: list[SettingField]) -> tuple[SettingField, ...]:
     return tuple(by_name[name] for name in OFFERED_SETTINGS)
 
 
-TONES = {Confidence.WELL: "succeeded", Confidence.ROUGHLY: "pending_failure", Confidence.HARDLY: "failed"}
+TONES = {Confidence.HIGH: "succeeded", Confidence.MEDIUM: "pending_failure", Confidence.LOW: "failed"}
 """CSS classes of states, for the color."""
-CONFIDENCE_LABELS = {Confidence.WELL: "high", Confidence.ROUGHLY: "medium", Confidence.HARDLY: "low"}
 
 
 class Figure(Struct, frozen=True):
@@ -115,7 +114,7 @@ def describe_replay(replay: Replay) -> dict[str, object]:
         "finding": _describe_finding(replay),
         "sample": f"{pluralize(replay.pull_request_count, 'pull request')}{latest}",
         "rows": [_build_row(replay, name) for name in FIGURES],
-        "reliability": f"Confidence: {CONFIDENCE_LABELS[answer.confidence]}",
+        "reliability": f"Confidence: {answer.confidence}",
         "tone": TONES[answer.confidence],
         "own_error": _describe_own_error(replay),
     }

@@ -257,6 +257,11 @@ async def a_missing_webhook(api: ApiHarness) -> httpx.Response:
     return await api.send("deleteWebhook", {"id": "missing"})
 
 
+@provokes(Code.TOKEN_NOT_FOUND)
+async def a_missing_token(api: ApiHarness) -> httpx.Response:
+    return await api.send("revokeToken", {"id": "missing"})
+
+
 @provokes(Code.EVENT_NOT_FOUND)
 async def an_event_that_was_never_sent(api: ApiHarness) -> httpx.Response:
     made = (await api.send("createWebhook", {"url": "https://there.example"})).json()

@@ -1,11 +1,13 @@
 """Every error code is triggered, and its response has the common shape and its headers."""
 
+import re
 from collections.abc import Iterator
 
 import httpx
 import pytest
 from msgspec import json
 
+from mergeyard.api import routes
 from mergeyard.api.request_body import MAX_BODY_BYTES
 from mergeyard.service.errors import Code
 from tests.contract.api.error_triggers import ERROR_TRIGGERS
@@ -29,11 +31,11 @@ CONTRACT_CODES = {
     503: "provider_unavailable storage_unavailable",
     504: "provider_timeout",
 }
-WEBHOOK_CODES = {400: "address_not_allowed", 404: "webhook_not_found event_not_found"}
-"""The contract names the webhook endpoints and leaves their error codes open."""
+OTHER_CODES = {400: "address_not_allowed", 404: "webhook_not_found event_not_found token_not_found"}
+"""The contract leaves open which error codes the endpoints for webhooks and tokens have."""
 STATUS = {
     Code(code): status
-    for table in (CONTRACT_CODES, WEBHOOK_CODES)
+    for table in (CONTRACT_CODES, OTHER_CODES)
     for status, codes in table.items()
     for code in codes.split()
 }
@@ -82,6 +84,9 @@ def test_an_error_has_its_status_body_and_headers(standing: SharedApi, code: Cod
     assert {"www-authenticate", "allow", "retry-after"} & set(response.headers) == (
         {HEADERS[code]} if code in HEADERS else set()
     )
+    assert problem["detail"].endswith(".")
+    assert problem["title"] != problem["detail"].rstrip(".")
+    assert not re.search("|".join(routes.TABLE), problem["detail"]), "pages and commands show the same text"
 
 
 @pytest.mark.parametrize("code", ERROR_TRIGGERS)

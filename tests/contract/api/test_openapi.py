@@ -39,7 +39,7 @@ def kind_of(described: dict[str, Any], schema: dict[str, Any]) -> str:
     [
         ("SubmittedPullRequest", doc.SUBMITTED_PULL_REQUEST),
         ("Readiness", doc.READINESS),
-        ("RunDetails", doc.TEST_RUN_DETAILS),
+        ("TestRun", doc.TEST_RUN_DETAILS),
         ("CheckSuite", doc.CHECK_SUITE),
         ("CheckRun", doc.CHECK_RUN),
         ("StatusCheck", doc.STATUS_CHECK),
@@ -58,7 +58,7 @@ def test_the_openapi_document_has_the_same_fields(name: str, table: list[Row], d
     [
         ("PullRequestState", doc.PR_STATES),
         ("QueueState", doc.QUEUE_STATES),
-        ("RequiredSource", doc.REQUIRED_STATUSES_SOURCES),
+        ("RequiredStatusesSource", doc.REQUIRED_STATUSES_SOURCES),
     ],
 )
 def test_the_openapi_document_has_the_same_enum_values(name: str, values: set[str], described: dict[str, Any]):
@@ -66,7 +66,7 @@ def test_the_openapi_document_has_the_same_enum_values(name: str, values: set[st
 
 
 def test_the_openapi_document_has_the_same_statuses_of_runs(described: dict[str, Any]):
-    assert set(schema_of(described, "RunDetails")["properties"]["status"]["enum"]) == doc.RUN_STATUSES
+    assert set(schema_of(described, "TestRun")["properties"]["status"]["enum"]) == doc.RUN_STATUSES
 
 
 @pytest.mark.parametrize("path", doc.ENDPOINTS)
@@ -87,4 +87,4 @@ def test_the_openapi_document_has_the_parameters_of_metrics_and_the_header(descr
     assert found == [(name, "query", False) for name in doc.METRICS_PARAMETERS]
     assert list(operation["responses"]["200"]["content"]) == [doc.METRICS_TYPE]
     assert described["components"]["securitySchemes"]["token"]["name"] == doc.TOKEN_HEADER
-    assert set(schema_of(described, "RepoReference")["required"]) == set(doc.REPO_MEMBERS)
+    assert set(schema_of(described, "Repository")["required"]) == set(doc.REPO_MEMBERS)

@@ -359,3 +359,37 @@ async def test_every_pull_request_endpoint_reports_a_missing_queue(tmp_path: Pat
         other: dict[str, Any] = QUEUE | {"targetBranch": "other", "pr": {"number": 1}, "impactedTargets": []}
         for endpoint in ENDPOINTS:
             assert await api.refusal_code(endpoint, **other) == "queue_not_found"
+
+
+@asynchronous
+async def test_a_preview_lists_what_an_action_would_stop_and_changes_nothing(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        api.world.open(1, 2, 3)
+        await api.submit(1, 2)
+        await api.advance(90_000)
+        before = await api.ask("getQueue")
+        first, second = [each["testRunId"] for each in before["enqueuedPullRequests"]]
+
+        async def preview(number: int, action: str, **members: Any) -> dict[str, Any]:
+            return await api.ask("previewPullRequestAction", pr={"number": number}, action=action, **members)
+
+        behind = {"testRunId": second, "prNumbers": [2], "elapsedSeconds": 90.0}
+        both = [{"testRunId": first, "prNumbers": [1], "elapsedSeconds": 90.0}, behind]
+        nothing: dict[str, Any] = {
+            "stoppedTestRuns": [],
+            "retestedPrNumbers": [],
+            "lostCiSeconds": 0.0,
+            "isUpperBound": False,
+        }
+        assert await preview(1, "cancel") == {
+            "stoppedTestRuns": both,
+            "retestedPrNumbers": [2],
+            "lostCiSeconds": 180.0,
+            "isUpperBound": False,
+        }
+        assert (await preview(2, "restart"))["stoppedTestRuns"] == [behind]
+        assert (await preview(2, "priority", priority="urgent"))["stoppedTestRuns"] == both
+        assert (await preview(3, "submit", priority=0))["retestedPrNumbers"] == [1, 2]
+        assert await preview(3, "submit") == nothing
+        assert await preview(3, "cancel") == nothing
+        assert await api.ask("getQueue") == before

@@ -46,6 +46,10 @@ async def _begin(api: ApiHarness) -> None:
     await api.ask("cancelPullRequest", pr={"number": 3})
 
 
+REVOKED_IDS: list[str] = []
+"""The id of the token that `revokeToken` revokes."""
+
+
 async def _set_to_work(api: ApiHarness) -> None:
     await api.post("createQueue", targetBranch=BRANCHES["/deleteQueue"])
     await api.post("deleteQueue", targetBranch=BRANCHES["/createQueue"])
@@ -53,6 +57,7 @@ async def _set_to_work(api: ApiHarness) -> None:
         await api.send("deleteWebhook", {"id": webhook["id"]})
     made = (await api.send("createWebhook", {"url": OURS})).json()
     api.world.sender.secrets = {made["id"]: made["secret"]}
+    REVOKED_IDS[:] = [(await api.send("createToken", {"name": "revoked"})).json()["id"]]
     await api.ask("updateQueue", state="PAUSED")
     await api.ask("updateQueue", state="RUNNING", batch=False, concurrency=5, requiredStatuses=["unit"])
     for number in range(4, PULLS + 1):
@@ -104,7 +109,7 @@ def _name_what_is_there(case: Case[Any], api: ApiHarness) -> None:
     if isinstance(members.get("testRunId"), str):
         members["testRunId"] = next(iter(api.world.queue_actor.queue.runs), "none")
     if isinstance(members.get("id"), str):
-        (members["id"],) = api.world.sender.secrets
+        (members["id"],) = REVOKED_IDS if case.path == "/revokeToken" else api.world.sender.secrets
     if isinstance(members.get("eventId"), str):
         members["eventId"] = [received.id for received in api.world.sender.received if received.url == OURS][-1]
     pr = members.get("pr")

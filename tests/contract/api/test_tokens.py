@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import json
 from structlog.testing import capture_logs
 
+from mergeyard.api import routes
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import Instant
@@ -18,12 +19,13 @@ from tests.support.scenario import MINUTE, REPO
 WHOLE: dict[str, Any] = QUEUE | {
     "pr": {"number": 1}, "prs": [], "impactedTargets": [], "testRunId": "x", "since": "2023-11-14T00:00:00Z",
     "sha": "1" * 40, "context": "unit", "state": "success",
-    "url": "https://there.example", "id": "x", "eventId": "x",
+    "url": "https://there.example", "id": "x", "eventId": "x", "action": "cancel", "name": "made",
 }  # fmt: skip
 NEEDED = {
     "submitPullRequest": Scope.SUBMIT,
     "cancelPullRequest": Scope.SUBMIT,
     "restartTestsOnPullRequest": Scope.SUBMIT,
+    "previewPullRequestAction": Scope.SUBMIT,
     "getSubmittedPullRequest": Scope.READ,
     "getSubmittedPullRequests": Scope.READ,
     "setImpactedTargets": Scope.TARGETS,
@@ -46,14 +48,24 @@ NEEDED = {
     "testWebhook": Scope.ADMIN,
     "listWebhookDeliveries": Scope.ADMIN,
     "resendWebhookEvent": Scope.ADMIN,
+    "createToken": Scope.ADMIN,
+    "listTokens": Scope.ADMIN,
+    "revokeToken": Scope.ADMIN,
 }
-WITHOUT_QUEUE = {"createQueue", "listQueues", *(endpoint for endpoint in NEEDED if "Webhook" in endpoint)}
+WITHOUT_SCOPE = {"getCurrentToken"}
+WITHOUT_QUEUE = {
+    "createQueue", "listQueues", *(endpoint for endpoint in NEEDED if "Webhook" in endpoint or "Token" in endpoint)
+}  # fmt: skip
 JUST_THE_QUEUE = {"createQueue", "deleteQueue", "updateQueue", "listPullRequests", "replayQueue"}
 OTHER = Repo("git.local", "acme", "other")
 
 
 def body_for(endpoint: str) -> dict[str, Any]:
     return QUEUE if endpoint in JUST_THE_QUEUE else WHOLE
+
+
+def test_every_endpoint_has_a_row_above():
+    assert {*NEEDED, *WITHOUT_SCOPE, "getMergeQueueMetrics"} == routes.TABLE.keys()
 
 
 @asynchronous

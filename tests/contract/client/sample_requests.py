@@ -24,6 +24,7 @@ REQUESTS: dict[str, Request[Any]] = {
     "submit": requests.submit(QUEUE, 1, priority="high", no_batch=True, force=True, sha=SHA),
     "cancel": requests.cancel(QUEUE, 1),
     "restart": requests.restart(QUEUE, 1),
+    "preview_action": requests.preview_action(QUEUE, 1, "priority", priority="urgent"),
     "get_pull_request": requests.get_pull_request(QUEUE, 1, include_timeline=True),
     "find_pull_request": requests.find_pull_request(QUEUE, "topic", include_timeline=True),
     "get_pull_requests": requests.get_pull_requests(QUEUE, [1, 2]),
@@ -63,6 +64,10 @@ REQUESTS: dict[str, Request[Any]] = {
     "test_webhook": test_webhook("x"),
     "list_deliveries": list_deliveries("x", take=3),
     "resend_event": resend_event("x", "msg_1"),
+    "get_current_token": requests.get_current_token(),
+    "create_token": requests.create_token("ci", scopes=["read"], repositories=[REPO], expires_at=NOON),
+    "list_tokens": requests.list_tokens(),
+    "revoke_token": requests.revoke_token("x"),
 }
 COMPOSITE_CALLS = {"wait", "events"}
 """Calls that make several requests."""

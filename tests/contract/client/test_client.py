@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 
+from mergeyard import __version__
 from mergeyard.client import AsyncClient, MergeyardError, QueueName
 from tests.contract.api.harness import ApiHarness, api_with_queue, api_without_queue
 from tests.support.asynchronous import asynchronous
@@ -16,9 +18,9 @@ QUEUE = QueueName.of("git.local/acme/app", "main")
 
 
 @asynccontextmanager
-async def a_client(api: ApiHarness) -> AsyncGenerator[AsyncClient]:
+async def a_client(api: ApiHarness, secret: str | None = None) -> AsyncGenerator[AsyncClient]:
     transport = httpx.ASGITransport(app=api.application)
-    async with AsyncClient("http://queue", api.secret, transport=transport) as client:
+    async with AsyncClient("http://queue", secret or api.secret, transport=transport) as client:
         yield client
 
 
@@ -81,6 +83,21 @@ async def test_webhooks_are_created_tested_and_deleted(tmp_path: Path):
         assert not (await client.update_webhook(made.id, enabled=False)).enabled
         assert (await client.delete_webhook(made.id)).id == made.id
         assert (await client.list_webhooks()).webhooks == ()
+
+
+@asynchronous
+async def test_tokens_are_created_read_and_revoked(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api, a_client(api) as client:
+        expires_at = datetime(2024, 1, 1, tzinfo=UTC)
+        made = await client.create_token("ci", scopes=["submit"], repositories=[QUEUE.repo], expires_at=expires_at)
+        async with a_client(api, made.secret) as ci:
+            current = await ci.get_current_token()
+            preview = await ci.preview_action(QUEUE, 1, "submit", priority="urgent")
+        assert (current.id, current.scopes, current.repositories) == (made.id, ("submit",), (QUEUE.repo,))
+        assert (current.expires_at, current.server_version) == (expires_at, __version__)
+        assert (preview.stopped_test_runs, preview.lost_ci_seconds) == ((), 0)
+        assert [token.name for token in (await client.list_tokens()).tokens] == ["ci", "tests"]
+        assert (await client.revoke_token(made.id)).revoked_at is not None
 
 
 @asynchronous

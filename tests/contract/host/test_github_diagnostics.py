@@ -65,13 +65,13 @@ async def test_an_app_that_has_everything_is_fine(app: GithubEnvironment):
     async with app.host() as host:
         findings = await host.diagnose(None)
         assert all(finding.ok for finding in findings)
-        assert any("signed in as the app mergeyard-test" in finding.message for finding in findings)
+        assert any("Signed in as the app mergeyard-test" in finding.message for finding in findings)
 
 
 @pytest.mark.parametrize(
     ("permission", "level", "message"),
     [
-        ("contents", "read", "Contents: Read and write is missing, which is needed to push test branches"),
+        ("contents", "read", "Contents: Read and write is missing. It is needed to push test branches"),
         ("pull_requests", "read", "Pull requests: Read and write is missing"),
         ("statuses", None, "Commit statuses: Read and write is missing"),
         ("checks", None, "Checks: Read-only is missing"),
@@ -143,7 +143,7 @@ async def test_a_wrong_token_is_reported(token: GithubEnvironment):
 async def test_a_repository_that_the_token_cannot_see_is_reported(token: GithubEnvironment):
     async with token.host() as host:
         findings = await host.diagnose(Repo(NAME, "acme", "other"))
-    assert any("does not see" in finding.message for finding in findings if not finding.ok)
+    assert any("cannot read" in finding.message for finding in findings if not finding.ok)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ async def test_a_webhook_with_another_url_or_too_few_events_is_reported(token: G
     token.acme.hooks[0].content_type = "form"
     assert "application/json" in (await problems(token))[0]
     token.acme.hooks[0].active = False
-    assert "no active webhook leads to us" in (await problems(token))[0]
+    assert "No active webhook sends events to Mergeyard" in (await problems(token))[0]
 
 
 @asynchronous
@@ -199,7 +199,7 @@ async def test_a_token_that_cannot_read_webhooks_gets_a_note_and_no_problem(toke
 async def test_a_branch_without_required_statuses_is_reported(token: GithubEnvironment):
     token.acme.protections.clear()
     (message,) = await problems(token)
-    assert "requiredStatuses" in message
+    assert "in the queue's required checks" in message
 
 
 @asynchronous
@@ -218,7 +218,7 @@ async def test_an_app_that_can_bypass_a_ruleset_with_reviews_is_warned(app: Gith
     app.acme.rulesets["main"] = replace(REVIEWS, bypass={US: mode})
     (message,) = await problems(app)
     assert message.startswith(
-        "the app mergeyard-test can bypass the ruleset reviews and checks, which requires reviews"
+        "The app mergeyard-test can bypass the ruleset reviews and checks, which requires reviews"
     )
     assert "unapproved pull request" in message
     assert "set `landing` to `provider_merge`" in message
@@ -253,7 +253,7 @@ async def test_an_app_on_the_bypass_list_of_classic_protection_is_warned(app: Gi
     assert await problems(app) == []
     app.acme.protections["main"] = replace(REVIEWS, bypass={US: ""})
     (message,) = await problems(app)
-    assert "the app mergeyard-test can bypass the branch protection rule" in message
+    assert "The app mergeyard-test can bypass the branch protection rule" in message
 
 
 @asynchronous
@@ -264,7 +264,7 @@ async def test_an_account_that_administers_is_warned_where_reviews_do_not_apply_
     assert await problems(token) == []
     token.acme.protections["main"] = replace(REVIEWS, enforce_admins=False)
     (message,) = await problems(token)
-    assert message.startswith("the account ada administers the repository")
+    assert message.startswith("The account ada administers the repository")
     assert "Do not allow bypassing the above settings" in message
     token.acme.roles["ada"] = "write"
     assert await problems(token) == []
@@ -273,10 +273,10 @@ async def test_an_account_that_administers_is_warned_where_reviews_do_not_apply_
 @asynchronous
 async def test_an_account_on_the_bypass_list_is_warned(token: GithubEnvironment):
     token.acme.protections["main"] = replace(REVIEWS, bypass={"ada": ""})
-    assert "the account ada can bypass the branch protection rule" in (await problems(token))[0]
+    assert "The account ada can bypass the branch protection rule" in (await problems(token))[0]
     token.acme.protections["main"] = BranchProtection(contexts=["unit"])
     token.acme.rulesets["main"] = replace(REVIEWS, bypass={"ada": "always"})
-    assert "the account ada can bypass the ruleset" in (await problems(token))[0]
+    assert "The account ada can bypass the ruleset" in (await problems(token))[0]
 
 
 @asynchronous

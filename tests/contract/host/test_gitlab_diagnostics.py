@@ -80,15 +80,15 @@ def forget_the_token(gitlab: GitlabEnvironment) -> None:
 @pytest.mark.parametrize(
     ("lack", "message"),
     [
-        (lack_the_scope, "make a new one"),
+        (lack_the_scope, "create a new one"),
         (expire_soon, "rotate it"),
         (forget_the_token, "401"),
-        (be_unknown, "add our account to its members"),
+        (be_unknown, "add its account to the members"),
         (only_report, "give it the role Developer or Maintainer"),
         (only_develop, "allowed to push and merge"),
-        (protect_everything, "The rule * protects our test branches"),
+        (protect_everything, "The rule * protects the test branches"),
         (have_no_webhook, "only by polling every 20 seconds: add one"),
-        (lack_comment_events, "does not send Comments: tick them"),
+        (lack_comment_events, "does not send Comments: select them"),
         (have_the_webhook_disabled, "disabled the webhook"),
     ],
 )

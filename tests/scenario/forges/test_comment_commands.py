@@ -3,12 +3,15 @@
 import pytest
 
 from mergeyard.domain.access import Scope
+from mergeyard.domain.config import Config
+from mergeyard.domain.ids import QueueKey
 from mergeyard.service.comments.commands import MAX_DENIED_USERS_ANSWERED
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import MAINTAINER, NEGATIVE, POSITIVE, STRANGER
 from tests.support.forge_drivers.github import GithubDriver
-from tests.support.forge_scenario import RARE_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S
+from tests.support.forge_scenario import RARE_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, ForgeScenario
+from tests.support.scenario import KEY
 from tests.support.web_client import a_signed_in_client
 
 QUEUE_NAME = "git.local/acme/app:main"
@@ -66,7 +69,7 @@ async def test_unknown_command_gets_a_reply_with_the_list_of_commands(forge_scen
         await scenario.comment(1, "/merge tomorrow")
         (answer,) = scenario.replies(1)
         assert "`tomorrow`" in answer
-        assert "`!merge cancel`" in answer
+        assert f"`{scenario.forge.command_prefix} cancel`" in answer
         assert scenario.queue_text == "main"
 
 
@@ -180,6 +183,52 @@ async def test_own_comments_are_not_commands(forge_scenario: StartScenario):
         assert scenario.queue_text == "main ← 1…"
 
 
+# A base branch without a queue
+
+
+async def move_queue_to_dev(scenario: ForgeScenario) -> None:
+    """Leaves the base branch of every pull request without a queue."""
+    scenario.origin.branch("dev", base="main")
+    await scenario.create_queue(scenario.queue_actor.queue.config, QueueKey(KEY.repo, "dev"))
+    await scenario.service.queues.delete(KEY, "ada", b"", None)
+    await scenario.wait_until_idle()
+
+
+@asynchronous
+async def test_command_on_a_base_branch_without_a_queue_gets_one_reply(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await move_queue_to_dev(scenario)
+        scenario.open(1)
+        await scenario.comment(1, "Nice work", "/merge", "/merge tomorrow")
+        (answer,) = scenario.replies(1)
+        assert "@ada No queue merges into `main`." in answer
+        assert "that have a queue: `dev`." in answer
+        assert scenario.reactions(1) == [(), (NEGATIVE,), ()]
+
+
+@asynchronous
+async def test_user_without_write_permission_gets_no_reply_on_a_base_branch_without_a_queue(
+    forge_scenario: StartScenario,
+):
+    async with forge_scenario() as scenario:
+        await move_queue_to_dev(scenario)
+        scenario.open(1)
+        await scenario.comment(1, "/merge", person=STRANGER)
+        assert scenario.replies(1) == []
+        assert scenario.reactions(1) == [()]
+        await scenario.comment(1, "/merge")
+        assert len(scenario.replies(1)) == 1
+
+
+@asynchronous
+async def test_queue_that_accepts_no_commands_gives_no_reply_for_other_branches(github_scenario: StartScenario):
+    async with github_scenario(Config(commands_enabled=False)) as scenario:
+        await move_queue_to_dev(scenario)
+        scenario.open(1)
+        await scenario.comment(1, "/merge")
+        assert scenario.replies(1) == []
+
+
 # Forks
 
 
@@ -227,7 +276,7 @@ async def test_label_does_not_submit_a_fork_because_it_names_no_head(forge_scena
         await scenario.label(1)
         assert scenario.queue_text == "main"
         (answer,) = scenario.replies(1)
-        assert f"!merge {scenario.forge.head(1)}" in answer
+        assert f"`{scenario.forge.command_prefix} {scenario.forge.head(1)}`" in answer
         await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
         assert scenario.queue_text == "main ← 1…"
 
@@ -239,7 +288,7 @@ async def test_merge_command_without_a_head_on_a_fork_gets_a_reply_with_the_full
         await scenario.comment(1, "/merge")
         assert scenario.queue_text == "main"
         (answer,) = scenario.replies(1)
-        assert f"`!merge {scenario.forge.head(1)}`" in answer
+        assert f"`{scenario.forge.command_prefix} {scenario.forge.head(1)}`" in answer
         assert scenario.reactions(1) == [(NEGATIVE,)]
 
 
@@ -254,7 +303,7 @@ async def test_a_head_that_was_pushed_over_after_the_review_is_not_tested(forge_
         assert scenario.queue_text == "main"
         (answer,) = scenario.replies(1)
         assert "not the head" in answer
-        assert f"`!merge {scenario.forge.head(1)}`" in answer
+        assert f"`{scenario.forge.command_prefix} {scenario.forge.head(1)}`" in answer
 
 
 @asynchronous
@@ -312,7 +361,8 @@ async def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it(
         assert await scenario.state(1) == "not_ready: waiting_for_maintainer"
         why = (await scenario.view(1)).reason.message
         assert WORKFLOW in why
-        assert f"!merge {head}" in why
+        assert head in why
+        assert f"can post `{scenario.forge.command_prefix} {head}`" in scenario.status_comment(1)
         assert "workflows/ci.yml" in scenario.status_comment(1)
         await scenario.comment(1, f"/merge {head} --priority high")
         assert scenario.queue_text == "main"

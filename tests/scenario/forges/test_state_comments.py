@@ -3,9 +3,12 @@
 import pytest
 
 from mergeyard.domain.config import Config
+from mergeyard.service.comments.commands import ThreadStates
+from mergeyard.service.comments.listener import CommentPublisher
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import POSITIVE
+from tests.support.forge_scenario import PUBLIC_URL
 from tests.support.forges.faults import LosesResponse, RespondsWith
 
 PULL_REQUEST_PAGE = "http://yard.example/pulls/git.local/acme/app/1"
@@ -20,10 +23,53 @@ async def test_one_comment_is_updated_through_the_whole_submission(forge_scenari
         assert "⏳ Not ready" in scenario.status_comment(1)
         scenario.forge.make_ready(1)
         await scenario.advance_one_second()
-        assert "🧪 Testing · position 1 in the queue for main" in scenario.status_comment(1)
+        assert "🧪 Testing for `main` · position 1" in scenario.status_comment(1)
         await scenario.passes(1)
         assert "🎉 Merged" in scenario.status_comment(1)
         assert "`merged_by_queue`" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_comment_shows_another_reason_for_which_the_pr_is_not_ready(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.make_draft(1)
+        await scenario.submit(1)
+        assert "`draft`" in scenario.status_comment(1)
+        scenario.forge.hide_mergeability(1)
+        scenario.forge.make_ready(1)
+        await scenario.advance_one_second()
+        assert "⏳ Not ready" in scenario.status_comment(1)
+        assert "`mergeability_unknown`" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_comment_has_an_estimate_that_alone_causes_no_write(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.advance_one_minute()
+        await scenario.passes(1)
+        await scenario.submit(2)
+        assert "- Expected to merge at about " in scenario.status_comment(2)
+        text = scenario.status_comment(2)
+        await scenario.advance_one_minute()
+        service, queue = scenario.service, scenario.queue_actor
+        states = ThreadStates(service.registry, service.leases)
+        publisher = CommentPublisher(service.registry, service.repositories, states, PUBLIC_URL)
+        await publisher.consume(queue.key, queue.id, await service.registry.store.entries(queue.id, 0, 100))
+        assert scenario.status_comment(2) == text
+
+
+@asynchronous
+async def test_comment_names_the_commands_with_the_prefix_of_the_forge(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        assert f"Commands: `{scenario.forge.command_prefix} cancel` removes" in scenario.status_comment(1)
+        await scenario.update(commands_enabled=False)
+        await scenario.cancel(1)
+        assert f"{scenario.forge.command_prefix}" not in scenario.status_comment(1)
 
 
 @asynchronous
@@ -65,7 +111,7 @@ async def test_status_on_the_head_summarizes_the_state(forge_scenario: StartScen
         await scenario.submit(1, 2)
         assert scenario.commit_status(1).state == "pending"
         assert scenario.commit_status(1).url == PULL_REQUEST_PAGE
-        assert f"[details]({PULL_REQUEST_PAGE})" in scenario.status_comment(1)
+        assert f"[Details and current position]({PULL_REQUEST_PAGE})" in scenario.status_comment(1)
         await scenario.passes(1)
         assert scenario.commit_status(1).state == "success"
         assert scenario.commit_status(1).description.startswith("Merged. ")

@@ -35,7 +35,7 @@ async def test_response_in_place_says_what_was_done_and_what_the_pr_waits_for(tm
         scenario.open(1)
         scenario.set_pull_request(1, draft=True)
         answer = await visitor.post_htmx("/actions/submit", queue=QUEUE, number=1)
-        assert answer.one(".said").text == "#1 added to the queue. The pull request is a draft: mark it as ready."
+        assert answer.one(".said").text == "#1 added to the queue. The pull request is a draft. Mark it as ready."
         assert answer.headers["hx-retarget"] == "#said"
 
 
@@ -381,8 +381,8 @@ async def test_dialogs_say_only_what_happens_to_this_pull_request(tmp_path: Path
         scenario.open(1, 2)
         await scenario.submit(1, 2)
         running, waiting = [(await visitor.get(dialog_of("cancel", number))).one("#act").text for number in (1, 2)]
-        assert "Its tests stop." in running
-        assert "Its tests stop" not in waiting
+        assert "The tests of #1 stop" in running
+        assert "The tests of" not in waiting
         assert "No running test run is stopped." in waiting
         refused = await visitor.get(dialog_of("restart", 2))
         assert refused.status == 400

@@ -88,7 +88,7 @@ async def test_merge_is_counted_with_its_duration_runs_and_ci_minutes(tmp_path: 
         assert [cell.text for cell in throughput.one("tbody").all("td")] == ["1", "0", "1"]
         merged, failed, cancelled = numbers(page, "throughput")["values"]
         assert (sum(merged), sum(failed), sum(cancelled), len(merged)) == (1, 0, 1, 24)
-        assert "Most common reason for not merging: cancelled by user (1 of 1)" in page.text
+        assert "Most common reason for not merging: a user removed it (1 of 1)" in page.text
         assert "No restarts" not in [each.text for each in page.all("h2")]  # its card would be empty
 
 

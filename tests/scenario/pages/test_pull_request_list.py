@@ -58,7 +58,7 @@ async def test_pull_requests_in_the_queue_come_first_then_finished_ones(tmp_path
         assert "Position 1" in testing
         assert "Position 2" in waiting
         assert not rows_of(page)[2].one(".when").all("br")
-        assert "Removed from the queue by a user." in removed
+        assert "A user removed the pull request from the queue." in removed
         assert f"commit {scenario.origin.tip('main')[:8]}" in merged
         assert "3 min in the queue" in merged
 

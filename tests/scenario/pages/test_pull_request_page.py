@@ -364,7 +364,10 @@ async def test_innocent_member_of_a_failed_batch_is_never_told_to_fix_anything(t
         assert page.one("p.expected").text.startswith("No estimate: ")
         await scenario.passes()
         page = await visitor.get(PULL_1)
-        assert "Bisecting its failed batch: a possible culprit. No action is needed yet." in page.one(".why").text
+        assert (
+            "Bisecting the failed batch: this pull request is a possible culprit. No action is needed yet."
+            in page.one(".why").text
+        )
         (bisection,) = scenario.queue_actor.queue.bisections
         assert f"/queues/git.local/acme/app:main#bisection-{bisection.id}" in page.links()
         await scenario.passes(1)
@@ -388,7 +391,7 @@ async def test_suspect_of_a_bisection_is_told_when_it_is_tested_again(tmp_path: 
         await scenario.passes(1, 2)
         page = await visitor.get("/pulls/git.local/acme/app/3")
         why = page.one(".why").text
-        assert "Bisecting its failed batch: the likely culprit. It is retested before the queue decides." in why
+        assert "this pull request is the likely culprit. The queue tests it again before it decides." in why
         assert "No action is needed yet." in why
         assert page.one("p.expected").text.startswith("No estimate: ")
 
@@ -435,7 +438,8 @@ async def test_reason_of_a_pause_is_shown_to_every_author(tmp_path: Path):
         page = await visitor.get(PULL_1)
         assert page.one(".why").text == (
             "The pull request is ready, and is queued when the queue runs again. "
-            "The queue is paused. <i>release</i> day"
+            "The queue is paused. Nothing starts or merges until an administrator resumes it. "
+            "Reason: <i>release</i> day"
         )
         assert "Reason: <i>release</i> day" in page.one("ul.checklist").text
 
@@ -452,7 +456,7 @@ async def test_resubmitted_pr_names_the_failure_before(tmp_path: Path):
         await scenario.submit(1)
         page = await visitor.get(PULL_1)
         assert "Resubmitted: the previous submission failed" in page.text
-        assert "(test run failed), with the same commit" in page.text
+        assert "(required check failed), with the same commit" in page.text
         (link,) = [each["href"] for each in page.all("a") if each.text == "previous submission failed"]
         before = await visitor.get(link)
         assert state(before) == "Failed"

@@ -316,7 +316,7 @@ async def test_waiting_prs_are_listed_in_order_with_the_reason(tmp_path: Path):
         rows = [row for row in page.all("li") if row.all(".why")]
         assert [row.one(".what").one("b").text for row in rows] == ["#3", "#2", "#4"]
         assert [row.one(".nth").text for row in rows] == ["2", "3", ""]
-        assert rows[2].one(".why").text == "The pull request is a draft: mark it as ready."
+        assert rows[2].one(".why").text == "The pull request is a draft. Mark it as ready."
 
 
 @asynchronous
@@ -337,7 +337,7 @@ async def test_finished_prs_are_listed_latest_first_with_their_outcome(tmp_path:
         commit = scenario.origin.tip("main")[:8]
         assert rows[1].one(".why").text == f"commit {commit} run {run.id[:8]} 3 min in the queue"
         assert [link["href"] for link in rows[1].one(".why").all("a")] == [f"/runs/{run.id}"]
-        assert rows[0].one(".why").text.startswith("Removed from the queue by a user.")
+        assert rows[0].one(".why").text.startswith("A user removed the pull request from the queue.")
 
 
 @asynchronous
@@ -438,7 +438,7 @@ async def test_bypass_of_required_reviews_is_shown_as_a_danger_warning_without_w
         assert not (await visitor.get(HERE)).all(".alarm")
         await scenario.wait_until_idle()
         warning = (await visitor.get(HERE)).one(".alarm")
-        assert f"the account {BOT} can bypass the ruleset reviews and checks" in warning.text
+        assert f"The account {BOT} can bypass the ruleset reviews and checks" in warning.text
         asked = scenario.api_call_count()
         await visitor.get(HERE)
         await scenario.wait_until_idle()

@@ -163,7 +163,7 @@ async def test_queue_of_a_removed_host_has_no_link_and_can_be_deleted(tmp_path: 
             assert page.one(".state").text == "Git host not configured"
             assert page.one("li.queue").one("h3").text == "acme/app main"
             (delete,) = [link for link in page.links() if "git.local" in link]
-            assert "It is removed with its 1 pull request." in (await visitor.get(delete)).one("#act").text
+            assert "The queue is removed with its 1 pull request." in (await visitor.get(delete)).one("#act").text
             assert (await reader.get(delete)).status == 403
             assert not [link for link in (await reader.get("/")).links() if "git.local" in link]
             assert (await reader.post("/actions/delete", queue="git.local/acme/app:main")).status == 403

@@ -71,7 +71,7 @@ async def test_cancelled_run_says_so_and_keeps_the_titles_of_prs_that_merged(tmp
         await scenario.passes(1)
         await scenario.cancel(2)
         page = await visitor.get(f"/runs/{cancelled.id}")
-        assert page.one("h2#now").text == "Cancelled"
+        assert page.one("h2#now").text == "Stopped"
         assert page.one("section[aria-labelledby=required]").one("li").text == "not reported unit"
         assert "#1 Change 1" in page.one("ol.train").text
         assert page.one("ol.train").classes == ["train", "cancelled"]

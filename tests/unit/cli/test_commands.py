@@ -2,13 +2,17 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from typer.core import TyperGroup
 from typer.main import get_group
 from typer.testing import CliRunner
 
+from mergeyard import __version__
 from mergeyard.cli import app
+from tests.support.terminal import CommandLine, parse_command
 
 COMMANDS = get_group(app).commands
 
@@ -31,6 +35,40 @@ def test_every_command_has_help(name: str, option: str):
     assert all(each.help for each in (command, *subcommands))
 
 
+def all_commands() -> Iterator[tuple[str, Any]]:
+    """Every command and group, with its words."""
+    yield "mergeyard", get_group(app)
+    for name, command in COMMANDS.items():
+        yield f"mergeyard {name}", command
+        for subname, subcommand in command.commands.items() if isinstance(command, TyperGroup) else ():
+            yield f"mergeyard {name} {subname}", subcommand
+
+
+def list_examples(command: Any) -> list[str]:
+    title, *examples = (command.epilog or "").splitlines()
+    assert title == "Examples:"
+    return [example.strip() for example in examples]
+
+
+ALL_COMMANDS = dict(all_commands())
+
+
+@pytest.mark.parametrize("words", ALL_COMMANDS)
+def test_every_help_has_examples_that_parse(words: str):
+    examples = list_examples(ALL_COMMANDS[words])
+    assert examples
+    for example in examples:
+        assert len(example) < 79, "the help would break the line"
+        assert example.startswith(words.replace("mergeyard runs list", "mergeyard runs"))
+        parse_command(example)
+
+
+def test_paragraphs_of_help_do_not_break_in_mid_sentence():
+    for words, command in ALL_COMMANDS.items():
+        paragraphs = (command.help or "").split("\n\n")
+        assert all("\n" not in paragraph and paragraph.endswith(".") for paragraph in paragraphs), words
+
+
 def test_help_of_runs_is_about_the_group_and_not_about_its_default_command():
     assert "Usage: mergeyard runs [OPTIONS] COMMAND" in CliRunner().invoke(app, ["runs", "-h"]).stdout
 
@@ -44,7 +82,7 @@ def test_subcommands_have_the_short_help_option_too(command: list[str]):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--version"],
+        ["version"],
         ["--help"],
         ["serve", "--help"],
         pytest.param(["status", "--help"], marks=pytest.mark.long),
@@ -71,9 +109,35 @@ def test_a_mistyped_command_suggests_the_right_one():
 
 @pytest.mark.parametrize(
     ("typed", "completions"),
-    [("sub", {"submit"}), ("queue pa", {"pause"}), ("submit --pri", {"--priority"}), ("runs sh", {"show"})],
+    [
+        ("sub", {"submit"}),
+        ("queue pa", {"pause"}),
+        ("submit --pri", {"--priority"}),
+        ("submit --priority ", {"urgent", "low"}),
+        ("list --state m", {"merged"}),
+        ("runs sh", {"show"}),
+    ],
 )
 def test_a_shell_completes_commands_and_options(typed: str, completions: set[str]):
     environment = {"_MERGEYARD_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"mergeyard {typed}"}
     printed = CliRunner(env=environment).invoke(app, [], prog_name="mergeyard").stdout
     assert {name for name in completions if f'"{name}"' in printed} == completions
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"), [("bash", "complete -o"), ("zsh", "#compdef mergeyard"), ("fish", "complete ")]
+)
+def test_completion_scripts_are_printed(shell: str, line: str):
+    result = CliRunner().invoke(app, ["completion", shell])
+    assert (result.exit_code, line in result.stdout, "_MERGEYARD_COMPLETE" in result.stdout) == (0, True, True)
+
+
+def test_version_is_printed_with_the_name_of_the_program():
+    for command in ("version", "--version"):
+        assert CommandLine("", "").run_ok(command) == f"mergeyard {__version__}\n"
+    assert CommandLine("", "").run_json("version") == {"version": __version__, "server": None}
+
+
+@pytest.mark.parametrize("token", ["my_token", ""])
+def test_version_needs_no_server_that_responds_and_no_token(token: str):
+    assert CommandLine("http://127.0.0.1:9", token).run_ok("version") == f"mergeyard {__version__}\n"

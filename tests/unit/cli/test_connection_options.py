@@ -1,8 +1,11 @@
 """Shell completion of repositories and branches, with names from the server."""
 
+from pathlib import Path
+
 import pytest
 
 from mergeyard.cli import connection_options
+from mergeyard.cli.servers import StoredServer, StoredServers, write_servers
 
 
 def test_completions_are_unique_and_sorted():
@@ -21,3 +24,13 @@ def test_with_an_unsupported_proxy_there_are_no_completions(monkeypatch: pytest.
     monkeypatch.setenv("MERGEYARD_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
     assert connection_options.complete_repositories("") == []
+
+
+def test_names_of_stored_servers_are_completed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert connection_options.complete_servers("") == []
+    known = {name: StoredServer(f"https://{name}.example.com", "my_token") for name in ("work", "home")}
+    file = write_servers(StoredServers("work", known))
+    assert connection_options.complete_servers("w") == ["work"]
+    file.write_text("broken")
+    assert connection_options.complete_servers("") == connection_options.complete_queues("") == []

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -53,7 +54,7 @@ def test_check_reports_the_same_as_text_and_json(data: str):
     create_database_with_token(data)
     assert "No problems found" in db("check", "--data-dir", data).output
     report = json.loads(db("check", "--json", "--data-dir", data).stdout)
-    assert (report["sound"], report["schema_version"], report["problems"]) == (True, 1, [])
+    assert (report["ok"], report["schemaVersion"], report["problems"]) == (True, 1, [])
     assert {table["table"]: table["rows"] for table in report["tables"]}["tokens"] == 1
 
 
@@ -62,7 +63,7 @@ def test_problems_are_reported_and_set_the_exit_status(data: str, tmp_path: Path
     create_database_with_token(data)
     execute("INSERT INTO submissions VALUES (1, 'missing', 1, 1, 'b', 'pending', 1, 1, x'00', NULL)", data)
     assert "refer to a queue that does not exist: 1" in db("check", "--data-dir", data, status=1).stdout
-    assert json.loads(db("check", "--json", "--data-dir", data, status=1).stdout)["sound"] is False
+    assert json.loads(db("check", "--json", "--data-dir", data, status=1).stdout)["ok"] is False
     db("backup", tmp_path / "backup.db", "--data-dir", data, status=1)
 
 
@@ -76,6 +77,23 @@ def test_export_and_import_copy_everything(data: str, tmp_path: Path):
     assert (
         "is not empty and idle (journal: 1, tokens: 1)" in db("import", file, "--data-dir", elsewhere, status=1).stderr
     )
+
+
+def test_every_command_prints_one_object_for_programs(data: str, tmp_path: Path):
+    def run(*arguments: object) -> dict[str, Any]:
+        return json.loads(db(*arguments, "--json", "--data-dir", data).stdout)
+
+    database = f"{data}/mergeyard.db"
+    assert run("migrate") == {"database": database, "previousSchemaVersion": None, "schemaVersion": 1}
+    assert run("migrate")["previousSchemaVersion"] == 1
+    assert run("backup", tmp_path / "backup") == {"file": str(tmp_path / "backup")}
+    exported = run("export", tmp_path / "all.jsonl")
+    assert exported == {"file": str(tmp_path / "all.jsonl"), "tables": run("check")["tables"]}
+    restored = run("restore", tmp_path / "backup", "--force")
+    assert restored["database"] == database
+    assert Path(restored["previousDatabase"]).exists()
+    Path(database).unlink()
+    assert run("import", tmp_path / "all.jsonl") == {"database": database, "tables": exported["tables"]}
 
 
 @pytest.mark.parametrize("command", ["export", "backup"])

@@ -1,16 +1,24 @@
-"""Messages of the server name commands and options instead of the API's operations and members."""
+"""Messages of the server name options instead of the API's members, and hints name the command that helps."""
 
+import re
 from typing import Any
 
 import pytest
+import typer
 from msgspec import convert
 from typer.main import get_group
 
-from mergeyard.api.routes import TABLE
 from mergeyard.cli import app
-from mergeyard.cli.session import COMMAND_BY_OPERATION, describe_interrupted_wait, translate_error
+from mergeyard.cli.output import ExitCode
+from mergeyard.cli.session import (
+    ERROR_HINTS,
+    describe_interrupted_wait,
+    exit_on_client_errors,
+    translate_error,
+)
 from mergeyard.client import MergeyardError, SubmittedPullRequest
 from mergeyard.client.transport import Problem
+from mergeyard.service.errors import Code
 from tests.support.api_examples import SUBMITTED, a_problem
 
 
@@ -29,12 +37,13 @@ def translated(detail: str, *issues: tuple[str, str], code: str = "invalid_reque
         ("/targetBranch", "--branch"),
         ("/impactedTargets/3", "the targets"),
         ("/stateReason", "--reason"),
+        ("/context", "the name of the check"),
         ("/batchingMinSize", "--batching-min-size"),
         ("/requiredStatuses/0", "--required-statuses"),
     ],
 )
 def test_a_member_is_named_as_its_option(pointer: str, option: str):
-    detail = f"`{pointer}`: expected 40 hex digits. Correct it and send the request again."
+    detail = f"`{pointer}`: expected 40 hex digits."
     assert translated(detail, (pointer, "expected 40 hex digits")) == [f"{option}: expected 40 hex digits."]
 
 
@@ -47,32 +56,31 @@ def test_every_invalid_member_is_named():
     ]
 
 
+def test_hints_name_commands_that_exist():
+    for hint in ERROR_HINTS.values():
+        for words in re.findall(r"`mergeyard ([a-z ]+)", hint):
+            found: Any = get_group(app)
+            for name in words.split():
+                found = found.commands[name]
+
+
+def test_hints_are_for_codes_that_exist():
+    assert ERROR_HINTS.keys() <= set(Code)
+
+
 @pytest.mark.parametrize(
-    ("detail", "message"),
-    [
-        ("There is none: create it with createQueue.", "There is none: create it with `mergeyard queue create`."),
-        ("It exists: change it with `updateQueue`.", "It exists: change it with `mergeyard queue update`."),
-        ("Your branch recreateQueues is fine.", "Your branch recreateQueues is fine."),
-    ],
+    ("status", "exit_code"), [(401, ExitCode.NOT_ALLOWED), (403, ExitCode.NOT_ALLOWED), (409, ExitCode.REFUSED)]
 )
-def test_an_operation_is_named_as_its_command(detail: str, message: str):
-    assert translated(detail) == [message]
-
-
-def test_operations_and_commands_exist():
-    assert COMMAND_BY_OPERATION.keys() <= TABLE.keys()
-    for command in COMMAND_BY_OPERATION.values():
-        name, *subcommands = command.split()
-        found: Any = get_group(app).commands[name]
-        assert all(each in found.commands for each in subcommands), command
-
-
-def test_a_missing_run_is_explained_without_members_of_the_api():
-    detail = "The queue has no test run 7: see `testRunId` of a submitted pull request."
-    assert translated(detail, code="test_run_not_found") == [
-        "The queue has no test run 7.",
-        "`mergeyard runs` lists the latest ones.",
-    ]
+def test_a_token_that_is_not_allowed_has_its_own_exit_code(
+    capsys: pytest.CaptureFixture[str], status: int, exit_code: ExitCode
+):
+    problem = a_problem("invalid_token", retryable=False) | {"status": status, "detail": "No."}
+    with pytest.raises(typer.Exit) as ended, exit_on_client_errors(lambda: "https://queue.example.com"):
+        raise MergeyardError(convert(problem, Problem))
+    assert ended.value.exit_code == exit_code
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: No. (invalid_token, request ")
+    assert hint.startswith("hint: Get a valid token, then sign in with `mergeyard login URL`")
 
 
 def test_an_interrupted_wait_says_where_the_pull_request_is():

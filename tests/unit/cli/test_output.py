@@ -1,18 +1,23 @@
 """Text from others is printed without control characters and markup; states, times and checks as on the pages."""
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from typing import Any
 
+import httpx
 import pytest
+import typer
 from msgspec import convert
 from msgspec.structs import replace
 from rich.console import Console
 
-from mergeyard.cli import output
+from mergeyard.cli import history, output, queues
 from mergeyard.cli.output import encode_json, plain_text, print_message, sanitize
-from mergeyard.client import Queue, Run, SubmittedPullRequest
+from mergeyard.cli.session import Session
+from mergeyard.client import Client, Queue, QueueName, RetryPolicy, Run, SubmittedPullRequest
 from mergeyard.web import formats
 from tests.support.api_examples import ENQUEUED, QUEUE_RESPONSE, RUN, SUBMITTED
 
@@ -151,21 +156,56 @@ def test_status_says_why_the_queue_is_paused_once(capsys: pytest.CaptureFixture[
 
 
 def test_a_run_shows_the_link_of_every_check(capsys: pytest.CaptureFixture[str]):
-    output.show_run(a_run(("other", "success"), status="in_progress"))
+    history.show_run(a_run(("other", "success"), status="in_progress"))
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines[-2].split() == ["·", "unit", "pending"]
     assert lines[-1].split() == ["✓", "other", "passed", "https://ci.example.com/other", "41", "s"]
 
 
+METRICS = """\
+# HELP mq_depth_current Pull requests in the queue.
+mq_depth_current{branch="main",host="git.local",queue_type="main",repo="acme/app"} 3.0
+mq_depth_current{branch="main",host="git.local",queue_type="bisection",repo="acme/app"} 1.0
+mq_depth_current{branch="a\\"b\\\\n\\n",host="git.local",queue_type="main",repo="group/sub/app"} 7.0
+mq_testing_slots_active{branch="main",host="git.local",queue_type="main",repo="acme/app"} 2.0
+mq_awaiting_mergeability{branch="main",host="git.local",queue_type="main",repo="acme/app"} 1.0
+mq_pr_wait_duration_1h_seconds_bucket{branch="main",host="git.local",le="60",queue_type="main",repo="acme/app"} 9.0
+"""
+
+
+def test_numbers_of_queues_are_read_from_the_metrics():
+    counts = queues.parse_counts(METRICS)
+    assert counts[QueueName.of("git.local/acme/app", "main")] == {"queued": 4, "testing": 2, "not ready": 1}
+    assert counts[QueueName.of("git.local/group/sub/app", 'a"b\\n\n')] == {"queued": 7}
+    assert len(counts) == 2
+
+
+@pytest.mark.parametrize(("status", "counted"), [(200, 2), (403, 0)])
+def test_one_request_reads_the_numbers_of_all_queues(status: int, counted: int):
+    paths = list[str]()
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.path)
+        return httpx.Response(status, text=METRICS)
+
+    session = Session(url="https://queue.example.com")
+    retry_policy, transport = RetryPolicy(total_timeout_s=0), httpx.MockTransport(respond)
+    with Client("https://queue.example.com", "my_token", retry_policy=retry_policy, transport=transport) as client:
+        vars(session)["client"] = client
+        assert len(queues.read_counts(session)) == counted
+    assert paths == ["/v1/getMergeQueueMetrics"]
+
+
 def test_queues_are_listed_with_numbers_and_the_reason_of_a_pause(capsys: pytest.CaptureFixture[str]):
-    states = ("testing", "testing", "tests_passed", "pending", "not_ready")
-    busy = a_queue(*states, state="PAUSED", stateReason="Freeze", mode="single")
-    output.show_queues([busy, replace(a_queue(mode="parallel"), enqueued_pull_requests=None)])
+    busy = a_queue(state="PAUSED", stateReason="Freeze", mode="single")
+    unknown = replace(a_queue(mode="parallel"), branch="next")
+    counts = {busy.queue_name: Counter({"queued": 4, "testing": 2, "not ready": 1})}
+    queues.show_queues([busy, unknown], counts)
     header, first, second = capsys.readouterr().out.splitlines()
     assert header.split("  ")[0] == "REPOSITORY"
     assert first.split()[2:] == ["Paused", "single", "4", "2", "1", "Freeze"]
     assert second.split()[2:] == ["Running", "parallel", "–", "–", "–"]
-    output.show_queues([a_queue()])
+    queues.show_queues([a_queue()], {})
     assert "REASON" not in capsys.readouterr().out
 
 
@@ -181,3 +221,55 @@ def test_a_table_in_a_pipe_has_no_lines_and_cuts_titles_after_60_columns(capsys:
 def test_an_empty_table_says_so_on_standard_error(capsys: pytest.CaptureFixture[str]):
     output.print_table(output.build_table("id"), "No webhooks.")
     assert capsys.readouterr() == ("", "No webhooks.\n")
+
+
+# Messages and questions
+
+
+class Terminal(StringIO):
+    """Standard input of a user who types this text."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def type_answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], StringIO]:
+    def type_answer(text: str) -> StringIO:
+        shown = Terminal()
+        monkeypatch.setattr("sys.stdin", Terminal(text))
+        monkeypatch.setattr("sys.stderr", shown)
+        return shown
+
+    return type_answer
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_an_action_that_the_user_does_not_confirm_ends_the_command(type_answer: Callable[[str], StringIO], answer: str):
+    shown = type_answer(answer)
+    with pytest.raises(typer.Exit) as ended:
+        output.confirm("Pause the queue?", yes=False)
+    assert ended.value.exit_code == output.INTERRUPTED_EXIT_CODE
+    assert "Nothing was changed." in shown.getvalue()
+
+
+def test_a_confirmed_action_goes_on(type_answer: Callable[[str], StringIO]):
+    shown = type_answer("y\n")
+    output.confirm("Pause the queue \x1b[2J?", yes=False)
+    assert "\x1b" not in shown.getvalue()
+
+
+def test_no_question_is_asked_with_yes_or_without_a_terminal(
+    type_answer: Callable[[str], StringIO], monkeypatch: pytest.MonkeyPatch
+):
+    shown = type_answer("n\n")
+    output.confirm("Pause the queue?", yes=True)
+    monkeypatch.setattr("sys.stdin", StringIO("n\n"))
+    output.confirm("Pause the queue?", yes=False)
+    assert shown.getvalue() == ""
+
+
+def test_an_error_and_its_hint_are_marked(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(typer.Exit):
+        output.exit_with_message("It failed.", hint="Try again.")
+    assert capsys.readouterr() == ("", "error: It failed.\nhint: Try again.\n")

@@ -228,7 +228,7 @@ class Server:
         match request.url.path.rpartition("/")[2]:
             case "getQueue" if body["targetBranch"] in self.deleted:
                 problem = a_problem("queue_not_found", retryable=False)
-                return httpx.Response(404, json=problem | {"detail": "Create it with createQueue."})
+                return httpx.Response(404, json=problem | {"detail": "There is no queue."})
             case "getQueue":
                 pull_requests = [enqueued(number, "pending", position=number) for number in self.enqueued]
                 members = {"enqueuedPullRequests": pull_requests, "stateReason": None, "branch": body["targetBranch"]}
@@ -273,11 +273,11 @@ def test_another_queue_is_read_when_it_is_chosen():
         assert poller.chosen == 0
 
 
-def test_a_queue_that_cannot_be_read_says_why_in_words_of_the_command_line():
+def test_a_queue_that_cannot_be_read_says_why():
     server = Server(2)
     server.deleted.add("next")
     with a_client(server) as client, SnapshotPoller(client, (MAIN, NEXT)) as poller:
         poller.choose(-1)
         eventually(lambda: poller.latest.error)
-        assert poller.latest.error == "Create it with `mergeyard queue create`."
+        assert poller.latest.error == "There is no queue."
         assert rendered(poller.latest)[1] == f"Cannot refresh, retrying: {poller.latest.error}"

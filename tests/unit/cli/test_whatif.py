@@ -22,10 +22,10 @@ def test_every_metric_is_shown_as_recorded_as_replayed_and_with_the_change(capsy
     assert lines[0].startswith("237 pull requests since ")
     assert lines[1] == "concurrency 5 → 20"
     assert lines[2].split("  ")[-1] == "DIFFERENCE"
-    rows = {line[:18].strip(): line[18:].split("  ") for line in lines[3:10]}
+    rows = {line[:20].strip(): line[20:].split("  ") for line in lines[3:10]}
     cells = {name: [cell.strip() for cell in row if cell.strip()] for name, row in rows.items()}
     assert cells["merged"] == ["212", "212", "212", "none"]
-    assert cells["half merged within"] == [
+    assert cells["median time to merge"] == [
         "31 min 45 s", "31 min", "19 min (18 min 40 s–19 min 40 s)", "▼ 39 %",
     ]  # fmt: skip
     assert cells["runs"] == ["318", "318", "342", "▲ 8 %"]
@@ -38,9 +38,9 @@ def test_the_cost_is_shown_if_a_price_per_minute_is_given(capsys: pytest.Capture
 
 
 def test_confidence_and_assumptions_are_shown(capsys: pytest.CaptureFixture[str]):
-    lines = printed(capsys, confidence="roughly", reasons=["Only 50 pull requests merged in this time."])
+    lines = printed(capsys, confidence="medium", reasons=["Only 50 pull requests merged in this time."])
     assert lines[10:] == [
-        "The effect of this change is roughly known.",
+        "Confidence: medium",
         "  Only 50 pull requests merged in this time.",
         "Assumptions:",
         "  6 of 237 pull requests left before a test run decided them: the replay assumes that they pass.",
@@ -50,7 +50,7 @@ def test_confidence_and_assumptions_are_shown(capsys: pytest.CaptureFixture[str]
 def test_without_changes_there_is_no_difference_column(capsys: pytest.CaptureFixture[str]):
     lines = printed(capsys, changes=[], assumptions=[])
     assert "DIFFERENCE" not in "".join(lines)
-    assert lines[-1] == "The history is well reproduced."
+    assert lines[-1] == "Confidence: high"
 
 
 def test_unknown_values_are_shown_as_a_dash(capsys: pytest.CaptureFixture[str]):

@@ -52,14 +52,14 @@ def confidence_of(found: ReplayFindings) -> Confidence:
     return overall_confidence(list_caveats(found))
 
 
-def test_without_caveats_the_confidence_is_well():
+def test_without_caveats_the_confidence_is_high():
     assert list_caveats(findings()) == []
-    assert confidence_of(findings()) is Confidence.WELL
+    assert confidence_of(findings()) is Confidence.HIGH
 
 
 @pytest.mark.parametrize(
     ("minutes", "expected"),
-    [((30, 37), Confidence.WELL), ((30, 45), Confidence.ROUGHLY), ((30, 65), Confidence.HARDLY)],
+    [((30, 37), Confidence.HIGH), ((30, 45), Confidence.MEDIUM), ((30, 65), Confidence.LOW)],
 )
 def test_confidence_falls_with_the_spread_of_the_draws(minutes: tuple[int, int], expected: Confidence):
     draws = [replace(METRICS, median_ms=each * MINUTE) for each in minutes]
@@ -72,7 +72,7 @@ def test_a_caveat_names_the_metric_with_the_widest_spread():
 
 
 @pytest.mark.parametrize(
-    ("runs", "expected"), [(320, Confidence.WELL), (350, Confidence.ROUGHLY), (400, Confidence.HARDLY)]
+    ("runs", "expected"), [(320, Confidence.HIGH), (350, Confidence.MEDIUM), (400, Confidence.LOW)]
 )
 def test_confidence_falls_with_the_error_of_the_replay(runs: int, expected: Confidence):
     assert confidence_of(findings(baseline=replace(METRICS, runs=runs))) is expected
@@ -84,20 +84,20 @@ def test_the_replay_error_is_that_of_the_worst_metric():
 
 
 def test_a_replay_that_did_not_end_has_the_lowest_confidence():
-    assert confidence_of(findings(proposed=None)) is Confidence.HARDLY
+    assert confidence_of(findings(proposed=None)) is Confidence.LOW
     (caveat,) = list_caveats(findings(baseline=None))
     assert caveat.message.startswith("The replay does not end even with the actual settings")
 
 
 def test_flakes_lower_the_confidence_if_most_runs_are_unrecorded():
     flaky = replace(build_outcome_model(findings().history), flake_rate=0.06)
-    assert confidence_of(findings(outcome_model=flaky, unrecorded_share=0.4)) is Confidence.WELL
-    assert confidence_of(findings(outcome_model=flaky, unrecorded_share=0.6)) is Confidence.ROUGHLY
+    assert confidence_of(findings(outcome_model=flaky, unrecorded_share=0.4)) is Confidence.HIGH
+    assert confidence_of(findings(outcome_model=flaky, unrecorded_share=0.6)) is Confidence.MEDIUM
 
 
 def test_the_most_severe_caveat_comes_first():
     listed = list_caveats(findings(actual=replace(METRICS, merged=50), baseline=replace(METRICS, runs=900, merged=50)))
-    assert [caveat.confidence for caveat in listed] == [Confidence.HARDLY, Confidence.ROUGHLY]
+    assert [caveat.confidence for caveat in listed] == [Confidence.LOW, Confidence.MEDIUM]
 
 
 def test_a_spread_is_computed_for_each_metric():

@@ -33,7 +33,7 @@ def test_a_complete_history_is_replayed_without_error():
         10 * MINUTE,
         1200 * MINUTE,
     )
-    assert (found.confidence, found.reasons, found.assumptions) == (Confidence.WELL, (), ())
+    assert (found.confidence, found.reasons, found.assumptions) == (Confidence.HIGH, (), ())
 
 
 def test_proposed_settings_change_only_the_proposed_metrics():
@@ -46,8 +46,8 @@ def test_proposed_settings_change_only_the_proposed_metrics():
 
 
 def test_few_merges_lower_the_confidence():
-    assert whatif(a_steady_day(19), concurrency=1).confidence is Confidence.HARDLY
-    assert whatif(a_steady_day(99), concurrency=1).confidence is Confidence.ROUGHLY
+    assert whatif(a_steady_day(19), concurrency=1).confidence is Confidence.LOW
+    assert whatif(a_steady_day(99), concurrency=1).confidence is Confidence.MEDIUM
     (reason,) = whatif(a_steady_day(19), concurrency=1).reasons
     assert (
         reason
@@ -68,7 +68,7 @@ def test_the_error_of_the_replay_is_a_reason():
         arrivals=tuple(replace(each, ended_at=at_minute(each.admitted_at / MINUTE + 20)) for each in history.arrivals),
     )
     found = whatif(slow, concurrency=2)
-    assert found.confidence is Confidence.HARDLY
+    assert found.confidence is Confidence.LOW
     assert found.reasons[0].startswith("Replayed with the actual settings, the median time to merge is 50 % off")
 
 
@@ -87,7 +87,7 @@ def test_assumptions_are_counted_and_lower_the_confidence():
 
 def test_parallel_mode_without_impacted_targets_has_the_lowest_confidence():
     found = whatif(a_steady_day(30), mode="parallel")
-    assert found.confidence is Confidence.HARDLY
+    assert found.confidence is Confidence.LOW
     (assumption,) = [assumption for assumption in found.assumptions if assumption.about is AssumptionKind.TARGETS]
     assert (
         assumption.message
@@ -101,15 +101,15 @@ def test_a_proposed_setting_that_changed_in_the_period_lowers_the_confidence():
     moved = replace(
         history, config_changes=(*history.config_changes, ConfigChange(at_minute(100), Config(concurrency=7)))
     )
-    assert whatif(moved, batch=True).confidence is Confidence.WELL
+    assert whatif(moved, batch=True).confidence is Confidence.HIGH
     found = whatif(moved, concurrency=9)
-    assert found.confidence is Confidence.ROUGHLY
+    assert found.confidence is Confidence.MEDIUM
     assert found.reasons[0].startswith("Concurrency was changed in this period")
 
 
 def test_unreadable_changes_of_settings_are_an_assumption():
     found = whatif(replace(a_steady_day(), unreadable_changes=2), concurrency=9)
-    assert found.confidence is Confidence.ROUGHLY
+    assert found.confidence is Confidence.MEDIUM
     (assumption,) = found.assumptions
     assert (assumption.about, assumption.count, assumption.of) == (AssumptionKind.SETTINGS, 2, 2)
 

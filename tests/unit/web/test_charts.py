@@ -124,9 +124,9 @@ def test_the_finding_names_the_most_frequent_reason_for_not_merging():
             ReasonCount("cancelled", "pr_closed", 1),
         ]
     )
-    assert chart.finding == "Most common reason for not merging: test run failed (5 of 6)"
+    assert chart.finding == "Most common reason for not merging: required check failed (5 of 6)"
     assert [bar.percent for bar in chart.bars] == [100, 25, 5]
-    assert [bar.label for bar in chart.bars][1] == "Failed: test run failed"
+    assert [bar.label for bar in chart.bars][1] == "Failed: required check failed"
     assert chart.bars[1].message.startswith("A required check failed")
 
 
@@ -147,8 +147,8 @@ def test_restarts_are_labeled_with_their_reason_only():
     chart = charts.chart_restart_reasons(
         [ReasonCount("pending", "bisection", 3), ReasonCount("pending", "target_branch_moved", 1)]
     )
-    assert chart.finding == "Most common restart: bisection (3 of 4)"
-    assert [bar.label for bar in chart.bars] == ["bisection", "target branch moved"]
+    assert chart.finding == "Most common restart: bisection of a failed batch (3 of 4)"
+    assert [bar.label for bar in chart.bars] == ["Bisection of a failed batch", "Target branch moved"]
     assert charts.chart_restart_reasons([]).finding == "No restarts"
 
 

@@ -2,9 +2,17 @@
 
 import pytest
 
+from mergeyard.cli import output
 from mergeyard.domain.pull_requests import StatusState
-from mergeyard.domain.states import PullRequestState, QueueState, RunStatus
+from mergeyard.domain.states import (
+    PULL_REQUEST_TRANSITIONS,
+    TERMINAL_STATES,
+    PullRequestState,
+    QueueState,
+    RunStatus,
+)
 from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant
+from mergeyard.service.comments import texts
 from mergeyard.web import formats
 
 
@@ -66,3 +74,24 @@ def test_every_state_has_exactly_one_label():
 
 def test_a_title_cannot_reverse_the_text_after_it():
     assert formats.strip_bidi_controls("safe\u202egnp.exe \u05d0") == "safegnp.exe \u05d0"
+
+
+def test_every_reason_for_an_end_or_a_restart_has_a_label():
+    """The health page and the page of a pull request show labels, not codes."""
+    to_states = TERMINAL_STATES | {PullRequestState.PENDING}
+    reasons = {
+        reason
+        for row in PULL_REQUEST_TRANSITIONS
+        if row.to in to_states and row.sources != (PullRequestState.NOT_READY,)
+        for reason in row.reasons
+    }
+    assert formats.REASON_LABELS.keys() == reasons
+    assert formats.format_reason("target_branch_moved") == "target branch moved"
+    assert formats.format_reason("a_reason_of_the_past") == "a reason of the past"
+
+
+def test_every_label_is_the_same_in_comments_and_commands():
+    comments = {state: headline.partition(" ")[2] for state, headline in texts.HEADLINES.items()}
+    assert comments == formats.PULL_REQUEST_STATE_LABELS
+    assert output.STATE_LABELS == formats.PULL_REQUEST_STATE_LABELS | formats.QUEUE_STATE_LABELS
+    assert output.RUN_LABELS.items() <= formats.RUN_STATE_LABELS.items()

@@ -217,13 +217,14 @@ def test_members_of_a_bisection_are_possible_culprits_and_then_one_is_the_likely
     world.fails(1, 2, 3)
     for number in (1, 2, 3):
         assert bisection_message(world, number) == (
-            "Bisecting its failed batch: a possible culprit. No action is needed yet."
+            "Bisecting the failed batch: this pull request is a possible culprit. No action is needed yet."
         )
     world.build()
     world.passes(1, 2)
     assert bisection_message(world, 1) == ""
     assert bisection_message(world, 3) == (
-        "Bisecting its failed batch: the likely culprit. It will be retested after #1 and #2 merge. "
+        "Bisecting the failed batch: this pull request is the likely culprit. The queue tests it again after #1 and #2 "
+        "merge. "
         "No action is needed yet."
     )
 

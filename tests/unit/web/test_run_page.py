@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.runs import Run, RunKind
-from mergeyard.domain.states import CheckState, Reason, RunStatus
+from mergeyard.domain.states import REASON_MESSAGES, CheckState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service.runs import RunWithStatuses
@@ -126,12 +126,12 @@ def test_remarks_list_what_is_special_about_a_run():
     assert "Retry 1" in remarks
     assert "within 5 h" in remarks
     assert "A user restarted the tests." in remarks
-    assert "Cancelled" in remarks
+    assert "Stopped" in remarks
 
 
 def test_a_remark_says_why_a_result_no_longer_counts():
     remarks = list(list_remarks(replace(a_run(1), invalidated=Reason.TARGET_BRANCH_MOVED), a_plain_queue()))
-    assert remarks == ["Its result no longer counts. The target branch moved. Testing again on the new tip."]
+    assert remarks == [f"The result no longer counts. {REASON_MESSAGES[Reason.TARGET_BRANCH_MOVED]}"]
 
 
 def test_a_remark_names_pull_requests_that_are_left_out():

@@ -108,6 +108,8 @@ spec:
 env:
   - name: MERGEYARD_ROLE
     value: {{ .role }}
+  - name: MERGEYARD_CONFIG
+    value: /etc/mergeyard/mergeyard.toml
   - name: MERGEYARD_DATABASE_URL
     valueFrom:
       secretKeyRef:

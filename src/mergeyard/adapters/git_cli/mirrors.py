@@ -201,7 +201,9 @@ class GitCli:
             with TemporaryFile(dir=self._folder) as probe:
                 probe.write(bytes(MIN_FREE_BYTES))
         except OSError as error:
-            return f"{self._folder} cannot be written to ({error.strerror}): make room there, or check who owns it"
+            return (
+                f"{self._folder} cannot be written to ({error.strerror}): free disk space there, or check who owns it"
+            )
         return None
 
     async def mirror(self, name: str, remote: Remote) -> CliMirror:

@@ -114,7 +114,7 @@ class GitProcess:
             with self._starting:
                 self._process = None if self._is_cancelled else self._start(stderr)
             if self._process is None:
-                raise GitError(f"git was cancelled before it started: {self}")
+                raise GitError(f"git was stopped before it started: {self}")
             assert self._process.stdout
             with self._process.stdout as stdout:
                 out, is_complete = read_at_most(stdout, self._max_bytes)

@@ -20,9 +20,9 @@ function card(path, method, operation, { schemas, base }) {
     element("p", {}, ...prose(`${operation.summary}.`)),
     element("h3", {}, body ? "Request" : "Query"),
     table(body?.schema ?? asObject(operation.parameters), schemas),
-    element("h3", {}, "Answer"),
+    element("h3", {}, "Response"),
     answered.schema.$ref ? table(answered.schema, schemas) : element("pre", {}, answered.example),
-    element("h3", {}, "Refusals"),
+    element("h3", {}, "Errors"),
     ...refusals(operation.responses),
     trial(base + path, method, body),
   );
@@ -60,8 +60,8 @@ async function sent(address, method, body, written) {
       element("p", { class: answer.ok ? "good" : "bad" }, words),
       element("pre", {}, indented(await answer.text())),
     ];
-  } catch (trouble) {
-    return [element("p", { class: "bad" }, `The server cannot be reached: ${trouble.message}`)];
+  } catch (error) {
+    return [element("p", { class: "bad" }, `The server does not respond: ${error.message}`)];
   }
 }
 
@@ -108,4 +108,4 @@ async function draw() {
 }
 
 byId("filter").addEventListener("input", filterIndex);
-draw().catch(() => byId("endpoints").append(element("p", { class: "notice" }, "openapi.json could not be read: reload.")));
+draw().catch(() => byId("endpoints").append(element("p", { class: "notice" }, "openapi.json cannot be read. Reload the page.")));

@@ -22,7 +22,7 @@ export function table(schema, schemas) {
       element("td", {}, ...prose(meaning)),
     ),
   );
-  return rows.length ? element("table", {}, element("tbody", {}, ...rows)) : element("p", {}, "Nothing.");
+  return rows.length ? element("table", {}, element("tbody", {}, ...rows)) : element("p", {}, "No members.");
 }
 
 function members(schema, schemas, depth) {

@@ -1,7 +1,7 @@
 """`mergeyard db`: migrates, checks, exports, imports, backs up and restores the database."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from pathlib import Path
@@ -33,9 +33,10 @@ from mergeyard.ports.store import StoreUnavailable
 if TYPE_CHECKING:
     from mergeyard.settings import Settings
 
-app = typer.Typer(name="db", no_args_is_help=True, help="Check, move and back up the database.")
+app = typer.Typer(name="db", no_args_is_help=True, help="Back up, restore, check, migrate and move the database.")
 
 OutputFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 InputFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The file to read.")]
 OverwriteOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
@@ -55,32 +56,44 @@ def database_command(command: Callable[..., None]) -> Callable[..., None]:
 
 @app.command()
 @database_command
-def migrate(store: LocalStore) -> None:
-    """Migrate the database to the schema version of this release; create it if it does not exist.
+def migrate(store: LocalStore, as_json: JsonOption = False) -> None:
+    """Migrate the database to the schema of this version, or create it.
 
-    A server does the same at startup. With PostgreSQL, replicas can keep running meanwhile.
+    A server does the same when it starts. With PostgreSQL, replicas can keep running meanwhile.
+
+    Examples:
+        mergeyard db migrate
+        mergeyard db migrate --data-dir /var/lib/mergeyard
     """
     archive = store.open_archive()
     before = asyncio.run(archive.schema_version())
+    if before != SCHEMA_VERSION:
+        with exclude_sqlite_server(store.settings):
+            asyncio.run(archive.migrate())
     if before == SCHEMA_VERSION:
-        typer.echo(f"{archive.location} already has schema version {SCHEMA_VERSION}: nothing to do.")
-        return
-    with exclude_sqlite_server(store.settings):
-        asyncio.run(archive.migrate())
-    change = f"was migrated from schema version {before} to" if before else "was created with schema version"
-    typer.echo(f"{archive.location} {change} {SCHEMA_VERSION}.")
+        message = f"already has schema version {SCHEMA_VERSION}: nothing to do."
+    elif before:
+        message = f"was migrated from schema version {before} to {SCHEMA_VERSION}."
+    else:
+        message = f"was created with schema version {SCHEMA_VERSION}."
+    result = {"database": archive.location, "previousSchemaVersion": before or None, "schemaVersion": SCHEMA_VERSION}
+    show(as_json, result, f"{archive.location} {message}")
 
 
 @app.command()
 @database_command
-def check(store: LocalStore, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
-    """Check the integrity of the database, with row count and checksum of every table.
+def check(store: LocalStore, as_json: JsonOption = False) -> None:
+    """Check the database, and print row count and checksum of every table.
 
-    Writes nothing, and can run while a server uses the database. The exit code is 1 when problems are found.
+    The command writes nothing, and can run while a server uses the database. It exits with 1 if it finds problems.
+
+    Examples:
+        mergeyard db check
+        mergeyard db check --json
     """
     report = asyncio.run(check_database(store.open_archive()))
     if as_json:
-        typer.echo(encode_json({"sound": not report.problems, **msgspec.to_builtins(report)}))
+        typer.echo(encode_json({"ok": not report.problems, **msgspec.to_builtins(report)}))
     else:
         show_report(report)
     raise typer.Exit(1 if report.problems else 0)
@@ -88,42 +101,57 @@ def check(store: LocalStore, as_json: Annotated[bool, typer.Option("--json", hel
 
 @app.command("export")
 @database_command
-def export_command(store: LocalStore, file: OutputFileArgument, force: OverwriteOption = False) -> None:
+def export_command(
+    store: LocalStore, file: OutputFileArgument, force: OverwriteOption = False, as_json: JsonOption = False
+) -> None:
     """Export the whole database into one portable file, compressed if its name ends with .gz.
 
-    The export is a consistent snapshot, and can be made while a server runs.
+    The export is a consistent snapshot, and can be made while a server runs. It does not contain later writes: to move
+    to another database, stop all servers first.
 
-    Later writes are not in it: to move to another database, stop all servers first.
+    Examples:
+        mergeyard db export mergeyard.jsonl.gz
     """
     if not force:
         refuse_existing_file(file)
     counts = asyncio.run(export_database(file, store.open_archive()))
-    show_counts(counts)
-    typer.echo(f"Exported to {file}: protect it like the database. `mergeyard db import` reads it.")
+    message = f"Exported to {file}: protect it like the database. `mergeyard db import` reads it."
+    show(as_json, {"file": str(file), "tables": counts}, message)
 
 
 @app.command("import")
 @database_command
-def import_command(store: LocalStore, file: InputFileArgument) -> None:
-    """Import an exported file into an empty database, SQLite or PostgreSQL, regardless of its source.
+def import_command(store: LocalStore, file: InputFileArgument, as_json: JsonOption = False) -> None:
+    """Import an exported file into an empty database, SQLite or PostgreSQL.
 
-    All rows are read back and compared before the import is committed; if anything differs, the database stays empty.
+    The command reads all rows back and compares them before it commits. If one differs, the database stays empty.
+
+    Examples:
+        mergeyard db import mergeyard.jsonl.gz --database-url postgresql://db/yard
     """
     with exclude_sqlite_server(store.settings):
         archive = store.open_archive()
         counts = asyncio.run(import_database(file, archive))
-    show_counts(counts)
-    typer.echo(f"{archive.location} contains all exported rows, verified by reading them back. Servers can start now.")
+    message = f"{archive.location} contains all exported rows, verified by reading them back. Servers can start now."
+    show(as_json, {"database": archive.location, "tables": counts}, message)
 
 
 @app.command()
 @database_command
-def backup(store: LocalStore, file: OutputFileArgument, force: OverwriteOption = False) -> None:
-    """Copy the embedded database into one file, also while the server runs, and check the copy."""
+def backup(
+    store: LocalStore, file: OutputFileArgument, force: OverwriteOption = False, as_json: JsonOption = False
+) -> None:
+    """Copy the SQLite database into one file, and check the copy. A server can keep running.
+
+    Examples:
+        mergeyard db backup /var/backups/mergeyard.db
+        mergeyard db backup /var/backups/mergeyard.db --force
+    """
     if not force:
         refuse_existing_file(file)
     back_up_database(store.settings, file)
-    typer.echo(f"Backed up to {file}; the copy passed its checks. `mergeyard db restore` restores it.")
+    message = f"Backed up to {file}; the copy passed its checks. `mergeyard db restore` restores it."
+    show(as_json, {"file": str(file)}, message)
 
 
 @app.command()
@@ -132,19 +160,34 @@ def restore(
     store: LocalStore,
     file: InputFileArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Also if a database exists; it is kept under another name.")
+        bool, typer.Option("--force", help="Replace an existing database; the old one is kept under another name.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Restore a backup of the embedded database, while no server runs.
+    """Restore a backup of the SQLite database. Stop the server first.
 
-    The file is checked before anything is changed, and stays as it is.
+    The command checks the file before it changes anything. The file stays as it is.
+
+    Examples:
+        mergeyard db restore /var/backups/mergeyard.db
+        mergeyard db restore /var/backups/mergeyard.db --force
     """
     if not force:
         refuse_existing_database(store.settings)
-    previous = restore_backup(store.settings, file)
-    if previous is not None:
-        typer.echo(f"The previous database is kept as {previous}: delete it when you no longer need it.")
-    typer.echo(f"Restored {store.settings.database_path} from {file}. The server can start now.")
+    previous, database = restore_backup(store.settings, file), store.settings.database_path
+    kept = f"The previous database is kept as {previous}: delete it when you no longer need it.\n" if previous else ""
+    result = {"database": str(database), "previousDatabase": None if previous is None else str(previous)}
+    show(as_json, result, f"{kept}Restored {database} from {file}. The server can start now.")
+
+
+def show(as_json: bool, result: Mapping[str, Any], message: str) -> None:
+    """Prints the result as one JSON object, or for users its tables and a message."""
+    if as_json:
+        typer.echo(encode_json(result))
+        return
+    if "tables" in result:
+        show_counts(result["tables"])
+    typer.echo(message)
 
 
 def exclude_sqlite_server(settings: "Settings") -> AbstractContextManager[None]:

@@ -145,7 +145,7 @@ async def count_tables(reading: ArchiveReader) -> tuple[TableCount, ...]:
     return tuple(counter.count for counter in counters)
 
 
-class DatabaseReport(Struct, frozen=True, kw_only=True):
+class DatabaseReport(Struct, frozen=True, kw_only=True, rename="camel"):
     database: str
     schema_version: int
     tables: Sequence[TableCount]

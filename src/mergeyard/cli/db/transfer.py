@@ -282,7 +282,7 @@ def back_up_database(settings: "Settings", path: Path) -> None:
     database = _require_embedded(settings, "pg_dump")
     if not database.exists():
         raise checks.DatabaseCommandError(
-            f"There is no database {database}: choose another one with --data-dir or --database-url."
+            f"There is no database at {database}: choose another one with --data-dir or --database-url."
         )
     with checks.write_atomically(path) as temporary:
         copy_database(database, temporary)
@@ -313,7 +313,7 @@ def refuse_existing_database(settings: "Settings") -> None:
 def _require_embedded(settings: "Settings", tool: str) -> Path:
     if settings.database_server_url is not None:
         raise checks.DatabaseCommandError(
-            f"This command works only with the embedded database. Use {tool} for PostgreSQL, "
+            f"This command works only with a SQLite database. Use {tool} for PostgreSQL, "
             "or `mergeyard db export` and `mergeyard db import`."
         )
     return settings.database_path

@@ -14,11 +14,16 @@ INTERRUPTED_EXIT_CODE = 130
 def demo(
     exit_when_done: Annotated[
         bool,
-        typer.Option("--exit", help="Exit when all pull requests are concluded; exit code 1 if a result is wrong."),
+        typer.Option("--exit", help="End after the last pull request, with exit code 1 if a result is wrong."),
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folder of the demo.")] = False,
 ) -> None:
-    """Run a demo: a real server with a sample repository."""
+    """Run a demo: a real server, a dashboard and a sample repository with twelve pull requests, until Ctrl-C.
+
+    Examples:
+        mergeyard demo
+        mergeyard demo --exit
+    """
     from mergeyard.cli.demo.environment import DemoServerError
     from mergeyard.cli.demo.scenario import run
 

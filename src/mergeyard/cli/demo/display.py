@@ -1,8 +1,11 @@
 """What the demo prints: the introduction, a live diagram of the queue, the outcomes and the next steps."""
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
+from shutil import which
 from time import monotonic
 
 from rich.console import Console
@@ -12,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mergeyard.cli.demo.environment import DemoEnvironment, log_path
-from mergeyard.cli.demo.sample_repository import QUEUE, SAMPLE_PULL_REQUESTS, TARGET_BRANCH, SamplePullRequest
+from mergeyard.cli.demo.sample_repository import REPO, SAMPLE_PULL_REQUESTS, TARGET_BRANCH, SamplePullRequest
 from mergeyard.cli.demo.verification import Finding, Progress, RunGroup, has_expected_outcome
 from mergeyard.cli.output import (
     STATE_COLUMN_WIDTH,
@@ -20,13 +23,13 @@ from mergeyard.cli.output import (
     STATE_MARKS,
     STATE_STYLES,
     build_table,
-    encode_json,
     format_reason,
     style_state,
 )
 from mergeyard.client import SubmittedPullRequest
 from mergeyard.domain.states import PullRequestState
 
+QUEUE_NAME = f"{REPO}:{TARGET_BRANCH}"
 BISECTION_JOINT = " ⋔ "
 OPEN = Text("open", "dim")
 """Not submitted yet."""
@@ -78,12 +81,31 @@ def build_progress_table(progress: Progress) -> Table:
 
 INTRODUCTION = """\
 Twelve pull requests are submitted to a queue that tests batches of three, four batches at a time.
-The server, its repository and the checks are real and run in {folder}
+The server, its repository and the checks are real. They run in {folder}
+"""
+SIGN_IN = """\
+Dashboard:          {page}
+API token for it:   {token}
+"""
+NEXT_STEPS = """\
+
+The server runs until you press Ctrl-C. Open the dashboard and sign in with the API token:
+
+{sign_in}
+Or use the command line, in another terminal:
+
+  export MERGEYARD_URL={url} MERGEYARD_TOKEN_FILE={token_file} MERGEYARD_QUEUE={queue}
+  {command} list
+  {command} status 5
+  {command} queue show
+  git --git-dir {repository} log --graph --oneline {branch}
+
+The log of the server is {log}
 """
 
 
-def show_introduction(console: Console, folder: Path) -> None:
-    console.print(INTRODUCTION.format(folder=folder), highlight=False, markup=False, soft_wrap=True)
+def show_introduction(console: Console, environment: DemoEnvironment) -> None:
+    show_text(console, INTRODUCTION.format(folder=environment.folder) + "\n" + format_sign_in(environment))
 
 
 def show_outcomes(console: Console, progress: Progress) -> None:
@@ -115,20 +137,34 @@ def show_finding(console: Console, finding: Finding) -> None:
 
 
 def show_next_steps(console: Console, environment: DemoEnvironment) -> None:
-    curl_options = f"-H \"x-api-token: $(cat {environment.token_file})\" -H 'content-type: application/json' -d"
-    timeline = encode_json(QUEUE.members | {"pr": {"number": 6}, "includeTimeline": True})
-    lines = (
-        f"\nThe server is still running: {environment.url}/docs describes its API.",
-        f"Its log is {log_path(environment.folder)}.",
-        "Explore it with the token of the demo:\n",
-        f"  curl {environment.url}/v1/getQueue {curl_options} '{encode_json(QUEUE.members)}'",
-        f"  curl {environment.url}/v1/getSubmittedPullRequest {curl_options} '{timeline}'",
-        f'  curl {environment.url}/v1/getMergeQueueMetrics -H "x-api-token: $(cat {environment.token_file})"',
-        f"  git --git-dir {environment.repository} log --graph --oneline main",
-        "\nCtrl-C stops it.",
+    text = NEXT_STEPS.format(
+        sign_in=format_sign_in(environment),
+        url=environment.url,
+        token_file=quote(str(environment.token_file)),
+        queue=QUEUE_NAME,
+        command=find_own_command(),
+        repository=quote(str(environment.repository)),
+        branch=TARGET_BRANCH,
+        log=log_path(environment.folder),
     )
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    show_text(console, text)
+
+
+def format_sign_in(environment: DemoEnvironment) -> str:
+    return SIGN_IN.format(page=f"{environment.url}/queues/{QUEUE_NAME}", token=environment.admin_token)
+
+
+def show_text(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def find_own_command() -> str:
+    """How a user starts this program in another terminal, in any folder."""
+    script = Path(sys.argv[0]).absolute()
+    if script.name == "__main__.py":
+        return f"{quote(sys.executable)} -m mergeyard"
+    found = which(script.name)
+    return script.name if found and Path(found).samefile(script) else quote(str(script))
 
 
 class Display:

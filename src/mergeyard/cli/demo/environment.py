@@ -37,7 +37,7 @@ checks = "run"
 
 
 class DemoServerError(Exception):
-    """The server did not start, or exited unexpectedly; the message says where to look."""
+    """The server did not start, or exited unexpectedly; the message names the log."""
 
 
 class LogLine(Struct):
@@ -50,7 +50,8 @@ class DemoEnvironment(Struct, frozen=True, kw_only=True):
     server: Process
     url: str
     admin_token: str
-    """The token with the scope admin."""
+    """The token with the scope admin: also that of the user, for the dashboard and the command line."""
+    author_token: str
 
     @property
     def repository(self) -> Path:
@@ -70,8 +71,8 @@ async def start_environment(folder: Path) -> AsyncGenerator[DemoEnvironment]:
     try:
         url = await wait_for_url(server, folder)
         admin, author = await create_tokens(config)
-        environment = DemoEnvironment(folder=folder, server=server, url=url, admin_token=admin)
-        environment.token_file.write_text(author)
+        environment = DemoEnvironment(folder=folder, server=server, url=url, admin_token=admin, author_token=author)
+        environment.token_file.write_text(admin)
         yield environment
     finally:
         await stop_server(server)

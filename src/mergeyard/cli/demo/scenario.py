@@ -13,7 +13,13 @@ from rich.console import Console
 
 from mergeyard.adapters.host_plain.editor import PullRequestChange, update_pull_request
 from mergeyard.cli.demo import display
-from mergeyard.cli.demo.environment import DemoEnvironment, DemoServerError, start_environment, temporary_folder
+from mergeyard.cli.demo.environment import (
+    DemoEnvironment,
+    DemoServerError,
+    log_path,
+    start_environment,
+    temporary_folder,
+)
 from mergeyard.cli.demo.sample_repository import QUEUE, SAMPLE_PULL_REQUESTS, AuthorAction
 from mergeyard.cli.demo.verification import Progress, verify_all
 from mergeyard.client import AsyncClient, Settings
@@ -79,7 +85,7 @@ class Scenario:
                 self._report(f"{author} marks #{number} as ready.")
                 await update_pull_request(self._repository, PullRequestNumber(number), PullRequestChange(draft=False))
             case AuthorAction.CANCEL:
-                self._report(f"{author} sees that the test of #{number} never ends, and cancels it.")
+                self._report(f"{author} sees that the test of #{number} never ends, and removes it from the queue.")
                 await self._author_client.cancel(QUEUE, number)
             case _:
                 assert_never(action)
@@ -122,13 +128,13 @@ async def run(*, exit_when_done: bool, keep: bool) -> bool:
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(temporary_folder(keep=keep))
-        display.show_introduction(console, folder)
         environment = await stack.enter_async_context(start_environment(folder))
+        display.show_introduction(console, environment)
         admin_client, author_client = [
             await stack.enter_async_context(
                 AsyncClient(environment.url, token, transport=httpx.AsyncHTTPTransport())  # ignores proxies
             )
-            for token in (environment.admin_token, environment.token_file.read_text())
+            for token in (environment.admin_token, environment.author_token)
         ]
         progress = await run_scenario(console, environment, admin_client, author_client)
         succeeded = await verify(console, environment, progress, author_client)
@@ -169,7 +175,9 @@ async def verify(
 async def wait_until_interrupted(environment: DemoEnvironment) -> None:
     with suppress(asyncio.CancelledError):
         await environment.server.wait()
-        raise DemoServerError("The server exited unexpectedly: see its log.")
+        raise DemoServerError(
+            f"The server exited unexpectedly. Its last lines:\n{log_path(environment.folder).read_text()[-2000:]}"
+        )
 
 
 def cancel_on_signal(signal_number: signal.Signals) -> None:

@@ -142,7 +142,7 @@ async def verify_landed_commits(progress: Progress, client: AsyncClient, reposit
         for submission in merged
         if (reason := await find_untested_reason(submission, landed, client, repository))
     ]
-    sentence = f"Each of the {len(merged)} landed commits has exactly the content that a run tested."
+    sentence = f"Each of the {len(merged)} merged commits has exactly the content that a run tested."
     return Finding(sentence, (*unknown_commits, *untested))
 
 
@@ -151,13 +151,13 @@ async def find_untested_reason(
 ) -> str:
     """Why the landed commit was not tested in this form; empty when it was."""
     if submission.merged_sha not in landed or submission.verified_by_test_run is None:
-        return f"#{submission.pr_number} is reported as merged, but did not land"
+        return f"#{submission.pr_number} is reported as merged, but is not on the main branch"
     run = await client.get_run(QUEUE, submission.verified_by_test_run)
     tested = await list_commits(repository, run.test_branch_sha)
     if run.status != RunStatus.SUCCEEDED or landed[submission.merged_sha] not in tested.values():
-        return f"#{submission.pr_number} landed as {submission.merged_sha}, which the run {run.id} did not test"
+        return f"#{submission.pr_number} merged as {submission.merged_sha}, which the run {run.id} did not test"
     if tested[run.test_branch_sha] not in landed.values():
-        return f"#{submission.pr_number} landed without the rest of what the run {run.id} tested"
+        return f"#{submission.pr_number} merged without the rest of what the run {run.id} tested"
     return ""
 
 

@@ -60,6 +60,8 @@ class ThreadState(Struct, kw_only=True, omit_defaults=True):
     submitted_by_label: SubmissionId | None = None
     denied_users: tuple[str, ...] = ()
     """Users without write access who already got their one reply here."""
+    no_queue_answered: bool = False
+    """A command got the one reply that the base branch has no queue."""
     fingerprint: str = ""
     """A fingerprint of the pull request, as the Git host listed it at the last read."""
 
@@ -87,6 +89,7 @@ class ThreadState(Struct, kw_only=True, omit_defaults=True):
             return
         self.handled_until, self.handled_ids = other.handled_until, other.handled_ids
         self.label, self.denied_users, self.fingerprint = other.label, other.denied_users, ""
+        self.no_queue_answered = other.no_queue_answered
 
 
 class LockedThread:
@@ -142,7 +145,7 @@ class ThreadStates:
         return ThreadState() if body is None else msgspec.json.decode(body, type=ThreadState)
 
 
-COMMAND_PREFIXES = ("/merge", "!merge")
+COMMAND_PREFIXES = (texts.USUAL_COMMAND_PREFIX, *texts.COMMAND_PREFIXES.values())
 FULL_SHA = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 """Abbreviated SHAs are refused: a commit with the same prefix is easy to create."""
 
@@ -223,6 +226,8 @@ class CommandRequest(Struct, frozen=True, kw_only=True):
     pull_request: PullRequest
     user: str
     key: str
+    prefix: str
+    """What commands start with at this Git host, for the replies."""
 
     @property
     def idempotent_request(self) -> IdempotentRequest:
@@ -262,10 +267,10 @@ class CommandExecutor:
             return None
         key = request.queue_actor.key
         try:
-            if not await self._can_write(forge, key, comment.author):
+            if not await self.can_write(forge, key, comment.author):
                 return CommandOutcome(False, texts.WRITE_ACCESS_REQUIRED, reply_once=True)
             if isinstance(command, UnknownArgument):
-                return CommandOutcome(False, texts.render_unknown_argument(command.argument))
+                return CommandOutcome(False, texts.render_unknown_argument(command.argument, request.prefix))
             bypasses_rules = command.forced or command.priority == URGENT
             # Only a maintainer can let a fork change guarded paths.
             submits_fork = command.verb is Verb.SUBMIT and request.pull_request.fork
@@ -278,14 +283,16 @@ class CommandExecutor:
         try:
             view = await self._run_command(request, command)
         except HeadNotConfirmed as refused:
-            message = texts.render_head_required(refused.head, has_mismatch=refused.code is Code.SHA_MISMATCH)
+            has_mismatch = refused.code is Code.SHA_MISMATCH
+            message = texts.render_head_required(refused.head, request.prefix, has_mismatch=has_mismatch)
             return CommandOutcome(False, message)
         except RequestRefused as refused:
             return CommandOutcome(False, texts.escape_markdown(refused.detail))
         return CommandOutcome(True, texts.render_state(view), shown_in_comment=command.verb is not Verb.STATUS)
 
-    async def _can_write(self, forge: Forge, key: QueueKey, user: str) -> bool:
-        """Caches missing write access, so that repeated commands of such a user cost no API calls."""
+    async def can_write(self, forge: Forge, key: QueueKey, user: str) -> bool:
+        """Whether the user can merge into the branch. Caches missing write access, so that repeated commands of such a
+        user cost no API calls."""
         now = self._clock.now()
         for denied, until in list(self._denied_users.items()):
             if until <= now:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import uuid4
 
 import structlog
@@ -12,9 +13,12 @@ from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Repo
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import PullRequest, Status
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import TERMINAL_STATES, CheckState
+from mergeyard.domain.states import TERMINAL_STATES, CheckState, PullRequestState
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
+from mergeyard.engine.admission import not_ready_reason
+from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import Comment, Forge, HostRefused, HostUnavailable
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
@@ -95,24 +99,32 @@ class CommentListener:
         pull_request = None if host.forge is None else await host.read_pull_request(repo, number)
         if host.forge is None or pull_request is None or pull_request.head_branch.startswith(ids.TEST_BRANCH_PREFIX):
             return
-        queue_actor = await self.registry.find(QueueKey(repo, pull_request.base_branch))
-        if queue_actor is None:
+        by_branch = {each.key.branch: each for each in await self.registry.load_by_repo(repo)}
+        if not by_branch:
             return
+        # Without a queue for the base branch, the first queue of the repository keeps the state of the thread.
+        queue_actor = by_branch.get(pull_request.base_branch) or by_branch[min(by_branch)]
+        other_branches = () if pull_request.base_branch in by_branch else sorted(by_branch)
         async with self.thread_states.lock(queue_actor, number) as stored_thread:
-            if not fingerprint or stored_thread.state.fingerprint != fingerprint:
-                await self._handle_new_activity(queue_actor, host.forge, pull_request, stored_thread)
-                stored_thread.state.fingerprint = fingerprint
+            if fingerprint and stored_thread.state.fingerprint == fingerprint:
+                return
+            prefix = texts.command_prefix(host.provider)
+            handler = ThreadHandler(self.executor, queue_actor, host.forge, pull_request, stored_thread, prefix)
+            await self._handle_new_activity(handler, other_branches)
+            stored_thread.state.fingerprint = fingerprint
 
-    async def _handle_new_activity(
-        self, queue_actor: QueueActor, forge: Forge, pull_request: PullRequest, stored_thread: commands.LockedThread
-    ) -> None:
-        thread_state = stored_thread.state
+    async def _handle_new_activity(self, handler: "ThreadHandler", other_branches: Sequence[str]) -> None:
+        """`other_branches` are those that have a queue, if the base branch has none."""
+        queue_actor, thread_state = handler.queue_actor, handler.stored_thread.state
         thread_state.handled_until = thread_state.handled_until or await self._read_creation_time(queue_actor)
-        thread = await forge.thread(queue_actor.key.repo, pull_request.number, thread_state.handled_until)
-        handler = ThreadHandler(self.executor, queue_actor, forge, pull_request, stored_thread)
+        number = handler.pull_request.number
+        thread = await handler.forge.thread(queue_actor.key.repo, number, thread_state.handled_until)
         for comment in thread_state.list_unhandled(thread.comments):
-            await handler.handle_comment(comment)
-        if queue_actor.queue.config.label_commands_enabled:
+            if other_branches:
+                await handler.answer_without_queue(comment, other_branches)
+            else:
+                await handler.handle_comment(comment)
+        if queue_actor.queue.config.label_commands_enabled and not other_branches:
             await handler.handle_labels(thread.labels)
 
     async def _read_creation_time(self, queue_actor: QueueActor) -> Instant:
@@ -140,16 +152,16 @@ class CommentPublisher:
             return
         records = (persistence.decode_record(entry.body) for entry in entries)
         for number in dict.fromkeys(record.number for record in records if isinstance(record, PullRequestChanged)):
-            await self._publish(queue_actor, forge, number)
+            await self.publish(queue_actor, forge, number)
 
-    async def _publish(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
+    async def publish(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
         submission = queue_actor.queue.submission_of(number) or await persistence.read_last_submission(
             self._store, queue_actor.id, number
         )
         if submission is None:
             return
         config = queue_actor.queue.config
-        pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now())
+        pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now(), queue_actor.forecast)
         async with self._thread_states.lock(queue_actor, number) as stored_thread:
             thread_state = stored_thread.state
             if config.comments_enabled:
@@ -165,16 +177,21 @@ class CommentPublisher:
     async def _update_comment(
         self, queue_actor: QueueActor, forge: Forge, pr_view: SubmissionView, thread_state: commands.ThreadState
     ) -> None:
+        """A changed estimate alone is no reason to write: forges limit writes."""
         run = await self._find_run(queue_actor, pr_view)
-        text = texts.render_comment(
+        repo, number = queue_actor.key.repo, pr_view.submission.number
+        accepts_commands = queue_actor.queue.config.commands_enabled
+        render = partial(
+            texts.render_comment,
             pr_view,
             batch=() if run is None else [member.number for member in run.tested_members],
             failed_checks=() if run is None else await self._read_failed_checks(queue_actor, run),
             page_url=self._page_url(queue_actor, pr_view),
+            prefix=texts.command_prefix(self._repositories.get_host(repo.host).provider) if accepts_commands else "",
         )
-        if text != thread_state.comment_text:
-            repo, number = queue_actor.key.repo, pr_view.submission.number
-            thread_state.comment_id = await forge.put_comment(repo, number, text, thread_state.comment_id)
+        if (text := render()) != thread_state.comment_text:
+            written = render(written_at=self._registry.clock.now())
+            thread_state.comment_id = await forge.put_comment(repo, number, written, thread_state.comment_id)
             thread_state.comment_text = text
 
     async def _update_status(
@@ -211,6 +228,69 @@ class CommentPublisher:
         )
 
 
+@dataclass(eq=False)
+class CommentRefresher:
+    """Publishes another reason for which a pull request is not ready: only a change of its state is in the journal."""
+
+    publisher: CommentPublisher
+    repositories: Repositories
+    leases: Leases
+    clock: Clock
+    background: Background
+    _pending: dict[QueueId, dict[PullRequestNumber, None]] = field(
+        default_factory=dict[QueueId, dict[PullRequestNumber, None]], init=False
+    )
+
+    def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
+        forge = self.repositories.get_host(queue_actor.key.repo.host).forge
+        numbers = list_not_ready_for_another_reason(before, queue_actor.queue)
+        if forge is None or not numbers:
+            return
+        if queue_actor.id in self._pending:
+            self._pending[queue_actor.id] |= dict.fromkeys(numbers)
+        else:
+            self._pending[queue_actor.id] = dict.fromkeys(numbers)
+            self.background.start(self._publish_pending(queue_actor, forge))
+
+    def on_lease_lost(self, queue_actor: QueueActor) -> None:
+        """The replica that takes over publishes them again."""
+        self._pending.get(queue_actor.id, {}).clear()
+
+    async def _publish_pending(self, queue_actor: QueueActor, forge: Forge) -> None:
+        pending, delay_ms = self._pending[queue_actor.id], FIRST_RETRY_MS
+        try:
+            while pending and self.leases.has_lease(queue_actor.key.repo):
+                number = next(iter(pending))
+                del pending[number]
+                try:
+                    await self.publisher.publish(queue_actor, forge, number)
+                    delay_ms = FIRST_RETRY_MS
+                except (HostUnavailable, StoreUnavailable) as error:
+                    log.warning("pull_request_comments_unavailable", repo=str(queue_actor.key.repo), error=str(error))
+                    pending[number] = None
+                    await self.clock.sleep(delay_ms)
+                    delay_ms = min(2 * delay_ms, MINUTE)
+        except LeaseLost:
+            pass
+        finally:
+            del self._pending[queue_actor.id]
+
+
+def list_not_ready_for_another_reason(before: Queue | None, queue: Queue) -> list[PullRequestNumber]:
+    """All that are not ready if the queue before is not known. Costs time in proportion to what changed."""
+    if before is None:
+        return [queue.submissions[submission_id].number for _, submission_id in queue.not_ready]
+    changed = queue.submissions.entries_not_shared_with(before.submissions)
+    return [
+        submission.number
+        for submission_id, submission in changed.items()
+        if submission.state is PullRequestState.NOT_READY
+        and (old := before.submissions.get(submission_id)) is not None
+        and old.state is PullRequestState.NOT_READY
+        and not_ready_reason(before, old) is not not_ready_reason(queue, submission)
+    ]
+
+
 @contextmanager
 def _log_refusal(queue_actor: QueueActor, number: PullRequestNumber) -> Generator[None]:
     """Logs a permanent refusal of the Git host and continues with the rest; temporary errors are raised, and the
@@ -234,6 +314,7 @@ class ThreadHandler:
     forge: Forge
     pull_request: PullRequest
     stored_thread: commands.LockedThread
+    prefix: str
 
     async def handle_comment(self, comment: Comment) -> None:
         """Stores that a command is executed before replying: if the reply fails, the command must not be executed
@@ -246,6 +327,21 @@ class ThreadHandler:
         if outcome is not None and (not outcome.reply_once or thread_state.claim_reply(comment.author)):
             await self.stored_thread.save()
             await self._reply(comment, outcome)
+
+    async def answer_without_queue(self, comment: Comment, other_branches: Sequence[str]) -> None:
+        """Replies once per pull request, and only to a user with write access."""
+        thread_state, branch = self.stored_thread.state, self.pull_request.base_branch
+        is_answered = thread_state.no_queue_answered or not self.queue_actor.queue.config.commands_enabled
+        is_command = not comment.text.startswith(texts.COMMENT_MARKER_PREFIX) and commands.parse_command(comment.text)
+        if is_command and not is_answered:
+            with suppress(HostRefused):  # the queue cannot read who has write access
+                key = QueueKey(self.queue_actor.key.repo, branch)
+                thread_state.no_queue_answered = await self.executor.can_write(self.forge, key, comment.author)
+        thread_state.mark_handled(comment)
+        if thread_state.no_queue_answered and not is_answered:
+            await self.stored_thread.save()
+            message = texts.render_no_queue(branch, other_branches)
+            await self._reply(comment, commands.CommandOutcome(False, message))
 
     async def _reply(self, comment: Comment, outcome: commands.CommandOutcome) -> None:
         repo, number = self.queue_actor.key.repo, self.pull_request.number
@@ -285,7 +381,7 @@ class ThreadHandler:
         if self.queue_actor.queue.submission_of(self.pull_request.number) is not None:
             return
         if self.pull_request.fork:
-            await self._reply_with_refusal(texts.render_fork_label_refusal(self.pull_request.head))
+            await self._reply_with_refusal(texts.render_fork_label_refusal(self.pull_request.head, self.prefix))
             return
         thread_state = self.stored_thread.state
         label_request = thread_state.label_request or commands.LabelRequest(label, _new_request_key())
@@ -295,7 +391,7 @@ class ThreadHandler:
             request = self._build_request(LABEL_ACTOR, label_request.key)
             thread_state.submitted_by_label = await self.executor.submit(request)
         except RequestRefused as refused:
-            await self._reply_with_refusal(refused.detail)
+            await self._reply_with_refusal(texts.escape_markdown(refused.detail))
 
     async def _cancel(self) -> None:
         submission = self.queue_actor.queue.submission_of(self.pull_request.number)
@@ -303,14 +399,16 @@ class ThreadHandler:
             with suppress(RequestRefused):  # already removed, or being merged: the state comment shows it
                 await self.executor.cancel(self._build_request(LABEL_ACTOR, _new_request_key()))
 
-    async def _reply_with_refusal(self, detail: str) -> None:
+    async def _reply_with_refusal(self, message: str) -> None:
         pull_request = self.pull_request
-        text = texts.render_reply(f"label on {pull_request.head}", pull_request.author, texts.escape_markdown(detail))
+        text = texts.render_reply(f"label on {pull_request.head}", pull_request.author, message)
         with suppress(HostUnavailable):
             await self.forge.put_comment(self.queue_actor.key.repo, pull_request.number, text, None)
 
     def _build_request(self, user: str, key: str) -> commands.CommandRequest:
-        return commands.CommandRequest(queue_actor=self.queue_actor, pull_request=self.pull_request, user=user, key=key)
+        return commands.CommandRequest(
+            queue_actor=self.queue_actor, pull_request=self.pull_request, user=user, key=key, prefix=self.prefix
+        )
 
 
 def _new_request_key() -> str:

@@ -5,12 +5,13 @@ Text from others (check names, messages of a host) is escaped, so that it mentio
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
-from mergeyard.domain.states import PullRequestState
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.states import LIVE_STATES, PullRequestState, Reason
+from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.service.views import SubmissionView
 
 COMMENT_MARKER_PREFIX = "<!-- mergeyard"
@@ -20,6 +21,11 @@ MAX_STATUS_CHARS = 140
 """The length of a status description that every forge shows."""
 MAX_TITLE_PULL_REQUESTS = 10
 MAX_TITLE_BRANCH_CHARS = 60
+MAX_LISTED_BRANCHES = 10
+
+COMMAND_PREFIXES = {"gitlab": "!merge"}
+"""Per provider, where it is not the usual prefix: GitLab executes and removes lines that start with a slash."""
+USUAL_COMMAND_PREFIX = "/merge"
 
 HEADLINES = {
     PullRequestState.NOT_READY: "⏳ Not ready",
@@ -42,19 +48,27 @@ QUEUED_STATES = (
     PullRequestState.TESTS_PASSED,
     PullRequestState.PENDING_FAILURE,
 )
+HEADLINE_BRANCHES = {
+    PullRequestState.NOT_READY: " for {}",
+    PullRequestState.PENDING: " for {}",
+    PullRequestState.TESTING: " for {}",
+    PullRequestState.TESTS_PASSED: " for {}",
+    PullRequestState.MERGED: " into {}",
+}
+"""How the target branch follows the label, where that makes a sentence."""
+TESTED_STATES = QUEUED_STATES[1:]
+"""A restart has an effect."""
+RESUBMITTABLE_STATES = (PullRequestState.FAILED, PullRequestState.CANCELLED)
+MOVED_AWAY_REASONS = (Reason.PR_CLOSED, Reason.PR_BASE_CHANGED)
+"""A command cannot submit such a pull request to this queue again."""
 QUEUED_DESCRIPTION = "In the merge queue."
-USAGE = (
-    "Post `!merge` to submit this pull request (`--priority urgent|high|medium|low`, `--no-batch`, `--force`), "
-    "`!merge` and the full SHA of its head if it comes from a fork, or `!merge cancel`, `!merge restart`, "
-    "`!merge status`."
-)
 MAINTAINER_REQUIRED = (
-    "Only maintainers of this repository can use `--force` or `--priority urgent`. Ask one of them, or post it "
-    "without that option."
+    "Only maintainers of this repository can use `--force` or `--priority urgent`. Ask one of them, or post the "
+    "command without that option."
 )
 PERMISSIONS_UNREADABLE = (
-    "The queue cannot read which users have write access to this repository. `mergeyard host check` shows the missing "
-    "permission."
+    "The queue cannot read which users have write access to this repository. An administrator can run `mergeyard host "
+    "check` to see which permission is missing."
 )
 WRITE_ACCESS_REQUIRED = (
     "Only users with write access to this repository, and with permission to merge into this branch if it is "
@@ -65,31 +79,46 @@ _MENTIONS_AND_LINKS = re.compile(r"@(?=\w)|www(?=\.)|:(?=//)", re.IGNORECASE)
 """Plain text that forges turn into mentions and links."""
 
 
+def command_prefix(provider: str) -> str:
+    """What a command starts with at this kind of Git host."""
+    return COMMAND_PREFIXES.get(provider, USUAL_COMMAND_PREFIX)
+
+
 def render_comment(
     view: SubmissionView,
     *,
     batch: Iterable[PullRequestNumber] = (),
     failed_checks: Iterable[Status] = (),
     page_url: str = "",
+    prefix: str = "",
+    written_at: Instant | None = None,
 ) -> str:
     """The state comment. `batch` has the pull requests of the run, including this one; `page_url` is empty if the
-    service has no public address."""
-    position = (
-        f" · position {view.position} in the queue for {escape_markdown(view.target_branch)}" if view.position else ""
-    )
+    service has no public address, `prefix` if the queue accepts no commands. The estimate is included only with
+    `written_at`: it changes all the time, so the publisher compares texts without it."""
+    state = view.submission.state
+    headline = HEADLINES[state] + HEADLINE_BRANCHES.get(state, "").format(render_code(view.target_branch))
+    position = f" · position {view.position}" if view.position else ""
     lines = [f"- Failed: {_render_link(status)}" for status in failed_checks]
     others = [f"#{number}" for number in batch if number != view.submission.number]
     if others:
         lines.append(f"- Tested together with {', '.join(others)}")
+    estimate = None if state is PullRequestState.PENDING_FAILURE else view.estimated_merge_at
+    if estimate is not None and written_at is not None:
+        lines.append(f"- Expected to merge at about {_render_time(estimate)} (estimated at {_render_time(written_at)})")
+    page_label = "Details and current position" if state in LIVE_STATES else "Details"
+    page = f"[{page_label}]({page_url}) · " if page_url else ""
+    commands = _render_commands(view, prefix) if prefix else ""
     return "\n".join(
         [
             COMMENT_MARKER,
-            f"### {HEADLINES[view.submission.state]}{position}",
+            f"### {headline}{position}",
             "",
             _render_reason(view),
             *(["", *lines] if lines else []),
             "",
-            f"`{view.reason.code}`" + (f" · [details]({page_url})" if page_url else ""),
+            f"{page}Reason: `{view.reason.code}`",
+            *(["", commands] if commands else []),
             "",
         ]
     )
@@ -97,8 +126,32 @@ def render_comment(
 
 def _render_reason(view: SubmissionView) -> str:
     """The reason for waiting, or how the submission ended."""
-    waiting = ", ".join(f"#{number}" for number in view.reason.waiting_for)
-    return escape_markdown(view.reason.message) + (f" Waiting for {waiting}." if waiting else "")
+    message, waiting = escape_markdown(view.reason.message), ", ".join(f"#{each}" for each in view.reason.waiting_for)
+    if not waiting:
+        return message
+    if view.reason.code is Reason.WAITING_FOR_PRS_AHEAD:
+        return f"{message.removesuffix('.')}: {waiting}."
+    return f"{message} Waiting for {waiting}."
+
+
+def _render_commands(view: SubmissionView, prefix: str) -> str:
+    """What a user with write access can do now."""
+    submission = view.submission
+    if view.reason.code is Reason.WAITING_FOR_MAINTAINER:
+        head = submission.pull_request.head
+        return f"A maintainer who reviewed the head can post `{prefix} {head}`. `{prefix} cancel` removes it."
+    if submission.state in LIVE_STATES:
+        is_tested = submission.state in TESTED_STATES
+        other = f"`{prefix} restart` tests it again" if is_tested else f"`{prefix} --priority high` raises its priority"
+        return f"Commands: `{prefix} cancel` removes this pull request from the queue, {other}."
+    if submission.state in RESUBMITTABLE_STATES and submission.reason not in MOVED_AWAY_REASONS:
+        head = " and the full SHA of the reviewed head" if submission.pull_request.fork else ""
+        return f"Commands: `{prefix}`{head} submits this pull request again."
+    return ""
+
+
+def _render_time(instant: Instant) -> str:
+    return f"{datetime.fromtimestamp(instant / SECOND, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def build_status(view: SubmissionView, page: str) -> Status:
@@ -137,23 +190,41 @@ def render_state(view: SubmissionView) -> str:
     return f"{HEADLINES[view.submission.state]}. {_render_reason(view)}"
 
 
-def render_unknown_argument(argument: str) -> str:
-    return f"Unknown argument {render_code(argument)}. {USAGE}"
-
-
-def render_head_required(head: Sha, *, has_mismatch: bool) -> str:
-    if has_mismatch:
-        return f"That commit is not the head of this pull request. Review the current head, then post `!merge {head}`."
+def render_unknown_argument(argument: str, prefix: str) -> str:
     return (
-        "This pull request comes from a fork, so the command must name the head that you reviewed: its CI runs with "
-        f"the secrets and the token of this repository. Review the current head, then post `!merge {head}`."
+        f"Unknown argument {render_code(argument)}. Post `{prefix}` to submit this pull request "
+        "(`--priority urgent|high|medium|low`, `--no-batch`, `--force`), "
+        f"`{prefix}` and the full SHA of its head if it comes from a fork, or `{prefix} cancel`, `{prefix} restart`, "
+        f"`{prefix} status`."
     )
 
 
-def render_fork_label_refusal(head: Sha) -> str:
+def render_head_required(head: Sha, prefix: str, *, has_mismatch: bool) -> str:
+    command = f"`{prefix} {head}`"
+    if has_mismatch:
+        return f"That commit is not the head of this pull request. Review the current head, then post {command}."
+    return (
+        "This pull request comes from a fork, so the command must name the head that you reviewed: its CI runs with "
+        f"the secrets and the token of this repository. Review the current head, then post {command}."
+    )
+
+
+def render_fork_label_refusal(head: Sha, prefix: str) -> str:
     return (
         "A label cannot submit a pull request from a fork, because it does not name the reviewed head. Review the "
-        f"current head, then post !merge {head} instead."
+        f"current head, then post `{prefix} {head}` instead."
+    )
+
+
+def render_no_queue(base_branch: str, queue_branches: Sequence[str]) -> str:
+    """For a command on a pull request whose base branch has no queue."""
+    listed = ", ".join(map(render_code, queue_branches[:MAX_LISTED_BRANCHES]))
+    others = len(queue_branches) - MAX_LISTED_BRANCHES
+    more = f" and {others} more" if others > 0 else ""
+    return (
+        f"No queue merges into {render_code(base_branch)}. Branches of this repository that have a queue: {listed}"
+        f"{more}. Change the base branch of this pull request, or ask an administrator of Mergeyard to create a queue. "
+        "Then post the command again."
     )
 
 

@@ -98,7 +98,7 @@ class MergeAuditor:
         await queue_actor.submit(AuditMismatchFound(mismatches=tuple(new_mismatches)), lease_assertion=proof)
         for mismatch in new_mismatches:
             AUDIT_MISMATCHES.labels(mismatch.kind).inc()
-            log.error("merge_audit_mismatch", queue=str(queue_actor.key), kind=mismatch.kind, message=mismatch.message)
+            log.error("merge_audit_mismatch", queue=str(queue_actor.key), kind=mismatch.kind, error=mismatch.message)
 
     async def _compare(self, queue_actor: QueueActor, count: int) -> compare.AuditReport:
         """Reads in this order: first the records, which must be on the target branch; then the branch; then the queue,

@@ -20,9 +20,7 @@ MAX_REBASE_COMMITS = 100
 """Per pull request, the same limit as GitHub's. Each commit costs a few git processes, in every run."""
 
 
-OUTPUT_TOO_LARGE_MESSAGE = (
-    "Its commits and commit messages are larger than the service reads for one pull request. Split or squash it."
-)
+OUTPUT_TOO_LARGE_MESSAGE = "Its commits and commit messages are larger than the service reads for one pull request."
 
 
 class PullRequestTooLarge(Struct, frozen=True):
@@ -80,7 +78,7 @@ class MergeCommitBuilder:
         commits = await self.mirror.commits(member.head, without=without, limit=limit, full_messages=True)
         if len(commits) > MAX_REBASE_COMMITS:
             return PullRequestTooLarge(
-                f"It has more than {MAX_REBASE_COMMITS} commits, the limit for rebasing. Squash some of them."
+                f"The pull request has more than {MAX_REBASE_COMMITS} commits, the limit for rebasing."
             )
         plain = [commit for commit in commits if len(commit.parents) == 1]
         step = await self._rebase_commits(member, title, onto, plain)

@@ -182,7 +182,7 @@ class Webhooks:
         for stored in await self.list_all():
             if stored.webhook.id == webhook_id and requester.can_see(stored.webhook):
                 return stored
-        message = f"Webhook {webhook_id[:100]} does not exist. Call listWebhooks to see the existing ones."
+        message = f"There is no webhook with the id {webhook_id[:100]}: look it up in the list of webhooks."
         raise RequestRefused(Code.WEBHOOK_NOT_FOUND, message)
 
     async def list_deliveries(self, requester: WebhookClient, webhook_id: str, take: int) -> list[Delivery]:
@@ -204,7 +204,7 @@ class Webhooks:
         webhook = (await self.find(requester, webhook_id)).webhook
         found = await self._find_payload(requester, webhook, event)
         if found is None:
-            message = f"Event {event[:100]} is not among the last ones of this webhook. Call listWebhookDeliveries."
+            message = f"Event {event[:100]} is not among the last deliveries of this webhook: look it up in their list."
             raise RequestRefused(Code.EVENT_NOT_FOUND, message)
         position, payload = found
         delivery = await self.sender.deliver(webhook, event, payload, position)

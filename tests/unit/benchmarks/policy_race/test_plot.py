@@ -26,7 +26,7 @@ def test_every_policy_has_its_name_and_four_marks():
 def test_the_plot_has_a_description_and_a_dark_mode():
     assert parse_plot().get("role") == "img"
     assert [parse_plot().findtext(f"{SVG}{name}") for name in ("title", "desc")] == [
-        "How policies compare",
+        "How our models of merge queues compare",
         "Turnaround divided by Oracle's, and runs per merge, of 2 policies.",
     ]
     assert "prefers-color-scheme: dark" in draw_svg(RESULTS, "")

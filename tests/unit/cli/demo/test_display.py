@@ -1,6 +1,11 @@
 """The diagram of the queue, rendered from responses of the server."""
 
-from mergeyard.cli.demo.display import render_diagram
+import sys
+from pathlib import Path
+
+import pytest
+
+from mergeyard.cli.demo.display import find_own_command, render_diagram
 from tests.support.demo import a_progress, a_submission
 
 
@@ -32,3 +37,36 @@ def test_waiting_pull_requests_are_listed_apart_and_concluded_ones_are_left_out(
         a_submission(1, "pending"), a_submission(2, "not_ready"), a_submission(3, "merged"), a_submission(4, "pending")
     )
     assert render_diagram(progress).plain == "main   waiting: 1 4   not ready: 2"
+
+
+# The command that the user repeats
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "my programs" / "mergeyard"
+    path.parent.mkdir()
+    path.touch(0o755)
+    monkeypatch.setattr(sys, "argv", [str(path), "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return path
+
+
+def test_command_outside_of_path_is_printed_with_its_folder(script: Path):
+    assert find_own_command() == f"'{script}'"
+
+
+def test_command_on_path_is_printed_by_its_name(script: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert find_own_command() == "mergeyard"
+
+
+def test_another_command_of_the_same_name_on_path_is_not_taken_for_it(script: Path):
+    (script.parents[1] / "mergeyard").touch(0o755)
+    assert find_own_command() == f"'{script}'"
+
+
+def test_module_is_printed_with_its_python(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "argv", ["src/mergeyard/__main__.py", "demo"])
+    monkeypatch.setattr(sys, "executable", "/opt/python")
+    assert find_own_command() == "/opt/python -m mergeyard"

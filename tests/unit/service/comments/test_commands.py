@@ -100,7 +100,9 @@ LONG_KEY = QueueKey(Repo("gitlab.local", "/".join(["group"] * 50), "app"), "main
 def test_idempotency_keys_differ_however_long_the_repository_name_is(tmp_path: Path):
     actor = QueueActor(LONG_KEY, a_plain_queue(), 0, SqliteStore(tmp_path / "mergeyard.db"), ManualClock())
     commands = [
-        CommandRequest(queue_actor=actor, pull_request=a_pull_request(1), user="ada", key=comment_id).to_command()
+        CommandRequest(
+            queue_actor=actor, pull_request=a_pull_request(1), user="ada", key=comment_id, prefix="/merge"
+        ).to_command()
         for comment_id in ("101", "102")
     ]
     keys = [command.idempotent_request.key for command in commands if command.idempotent_request]

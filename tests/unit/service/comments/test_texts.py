@@ -10,7 +10,8 @@ from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.states import REASON_MESSAGES, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.comments import texts
-from mergeyard.service.views import view_submission
+from mergeyard.service.comments.commands import Command, Verb, parse_command
+from mergeyard.service.views import ReasonView, view_submission
 from tests.support.builders import QueueWorld, a_world
 
 PAGE = "https://queue.example.com/pulls/github.com/acme/app/1"
@@ -19,8 +20,18 @@ PAGE = "https://queue.example.com/pulls/github.com/acme/app/1"
 def comment_on(world: QueueWorld, number: int, *failed: Status, batch: tuple[int, ...] = (), page_url: str = "") -> str:
     view = view_submission(world.queue, world.submission(number), world.now)
     return texts.render_comment(
-        view, batch=tuple(map(PullRequestNumber, batch)), failed_checks=failed, page_url=page_url
+        view, batch=tuple(map(PullRequestNumber, batch)), failed_checks=failed, page_url=page_url, prefix="/merge"
     )
+
+
+def comment_in(state: PullRequestState, reason: Reason, *, fork: bool = False, prefix: str = "/merge") -> str:
+    """The comment on a pull request that is in this state for this reason."""
+    world = a_world(prs=1)
+    view = view_submission(world.queue, world.submission(1), world.now)
+    pull_request = replace(view.submission.pull_request, fork=fork)
+    submission = replace(view.submission, state=state, reason=reason, pull_request=pull_request)
+    shown = replace(view, submission=submission, reason=ReasonView(reason, REASON_MESSAGES[reason]), position=None)
+    return texts.render_comment(shown, prefix=prefix)
 
 
 def failed_check(context: str, url: str = "") -> Status:
@@ -31,24 +42,96 @@ def test_a_comment_shows_state_position_and_reason():
     text = comment_on(a_world(prs=1), 1)
     assert text == (
         "<!-- mergeyard -->\n"
-        "### 🧪 Testing · position 1 in the queue for main\n"
+        "### 🧪 Testing for `main` · position 1\n"
         "\n"
-        "Not all required checks have reported. Not reported: unit.\n"
+        "Waiting for required checks: unit.\n"
         "\n"
-        "`waiting_for_checks`\n"
+        "Reason: `waiting_for_checks`\n"
+        "\n"
+        "Commands: `/merge cancel` removes this pull request from the queue, `/merge restart` tests it again.\n"
     )
 
 
 def test_a_comment_links_to_the_page_of_the_pull_request():
     text = comment_on(a_world(prs=1), 1, page_url=PAGE)
-    assert text.endswith(f"\n\n`waiting_for_checks` · [details]({PAGE})\n")
+    assert f"\n\n[Details and current position]({PAGE}) · Reason: `waiting_for_checks`\n\n" in text
+
+
+def test_a_comment_shows_the_estimate_only_when_it_is_written():
+    """So that a changed estimate alone does not change the text that the publisher compares."""
+    view = view_submission((world := a_world(prs=1)).queue, world.submission(1), world.now)
+    estimated = replace(view, estimated_merge_at=Instant(1_800_000_000_000))
+    assert texts.render_comment(estimated) == texts.render_comment(view)
+    assert (
+        "- Expected to merge at about 2027-01-15 08:00 UTC (estimated at 2027-01-15 07:50 UTC)\n"
+    ) in texts.render_comment(estimated, written_at=Instant(1_799_999_400_000))
+    failing = replace(estimated, submission=replace(view.submission, state=PullRequestState.PENDING_FAILURE))
+    assert "Expected" not in texts.render_comment(failing, written_at=Instant(1_799_999_400_000))
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "headline"),
+    [
+        (PullRequestState.PENDING, Reason.WAITING_FOR_SLOT, "### 🕒 Queued for `main`\n"),
+        (PullRequestState.PENDING_FAILURE, Reason.CAUSE_UNKNOWN, "### 🔎 Failing, cause not confirmed\n"),
+        (PullRequestState.MERGED, Reason.MERGED_BY_QUEUE, "### 🎉 Merged into `main`\n"),
+    ],
+)
+def test_the_headline_names_the_branch_where_that_makes_a_sentence(
+    state: PullRequestState, reason: Reason, headline: str
+):
+    assert headline in comment_in(state, reason)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "fork", "commands"),
+    [
+        (
+            PullRequestState.PENDING,
+            Reason.WAITING_FOR_SLOT,
+            False,
+            "Commands: `/merge cancel` removes this pull request from the queue, `/merge --priority high` raises",
+        ),
+        (PullRequestState.FAILED, Reason.TEST_RUN_FAILED, False, "Commands: `/merge` submits this pull request again."),
+        (PullRequestState.CANCELLED, Reason.PR_PUSHED, True, "Commands: `/merge` and the full SHA of the reviewed"),
+        (PullRequestState.CANCELLED, Reason.PR_CLOSED, False, ""),
+        (PullRequestState.CANCELLED, Reason.PR_BASE_CHANGED, False, ""),
+        (PullRequestState.MERGED, Reason.MERGED_BY_QUEUE, False, ""),
+    ],
+)
+def test_a_comment_names_the_commands_that_help_now(state: PullRequestState, reason: Reason, fork: bool, commands: str):
+    after_reason = comment_in(state, reason, fork=fork).partition(f"`{reason}`\n")[2].strip()
+    assert after_reason.startswith(commands)
+    assert bool(after_reason) == bool(commands)
+
+
+def test_a_queue_without_commands_names_none():
+    assert "/merge" not in comment_in(PullRequestState.TESTING, Reason.WAITING_FOR_CHECKS, prefix="")
+
+
+@pytest.mark.parametrize(
+    ("provider", "prefix"), [("github", "/merge"), ("gitea", "/merge"), ("gitlab", "!merge"), ("git", "/merge")]
+)
+def test_gitlab_has_its_own_prefix_because_it_removes_lines_that_start_with_a_slash(provider: str, prefix: str):
+    assert texts.command_prefix(provider) == prefix
+    assert parse_command(prefix) == Command(verb=Verb.SUBMIT)
+
+
+def test_a_reply_lists_the_branches_that_have_a_queue():
+    text = texts.render_no_queue("dev", ["main", "next"])
+    assert text.startswith("No queue merges into `dev`. Branches of this repository that have a queue: `main`, `next`.")
+    assert "administrator" in text
+    many = texts.render_no_queue("@all `x`", [f"release/{number}" for number in range(12)])
+    assert many.startswith("No queue merges into `@all x`.")
+    assert many.count("`release/") == 10
+    assert " and 2 more." in many
 
 
 def test_a_comment_names_the_pull_requests_it_waits_for_and_is_tested_with():
     world = a_world(prs=2)
     world.passes(2)
     text = comment_on(world, 2, batch=(2, 3))
-    assert "Waiting for #1." in text
+    assert "Waiting for the pull requests ahead: #1.\n" in text
     assert "- Tested together with #3\n" in text
 
 
@@ -104,7 +187,7 @@ def test_a_reply_is_recognized_by_its_first_line():
 
 
 def test_an_unknown_argument_is_quoted():
-    assert texts.render_unknown_argument("`x` @all").startswith("Unknown argument `x @all`.")
+    assert texts.render_unknown_argument("`x` @all", "/merge").startswith("Unknown argument `x @all`.")
 
 
 def test_escaping_keeps_reason_messages_readable():

@@ -43,10 +43,11 @@ class Diagnostics(ForgeHost):
         found = await self._client.get("/version", Version)
         if found is None:
             yield problem(
-                f"{self._config.api_url} is no Gitea or Forgejo API: set api_url to the address that ends in /api/v1."
+                f"{self._config.api_url} is not the address of a Gitea or Forgejo API: set `api_url` to the one that "
+                "ends in /api/v1."
             )
             return
-        yield ok(f"{self._config.web_url} answers, version {found.version}.")
+        yield ok(f"{self._config.web_url} responds, version {found.version}.")
         user = await self._client.get("/user", wire.User)
         if user:
             yield ok(f"The token belongs to {user.login}.")
@@ -61,8 +62,8 @@ class Diagnostics(ForgeHost):
         if not repository.html_url.startswith(f"{self._config.web_url}/"):
             root_url = repository.html_url.removesuffix(f"/{self._full_name(repo)}")
             yield problem(
-                f"Gitea uses the address {root_url} for itself (its ROOT_URL): configure that address as url, or lists "
-                "of several pages cannot be read."
+                f"Gitea uses the address {root_url} for itself (its ROOT_URL): configure that address as `url`. "
+                "Otherwise lists of several pages cannot be read."
             )
         for finding in _check_settings(repository):
             yield finding
@@ -81,7 +82,8 @@ async def _check_scopes(client: ForgeClient) -> AsyncIterator[Finding]:
     for scope, (method, path, body) in PROBES.items():
         reply = await client.send(method, path, body)
         if reply.status == FORBIDDEN:
-            yield problem(f"Make a token with the scope {scope}: {extract_error_detail(reply.body)}")
+            detail = extract_error_detail(reply.body)
+            yield problem(f"The token lacks the scope {scope}: create one that has it ({detail}).")
         else:
             yield ok(f"The token has the scope {scope}.")
 
@@ -91,7 +93,7 @@ def _check_webhook(hooks: Sequence[wire.Hook], path: str) -> Finding:
     if hook is None:
         return problem(
             f"There is no active webhook to <public_url>{path}: add one of type Gitea or Forgejo, with content "
-            "type application/json, the secret and all events; until then changes are found only by polling."
+            "type application/json, the secret and all events. Until then changes are found only by polling."
         )
     if hook.config.content_type != "json":
         return problem(f"Set the content type of the webhook to {hook.config.url} to application/json.")
@@ -105,7 +107,7 @@ def _check_settings(repository: wire.Repository) -> Iterator[Finding]:
     if repository.archived:
         yield problem("The repository is archived, so nothing can be merged: unarchive it in its settings.")
     if not repository.has_pull_requests:
-        yield problem("Pull requests are switched off: enable them in the repository's settings.")
+        yield problem("Pull requests are disabled: enable them in the repository's settings.")
     if repository.permissions.push:
         yield ok("The account can push.")
     else:
@@ -132,7 +134,7 @@ def _check_merge_settings(repository: wire.Repository) -> Iterator[Finding]:
         yield ok('"Autodetect manual merge" is off; when it is on, Gitea itself marks merge commits as merged.')
     missing = [method.value for method in MergeMethod if not wire.allows_method(repository, method)]
     if missing:
-        yield ok(f"With landing = provider_merge these methods are not allowed here: {', '.join(missing)}.")
+        yield ok(f"With `landing` set to `provider_merge` these methods are not allowed here: {', '.join(missing)}.")
 
 
 def _check_branch(name: str, branch: wire.Branch) -> Iterator[Finding]:
@@ -141,7 +143,7 @@ def _check_branch(name: str, branch: wire.Branch) -> Iterator[Finding]:
     else:
         yield problem(
             f"{name} is protected against pushes of the account: in its protection rule enable pushes for allow-listed "
-            "users and add the account, or set landing to provider_merge."
+            "users and add the account, or set `landing` to `provider_merge`."
         )
     if not branch.user_can_merge:
         yield problem(
@@ -152,7 +154,7 @@ def _check_branch(name: str, branch: wire.Branch) -> Iterator[Finding]:
         if PATTERN_CHARS & set(context):
             yield problem(
                 f"{name} requires the pattern {context!r}, and no check has that name: set the queue's "
-                "requiredStatuses, or name each check in the protection rule."
+                "required checks, or name each check in the protection rule."
             )
         elif context.endswith(PULL_REQUEST_SUFFIX):
             yield problem(
@@ -160,4 +162,4 @@ def _check_branch(name: str, branch: wire.Branch) -> Iterator[Finding]:
                 "createPrsForTestingBranches, or require a check that is reported for pushes to mergeyard/**."
             )
     if branch.enable_status_check and not contexts:
-        yield problem(f"{name} requires checks but names none: set the queue's requiredStatuses.")
+        yield problem(f"{name} requires checks but names none: name some there, or set the queue's required checks.")

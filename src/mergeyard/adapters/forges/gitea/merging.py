@@ -63,7 +63,7 @@ class Merging(PullRequests):
         payload = await _read(client, number)
         if payload is None or not payload.merged:
             raise forge.HostRefused(
-                f"{repo}#{number} landed as {commit}, but cannot be marked as merged: "
+                f"{repo}#{number} is on its target branch as {commit}, but cannot be marked as merged: "
                 f"{extract_error_detail(reply.body)}. "
                 "In the repository's settings, under pull requests, enable "
                 '"Mark pull request as manually merged" (allow_manual_merge)'

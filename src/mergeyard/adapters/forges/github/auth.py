@@ -85,9 +85,9 @@ def select_requestable_permissions(granted: Mapping[str, str]) -> dict[str, str]
 def check_events(subscribed: Collection[str], where: str) -> Finding:
     missing = [event for event in EVENTS if event not in subscribed and "*" not in subscribed]
     if not missing:
-        return Finding(True, "the webhook sends all events that the queue uses")
-    message = f"the webhook does not send {join_with_and(missing)}: subscribe to these events {where}"
-    return Finding(False, f"{message}; until then the queue finds these changes only by polling, which takes longer")
+        return Finding(True, "The webhook sends all events that the queue uses.")
+    message = f"The webhook does not send {join_with_and(missing)}: subscribe to these events {where}"
+    return Finding(False, f"{message}. Until then the queue finds these changes only by polling, which takes longer.")
 
 
 def join_with_and(items: Sequence[str]) -> str:
@@ -96,8 +96,8 @@ def join_with_and(items: Sequence[str]) -> str:
 
 def _check_permission(need: RequiredPermission, level: str | None, where: str) -> Finding:
     if level in ("admin", "write", need.level):
-        return Finding(True, f"{need.title} is granted")
-    return Finding(False, f"{need.title} is missing, which is needed {need.purpose}: grant it {where}")
+        return Finding(True, f"{need.title} is granted.")
+    return Finding(False, f"{need.title} is missing. It is needed {need.purpose}: grant it {where}.")
 
 
 RENEW_BEFORE_MS = 5 * MINUTE

@@ -34,9 +34,9 @@ class Diagnostics(auth.Authentication):
     async def _check_app(self) -> list[Finding]:
         app = await self._client.get("/app", wire.AppDetails, urgent=True)
         if app is None:
-            return [problem("GitHub does not know an app with this id and key: check the id on the app's page")]
+            return [problem("GitHub does not know an app with this id and key: check the id on the app's page.")]
         return [
-            ok(f"signed in as the app {app.name}"),
+            ok(f"Signed in as the app {app.name}."),
             *auth.check_permissions(app.permissions, ON_APP_PAGE),
             auth.check_events(app.events, ON_APP_PAGE),
             await self._check_app_webhook(),
@@ -46,7 +46,8 @@ class Diagnostics(auth.Authentication):
         config = await self._client.get("/app/hook/config", wire.HookConfig, urgent=True)
         if config is None or not config.url:
             return problem(
-                "the app has no webhook: set its URL on the app's page to <public_url>/hooks/github/<name of this host>"
+                "The app has no webhook: on the app's page, set its URL to "
+                "<public_url>/hooks/github/<name of this host>."
             )
         return _check_content_type(config)
 
@@ -57,21 +58,21 @@ class Diagnostics(auth.Authentication):
         if installation is None:
             raise auth.AppNotInstalled(repo)
         if installation.suspended_at:
-            return [problem(f"the installation for {repo.owner} is suspended: unsuspend it in the settings there")]
+            return [problem(f"The installation for {repo.owner} is suspended: unsuspend it in the settings there.")]
         permissions = auth.check_permissions(installation.permissions, ON_APP_PAGE_AND_ACCEPT)
-        return [ok(f"the app is installed in {repo}"), *(finding for finding in permissions if not finding.ok)]
+        return [ok(f"The app is installed in {repo}."), *(finding for finding in permissions if not finding.ok)]
 
     # Authenticated with a token.
 
     async def _check_token_owner(self) -> list[Finding]:
-        return [ok(f"signed in as {await self._read_own_login()}")]
+        return [ok(f"Signed in as {await self._read_own_login()}.")]
 
     async def _check_token_access(self, repo: Repo) -> list[Finding]:
         """Write permissions cannot be tested without writing: GitHub reveals only the role of the token's owner."""
         client = await self._client_for(repo)
         repository = await client.get("", wire.Repository, urgent=True)
         if repository is None:
-            return [problem(f"the token does not see {repo}: add the repository to those that it can access")]
+            return [problem(f"The token cannot read {repo}: add the repository to those that it can access.")]
         found = [_check_push(repository)]
         branch = quote_segment(repository.default_branch)
         for title, path in (
@@ -105,31 +106,31 @@ def _check_push(repository: wire.Repository) -> Finding:
     needed = ", ".join(need.title for need in auth.REQUIRED_PERMISSIONS)
     if repository.permissions.get("push"):
         return ok(
-            f"the owner of the token can push; GitHub does not show whether the token can as well, which needs {needed}"
+            f"The owner of the token can push. GitHub does not show whether the token itself can: it needs {needed}."
         )
-    return problem("the owner of the token cannot push here: give them the role Write, or use another token")
+    return problem("The owner of the token cannot push here: give them the role Write, or use another token.")
 
 
 def _check_readable(title: str, reply: Reply) -> Finding:
     if reply.is_success or reply.status == 404:
-        return ok(f"{title} can be read")
+        return ok(f"{title} can be read.")
     needed = reply.headers.get("x-accepted-github-permissions", "")
     message = f"{title} cannot be read ({extract_error_detail(reply.body)}): grant it to the token"
-    return problem(f"{message} ({needed})" if needed else message)
+    return problem(f"{message} ({needed})." if needed else f"{message}.")
 
 
 async def _check_repository_webhook(client: ForgeClient) -> Finding:
     reply = await client.send("GET", "/hooks?per_page=100")
     if not reply.is_success:
         return ok(
-            "the token is not allowed to read the webhooks: check under Settings, Webhooks that there is one to "
-            "<public_url>/hooks/github/<name of this host>"
+            "The token is not allowed to read the webhooks: check under Settings, Webhooks that there is one to "
+            "<public_url>/hooks/github/<name of this host>."
         )
     hooks = [hook for hook in reply.decode(list[wire.Hook]) if hook.active and "/hooks/github/" in hook.config.url]
     if not hooks:
         return problem(
-            "no active webhook leads to us: add one under Settings, Webhooks with the URL "
-            "<public_url>/hooks/github/<name of this host>, the content type application/json and the secret"
+            "No active webhook sends events to Mergeyard: add one under Settings, Webhooks with the URL "
+            "<public_url>/hooks/github/<name of this host>, the content type application/json and the secret."
         )
     wrong = next((hook.config for hook in hooks if hook.config.content_type != "json"), None)
     return _check_content_type(wrong) if wrong else auth.check_events(hooks[0].events, "under Settings, Webhooks")
@@ -137,8 +138,8 @@ async def _check_repository_webhook(client: ForgeClient) -> Finding:
 
 def _check_content_type(config: wire.HookConfig) -> Finding:
     if config.content_type == "json":
-        return ok(f"webhooks are sent to {config.url}")
-    return problem(f"webhooks to {config.url} are sent as forms: set their content type to application/json")
+        return ok(f"Webhooks are sent to {config.url}: this must be the address of this server.")
+    return problem(f"Webhooks to {config.url} are sent as forms: set their content type to application/json.")
 
 
 def _list_merge_methods(repository: wire.Repository) -> Finding:
@@ -148,26 +149,27 @@ def _list_merge_methods(repository: wire.Repository) -> Finding:
         "rebase": repository.allow_rebase_merge,
     }
     allowed = ", ".join(method for method, is_allowed in methods.items() if is_allowed)
-    return ok(f"GitHub merges here by {allowed}; others it refuses when `landing` is `provider_merge`")
+    return ok(f"The repository allows {allowed}. With `landing` set to `provider_merge`, GitHub refuses other methods.")
 
 
 async def _check_required_checks(client: ForgeClient, branch: str) -> Finding:
     required = rules.select_required_contexts(await rules.read_required_checks(client, branch))
     if required:
-        return ok(f"{branch} requires {', '.join(required)}")
+        return ok(f"The branch {branch} requires {', '.join(required)}.")
     return problem(
-        f"no rule of {branch} names a required check, and nothing merges untested: require status checks there, or "
-        "name them in .mergeyard.toml or in the queue's requiredStatuses"
+        f"No rule of the branch {branch} names a required check, and nothing merges untested: require status checks "
+        "there, or name them in .mergeyard.toml or in the queue's required checks."
     )
 
 
 def _describe_bypass(bypass: Bypass, branch: str, identity: auth.Identity) -> Finding:
     is_app = identity.app_id is not None
-    account = f"the app {identity.login.removesuffix('[bot]')}" if is_app else f"the account {identity.login}"
+    name = f"the app {identity.login.removesuffix('[bot]')}" if is_app else f"the account {identity.login}"
+    account = f"T{name[1:]}"
     if not bypass.is_certain:
         return ok(
-            f"GitHub does not show whether {account} can bypass {bypass.rule} of {branch}: if that rule requires "
-            "reviews, make sure that the account is not on its bypass list"
+            f"GitHub does not show whether {name} can bypass {bypass.rule} of {branch}: if that rule "
+            "requires reviews, make sure that the account is not on its bypass list."
         )
     if bypass.as_admin:
         situation = (
@@ -179,9 +181,9 @@ def _describe_bypass(bypass: Bypass, branch: str, identity: auth.Identity) -> Fi
         situation = f"{account} can bypass {bypass.rule}, which requires reviews on {branch}"
         remedy = (
             "set `landing` to `provider_merge`, so that GitHub merges and the queue needs no bypass, "
-            f"and remove {account} from the bypass list of {bypass.rule}"
+            f"and remove {name} from the bypass list of {bypass.rule}"
         )
     consequence = (
         "GitHub may report an unapproved pull request as mergeable, and the queue would then admit and merge it"
     )
-    return problem(f"{situation}: {consequence}. To enforce approvals, {remedy}")
+    return problem(f"{situation}: {consequence}. To enforce approvals, {remedy}.")

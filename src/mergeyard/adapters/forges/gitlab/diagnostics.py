@@ -36,9 +36,9 @@ class Diagnostics(ForgeHost):
     async def _check_token(self) -> list[Finding]:
         token = await self._client.get("/personal_access_tokens/self", wire.Token)
         if token is None:
-            return [problem(f"GitLab does not know the token: make a new one with the scope {SCOPE}.")]
+            return [problem(f"GitLab does not know the token: create a new one with the scope {SCOPE}.")]
         if SCOPE not in token.scopes:
-            return [problem(f"The token {token.name} lacks the scope {SCOPE}: make a new one that has it.")]
+            return [problem(f"The token {token.name} lacks the scope {SCOPE}: create a new one that has it.")]
         return [ok(f"The token {token.name} has the scope {SCOPE}."), *self._check_expiry(token)]
 
     def _check_expiry(self, token: wire.Token) -> list[Finding]:
@@ -53,7 +53,7 @@ class Diagnostics(ForgeHost):
         client = await self._client_for(repo)
         project = await client.get("", wire.Project)
         if project is None:
-            return [problem(f"{repo} is not visible to us: check its name, or add our account to its members.")]
+            return [problem(f"The token cannot read {repo}: check its name, or add its account to the members.")]
         return [
             _check_role(project),
             *await _run_check("The target branch", lambda: _check_target_branch(client, project)),
@@ -75,9 +75,9 @@ class Diagnostics(ForgeHost):
             return [problem(message)]
         missing = [title for event, title in EVENTS.items() if not getattr(hook, event)]
         if missing:
-            return [problem(f"The webhook does not send {', '.join(missing)}: tick them.")]
+            return [problem(f"The webhook does not send {', '.join(missing)}: select them (Settings > Webhooks).")]
         if hook.alert_status != "executable":
-            return [problem("GitLab has disabled the webhook after failures: test it there.")]
+            return [problem("GitLab has disabled the webhook after failures: test it there (Settings > Webhooks).")]
         return [ok("The webhook sends all events that the queue uses.")]
 
 
@@ -87,9 +87,9 @@ async def _check_target_branch(client: ForgeClient, project: wire.Project) -> li
         return [problem("The project has no branch yet: push one.")]
     branch = await client.get(f"/repository/branches/{quote_segment(name)}", wire.Branch)
     if branch is not None and branch.can_push:
-        return [ok(f"Our account can push to {name}.")]
+        return [ok(f"The account of the token can push to {name}.")]
     message = (
-        f"Our account is not allowed to push to {name}: add our role to those allowed to push and merge "
+        f"The account of the token is not allowed to push to {name}: add its role to those allowed to push and merge "
         "(Settings > Repository > Protected branches)."
     )
     return [problem(message)]
@@ -99,9 +99,9 @@ async def _check_test_branches(client: ForgeClient) -> list[Finding]:
     protected = await client.get_all("/protected_branches", list[wire.ProtectedBranch], {"per_page": 100})
     matching = [rule.name for rule in protected if rule.protects(EXAMPLE_TEST_BRANCH)]
     if not matching:
-        return [ok("Our test branches are not protected.")]
+        return [ok("The test branches are not protected.")]
     message = (
-        f"The rule {matching[0]} protects our test branches, so we cannot delete them: narrow it down "
+        f"The rule {matching[0]} protects the test branches, so Mergeyard cannot delete them: narrow it down "
         "(Settings > Repository > Protected branches)."
     )
     return [problem(message)]
@@ -116,8 +116,8 @@ async def _run_check(subject: str, check: Check) -> list[Finding]:
 
 def _check_role(project: wire.Project) -> Finding:
     if project.permissions.level >= wire.DEVELOPER_LEVEL:
-        return ok("Our account can push branches.")
-    return problem("Our account cannot push branches: give it the role Developer or Maintainer.")
+        return ok("The account of the token can push branches.")
+    return problem("The account of the token cannot push branches: give it the role Developer or Maintainer.")
 
 
 def _check_required_pipeline(project: wire.Project) -> Finding:
@@ -125,5 +125,5 @@ def _check_required_pipeline(project: wire.Project) -> Finding:
         return ok("The project requires successful pipelines: the check pipeline is required.")
     return ok(
         "The project does not require successful pipelines: name the required checks in .mergeyard.toml or in the "
-        "queue's requiredStatuses."
+        "queue's settings."
     )
