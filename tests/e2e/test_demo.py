@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.polling import eventually
+
 TIMEOUT_S = 180
 
 
@@ -80,7 +82,7 @@ def test_interrupt_stops_the_server_and_removes_the_folder(tmp_path: Path, order
 def test_printed_sign_in_and_commands_work_until_the_user_stops_the_demo(tmp_path: Path):
     with demo(tmp_path) as process:
         introduction = read_until(process, "API token")
-        closing = read_until(process, "The log of the server").partition("The server runs until you press Ctrl-C.")[2]
+        closing = read_until(process, "The log of the server").partition("The server runs until you press Ctrl-C")[2]
         for text in (introduction, closing):
             sign_in(*re.findall(r"(?:Dashboard|API token for it): +(\S+)$", text, re.MULTILINE))
         commands = "".join(re.findall(r"^  (.+\n)", closing, re.MULTILINE))
@@ -88,6 +90,9 @@ def test_printed_sign_in_and_commands_work_until_the_user_stops_the_demo(tmp_pat
         assert (shell.returncode, shell.stderr) == (0, "")
         assert "#5 Give green tea away  Failed" in shell.stdout
         assert "Merge pull request #1: Put honey tea on the menu" in shell.stdout
+        (repository,) = tmp_path.glob("*/repos/demo/shop.git")
+        log = ["git", "--git-dir", str(repository), "log", "--oneline", "main"]
+        eventually(lambda: b"Merge pull request #13: Take more time for the tests" in subprocess.check_output(log))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=TIMEOUT_S)
     assert process.returncode in (0, 130)

@@ -80,7 +80,7 @@ def build_progress_table(progress: Progress) -> Table:
 
 
 INTRODUCTION = """\
-Twelve pull requests are submitted to a queue that tests batches of three, four batches at a time.
+Twelve pull requests are submitted to a paused queue, which then tests batches of three, four batches at a time.
 The server, its repository and the checks are real. They run in {folder}
 """
 SIGN_IN = """\
@@ -89,7 +89,8 @@ API token for it:   {token}
 """
 NEXT_STEPS = """\
 
-The server runs until you press Ctrl-C. Open the dashboard and sign in with the API token:
+The server runs until you press Ctrl-C, and more pull requests arrive for ten minutes. Open the dashboard and sign in
+with the API token to see the queue at work:
 
 {sign_in}
 Or use the command line, in another terminal:

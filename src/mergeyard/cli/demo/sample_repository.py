@@ -1,6 +1,6 @@
 """The twelve pull requests of the demo: what each changes, what its author does, and its expected outcome."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum, auto
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from mergeyard.adapters.host_plain.editor import NewPullRequest, open_pull_request
 from mergeyard.adapters.host_plain.process import run_git
 from mergeyard.client import QueueName
-from mergeyard.domain.ids import Repo
+from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.states import PullRequestState, Reason
 
 REPO = Repo("git.local", "demo", "shop")
@@ -238,32 +238,54 @@ SAMPLE_PULL_REQUESTS = (
 """In the order of their numbers, starting with 1."""
 
 
+TEAS = ("Assam", "Ceylon", "Sencha", "Oolong", "Rooibos", "Darjeeling", "Matcha")
+MAX_LATER_PULL_REQUESTS = 500
+LATER_INVALID_PRICE_EVERY = 7
+
+
+def build_later_pull_requests() -> Iterator[SamplePullRequest]:
+    """They follow the twelve, so that the dashboard shows a queue at work. The first one makes the tests slower, so
+    that several runs are active; some have a price that the lint check refuses."""
+    slower = UNIT_TEST_SCRIPT.replace("sleep 1", "sleep 4")
+    yield SamplePullRequest(
+        branch="careful", title="Take more time for the tests", author="Ada", files={"tests/unit.sh": slower}
+    )
+    for index in range(1, MAX_LATER_PULL_REQUESTS):
+        tea, author = TEAS[index % len(TEAS)], SAMPLE_PULL_REQUESTS[index % len(SAMPLE_PULL_REQUESTS)].author
+        price = "ask" if index % LATER_INVALID_PRICE_EVERY == 0 else "5"
+        branch = f"{tea.lower()}-{index}"
+        title = f"Sell {tea}, harvest {index}"
+        yield SamplePullRequest(branch=branch, title=title, author=author, files={f"menu/{branch}": f"{price}\n"})
+
+
 async def create_sample_repository(repository: Path) -> None:
     repository.mkdir(parents=True)
     await run_git(repository, "init", "--quiet", "--bare", "--template=", f"--initial-branch={TARGET_BRANCH}")
-    await run_git(repository, "fast-import", "--quiet", "--date-format=now", stdin="".join(build_history()).encode())
+    await import_commits(repository, build_commit(TARGET_BRANCH, "Initial commit", "Ada", INITIAL_FILES))
     for pull_request in SAMPLE_PULL_REQUESTS:
-        opening = NewPullRequest(
-            head=pull_request.branch,
-            base=TARGET_BRANCH,
-            title=pull_request.title,
-            author=pull_request.author,
-            draft=pull_request.draft,
-        )
-        await open_pull_request(repository, opening)
+        await open_sample_pull_request(repository, pull_request)
 
 
-def build_history() -> Iterator[str]:
-    """The whole history as one `git fast-import` stream."""
-    yield from build_commit(TARGET_BRANCH, "Initial commit", "Ada", INITIAL_FILES)
-    for pull_request in SAMPLE_PULL_REQUESTS:
-        yield from start_branch(pull_request)
-        yield from build_commit(pull_request.branch, pull_request.title, pull_request.author, pull_request.files)
+async def open_sample_pull_request(repository: Path, pull_request: SamplePullRequest) -> PullRequestNumber:
+    await import_commits(repository, build_branch(pull_request))
+    opening = NewPullRequest(
+        head=pull_request.branch,
+        base=TARGET_BRANCH,
+        title=pull_request.title,
+        author=pull_request.author,
+        draft=pull_request.draft,
+    )
+    return await open_pull_request(repository, opening)
 
 
-def start_branch(pull_request: SamplePullRequest) -> Iterator[str]:
+async def import_commits(repository: Path, stream: Iterable[str]) -> None:
+    await run_git(repository, "fast-import", "--quiet", "--date-format=now", stdin="".join(stream).encode())
+
+
+def build_branch(pull_request: SamplePullRequest) -> Iterator[str]:
     yield f"reset refs/heads/{pull_request.branch}\n"
     yield f"from refs/heads/{pull_request.start_branch}\n\n"
+    yield from build_commit(pull_request.branch, pull_request.title, pull_request.author, pull_request.files)
 
 
 def build_commit(branch: str, message: str, author: str, files: Mapping[str, str]) -> Iterator[str]:

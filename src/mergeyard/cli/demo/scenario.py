@@ -20,9 +20,15 @@ from mergeyard.cli.demo.environment import (
     start_environment,
     temporary_folder,
 )
-from mergeyard.cli.demo.sample_repository import QUEUE, SAMPLE_PULL_REQUESTS, AuthorAction
+from mergeyard.cli.demo.sample_repository import (
+    QUEUE,
+    SAMPLE_PULL_REQUESTS,
+    AuthorAction,
+    build_later_pull_requests,
+    open_sample_pull_request,
+)
 from mergeyard.cli.demo.verification import Progress, verify_all
-from mergeyard.client import AsyncClient, Settings
+from mergeyard.client import AsyncClient, MergeyardError, Settings, Unreachable
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import PullRequestState, Reason
 
@@ -140,7 +146,7 @@ async def run(*, exit_when_done: bool, keep: bool) -> bool:
         succeeded = await verify(console, environment, progress, author_client)
         if not exit_when_done:
             display.show_next_steps(console, environment)
-            await wait_until_interrupted(environment)
+            await continue_until_interrupted(environment, author_client)
             console.print()
     return succeeded
 
@@ -172,12 +178,30 @@ async def verify(
     return succeeded
 
 
-async def wait_until_interrupted(environment: DemoEnvironment) -> None:
+LATER_GROUP_SIZE = 5
+LATER_GROUP_INTERVAL_S = 6
+
+
+async def continue_until_interrupted(environment: DemoEnvironment, author_client: AsyncClient) -> None:
+    more = asyncio.create_task(submit_later_pull_requests(environment.repository, author_client))
     with suppress(asyncio.CancelledError):
-        await environment.server.wait()
+        try:
+            await environment.server.wait()
+        finally:
+            more.cancel()
         raise DemoServerError(
             f"The server exited unexpectedly. Its last lines:\n{log_path(environment.folder).read_text()[-2000:]}"
         )
+
+
+async def submit_later_pull_requests(repository: Path, author_client: AsyncClient) -> None:
+    """A user can pause or delete the queue meanwhile, and the next one is submitted all the same."""
+    for index, pull_request in enumerate(build_later_pull_requests()):
+        number = await open_sample_pull_request(repository, pull_request)
+        with suppress(MergeyardError, Unreachable):
+            await author_client.submit(QUEUE, number)
+        if index % LATER_GROUP_SIZE == 0:
+            await asyncio.sleep(LATER_GROUP_INTERVAL_S)
 
 
 def cancel_on_signal(signal_number: signal.Signals) -> None:
