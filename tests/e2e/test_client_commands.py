@@ -337,7 +337,9 @@ def test_the_pull_request_of_the_current_branch_is_found(
     with chdir(tmp_path):
         subprocess.run(["git", "switch", "--quiet", "--create", f"topic-{number}"], check=True)
         assert terminal.run_json("status")["prNumber"] == number
-        assert terminal.run("watch").exit_code == 2
+        watched = terminal.run("watch")
+        assert watched.exit_code == 2
+        assert watched.stderr.startswith(f"The branch topic-{number} is that of #{number} by ")
         subprocess.run(["git", "switch", "--quiet", "--create", "other"], check=True)
         refusal = terminal.run_failing(64, "submit")
         assert "No pull request from the branch other was submitted to the queue for main of git.local/acme/app." in (
@@ -364,7 +366,8 @@ def test_a_user_at_a_terminal_confirms_the_price(
         screen.wait_for_text("This stops 1 test run and loses ")
         screen.press(answer)
         assert screen.wait_for_exit() == code
-    assert f" of CI time. Remove #{number} from the queue? [y/N]" in " ".join(screen.output.split())
+    question = f" of CI time. Remove #{number} from the queue for main of git.local/acme/app? [y/N]"
+    assert question in " ".join(screen.output.split())
     assert env.state(number) == state
     env.cancel(number)
     env.ci.enabled = True

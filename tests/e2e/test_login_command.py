@@ -93,6 +93,12 @@ def test_a_wrong_token_or_server_is_not_stored(env: ServerEnvironment, user: Use
     assert not user.stored_file.parent.exists()
 
 
+def test_a_user_learns_of_a_connection_without_encryption_before_the_token_is_sent(user: User):
+    user.environment["NO_PROXY"] = "*"
+    shown = user.run_failing(4, "login", "http://0.0.0.0:9", "--token-file", str(user.token_file))
+    assert shown.startswith("hint: This connection is not encrypted")
+
+
 def test_a_folder_that_cannot_be_written_is_reported(env: ServerEnvironment, user: User):
     user.stored_file.parents[1].mkdir()
     user.stored_file.parent.write_text("a file")
@@ -132,8 +138,10 @@ def test_the_token_is_typed_at_a_terminal_and_not_shown(env: ServerEnvironment, 
     given = {name: value for name, value in (os.environ | user.environment).items() if value is not None}
     with a_screen([*COMMAND, "login", env.server.url], given | {"TERM": "xterm-256color"}) as screen:
         screen.wait_for_text("Token:")
+        user.sign_in(env.server.url, "--name", "meanwhile")
         screen.press(f"{secret}\n")
         assert screen.wait_for_exit() == 0
     assert f"creates tokens at {env.server.url}/administration/tokens" in screen.output
     assert "is now the default server" in screen.output
     assert secret not in screen.output
+    assert len(user.stored["servers"]) == 2

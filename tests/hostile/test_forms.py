@@ -53,7 +53,7 @@ async def forms(folder: Path) -> AsyncGenerator[tuple[Scenario, list[str]]]:
 
 
 async def is_unchanged(scenario: Scenario) -> bool:
-    victims = [token for token in await scenario.service.tokens.list_all() if token.name == "victim"]
+    victims = [token for token in await scenario.service.tokens.list_manageable(None) if token.name == "victim"]
     running = scenario.queue_actor.queue.state == "RUNNING"
     (webhook,) = await scenario.service.webhooks.list_visible(OPERATOR)
     return running and victims[0].revoked_at is None and webhook.disabled is None

@@ -173,13 +173,13 @@ def _run_git(*arguments: str) -> str | None:
 
 def parse_remote_url(url: str) -> RepoName | None:
     """The repository that the URL of a remote names, as https, ssh or scp-like URL; None for a local path."""
-    if "://" in url:
-        parts = urlsplit(url)
-        host, path = (parts.hostname or "", unquote(parts.path)) if parts.scheme in REMOTE_SCHEMES else ("", "")
-    else:
-        matched = SCP_PATTERN.fullmatch(url)
-        host, path = matched.groups() if matched else ("", "")
     try:
+        if "://" in url:
+            parts = urlsplit(url)
+            host, path = (parts.hostname or "", unquote(parts.path)) if parts.scheme in REMOTE_SCHEMES else ("", "")
+        else:
+            matched = SCP_PATTERN.fullmatch(url)
+            host, path = matched.groups() if matched else ("", "")
         return RepoName.parse(f"{host}/{path.strip('/').removesuffix('.git')}")
     except ValueError:
         return None

@@ -121,7 +121,7 @@ def show_run(run: Run) -> None:
         "started": output.format_time(run.created_at),
         "kind": "bisection" if run.is_bisection else None,
     }
-    title = Text.assemble((run.id, "bold"), "  ", output.style_state(run.status, output.RUN_LABELS))
+    title = Text.assemble(output.plain_text(run.id, "bold"), "  ", output.style_state(run.status, output.RUN_LABELS))
     output.print_output(title, output.build_facts_table(facts), output.build_checks_table(output.list_checks(run)))
 
 

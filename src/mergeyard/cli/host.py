@@ -21,7 +21,9 @@ def hosts() -> None:
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(help="Its name in the settings file, such as github.com.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name in the settings file, such as github.com; or github.com/acme/app.")
+    ],
     repo: Annotated[str | None, typer.Option(metavar="REPO", help="Also check this repository: owner/name.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     config: ConfigFileOption = None,
@@ -35,10 +37,12 @@ def check(
 
     Examples:
         mergeyard host check github.com
-        mergeyard host check github.com --repo acme/app
+        mergeyard host check github.com/acme/app
     """
     from mergeyard.wiring import make_hosts
 
+    name, _, path = name.partition("/")
+    repo = repo or path or None
     host = make_hosts(load_settings(config, {})).get(name.lower())
     if host is None:
         exit_with_message(

@@ -54,13 +54,15 @@ def login(
         mergeyard login https://queue.example.com
         mergeyard login https://queue.example.com --name work --token-file -
     """
-    url = servers.normalize_url(url)
     try:
-        stored = servers.read_servers()
-        name = choose_name(stored, url, name)
+        url = servers.normalize_url(url)
+        name = choose_name(servers.read_servers(), url, name)
+        if servers.is_exposed(url):
+            print_hint("This connection is not encrypted, so others can read the token. Use an https URL.")
         token = ask_for_token(url) if token_file is None else servers.read_token_file(token_file)
         with exit_on_client_errors(lambda: url), open_client(url, token, LOGIN_RETRY_POLICY) as client:
             current = client.get_current_token()
+        stored = servers.read_servers()  # again: another sign-in can have ended meanwhile
         known = {**stored.servers, name: servers.StoredServer(url, token)}
         file = servers.write_servers(replace(stored, default=name, servers=known))
     except servers.ServerError as error:
@@ -69,8 +71,6 @@ def login(
         typer.echo(encode_json(current))
     print_message(f"Signed in to {name} with the token {current.name} ({describe_token(current)}).")
     print_message(f"{name} is now the default server. The token is stored in {file}.")
-    if servers.is_exposed(url):
-        print_hint("This connection is not encrypted, so others can read the token. Use an https URL.")
 
 
 def choose_name(stored: servers.StoredServers, url: str, name: str | None) -> str:

@@ -256,7 +256,7 @@ def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRe
     expected = pull_request.estimated_merge_at
     first_facts = {
         "position": format_position(pull_request, datetime.now(UTC)),
-        "reason": format_reason(pull_request.reason),
+        "reason": f"{format_reason(pull_request.reason)} ({pull_request.reason.code})",
     }
     facts = {
         "queue": None if context.queue is None else format_stop(context.queue, pull_request.reason),
@@ -292,9 +292,14 @@ def format_position(pull_request: client.SubmittedPullRequest, now: datetime) ->
     return f"{pull_request.position}" if expected is None else f"{pull_request.position} · {format_eta(expected, now)}"
 
 
+OVERDUE_AFTER_S = 60
+
+
 def format_eta(expected: datetime, now: datetime) -> str:
-    """`now`, `~55 s`, `~3 h 10 min`. An estimate of minutes is not exact to the second."""
+    """`now`, `~55 s`, `~3 h 10 min`, `overdue`. An estimate of minutes is not exact to the second."""
     seconds = (expected - now).total_seconds()
+    if seconds < -OVERDUE_AFTER_S:
+        return "overdue"
     step = 60 if seconds >= 600 else 10 if seconds >= 60 else 1
     return "now" if seconds < 5 else f"~{format_duration(round(seconds / step) * step)}"
 

@@ -92,7 +92,14 @@ def submit(
     """
     number = session.find_number(number)
     if priority is not None and PRIORITIES.get(str(priority), priority) == URGENT:
-        confirm_action(session, number, "submit", f"Submit #{number} with the priority urgent?", yes, priority=URGENT)
+        confirm_action(
+            session,
+            number,
+            "submit",
+            f"Submit #{number} to the queue for {session.queue} with the priority urgent?",
+            yes,
+            priority=URGENT,
+        )
     with output.show_spinner("Submitting"):
         pull_request = session.client.submit(
             session.queue, number, priority=priority, no_batch=no_batch, force=force, sha=sha
@@ -111,7 +118,7 @@ def cancel(session: Session, number: OptionalNumberArgument = None, yes: YesOpti
         mergeyard cancel 12 --yes
     """
     number = session.find_number(number)
-    confirm_action(session, number, "cancel", f"Remove #{number} from the queue?", yes)
+    confirm_action(session, number, "cancel", f"Remove #{number} from the queue for {session.queue}?", yes)
     show_result(session, session.client.cancel(session.queue, number))
 
 
@@ -128,7 +135,7 @@ def restart(
         mergeyard restart 12 --wait
     """
     number = session.find_number(number)
-    confirm_action(session, number, "restart", f"Restart the tests of #{number}?", yes)
+    confirm_action(session, number, "restart", f"Restart the tests of #{number} in the queue for {session.queue}?", yes)
     show_result(session, session.client.restart(session.queue, number), wait=wait)
 
 

@@ -379,7 +379,7 @@ def show_queue(queue: Queue) -> None:
         "mode": queue.mode,
         "concurrency": queue.concurrency,
         "batches": f"of {queue.batching_min_size}" if queue.batch else "off",
-        "merge method": queue.merge_method,
+        "merge method": f"{queue.merge_method} ({queue.landing})",
         "required": "as configured in the repository" if checks is None else ", ".join(checks),
     }
     tables = [build_facts_table(settings), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]

@@ -45,7 +45,9 @@ class StoredServers(Struct, frozen=True):
 
 
 def locate_file() -> Path:
-    folder = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    """A relative folder is ignored, as the standard of that variable demands: any checkout could contain it."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    folder = folder if os.path.isabs(folder) else os.path.expanduser("~/.config")
     return Path(folder) / "mergeyard" / "servers.toml"
 
 
@@ -72,7 +74,7 @@ def write_servers(stored: StoredServers) -> Path:
                 new.write(encode_servers(stored))
                 new.flush()
                 os.replace(new.name, file)
-            except OSError:
+            except BaseException:  # also Ctrl-C: the file contains tokens
                 os.unlink(new.name)
                 raise
     except OSError as error:
@@ -105,24 +107,33 @@ def is_valid_name(name: str) -> bool:
 
 
 def normalize_url(url: str) -> str:
-    """An invalid URL stays as it is: the client refuses it."""
+    """An invalid URL stays as it is: the client refuses it. A password in a URL would be shown in messages, and a name
+    before an @ can look like the name of another server."""
     try:
-        return str(httpx.URL(url)).rstrip("/")
+        parsed = httpx.URL(url)
+        parsed = httpx.URL(str(parsed))  # again, because the port 443 is only removed after https in lower case
     except httpx.InvalidURL:
         return url
+    if parsed.userinfo or parsed.query or parsed.fragment:
+        advice = "Write it as https://queue.example.com."
+        raise ServerError("The URL of a server has no user name, no query and no fragment.", advice)
+    return str(parsed).rstrip("/")
 
 
 def name_server(url: str) -> str:
     """`queue.example.com`, or `localhost:8080`."""
     try:
-        return httpx.URL(url).netloc.decode("ascii").rpartition("@")[2] or url
+        return httpx.URL(url).netloc.decode("ascii") or url
     except httpx.InvalidURL:
         return url
 
 
 def is_exposed(url: str) -> bool:
     """Whether a token travels to this server over a network without encryption."""
-    parsed = httpx.URL(url)
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
     try:
         is_local = ip_address(parsed.host).is_loopback
     except ValueError:
@@ -136,7 +147,8 @@ def find_server(url: str | None, name: str | None) -> Server | None:
         raise ServerError("--url and --server both choose a server.", "Pass one of the two.")
     url = url or ("" if name else os.environ.get(URL_VARIABLE))
     if url:
-        return Server(name=name_server(url), url=normalize_url(url), is_named_by_url=True)
+        url = normalize_url(url)
+        return Server(name=name_server(url), url=url, is_named_by_url=True)
     stored = read_servers()
     name = name or os.environ.get(SERVER_VARIABLE) or stored.default
     if not name:

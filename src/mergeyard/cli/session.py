@@ -1,5 +1,6 @@
 """Session of a command that calls a server: the client, the queue it is about, and how the response is printed."""
 
+import os
 import re
 import time
 import webbrowser
@@ -118,7 +119,8 @@ class ServerSession:
         try:
             return servers.find_server(self._url, self._server_name) is not None
         except servers.ServerError:
-            return bool(self._url or self._server_name)
+            variables = (os.environ.get(servers.URL_VARIABLE), os.environ.get(servers.SERVER_VARIABLE))
+            return any((self._url, self._server_name, *variables))
 
     @cached_property
     def server(self) -> servers.Server:
@@ -133,7 +135,9 @@ class ServerSession:
 
     @property
     def has_token(self) -> bool:
+        """False also where the server or its token cannot be determined."""
         try:
+            servers.find_server(self._url, self._server_name)
             return bool(self._token)
         except servers.ServerError:
             return False
@@ -233,12 +237,15 @@ class Session(ServerSession):
         if branch is None:
             exit_with_usage_error("No pull request is given, and no branch is checked out here.", hint=advice)
         try:
-            return self.client.find_pull_request(self.queue, branch).pr_number
+            found = self.client.find_pull_request(self.queue, branch)
         except MergeyardError as error:
             if error.code != "pr_not_submitted":
                 raise
             message = f"No pull request from the branch {sanitize(branch)} was submitted to the queue for {self.queue}."
             exit_with_usage_error(message, hint=advice)
+        # A fork can have a branch with the same name, so the user sees whose pull request it is.
+        print_message(f"The branch {branch} is that of #{found.pr_number} by {found.pr_author}: {found.pr_title}")
+        return found.pr_number
 
 
 def open_client(url: str, token: str, retry_policy: RetryPolicy = INTERACTIVE_RETRY_POLICY) -> Client:

@@ -295,6 +295,4 @@ def report(
     """
     repo = session.named_repo or session.queue.repo
     accepted = session.client.report_status(repo, sha, name, state, url=details_url, description=description)
-    if not accepted.accepted:
-        exit_with_usage_error("The server did not accept the report.")
     session.show(accepted, lambda: print_message(f"Reported {name} as {state} for {sha[:12]} of {repo}."))

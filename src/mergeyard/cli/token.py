@@ -80,7 +80,7 @@ def show_created(session: AdminSession, created: ApiToken) -> None:
         message = f"The token {created.name} was created, but the response that contains it was lost."
         exit_with_message(message, hint=f"Revoke it with `mergeyard token revoke {created.id}`, then create another.")
     print_message(f"Created the token {created.name}. {_describe(created)} The token is not shown again.")
-    session.show(created, lambda: typer.echo(created.secret))
+    session.show(created, lambda: typer.echo(sanitize(created.secret or "")))
 
 
 @app.command("list")

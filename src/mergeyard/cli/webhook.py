@@ -19,6 +19,7 @@ from mergeyard.cli.output import (
     plain_text,
     print_message,
     print_table,
+    sanitize,
 )
 from mergeyard.client import (
     Client,
@@ -96,7 +97,7 @@ def show_created(session: AdminSession, created: Webhook) -> None:
         message = f"Webhook {created.id} was created, but the response that contains its secret was lost."
         exit_with_message(message, hint=f"Delete it with `mergeyard webhook delete {created.id}`, then create another.")
     print_message(f"Created webhook {created.id}.")
-    session.show(created, lambda: typer.echo(created.secret) if created.secret else None)
+    session.show(created, lambda: typer.echo(sanitize(created.secret)) if created.secret else None)
 
 
 @app.command("list")

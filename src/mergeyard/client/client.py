@@ -186,14 +186,22 @@ def to_reply(response: httpx.Response) -> http.Reply:
 
 
 ERROR_NUMBER_PATTERN = re.compile(r"^\[Errno -?\d+\] ")
+CONNECTION_ERRORS = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+"""Nothing was sent."""
 
 
 def to_no_reply(error: httpx.RequestError) -> http.NoReply:
     if isinstance(error, httpx.ReadTimeout):
-        return http.NoReply(
-            "The server did not respond in time. The request may still be in progress: check before you repeat it."
-        )
+        return http.NoReply(f"The server did not respond in time. {http.UNKNOWN_OUTCOME}")
     cause = ERROR_NUMBER_PATTERN.sub("", str(error)) or type(error).__name__
+    if not isinstance(error, CONNECTION_ERRORS):
+        return http.NoReply(f"The server does not respond ({cause}). {http.UNKNOWN_OUTCOME}")
     return http.NoReply(f"The server does not respond ({cause}): check the address, and whether the server is running.")
 
 

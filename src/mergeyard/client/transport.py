@@ -133,6 +133,7 @@ class Unreachable(Exception):
 
 
 TOO_MANY_REQUESTS = 429
+UNKNOWN_OUTCOME = "The request may still be in progress: check before you repeat it."
 
 
 class Failure(Struct, frozen=True):
@@ -172,8 +173,10 @@ def _decode_problem(reply: Reply) -> Failure:
 
 def _unknown_server(reply: Reply) -> Failure:
     """The reply comes from a proxy in front of the server, or from another server."""
-    detail = f"The response with status {reply.status} is not from Mergeyard: check the address."
-    return Failure(Unreachable(detail), reply.status >= 500 or reply.status == TOO_MANY_REQUESTS, reply.retry_after)
+    is_proxy_error = reply.status >= 500
+    advice = f". {UNKNOWN_OUTCOME}" if is_proxy_error else ": check the address."
+    detail = f"The response with status {reply.status} is not from Mergeyard{advice}"
+    return Failure(Unreachable(detail), is_proxy_error or reply.status == TOO_MANY_REQUESTS, reply.retry_after)
 
 
 class ResponseBody(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

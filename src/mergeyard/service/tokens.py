@@ -7,7 +7,7 @@ import secrets
 import string
 import uuid
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 import structlog
@@ -131,9 +131,6 @@ class Tokens:
             return None
         self._found_before.add(digest)
         return token
-
-    async def list_all(self) -> Sequence[Token]:
-        return await self._store.tokens()
 
     async def list_manageable(self, manager: Token | None) -> list[Token]:
         """Those that this token can manage, newest first; all of them for the operator."""

@@ -123,16 +123,10 @@ TITLES = {
 }
 INVALID_REQUEST_TITLE = "Invalid request"
 """Of all other statuses."""
-NO_ACCESS = "It was deleted, or your token has no access."
 DETAILS = {
-    Code.QUEUE_NOT_FOUND: f"{NO_ACCESS} The page “Queues” lists the queues that you can see.",
-    Code.QUEUE_ALREADY_EXISTS: "This queue already exists. Open it on the page “Queues” to change its settings.",
-    Code.NOT_FOUND: "This page does not exist. It may have been deleted. The page “Queues” lists what you can see.",
-    Code.TEST_RUN_NOT_FOUND: f"{NO_ACCESS} The page of the pull request lists its test runs.",
     Code.METHOD_NOT_ALLOWED: "This address does not accept such a request. Go back, and try again from the page.",
-    Code.INTERNAL_ERROR: "Try again. If it keeps happening, give your administrator the ID of this request.",
 }
-"""Where the text of the service names operations of the API, which the user of a page does not call."""
+"""Where the text of the service is about a request of HTTP, which the user of a page does not write."""
 QUEUE_DELETED = ("This queue was deleted", "It no longer tests or merges pull requests. Choose another queue.")
 
 
@@ -195,8 +189,8 @@ def _sign_in_url(next_url: str) -> str:
     return f"/sign-in?next={quote(next_url, safe='')}"
 
 
-async def redirect_to_administration(page: PageRequest) -> Response:
-    return RedirectResponse(f"/administration/{'webhooks' if page.user.token.repos else 'tokens'}", 303)
+async def redirect_to_administration(_: PageRequest) -> Response:
+    return RedirectResponse("/administration/tokens", 303)
 
 
 async def jump(page: PageRequest) -> Response:

@@ -209,7 +209,7 @@ async def test_a_token_shows_when_and_from_where_it_was_last_used(tmp_path: Path
         made, secret = await tokens.create("ci", {Scope.READ})
 
         async def last_use() -> tuple[Instant | None, str]:
-            (token,) = [each for each in await tokens.list_all() if each.id == made.id]
+            (token,) = [each for each in await tokens.list_manageable(None) if each.id == made.id]
             return token.last_used_at, token.last_used_from
 
         assert await last_use() == (None, "")

@@ -4,7 +4,8 @@ import pytest
 
 from mergeyard.domain.config import Config
 from mergeyard.service.comments.commands import ThreadStates
-from mergeyard.service.comments.listener import CommentPublisher
+from mergeyard.service.comments.listener import CommentPublisher, CommentRefresher
+from mergeyard.service.repositories import Repositories
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import POSITIVE
@@ -41,6 +42,20 @@ async def test_comment_shows_another_reason_for_which_the_pr_is_not_ready(forge_
         await scenario.advance_one_second()
         assert "⏳ Not ready" in scenario.status_comment(1)
         assert "`mergeability_unknown`" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_queue_of_a_host_that_is_no_longer_configured_has_no_comments_to_refresh(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.make_draft(1)
+        await scenario.submit(1)
+        service, repositories = scenario.service, Repositories({}, scenario.service.git)
+        publisher = CommentPublisher(
+            service.registry, repositories, ThreadStates(service.registry, service.leases), PUBLIC_URL
+        )
+        refresher = CommentRefresher(publisher, repositories, service.leases, service.clock, service.background)
+        refresher.on_change(scenario.queue_actor, None)
 
 
 @asynchronous

@@ -361,8 +361,8 @@ async def test_errors_on_pages_name_no_operation_of_the_api(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         missing = await visitor.get("/queues/git.local/acme/app:nothing")
         assert (missing.status, missing.one("h1").text) == (404, "Not found")
-        assert "It was deleted, or your token has no access." in missing.text
-        assert "createQueue" not in missing.text
+        assert "There is no queue for main" not in missing.text
+        assert "There is no queue for nothing of git.local/acme/app: check the names, or create it." in missing.text
         assert "/sign-in?next=/queues/git.local/acme/app%3Anothing" in missing.links()
         opened = await visitor.get(f"/actions/submit?queue={QUEUE}", **{"hx-request": "true", "hx-target": "sheet"})
         assert (opened.status, opened.headers["hx-retarget"]) == (403, "#said")

@@ -167,9 +167,9 @@ async def test_impacted_targets_are_shown_with_the_prs_that_share_them(tmp_path:
         page = await visitor.get(PULL_1)
         assert len(page.one("ul.targets").all("li")) == 50
         assert "and 11 more" in page.text
-        assert [each.one("a").text for each in page.one("ul.neighbours").all("li")] == ["#2", "#4"]
+        assert [each.one("a").text for each in page.one("ul.neighbors").all("li")] == ["#2", "#4"]
         alone = await visitor.get("/pulls/git.local/acme/app/3")
-        assert [each.one("a").text for each in alone.one("ul.neighbours").all("li")] == ["#4"]
+        assert [each.one("a").text for each in alone.one("ul.neighbors").all("li")] == ["#4"]
         assert "Impacts all targets" in (await visitor.get("/pulls/git.local/acme/app/4")).text
 
 
@@ -209,7 +209,7 @@ async def test_every_submission_can_be_read_and_the_latest_is_shown_first(tmp_pa
         await scenario.submit(1)
         page = await visitor.get(PULL_1)
         assert state(page) == "Testing"
-        (latest, first) = [each["href"] for each in page.one("ol.stays").all("a")]
+        (latest, first) = [each["href"] for each in page.one("ol.submission-history").all("a")]
         assert latest == "/pulls/git.local/acme/app/1?branch=main"
         old = await visitor.get(first)
         assert state(old) == "Removed"

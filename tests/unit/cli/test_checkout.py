@@ -45,7 +45,16 @@ def test_groups_within_groups_and_escaped_names_are_kept():
 
 
 @pytest.mark.parametrize(
-    "url", ["/srv/git/acme/app.git", "../app", "./a:b", "file:///srv/git/acme/app.git", "", "https://github.com/app"]
+    "url",
+    [
+        "/srv/git/acme/app.git",
+        "../app",
+        "./a:b",
+        "file:///srv/git/acme/app.git",
+        "",
+        "https://github.com/app",
+        "https://[x/acme/app",
+    ],
 )
 def test_a_local_path_names_no_repository(url: str):
     assert parse_remote_url(url) is None

@@ -25,6 +25,8 @@ def test_missing_repositories_are_shown_in_red(tmp_path: Path):
     assert (code, output.startswith(f"{RED}✗ There is no repository")) == (1, True)
     code, output = check("acme/app")
     assert (code, output) == (0, "✓ git.local/acme/app exists.\x1b[0m\n")
+    command = ["host", "check", "git.local/acme/app", "--config", str(config)]
+    assert CliRunner().invoke(app, command).stdout == "✓ git.local/acme/app exists.\n"
     command = ["host", "check", "git.local", "--repo", "acme/app", "--config", str(config), "--json"]
     found = {"ok": True, "message": "git.local/acme/app exists."}
     assert json.loads(CliRunner().invoke(app, command).stdout) == {"host": "git.local", "findings": [found]}

@@ -35,6 +35,11 @@ def test_messages_keep_line_breaks_but_no_control_characters(capsys: pytest.Capt
     assert capsys.readouterr() == ("", "Deleted the queue for a�b:\n�31mmain.\n")
 
 
+def test_the_id_of_a_run_has_no_control_characters(capsys: pytest.CaptureFixture[str]):
+    history.show_run(replace(convert(RUN, Run), id="6f1d\x1b[2J"))
+    assert capsys.readouterr().out.startswith("6f1d�[2J  ")
+
+
 def test_json_escapes_control_characters():
     response = {"title": "a\u202eb\x9b\x1b", "at": datetime(2026, 11, 14, tzinfo=UTC)}
     assert encode_json(response) == r'{"title": "a\u202eb\u009b\u001b", "at": "2026-11-14T00:00:00.000Z"}'
@@ -72,7 +77,9 @@ def test_durations_are_rounded_to_two_units_as_on_the_pages(seconds: float, show
     assert output.format_duration(seconds) == shown == formats.format_duration(seconds * 1000)
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(-9, "now"), (55, "~55 s"), (742, "~12 min"), (84, "~1 min 20 s")])
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(-70, "overdue"), (-9, "now"), (55, "~55 s"), (742, "~12 min"), (84, "~1 min 20 s")]
+)
 def test_estimates_are_not_more_exact_than_they_can_be(seconds: int, shown: str):
     assert output.format_eta(NOW + timedelta(seconds=seconds), NOW) == shown
 
@@ -151,7 +158,9 @@ def test_status_says_why_the_queue_is_paused_once(capsys: pytest.CaptureFixture[
         "waitingFor": [],
     }
     lines = shown_status(capsys, a_pull_request(reason=reason), queue=paused)
-    assert [line for line in lines if "Release freeze" in line[1]] == [["reason", reason["message"]]]
+    assert [line for line in lines if "Release freeze" in line[1]] == [
+        ["reason", f"{reason['message']} ({reason['code']})"]
+    ]
     assert "queue" not in [line[0] for line in shown_status(capsys, a_pull_request(), queue=a_queue())]
 
 

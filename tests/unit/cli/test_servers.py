@@ -64,6 +64,13 @@ def test_without_a_variable_the_file_is_in_the_home_folder(monkeypatch: pytest.M
     assert servers.locate_file() == tmp_path / ".config" / "mergeyard" / "servers.toml"
 
 
+def test_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A checkout could contain it, with the address of another server."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", "config")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert servers.locate_file() == tmp_path / ".config" / "mergeyard" / "servers.toml"
+
+
 @pytest.mark.parametrize("content", ["default = ", "servers = 3", "[servers.x]\nurl = 'u'", "\udcff"])
 def test_an_invalid_file_is_named_with_the_way_out(config_home: Path, content: str):
     file = config_home / "mergeyard" / "servers.toml"
@@ -137,9 +144,26 @@ def test_a_stored_token_is_sent_to_no_other_server(url: str):
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize("url", ["https://work.example.com", "https://WORK.example.com:443/"])
+@pytest.mark.parametrize(
+    "url", ["https://work.example.com", "https://WORK.example.com:443/", "HTTPS://work.example.com:443"]
+)
 def test_the_url_of_a_stored_server_finds_its_token(url: str):
     assert found(url=url) == (WORK.url, WORK.token)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ada:secret@work.example.com",
+        r"https://work.example.com\@evil.example",
+        "https://a.example/?b",
+        "https://a.example/#b",
+    ],
+)
+def test_a_url_that_hides_a_password_or_another_host_is_refused(url: str):
+    with pytest.raises(ServerError, match="has no user name, no query and no fragment") as refused:
+        find_server(url, None)
+    assert "secret" not in f"{refused.value} {refused.value.hint}"
 
 
 def test_a_name_that_is_not_stored_is_refused_with_those_that_are(stored: StoredServers):
@@ -163,6 +187,10 @@ def test_a_session_knows_whether_a_server_is_configured(config_home: Path, monke
     monkeypatch.setenv("MERGEYARD_URL", "https://queue.example.com")
     assert ServerSession().is_configured
     monkeypatch.delenv("MERGEYARD_URL")
+    monkeypatch.setenv("MERGEYARD_SERVER", "gone")
+    assert ServerSession().is_configured  # so that no command silently uses a database instead
+    assert not ServerSession().has_token
+    monkeypatch.delenv("MERGEYARD_SERVER")
     servers.write_servers(StoredServers("work", {"work": WORK}))
     assert ServerSession().is_configured
     (config_home / "mergeyard" / "servers.toml").write_text("broken")

@@ -111,6 +111,12 @@ def test_a_token_has_the_given_scopes_repositories_and_expiry(tmp_path: Path):
     assert "write --expires 12h, 90d or 8w" in refusal
 
 
+def test_a_secret_has_no_control_characters(capsys: pytest.CaptureFixture[str]):
+    created = convert(EXAMPLES["createToken"].response, ApiToken)
+    token.show_created(AdminSession(), replace(created, secret="my_\x1b[2J"))
+    assert capsys.readouterr().out == "my_�[2J\n"
+
+
 def test_webhook_commands_print_the_objects_of_the_api(tmp_path: Path):
     terminal, data_dir = CommandLine("", ""), ("--data-dir", str(tmp_path))
     terminal.run_ok("db", "migrate", *data_dir)

@@ -90,6 +90,24 @@ def test_a_request_that_may_still_be_in_progress_is_not_retried(call: CallFuncti
         call(time_out, "submit")
 
 
+@pytest.mark.parametrize(
+    "error", [httpx.ReadError("reset"), httpx.RemoteProtocolError("closed"), httpx.WriteError("x")]
+)
+@both
+def test_a_request_that_was_sent_may_be_in_progress(call: CallFunction, error: httpx.RequestError):
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    with pytest.raises(Unreachable, match="The request may still be in progress: check before you repeat it"):
+        call(fail, "submit")
+
+
+@both
+def test_a_request_that_a_proxy_gave_up_may_be_in_progress(call: CallFunction):
+    with pytest.raises(Unreachable, match=r"504 is not from Mergeyard\. The request may still be in progress"):
+        call(lambda _: httpx.Response(504, text="Gateway Timeout"), "submit")
+
+
 @both
 def test_a_redirect_is_not_followed_because_the_token_is_for_this_server(call: CallFunction):
     def redirect(_: httpx.Request) -> httpx.Response:

@@ -242,8 +242,9 @@ class CommentRefresher:
     )
 
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
-        forge = self.repositories.get_host(queue_actor.key.repo.host).forge
-        numbers = list_not_ready_for_another_reason(before, queue_actor.queue)
+        host = self.repositories.hosts.get(queue_actor.key.repo.host)  # None: it is no longer configured
+        forge = None if host is None else host.forge
+        numbers = () if forge is None else list_not_ready_for_another_reason(before, queue_actor.queue)
         if forge is None or not numbers:
             return
         if queue_actor.id in self._pending:

@@ -29,7 +29,7 @@ SCOPE_MEANINGS = {
     Scope.PRIORITY: "Use urgent and force",
     Scope.ADMIN: "Full access, including settings and these pages",
 }
-LIMITED_TOKEN = "Your token is limited to some repositories. To manage tokens, sign in with one that is not limited."
+LIMITED_TOKEN = "Your token is limited to some repositories. To sign out users, sign in with one that is not limited."
 NO_SCOPE = "Choose at least one scope: a token without a scope cannot do anything."
 
 
@@ -47,13 +47,11 @@ class TokenForm(Struct, frozen=True):
 
 
 async def show(page: PageRequest) -> Response:
-    _require_unlimited(page)
     return await _render_list(page, TokenForm())
 
 
 async def create(page: PageRequest) -> Response:
     """Responds with a page instead of a redirect, because the secret is not stored and cannot be shown later."""
-    _require_unlimited(page)
     form = TokenForm.from_form(page.form)
     try:
         repos = parse_repos(form.repos, page)
@@ -69,41 +67,35 @@ async def create(page: PageRequest) -> Response:
 
 
 async def confirm_revoke(page: PageRequest) -> Response:
-    _require_unlimited(page)
     token = await _find_token(page)
     return page.render("admin/token_revoke.html", token=token, own=token.id == page.user.token.id)
 
 
 async def revoke(page: PageRequest) -> Response:
-    _require_unlimited(page)
     await page.service.tokens.revoke((await _find_token(page)).id, page.user.token)
     return RedirectResponse(TOKENS_URL, 303)
 
 
 async def end_sso_sessions(page: PageRequest) -> Response:
-    """Ends all single sign-on sessions, possibly including the user's own."""
-    _require_unlimited(page)
+    """Ends all single sign-on sessions, possibly including the user's own. They are not limited to repositories, so a
+    user whose token is limited cannot end them."""
+    if page.user.token.repos:
+        raise RequestRefused(Code.INSUFFICIENT_SCOPE, LIMITED_TOKEN)
     if page.context.sso_label is not None:
         await page.service.sessions.end_sso_sessions(page.context.sso_label, page.user.token)
     return RedirectResponse(TOKENS_URL, 303)
 
 
-def _require_unlimited(page: PageRequest) -> None:
-    """Only administrators whose token is not limited to repositories manage tokens."""
-    if page.user.token.repos:
-        raise RequestRefused(Code.INSUFFICIENT_SCOPE, LIMITED_TOKEN)
-
-
 async def _find_token(page: PageRequest) -> Token:
-    for token in await page.service.tokens.list_all():
+    for token in await page.service.tokens.list_manageable(page.user.token):
         if token.id == page.path_parameter("token"):
             return token
-    raise RequestRefused(Code.NOT_FOUND, "Token not found. The tokens page lists all tokens.")
+    raise RequestRefused(Code.TOKEN_NOT_FOUND, "There is no such token. The page “Tokens” lists those you can manage.")
 
 
 async def _render_list(page: PageRequest, form: TokenForm, error: str = "") -> Response:
     now = page.service.clock.now()
-    tokens = sorted(await page.service.tokens.list_all(), key=lambda token: -token.created_at)
+    tokens = await page.service.tokens.list_manageable(page.user.token)
     return page.render_form(
         "admin/tokens.html",
         error,
