@@ -1,6 +1,7 @@
 ARG PYTHON=3.13
+ARG BASE=python:${PYTHON}-slim-bookworm
 
-FROM python:${PYTHON}-slim-bookworm AS build
+FROM ${BASE} AS build
 ARG PYTHON
 RUN python -m venv /opt/mergeyard
 COPY requirements/run.txt /tmp/run.txt
@@ -12,7 +13,7 @@ COPY --chmod=755 deploy/docker/mergeyard /opt/mergeyard/bin/mergeyard
 # The root file system can be read-only at run time, so bytecode is written now.
 RUN /opt/mergeyard/bin/python -m compileall -q /opt/mergeyard/lib
 
-FROM python:${PYTHON}-slim-bookworm
+FROM ${BASE}
 # Debian drops old versions from its mirrors, so git is not pinned: a pinned one would stop building.
 # hadolint ignore=DL3008
 RUN apt-get update \

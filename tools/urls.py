@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("pyproject.toml", "README.md", "SECURITY.md", "CONTRIBUTING.md", "mkdocs.yml", "Dockerfile", "deploy", "docs")
-"""Files, and folders with all their files."""
+PLACES = ("README.md", "SECURITY.md", "CONTRIBUTING.md", "mkdocs.yml", "Dockerfile", "deploy", "docs", "pyproject.toml")
+"""Files, and folders with all their files. The last one has the old addresses: an interrupted run can be repeated."""
 ADDRESS = re.compile(r"https://[\w.-]+(?:/[\w.-]+)*")
 
 

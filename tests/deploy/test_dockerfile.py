@@ -17,7 +17,8 @@ def test_every_stage_starts_from_an_image_of_a_pinned_minor_version():
     stages = [line.partition(" ")[0] for line in instructions("FROM")]
     (python,) = set(re.findall(r"^ARG PYTHON=(\S+)$", DOCKERFILE, re.MULTILINE))
     assert re.fullmatch(r"3\.\d+", python)
-    assert stages == ["python:${PYTHON}-slim-bookworm"] * 2
+    assert stages == ["${BASE}"] * 2
+    assert "\nARG BASE=python:${PYTHON}-slim-bookworm\n" in DOCKERFILE
 
 
 def test_nothing_is_latest_and_nothing_is_downloaded():

@@ -341,13 +341,43 @@ def test_the_pull_request_of_the_current_branch_is_found(
         assert watched.exit_code == 2
         assert watched.stderr.startswith(f"The branch topic-{number} is that of #{number} by ")
         subprocess.run(["git", "switch", "--quiet", "--create", "other"], check=True)
-        refusal = terminal.run_failing(64, "submit")
+        refusal = terminal.run_failing(64, "restart")
         assert "No pull request from the branch other was submitted to the queue for main of git.local/acme/app." in (
             refusal
         )
         assert "hint: Pass the number of a pull request, such as 12." in refusal
         subprocess.run(["git", "switch", "--quiet", "--detach"], check=True)
         assert "no branch is checked out here" in terminal.run_failing(64, "cancel")
+        assert "no branch is checked out here" in terminal.run_failing(64, "submit")
+
+
+def test_a_branch_of_the_same_name_with_another_commit_is_not_taken(
+    terminal: CommandLine, concluded: dict[str, int], tmp_path: Path
+):
+    terminal.environment["GIT_DIR"] = None
+    number = concluded["cancelled"]
+    subprocess.run(["git", "init", "--quiet", f"--initial-branch=topic-{number}", str(tmp_path)], check=True)
+    with chdir(tmp_path):
+        refusal = terminal.run_failing(64, "status")
+        assert f"#{number} by " in refusal
+        assert "is not in this checkout." in refusal
+
+
+def test_the_open_pull_request_whose_head_is_checked_out_is_submitted(
+    env: ServerEnvironment, terminal: CommandLine, tmp_path: Path
+):
+    terminal.environment["GIT_DIR"] = None
+    number = env.open_pr({"inferred.txt": "1"})
+    branch, head = f"topic-{number}", env.origin.tip(f"topic-{number}")
+    subprocess.run(["git", "clone", "--quiet", "--branch", branch, env.origin.url, str(tmp_path)], check=True)
+    with chdir(tmp_path):
+        assert terminal.run_json("submit")["prSha"] == head
+        env.cancel(number)
+        identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+        subprocess.run(["git", *identity, "commit", "--quiet", "--allow-empty", "--message", "Local"], check=True)
+        refusal = terminal.run_failing(64, "submit")
+        assert f"has the branch {branch} at " in refusal
+        assert f"hint: #{number} is at {head[:12]}. Push or pull the branch, or pass the number." in refusal
 
 
 @pytest.mark.parametrize(
@@ -401,7 +431,7 @@ def test_token_is_never_printed_and_can_be_read_from_a_file(terminal: CommandLin
     terminal.environment["MERGEYARD_TOKEN"] = "my_wrong"
     refusal = terminal.run_failing(6, "queue", "list")
     assert "(invalid_token, " in refusal
-    assert "hint: Get a valid token, then sign in with `mergeyard login URL`" in refusal
+    assert "hint: Get a valid token and sign in with `mergeyard login URL`" in refusal
     assert "my_wrong" not in refusal
     file.write_text(f"{good}\n")
     terminal.run_ok("queue", "list", "--token-file", str(file))

@@ -121,6 +121,7 @@ async def _test_and_merge(recorder: Recorder) -> None:
     tip = (await recorder.send("getMergeQueueTestingDetails", testRunId=run))["testBranchSha"]
     await recorder.send("getSubmittedPullRequests", prs=[PR, {"number": 125}])
     await recorder.send("listPullRequests", state="testing", take=1)
+    await recorder.send("listOpenPullRequests")
     await recorder.send("getQueue")
     await recorder.send_exactly("listQueues", {})
     await recorder.read_metrics()

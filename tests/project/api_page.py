@@ -24,6 +24,7 @@ GROUPS = {
         "getSubmittedPullRequest",
         "getSubmittedPullRequests",
         "listPullRequests",
+        "listOpenPullRequests",
         "setImpactedTargets",
     ),
     "Test runs": ("getMergeQueueTestingDetails", "listMergeQueueTestingResults", "reportCommitStatus"),

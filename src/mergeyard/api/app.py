@@ -95,6 +95,7 @@ def build_handlers(service: Service, public_url: str) -> Mapping[str, Handler]:
         "getSubmittedPullRequest": pull_requests.get,
         "getSubmittedPullRequests": pull_requests.get_several,
         "listPullRequests": pull_requests.list,
+        "listOpenPullRequests": pull_requests.list_open,
         "setImpactedTargets": pull_requests.set_impacted_targets,
         "getMergeQueueTestingDetails": runs.details,
         "listMergeQueueTestingResults": runs.results,

@@ -15,6 +15,7 @@ from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
 from mergeyard.domain.timestamps import SECOND, Instant
+from mergeyard.ports.forge import OpenPullRequest
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.previews import ActionPreview
 from mergeyard.service.runs import RunImpactedTargets, RunView, TestingResult
@@ -109,6 +110,17 @@ def present_pull_request(
         submitted_at=format_time(submission.submitted_at),
         merged_sha=submission.merged_sha,
         timeline=timeline,
+    )
+
+
+def present_open(found: OpenPullRequest) -> response_schemas.OpenPullRequest:
+    return response_schemas.OpenPullRequest(
+        pr_number=found.number,
+        pr_title=found.title,
+        pr_author=found.author,
+        pr_sha=found.head,
+        head_branch=found.head_branch,
+        is_draft=found.draft,
     )
 
 

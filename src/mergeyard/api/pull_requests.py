@@ -88,6 +88,12 @@ class PullRequestEndpoints(Endpoints):
         )
         return encode(presenting.present_preview(preview))
 
+    async def list_open(self, call: Call) -> bytes:
+        key = self._resolve_queue(call)
+        await self._service.registry.get(key)
+        listed = await self._service.open_pull_requests.list(key)
+        return encode(response_schemas.OpenPullRequests(pull_requests=tuple(map(presenting.present_open, listed))))
+
     async def get(self, call: Call) -> bytes:
         request: r.GetSubmittedPullRequest = call.request
         key, number, queries = self._resolve_queue(call), request.pr.number, self._service.submission_queries

@@ -218,6 +218,10 @@ class GetQueue(QueueRequest, frozen=True, kw_only=True):
     pass
 
 
+class ListOpenPullRequests(QueueRequest, frozen=True, kw_only=True):
+    pass
+
+
 class DeleteQueue(QueueRequest, frozen=True, kw_only=True):
     pass
 

@@ -91,6 +91,23 @@ class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
     ) = UNSET
 
 
+class OpenPullRequest(ResponseBody, frozen=True, kw_only=True):
+    """An open pull request on the Git host, submitted or not."""
+
+    pr_number: PrNumber
+    pr_title: Annotated[str, describe("Title of the pull request.")]
+    pr_author: Annotated[str, describe("The author's name on the Git host.")]
+    pr_sha: Annotated[str, describe("The head commit of the pull request.")]
+    head_branch: Annotated[str, describe("Its head branch; a fork can have a branch of the same name.")]
+    is_draft: Annotated[bool, describe("Whether it is a draft.")]
+
+
+class OpenPullRequests(ResponseBody, frozen=True, kw_only=True):
+    pull_requests: Annotated[
+        tuple[OpenPullRequest, ...], describe("At most 100, newest first; up to some seconds old.")
+    ]
+
+
 class StoppedTestRun(ResponseBody, frozen=True, kw_only=True):
     test_run_id: Annotated[str, describe("Id of the test run.")]
     pr_numbers: Annotated[tuple[int, ...], describe("Numbers of the pull requests that it tests.")]

@@ -72,6 +72,13 @@ TABLE: dict[str, dict[str, Any]] = {
         "response": response_schemas.PullRequests,
         "refusals": QUEUE_ERRORS,
     },
+    "listOpenPullRequests": {
+        "summary": "List the newest open pull requests of the Git host into the target branch, submitted or not",
+        "request": request_schemas.ListOpenPullRequests,
+        "response": response_schemas.OpenPullRequests,
+        "scope": Scope.SUBMIT,
+        "refusals": (*QUEUE_ERRORS, *PROVIDER_ERRORS),
+    },
     "setImpactedTargets": {
         "summary": "Set the impacted targets of a pull request, for parallel queues",
         "request": request_schemas.SetImpactedTargets,

@@ -140,7 +140,7 @@ def choose_names(repo: str | None, branch: str | None, queue: str | None) -> tup
         if repo is not None or branch is not None:
             exit_with_usage_error("--queue names the repository and the branch: omit --repo and --branch.")
         return split_queue_option(queue)
-    variable = os.environ.get(QUEUE_VARIABLE)
+    variable = os.environ.get(QUEUE_VARIABLE) if repo is None else None  # its branch is that of another repository
     names = (
         split_queue_option(variable) if variable else (os.environ.get(REPO_VARIABLE), os.environ.get(BRANCH_VARIABLE))
     )
@@ -160,6 +160,15 @@ def read_origin() -> RepoName | None:
 def read_current_branch() -> str | None:
     """None without a checkout, and for a commit that was checked out without a branch."""
     return _run_git("symbolic-ref", "--quiet", "--short", "HEAD")
+
+
+def read_head() -> str | None:
+    return _run_git("rev-parse", "--verify", "--quiet", "HEAD")
+
+
+def has_commit(sha: str) -> bool:
+    """Whether the checkout has this commit, also one that a rebase replaced."""
+    return sha.isalnum() and _run_git("cat-file", "-e", f"{sha}^{{commit}}") is not None
 
 
 def _run_git(*arguments: str) -> str | None:

@@ -279,7 +279,7 @@ def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRe
     )
 
 
-def format_stop(queue: client.Queue, reason: client.ReasonDetails) -> str | None:
+def format_stop(queue: client.Queue, reason: client.Reason) -> str | None:
     """Why the queue does not work as usual, unless the reason of the pull request says it already."""
     return None if queue.state == "RUNNING" or reason.code in QUEUE_REASONS else format_queue_state(queue)
 
@@ -341,7 +341,7 @@ def build_facts_table(facts: Mapping[str, object]) -> Table:
     return table
 
 
-def format_reason(reason: client.ReasonDetails) -> str:
+def format_reason(reason: client.Reason) -> str:
     prerequisites = ", ".join(f"#{number}" for number in reason.waiting_for)
     return f"{reason.message} Waits for {prerequisites}." if prerequisites else reason.message
 

@@ -90,7 +90,7 @@ def submit(
         mergeyard submit 12
         mergeyard submit 12 --priority high --wait
     """
-    number = session.find_number(number)
+    number, sha = session.find_to_submit(number, sha)
     if priority is not None and PRIORITIES.get(str(priority), priority) == URGENT:
         confirm_action(
             session,

@@ -47,7 +47,7 @@ Response = TypeVar("Response")
 
 NOT_ALLOWED_STATUSES = (401, 403)
 ERROR_HINTS = {
-    "invalid_token": "Get a valid token, then sign in with `mergeyard login URL`, or set MERGEYARD_TOKEN.",
+    "invalid_token": "Get a valid token and sign in with `mergeyard login URL`, or set it together with MERGEYARD_URL.",
     "queue_not_found": "`mergeyard queue list` lists the queues, `mergeyard queue create` creates one.",
     "queue_already_exists": "`mergeyard queue update` changes its settings.",
     "queue_not_empty": "`mergeyard cancel N` removes a pull request, `mergeyard queue drain` admits no new ones.",
@@ -94,6 +94,10 @@ def name_option(issue: FieldError) -> str:
             return option
     member = issue.pointer.split("/")[1] if issue.pointer.startswith("/") else ""
     return "--" + re.sub(r"(?=[A-Z])", "-", member).lower() if member else "the request"
+
+
+NUMBER_ADVICE = "Pass the number of a pull request, such as 12."
+PUSH_ADVICE = "Push or pull the branch, or pass the number."
 
 
 class ServerSession:
@@ -144,6 +148,8 @@ class ServerSession:
 
     @cached_property
     def _token(self) -> str:
+        if not self.server.is_named_by_url and os.environ.get(servers.TOKEN_VARIABLE):
+            print_message(f"{servers.TOKEN_VARIABLE} is not used: it needs --url or {servers.URL_VARIABLE}.")
         return servers.read_token(self.server, self._token_file)
 
     @cached_property
@@ -229,7 +235,26 @@ class Session(ServerSession):
             return connection_options.parse_repo_name(self.repo)
         return connection_options.read_origin()
 
-    def find_number(self, number: int | None, advice: str = "Pass the number of a pull request, such as 12.") -> int:
+    def find_to_submit(self, number: int | None, sha: str | None) -> tuple[int, str | None]:
+        """The given number and head, else the open pull request whose head is checked out here, with that head."""
+        if number is not None:
+            return number, sha
+        branch, head = connection_options.read_current_branch(), connection_options.read_head()
+        if branch is None or head is None:
+            exit_with_usage_error("No pull request is given, and no branch is checked out here.", hint=NUMBER_ADVICE)
+        from_branch = [
+            each for each in self.client.list_open_pull_requests(self.queue).pull_requests if each.head_branch == branch
+        ]
+        # A fork can have a branch with the same name, but not this commit unless it was pushed there.
+        found = next((each for each in from_branch if each.pr_sha == head and sha in (None, head)), None)
+        if found is None:
+            message = f"No open pull request into {self.queue} has the branch {sanitize(branch)} at {head[:12]}."
+            others = ", ".join(f"#{each.pr_number} is at {sanitize(each.pr_sha[:12])}" for each in from_branch)
+            exit_with_usage_error(message, hint=f"{others}. {PUSH_ADVICE}" if others else NUMBER_ADVICE)
+        print_message(f"The branch {branch} is that of #{found.pr_number} by {found.pr_author}: {found.pr_title}")
+        return found.pr_number, head
+
+    def find_number(self, number: int | None, advice: str = NUMBER_ADVICE) -> int:
         """The given number, else that of the pull request of the current branch. `advice`: how to give a number."""
         if number is not None:
             return number
@@ -243,7 +268,10 @@ class Session(ServerSession):
                 raise
             message = f"No pull request from the branch {sanitize(branch)} was submitted to the queue for {self.queue}."
             exit_with_usage_error(message, hint=advice)
-        # A fork can have a branch with the same name, so the user sees whose pull request it is.
+        # A fork can have a branch with the same name.
+        if not connection_options.has_commit(found.pr_sha):
+            message = f"#{found.pr_number} by {sanitize(found.pr_author)} comes from a branch with this name, but its"
+            exit_with_usage_error(f"{message} head {found.pr_sha[:12]} is not in this checkout.", hint=advice)
         print_message(f"The branch {branch} is that of #{found.pr_number} by {found.pr_author}: {found.pr_title}")
         return found.pr_number
 

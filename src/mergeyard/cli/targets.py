@@ -14,7 +14,7 @@ import typer
 from mergeyard.cli.output import encode_json, exit_with_message, exit_with_usage_error, print_message, show_spinner
 from mergeyard.cli.pull_requests import parse_number
 from mergeyard.cli.session import Session, with_session
-from mergeyard.client import ImpactedTargetsStored
+from mergeyard.client import ImpactedTargetsResult
 from mergeyard.domain import pull_requests
 from mergeyard.domain.ids import Sha
 from mergeyard.service.repo_config import CONFIG_FILE, InvalidConfig, PathTargets, UnmatchedPolicy, parse_config
@@ -209,12 +209,12 @@ def set_targets(
 
 def upload_targets(
     session: Session, number: int, targets: pull_requests.ImpactedTargets, sha: str | None
-) -> ImpactedTargetsStored:
+) -> ImpactedTargetsResult:
     with show_spinner("Uploading targets"):
         return session.client.set_impacted_targets(session.queue, number, encode_targets(targets), sha=sha)
 
 
-def report_upload(stored: ImpactedTargetsStored) -> None:
+def report_upload(stored: ImpactedTargetsResult) -> None:
     print_message(f"Pull request {stored.pr_number} at {stored.pr_sha[:12]} impacts {format_target_count(stored)}.")
 
 
@@ -240,7 +240,7 @@ def encode_targets(targets: pull_requests.ImpactedTargets) -> Literal["ALL"] | l
     return "ALL" if targets.everything else sorted(targets.names)
 
 
-def format_target_count(stored: ImpactedTargetsStored) -> str:
+def format_target_count(stored: ImpactedTargetsResult) -> str:
     match stored.impacted_targets:
         case "ALL":
             return "ALL targets"

@@ -118,6 +118,7 @@ class Calls:
     find_pull_request = request_method(requests.find_pull_request)
     get_pull_requests = request_method(requests.get_pull_requests)
     list_pull_requests = request_method(requests.list_pull_requests)
+    list_open_pull_requests = request_method(requests.list_open_pull_requests)
     set_impacted_targets = request_method(requests.set_impacted_targets)
     wait = ExchangeMethod(wait_until_concluded)
 

@@ -1,7 +1,7 @@
 """Responses of the API as structs."""
 
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -14,7 +14,7 @@ class Readiness(ResponseBody, frozen=True, kw_only=True):
     has_impacted_targets: bool
 
 
-class ReasonDetails(ResponseBody, frozen=True, kw_only=True):
+class Reason(ResponseBody, frozen=True, kw_only=True):
     """Why a pull request is in its state, or what it waits for: a code, and the same as a sentence."""
 
     code: str
@@ -52,7 +52,7 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     pr_author: str
     test_run_id: str | None
     position: int | None
-    reason: ReasonDetails
+    reason: Reason
 
 
 class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
@@ -80,48 +80,30 @@ class PullRequests(ResponseBody, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
+class OpenPullRequest(ResponseBody, frozen=True, kw_only=True):
+    """An open pull request on the Git host, submitted or not."""
+
+    pr_number: int
+    pr_title: str
+    pr_author: str
+    pr_sha: str
+    head_branch: str
+    is_draft: bool
+
+
+class OpenPullRequests(ResponseBody, frozen=True, kw_only=True):
+    pull_requests: tuple[OpenPullRequest, ...]
+
+
 class FoundPullRequests(ResponseBody, frozen=True, kw_only=True):
     pull_requests: tuple[SubmittedPullRequest, ...]
     not_found: tuple[int, ...]
 
 
-class ImpactedTargetsStored(ResponseBody, frozen=True, kw_only=True):
+class ImpactedTargetsResult(ResponseBody, frozen=True, kw_only=True):
     pr_number: int
     pr_sha: str
     impacted_targets: str | int
-
-
-class Settings(TypedDict, total=False):
-    """The keyword arguments of `create_queue` and `update_queue`; docs/reference/settings.md describes them."""
-
-    mode: str
-    concurrency: int
-    bisection_concurrency: int
-    batch: bool
-    batching_min_size: int
-    batching_max_wait_time_minutes: int
-    can_optimistically_merge: bool
-    pending_failure_depth: int
-    optimization_mode: str
-    speculation: str
-    testing_timeout_minutes: int
-    test_retries: int
-    required_statuses: list[str] | None
-    merge_method: str
-    landing: str
-    direct_merge_mode: str
-    create_prs_for_testing_branches: bool
-    comments_enabled: bool
-    commands_enabled: bool
-    status_check_enabled: bool
-    not_ready_timeout_hours: int
-    label_commands_enabled: bool
-    enqueueing_label: str
-    extension_enabled: bool
-    state_labels_enabled: bool
-    allowed_bot_submitters: list[str]
-    batching_rules: list[dict[str, Any]]
-    test_branch_construction_mode: str
 
 
 class Queue(ResponseBody, frozen=True, kw_only=True):

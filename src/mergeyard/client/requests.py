@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from mergeyard.client import models
 from mergeyard.client.transport import (
@@ -54,6 +54,11 @@ def preview_action(
     return read_request("previewPullRequestAction", models.ActionPreview, **queue.members, **options)
 
 
+def list_open_pull_requests(queue: QueueName) -> Request[models.OpenPullRequests]:
+    """List the newest open pull requests into the target branch, submitted or not."""
+    return read_request("listOpenPullRequests", models.OpenPullRequests, **queue.members)
+
+
 def get_pull_request(
     queue: QueueName, number: int, *, include_timeline: bool | None = None
 ) -> Request[models.SubmittedPullRequest]:
@@ -98,11 +103,11 @@ def list_pull_requests(
 
 def set_impacted_targets(
     queue: QueueName, number: int, impacted_targets: Iterable[str] | Literal["ALL"], *, sha: str | None = None
-) -> Request[models.ImpactedTargetsStored]:
+) -> Request[models.ImpactedTargetsResult]:
     """Set the impacted targets of a pull request; an empty list means that it impacts nothing."""
     names = impacted_targets if isinstance(impacted_targets, str) else list(impacted_targets)
     return write_request(
-        "setImpactedTargets", models.ImpactedTargetsStored, **queue.members, pr=_pr(number, sha), impactedTargets=names
+        "setImpactedTargets", models.ImpactedTargetsResult, **queue.members, pr=_pr(number, sha), impactedTargets=names
     )
 
 
@@ -124,7 +129,40 @@ def list_results(
     return read_request("listMergeQueueTestingResults", models.TestingResults, **queue.members, **page)
 
 
-def create_queue(queue: QueueName, **settings: Unpack[models.Settings]) -> Request[models.Queue]:
+class Settings(TypedDict, total=False):
+    """The keyword arguments of `create_queue` and `update_queue`; docs/reference/settings.md describes them."""
+
+    mode: str
+    concurrency: int
+    bisection_concurrency: int
+    batch: bool
+    batching_min_size: int
+    batching_max_wait_time_minutes: int
+    can_optimistically_merge: bool
+    pending_failure_depth: int
+    optimization_mode: str
+    speculation: str
+    testing_timeout_minutes: int
+    test_retries: int
+    required_statuses: list[str] | None
+    merge_method: str
+    landing: str
+    direct_merge_mode: str
+    create_prs_for_testing_branches: bool
+    comments_enabled: bool
+    commands_enabled: bool
+    status_check_enabled: bool
+    not_ready_timeout_hours: int
+    label_commands_enabled: bool
+    enqueueing_label: str
+    extension_enabled: bool
+    state_labels_enabled: bool
+    allowed_bot_submitters: list[str]
+    batching_rules: list[dict[str, Any]]
+    test_branch_construction_mode: str
+
+
+def create_queue(queue: QueueName, **settings: Unpack[Settings]) -> Request[models.Queue]:
     """Create a queue for a branch. For the first queue of a repository, the server fetches the repository meanwhile."""
     members = queue.members | _encode_settings(settings)
     return write_request("createQueue", models.Queue, extra_time_s=REMOTE_WORK_S, **members)
@@ -145,7 +183,7 @@ def update_queue(
     *,
     state: Literal["RUNNING", "PAUSED", "DRAINING"] | None = None,
     state_reason: str | None = None,
-    **settings: Unpack[models.Settings],
+    **settings: Unpack[Settings],
 ) -> Request[models.Queue]:
     """Change only the given settings. `required_statuses=None` removes the override of the repository's checks.
 
@@ -183,7 +221,7 @@ def verify_landings(queue: QueueName, *, last: int | None = None) -> Request[mod
 
 
 def replay_queue(
-    queue: QueueName, *, since: datetime | None = None, **settings: Unpack[models.Settings]
+    queue: QueueName, *, since: datetime | None = None, **settings: Unpack[Settings]
 ) -> Request[models.QueueReplay]:
     """Replay the queue's history with other settings. The server refuses settings that cannot be replayed."""
     members = queue.members | {"since": _format_time(since)} | _encode_settings(settings)
@@ -221,7 +259,7 @@ def _format_time(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat()
 
 
-def _encode_settings(settings: models.Settings) -> dict[str, Any]:
+def _encode_settings(settings: Settings) -> dict[str, Any]:
     return {to_camel_case(name): value for name, value in settings.items()}
 
 

@@ -141,7 +141,8 @@ class LocalCheckRunner:
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
         if not queue_actor.has_other_runs_than(before):
             return
-        if self.repositories.get_host(queue_actor.key.repo.host).checks_from is not ChecksFrom.RUN:
+        host = self.repositories.hosts.get(queue_actor.key.repo.host)
+        if host is None or host.checks_from is not ChecksFrom.RUN:
             return
         for run in queue_actor.queue.runs_in_progress:
             if run.id not in self._actor_by_run:

@@ -26,6 +26,7 @@ NEEDED = {
     "cancelPullRequest": Scope.SUBMIT,
     "restartTestsOnPullRequest": Scope.SUBMIT,
     "previewPullRequestAction": Scope.SUBMIT,
+    "listOpenPullRequests": Scope.SUBMIT,
     "getSubmittedPullRequest": Scope.READ,
     "getSubmittedPullRequests": Scope.READ,
     "setImpactedTargets": Scope.TARGETS,

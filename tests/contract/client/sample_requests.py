@@ -28,6 +28,7 @@ REQUESTS: dict[str, Request[Any]] = {
     "get_pull_request": requests.get_pull_request(QUEUE, 1, include_timeline=True),
     "find_pull_request": requests.find_pull_request(QUEUE, "topic", include_timeline=True),
     "get_pull_requests": requests.get_pull_requests(QUEUE, [1, 2]),
+    "list_open_pull_requests": requests.list_open_pull_requests(QUEUE),
     "list_pull_requests": requests.list_pull_requests(
         QUEUE, state="merged", since=NOON, until=NOON, concluded_since=NOON, cursor="12", take=3
     ),

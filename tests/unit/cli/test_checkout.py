@@ -165,7 +165,6 @@ def test_a_token_that_cannot_read_queues_uses_origin_and_branch(folder: Path):
     ("options", "expected"),
     [
         ((None, None, None), ("git.local/a/b", "main")),
-        (("git.local/c/d", None, None), ("git.local/c/d", "main")),
         ((None, "next", None), ("git.local/a/b", "next")),
         ((None, None, "git.local/c/d:next"), ("git.local/c/d", "next")),
     ],
@@ -179,3 +178,10 @@ def test_options_come_before_variables(
     monkeypatch.setenv("MERGEYARD_REPO", "git.local/a/b")
     monkeypatch.setenv("MERGEYARD_BRANCH", "main")
     assert choose_names(*options) == expected
+
+
+def test_the_branch_of_a_queue_variable_belongs_to_its_repository(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MERGEYARD_QUEUE", "git.local/a/b:main")
+    assert choose_names("git.local/c/d", None, None) == ("git.local/c/d", None)
+    monkeypatch.setenv("MERGEYARD_BRANCH", "next")
+    assert choose_names("git.local/c/d", None, None) == ("git.local/c/d", "next")

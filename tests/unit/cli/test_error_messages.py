@@ -80,7 +80,7 @@ def test_a_token_that_is_not_allowed_has_its_own_exit_code(
     assert ended.value.exit_code == exit_code
     error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith("error: No. (invalid_token, request ")
-    assert hint.startswith("hint: Get a valid token, then sign in with `mergeyard login URL`")
+    assert hint.startswith("hint: Get a valid token and sign in with `mergeyard login URL`")
 
 
 def test_an_interrupted_wait_says_where_the_pull_request_is():

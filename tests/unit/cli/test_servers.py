@@ -124,9 +124,13 @@ def test_options_come_before_variables_and_the_default_last(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("stored")
-def test_a_token_of_the_environment_is_not_sent_to_a_stored_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_token_of_the_environment_is_not_sent_to_a_stored_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setenv("MERGEYARD_TOKEN", "my_other")
     assert found() == (WORK.url, WORK.token)
+    assert ServerSession().has_token
+    assert capsys.readouterr().err == "MERGEYARD_TOKEN is not used: it needs --url or MERGEYARD_URL.\n"
     (tmp_path / "token").write_text("my_file")
     monkeypatch.setenv("MERGEYARD_TOKEN_FILE", str(tmp_path / "token"))
     assert found() == (WORK.url, WORK.token)

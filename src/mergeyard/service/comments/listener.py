@@ -155,15 +155,14 @@ class CommentPublisher:
             await self.publish(queue_actor, forge, number)
 
     async def publish(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
-        submission = queue_actor.queue.submission_of(number) or await persistence.read_last_submission(
-            self._store, queue_actor.id, number
-        )
-        if submission is None:
-            return
-        config = queue_actor.queue.config
-        pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now(), queue_actor.forecast)
         async with self._thread_states.lock(queue_actor, number) as stored_thread:
-            thread_state = stored_thread.state
+            thread_state, config = stored_thread.state, queue_actor.queue.config
+            submission = queue_actor.queue.submission_of(number) or await persistence.read_last_submission(
+                self._store, queue_actor.id, number
+            )
+            if submission is None:
+                return
+            pr_view = view_submission(queue_actor.queue, submission, self._registry.clock.now(), queue_actor.forecast)
             if config.comments_enabled:
                 with _log_refusal(queue_actor, number):
                     await self._update_comment(queue_actor, forge, pr_view, thread_state)
