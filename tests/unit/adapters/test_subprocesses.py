@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -88,6 +90,21 @@ async def test_the_forecast_process_ends_when_its_input_is_closed():
         assert process.stdin is not None
         process.stdin.close()
         assert await process.wait() == 0
+
+
+ECHO = "from mergeyard.simulation.process import serve_requests; serve_requests(lambda request: request * 100_000)"
+
+
+@pytest.mark.parametrize("sent", [b"\0\0\0\x02ab", b"\0\0\0\x02a", b"\0\0"])
+def test_a_simulation_process_whose_server_was_killed_ends_without_a_traceback(sent: bytes):
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ECHO], stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    os.close(reader)
+    _, errors = process.communicate(sent)
+    assert (process.returncode, errors) == (0, b"")
 
 
 @asynchronous
