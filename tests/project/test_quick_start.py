@@ -92,6 +92,7 @@ def terminals(tmp_path: Path) -> Terminals:
     return Terminals(tmp_path)
 
 
+@pytest.mark.long
 def test_quick_start_prints_what_the_page_shows(terminals: Terminals):
     with terminals.run_server(SERVER) as address:
         output = terminals.run_user("".join(USER).replace(PRINTED_ADDRESS, address))

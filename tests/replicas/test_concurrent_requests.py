@@ -31,6 +31,7 @@ def send_concurrently(
         return list(threads.map(ask, requests, apis))
 
 
+@pytest.mark.long
 def test_same_key_at_the_same_time_has_one_effect_and_one_response(trio: Installation):
     queue = trio.queue("same-key")
     queue.update_queue(state="PAUSED")

@@ -91,6 +91,7 @@ def test_a_missing_submission_is_a_difference():
 # The repository
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_failing_main_branch_is_a_difference(origin: Origin, tmp_path: Path):
     await create_sample_repository(origin.path)
