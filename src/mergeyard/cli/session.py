@@ -245,7 +245,7 @@ class Session(ServerSession):
         from_branch = [
             each for each in self.client.list_open_pull_requests(self.queue).pull_requests if each.head_branch == branch
         ]
-        # A fork can have a branch with the same name, but not this commit unless it was pushed there.
+        # A fork can have a branch with the same name, but rarely at this commit.
         found = next((each for each in from_branch if each.pr_sha == head and sha in (None, head)), None)
         if found is None:
             message = f"No open pull request into {self.queue} has the branch {sanitize(branch)} at {head[:12]}."
@@ -271,7 +271,7 @@ class Session(ServerSession):
         # A fork can have a branch with the same name.
         if not connection_options.has_commit(found.pr_sha):
             message = f"#{found.pr_number} by {sanitize(found.pr_author)} comes from a branch with this name, but its"
-            exit_with_usage_error(f"{message} head {found.pr_sha[:12]} is not in this checkout.", hint=advice)
+            exit_with_usage_error(f"{message} head {sanitize(found.pr_sha[:12])} is not in this checkout.", hint=advice)
         print_message(f"The branch {branch} is that of #{found.pr_number} by {found.pr_author}: {found.pr_title}")
         return found.pr_number
 
