@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from itertools import islice
@@ -95,6 +96,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     busy = iter([item for item in items if not item.nodeid.startswith(WAITING)])
     mixed = [item for each in waiting for item in (each, *islice(busy, BUSY_TESTS_PER_WAITING_TEST))]
     items[:] = [*mixed, *busy]
+
+
+STARTED_AT = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:  # noqa: ARG001
+    """`make ci` has a limited time: on a slow machine the last long tests are skipped, and the summary reports them."""
+    minutes = os.environ.get("MERGEYARD_TEST_MINUTES")
+    if minutes and time.monotonic() > STARTED_AT + 60 * float(minutes):
+        pytest.skip(f"the {minutes} minutes for these tests are over")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

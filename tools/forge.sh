@@ -6,7 +6,7 @@ CACHE=$PWD/.forge
 RELEASES=4 # how many releases are tried, the newest first
 PARTS="templates options public" # what the binary reads at run time; no front end is needed
 
-newest_binary() { find "$CACHE" -path '*/gitea-*/gitea' 2>/dev/null | sort -V | tail -n 1; }
+newest_binary() { find "$CACHE" -maxdepth 2 -path '*/gitea-*/gitea' 2>/dev/null | sort -V | tail -n 1; }
 
 releases() { go list -m -versions "$MODULE" | tr ' ' '\n' | grep -E '^v[0-9]+\.[0-9]+\.[0-9]+$' | sort -rV | head -n "$RELEASES"; }
 

@@ -1,6 +1,7 @@
 """Assembles the application: the only module that knows which adapter implements which port."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import structlog
@@ -14,13 +15,14 @@ from mergeyard.adapters.forges.gitea.host import GiteaHost
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.adapters.forges.gitlab.host import GitlabHost
 from mergeyard.adapters.forges.http import App, ForgeConfig
-from mergeyard.adapters.git_cli.history import Committer
+from mergeyard.adapters.forges.rate_limits import GITHUB_CLOUD_PACE
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.oidc.discovery import ClientRegistration
 from mergeyard.adapters.oidc.provider import OpenIdProvider
 from mergeyard.adapters.runner_local.process import Limits, Sandbox
 from mergeyard.adapters.runner_local.runner import Checkout, LocalRunner
+from mergeyard.adapters.signing import FileSigner
 from mergeyard.adapters.store_postgres.archive import PostgresArchive
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.adapters.store_sqlite.archive import SqliteArchive
@@ -38,10 +40,11 @@ from mergeyard.domain.timestamps import SECOND
 from mergeyard.ports.archive import Archive
 from mergeyard.ports.external import Clock, SandboxUnavailableError, SecretBox
 from mergeyard.ports.forge import Host
-from mergeyard.ports.git import MissingObject
+from mergeyard.ports.git import Identity, MissingObject
 from mergeyard.ports.store import Store
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN
 from mergeyard.service.metrics import REGISTRY, measure_disk
+from mergeyard.service.repositories import DEFAULT_ADDRESS
 from mergeyard.service.retention import Retention
 from mergeyard.service.service import Service
 from mergeyard.service.sessions import SingleSignOn
@@ -86,13 +89,26 @@ def make_secret_box(settings: Settings) -> SecretBox:
 
 def make_hosts(settings: Settings) -> dict[str, Host]:
     clock = WallClock()
-    return {name: make_host(name, host, clock) for name, host in settings.hosts.items()}
+    public_url, email = settings.public_url, settings.committer_email
+    return {name: make_host(name, host, clock, public_url, email) for name, host in settings.hosts.items()}
 
 
-def make_host(name: str, host: PlainHostSettings | ForgeHost, clock: Clock) -> Host:
+def make_host(
+    name: str,
+    host: PlainHostSettings | ForgeHost,
+    clock: Clock,
+    public_url: str | None = None,
+    committer_email: str | None = None,
+) -> Host:
     if isinstance(host, PlainHostSettings):
         return PlainHost(name, host.root, host.checks)
-    access = ForgeConfig(
+    return FORGES[host.provider](build_forge_config(name, host, public_url, committer_email), clock)
+
+
+def build_forge_config(
+    name: str, host: ForgeHost, public_url: str | None, committer_email: str | None = None
+) -> ForgeConfig:
+    return ForgeConfig(
         name=name,
         web_url=host.url,
         api_url=host.api_url,
@@ -101,8 +117,26 @@ def make_host(name: str, host: PlainHostSettings | ForgeHost, clock: Clock) -> H
         webhook_secret=host.webhook_secret,
         checks_from=host.checks,
         poll_interval_ms=host.poll_seconds * SECOND,
+        unreadable_rules_block=host.unreadable_rules == "unmet",
+        public_url=public_url,
+        ca_file=host.ca_file,
+        write_pace=GITHUB_CLOUD_PACE if host.is_github_cloud else None,
+        signer=open_signer(host.signing_key_file) if host.signing_key_file else None,
+        committer_email=committer_email,
     )
-    return FORGES[host.provider](access, clock)
+
+
+@cache
+def open_signer(path: Path) -> FileSigner:
+    """One per file, so that a new key is read and logged once."""
+    return FileSigner(path)
+
+
+def make_identities(settings: Settings) -> dict[str, Identity]:
+    """The committer on each Git host. An empty address: that of our account there."""
+    name, email, hosts = settings.committer_name, settings.committer_email or "", settings.hosts.items()
+    files = {host_name: host.signing_key_file for host_name, host in hosts}
+    return {host: Identity(name, email, open_signer(path) if path else None) for host, path in files.items()}
 
 
 FORGES: dict[Provider, Callable[[ForgeConfig, Clock], Host]] = {
@@ -114,7 +148,7 @@ FORGES: dict[Provider, Callable[[ForgeConfig, Clock], Host]] = {
 
 def make_service(settings: Settings, public_url: str) -> Service:
     measure_disk(settings.data_dir)
-    git = GitCli(settings.data_dir / "mirrors", Committer(settings.committer_name, settings.committer_email))
+    git = GitCli(settings.data_dir / "mirrors", Identity(settings.committer_name, DEFAULT_ADDRESS))
     hosts = make_hosts(settings)
 
     async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
@@ -136,10 +170,12 @@ def make_service(settings: Settings, public_url: str) -> Service:
         wall_clock=WallClock(),
         git=git,
         hosts=hosts,
+        identities=make_identities(settings),
         runner=make_runner(settings, check_out),
         sender=HttpSender(allow_private=settings.allow_private_webhooks),
         secret_box=make_secret_box(settings),
         public_url=public_url,
+        hosts_with_urgent_writers=settings.hosts_with_urgent_writers,
         grants=make_grants(settings),
         retention=Retention(
             runs_days=settings.retention_runs_days,

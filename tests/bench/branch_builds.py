@@ -11,7 +11,6 @@ import uvloop
 from msgspec.structs import replace
 
 from mergeyard.adapters.clock import WallClock
-from mergeyard.adapters.git_cli.history import Committer
 from mergeyard.adapters.git_cli.mirror import CliMirror
 from mergeyard.adapters.git_cli.mirrors import GitCli, mirror_path
 from mergeyard.adapters.git_cli.process import GitRunner, Repository
@@ -24,7 +23,7 @@ from mergeyard.domain.queue import Queue, TargetBranch
 from mergeyard.domain.runs import Member
 from mergeyard.domain.tasks import BuildRun
 from mergeyard.ports.forge import ChecksFrom
-from mergeyard.ports.git import Mirror, Pushed, PushOutcome, RefUpdate
+from mergeyard.ports.git import Identity, Mirror, Pushed, PushOutcome, RefUpdate, Remote
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.tasks import build_run
@@ -34,7 +33,7 @@ from tests.support.builders import a_run
 TENTH = 10
 STACKED_RUNS = 50
 REPO = Repo("git.local", "acme", "app")
-ADA = Committer("Ada", "ada@example.org")
+ADA = Identity("Ada", "ada@example.org")
 IDENTITY = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
@@ -154,5 +153,5 @@ class BranchBuilder:
 class MirrorWithoutPush(CliMirror):
     """A mirror that does not push: the cost of a push depends on the host."""
 
-    async def push(self, *updates: RefUpdate) -> PushOutcome:  # noqa: ARG002
+    async def push(self, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:  # noqa: ARG002
         return Pushed()

@@ -1,4 +1,4 @@
-"""`python -m tests.campaign --landings 1000` checks this many landings; `--round 7` runs one round again.
+"""`python -m tests.campaign --landings 1000` checks this many per merge method; `--round 7` runs one round again.
 
 The same seed gives the same pull requests, changes and interference. Commit SHAs differ, as they contain the time.
 """
@@ -12,14 +12,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.campaign.campaign import replay_command, run_round, run_rounds
 from tests.campaign.report import CampaignReport
-from tests.campaign.round import Outcome
+from tests.campaign.round import METHODS, Outcome
 
 SHOWN_FAULTS = 20
+COUNTS_INTERVAL = 100
+"""After so many landings the counts are written to a log, so that a run that is stopped leaves figures."""
 console = Console()
 
 
 def main(
-    landings: Annotated[int, typer.Option(help="How many landings to check, at least.")] = 1000,
+    landings: Annotated[int, typer.Option(help="How many landings to check with each merge method.")] = 1000,
     seed: Annotated[int, typer.Option(help="The first round.")] = 0,
     only: Annotated[int | None, typer.Option("--round", help="Run only this round, and print its outcome.")] = None,
 ) -> None:
@@ -29,10 +31,13 @@ def main(
     tally, wrong, started_at = CampaignReport(), list[Outcome](), monotonic()
     columns = (TextColumn("landings"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("", total=landings)
+        bar = progress.add_task("", total=landings * len(METHODS))
         for outcome in run_rounds(landings, seed):
+            before = tally.total
             tally.add(outcome)
             progress.update(bar, completed=tally.total)
+            if not console.is_terminal and tally.total // COUNTS_INTERVAL > before // COUNTS_INTERVAL:
+                print(f"{tally.rounds:,} rounds, landings: {tally.describe_counts()}", flush=True)
             if outcome.faults:
                 wrong.append(outcome)
                 show_faults(outcome)

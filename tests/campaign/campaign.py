@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import count
@@ -13,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tests.campaign.isolation import config_canary
-from tests.campaign.round import Outcome, RoundPlan, play_round
+from tests.campaign.round import METHODS, Outcome, RoundPlan, method_of, play_round
 from tests.support.log_capture import without_logs
 
 
@@ -38,8 +39,9 @@ def run_round(seed: int) -> Outcome:
 
 
 def run_rounds(landings: int, seed: int) -> Iterator[Outcome]:
-    """Runs rounds, starting with this seed, until this many landings were checked."""
-    seeds, checked = count(seed), 0
+    """Runs rounds, starting with this seed, until this many landings with each merge method were checked."""
+    checked = Counter[str]()
+    seeds = (each for each in count(seed) if checked[method_of(each)] < landings)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         running = {pool.submit(run_round, next(seeds)) for _ in range(os.cpu_count() or 1)}
         while running:
@@ -47,6 +49,6 @@ def run_rounds(landings: int, seed: int) -> Iterator[Outcome]:
             running: set[Future[Outcome]] = set(left)
             for future in done:
                 yield (outcome := future.result())
-                checked += len(outcome.sizes)
-                if checked < landings:
+                checked[outcome.plan.method] += len(outcome.sizes)
+                if any(checked[method] < landings for method in METHODS):
                     running.add(pool.submit(run_round, next(seeds)))

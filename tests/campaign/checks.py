@@ -1,8 +1,8 @@
 """Compares what landed, commit by commit, with what plain git makes of the same pull requests."""
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
 
 from mergeyard.domain.ids import Sha
 from tests.campaign.evidence import ChainPart, DetailedEvidence
@@ -71,9 +71,16 @@ class LandingChecker:
 
     def _squashed(self, piece: ChainPart) -> Iterator[str]:
         yield from self._merged(piece, (piece.onto,))
-        made, (head,) = self._commits(piece.onto, piece.last)[-1], self._single(piece.head)
-        if made.identity != with_a_name(head.identity):
-            yield f"its author {head.identity!r} became {made.identity!r}"
+        made, own = self._commits(piece.onto, piece.last)[-1].identity, self._own_identities(piece)
+        has_order = not self._oracle.has_merges(piece.onto, piece.head)
+        expected = [with_a_name(f"{author_of(first)}\x1f{date_of(last)}") for first in own for last in own]
+        if made not in ([with_a_name(f"{author_of(own[0])}\x1f{date_of(own[-1])}")] if has_order else expected):
+            yield f"its author is {made!r}; the commits have {own}"
+
+    def _own_identities(self, piece: ChainPart) -> list[str]:
+        """Of its commits without merges, oldest first. The squashed commit has the author of the first and the date of
+        the last: the metadata here names no address."""
+        return self._oracle.identities(piece.onto, piece.head, self._landed_ahead(piece))
 
     def _rebased_or_squashed(self, piece: ChainPart) -> Iterator[str]:
         """A rebase leaves merges out: where one of them contains a change of its own, the pull request is squashed."""
@@ -125,13 +132,10 @@ class LandingChecker:
     def _messages(self, piece: ChainPart) -> PieceMessages:
         """Of several runs with the same changes, the commits of any can land: only the trailers differ."""
         made = self._commits(piece.onto, piece.last)
-        return piece.number, [(pick.identity.rpartition("\x1f")[0], normalize(pick.message)) for pick in made]
+        return piece.number, [(author_of(pick.identity), normalize(pick.message)) for pick in made]
 
     def _commits(self, old: Sha, new: Sha) -> list[Pick]:
         return self._oracle.list_commits(old, new)
-
-    def _single(self, commit: Sha) -> list[Pick]:
-        return self._oracle.list_commits(Sha(f"{commit}^"), commit)[-1:]
 
 
 def with_a_name(identity: str) -> str:
@@ -139,16 +143,65 @@ def with_a_name(identity: str) -> str:
     return f"unknown{identity}" if identity.startswith("\x1f") else identity
 
 
+def author_of(identity: str) -> str:
+    return identity.rpartition("\x1f")[0]
+
+
+def date_of(identity: str) -> str:
+    return identity.rpartition("\x1f")[2]
+
+
 def normalize(message: str) -> str:
     """The message without trailers and without the characters that can differ."""
     return QUOTED.sub("", OURS.sub("", message))
+
+
+class HeadChecker:
+    """Where the head branches of merged pull requests are at the end."""
+
+    def __init__(self, evidence: DetailedEvidence, method: str, disturbed: Collection[int], *, is_moved: bool) -> None:
+        self.counted = Counter[str]()
+        self._evidence = evidence
+        self._is_moved = is_moved and method != "merge_commit"
+        self._disturbed = disturbed
+        """The pull requests whose authors changed their head branches."""
+
+    def faults(self) -> Iterator[str]:
+        for submission in self._evidence.submissions.values():
+            if submission["reason"]["code"] in ("merged_by_queue", "merged_directly"):
+                place = self._place(submission)
+                self.counted[place] += 1
+                if place == "elsewhere" or (place == "not moved" and self._must_move(submission)):
+                    name, ref = self._evidence.name(submission["id"]), self._ref(submission)
+                    yield f"{name}: its head branch is {place}: {self._evidence.ref(ref)}"
+
+    def _ref(self, submission: SubmissionJson) -> str:
+        return self._evidence.head_branch_ref(submission["prNumber"])
+
+    def _place(self, submission: SubmissionJson) -> str:
+        ref = self._ref(submission)
+        tip, is_author = self._evidence.ref(ref), self._evidence.is_last_written_by_others(ref)
+        if tip == submission["mergedSha"]:
+            return "at the merged commit"
+        if tip is None:
+            return "deleted by its author" if is_author else "deleted by the queue"
+        if tip == submission["prSha"]:
+            return "not moved"
+        return "pushed by its author" if is_author else "elsewhere"
+
+    def _must_move(self, submission: SubmissionJson) -> bool:
+        return self._is_moved and submission["prNumber"] not in self._disturbed
 
 
 TipPredicate = Callable[[Sha], bool]
 
 
 class OutcomeChecker:
-    def __init__(self, evidence: DetailedEvidence, oracle: Oracle, method: str, *, tampered: bool) -> None:
+    def __init__(
+        self, evidence: DetailedEvidence, oracle: Oracle, method: str, *, tampered: bool, pushed: Collection[int]
+    ) -> None:
+        self._pushed = pushed
+        """The pull requests whose authors pushed."""
         self._evidence = evidence
         self._oracle = oracle
         self._method = method
@@ -182,12 +235,18 @@ class OutcomeChecker:
                 return self._evidence.has_refused_names(head)
             case "failed", "test_run_failed":
                 return self._evidence.fails_checks(head)
-            case "cancelled", "pr_pushed" | "cancelled_by_user":
+            case "cancelled", "pr_pushed":
+                return submission["prNumber"] in self._pushed
+            case "not_ready", "missing_impacted_targets":  # of the head that its author pushed
+                return submission["prNumber"] in self._pushed
+            case "cancelled", "cancelled_by_user":
                 return True
             case "cancelled", "landing_unknown":
                 return self._tampered
             case "not_ready", "not_mergeable" | "no_longer_mergeable":
                 return self._conflicts(self._evidence.tip, head)
+            case "pending", "base_broken":
+                return self._evidence.fails_checks(self._evidence.tip)
             case "pending", "waiting_for_prs_ahead":
                 return self._waits_for_a_pr_that_is_not_ready(submission)
             case _:

@@ -1,6 +1,9 @@
 """Detailed evidence: which commits every pull request became, and where others moved the files that it changed."""
 
+import subprocess
+from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +13,7 @@ from tests.support.api_client import ApiClient
 from tests.support.ci import Ci
 from tests.support.evidence import GitEvidence, Landing, SubmissionJson
 from tests.support.host_log import HostLog, RefUpdate
-from tests.support.repositories import Origin, to_text
+from tests.support.repositories import ENVIRONMENT, Origin, to_text
 
 
 class ChainPart(Struct, frozen=True):
@@ -41,6 +44,26 @@ class DetailedEvidence(GitEvidence):
         if key not in self._commits_cache:
             self._commits_cache[key] = super()._read_commits(landing)
         return self._commits_cache[key]
+
+    def ref(self, name: str) -> Sha | None:
+        return self._git.ref(name)
+
+    def is_last_written_by_others(self, ref: str) -> bool:
+        written = [each.by_service for each in self.transactions if each.update_of(ref)]
+        return not written[-1]
+
+    def landed_commits(self, landing: Landing) -> list[Sha]:
+        return self._commits(landing)
+
+    def wrong_signatures(self, allowed_signers: Path) -> Iterator[str]:
+        """What `git verify-commit` finds wrong in the commits that landed."""
+        options = ("-c", "gpg.format=ssh", "-c", f"gpg.ssh.allowedSignersFile={allowed_signers}")
+        for landing in self.landings:
+            commits = self.landed_commits(landing)
+            command = ["git", "--git-dir", str(self._git.path), *options, "verify-commit", *commits]
+            result = subprocess.run(command, capture_output=True, check=False, env=ENVIRONMENT)
+            if result.returncode != 0:
+                yield f"{landing} is not signed: {to_text(result.stderr)}"
 
     def landed_parts(self, landing: Landing) -> list[ChainPart]:
         return self._parts(landing)
@@ -142,12 +165,12 @@ class DetailedEvidence(GitEvidence):
         history, onto, pieces = reversed(self._read_commits(chain)), chain.old, list[ChainPart]()
         for number, group in groupby(history, key=lambda each: each[1]):
             commits = tuple(commit for commit, _, _ in group)
-            pieces.append(ChainPart(number, self._head_of(number), onto, commits))
+            pieces.append(ChainPart(number, self._head_of(number, commits[-1]), onto, commits))
             onto = commits[-1]
         return pieces
 
-    def _head_of(self, number: int) -> Sha:
-        return next(
-            (Sha(submission["prSha"]) for submission in self.submissions.values() if submission["prNumber"] == number),
-            Sha(""),
-        )
+    def _head_of(self, number: int, last: Sha) -> Sha:
+        """A pull request can be submitted with several heads: the one that its last commit names, or merges."""
+        heads = [Sha(each["prSha"]) for each in self.submissions.values() if each["prNumber"] == number]
+        used = {self.origin_of(last)[1], *self.parents(last)[1:]}
+        return next((head for head in heads if head in used), heads[0] if heads else Sha(""))

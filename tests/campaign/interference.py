@@ -1,4 +1,5 @@
-"""Interference on the Git host: others push, rewind the target branch, and change test branches."""
+"""Interference on the Git host: others push, rewind the target branch, and change test branches; authors push, rebase,
+delete and create their head branches."""
 
 from collections.abc import Callable
 from random import Random
@@ -21,9 +22,20 @@ LANDING_INTERFERENCE = frozenset(
 
 
 class Interference:
-    def __init__(self, scenario: CampaignScenario, people: People, chance: Random) -> None:
+    def __init__(
+        self, scenario: CampaignScenario, people: People, chance: Random, authors: Random, *, heads_first: bool
+    ) -> None:
         self.done: list[str] = []
         """What was done, as the report names it."""
+        self.pushed = set[int]()
+        """The pull requests whose authors changed their heads."""
+        self.disturbed = set[int]()
+        """The pull requests whose authors changed their head branches."""
+        self._to_submit = list[int]()
+        self._own_heads = dict[int, Sha]()
+        """What the author of each pull request pushed last."""
+        self._authors = authors
+        self._heads_first = heads_first
         self._scenario = scenario
         self._origin: Origin = scenario.origin
         self._people = people
@@ -47,6 +59,47 @@ class Interference:
             self._interfere_with_build: 2,
         }
         self.done.append(self._chance.choices(list(ways), list(ways.values()))[0]())
+
+    def let_author_act(self) -> None:
+        """The author of one pull request changes the head branch, now or in the middle of the next landing, before or
+        after its refs moved. Half of the time the pull request follows, on a forge always, and is submitted again."""
+        number, chance = self._authors.choice(list(self._people.pull_requests)), self._authors
+        branch = self._people.pull_requests[number].branch
+        way = chance.choice(("pushes", "pushes", "rewrites", "rewrites", "deletes", "restores"))
+        head = None if way == "deletes" else self._new_head(number, way)
+        moment = chance.choice((None, PushMoment.RECEIVED, PushMoment.RECEIVED, PushMoment.APPLIED))
+        follows = head is not None and (self._heads_first or chance.random() < 0.5)
+        pushed = chance.choice((TARGET_REF, f"refs/heads/{branch}")) if self._heads_first else TARGET_REF
+        self.disturbed.add(number)
+        if follows:
+            self.pushed.add(number)
+            self._to_submit.append(number)
+        refs = [f"refs/heads/{branch}", *([f"refs/pull/{number}/head"] if follows else [])]
+        orders = [f"delete {ref}" if head is None else f"update {ref} {head}" for ref in refs]
+        if moment is not None:
+            self._scenario.host_log.arm(moment, pushed, update_refs_command(*orders))
+        elif head is not None or self._origin.ref(branch) is not None:
+            self._origin.run("update-ref", "--no-deref", "--stdin", stdin="".join(f"{o}\n" for o in orders).encode())
+        what = "a landing" if pushed == TARGET_REF else "its head moved"
+        when = {None: "", PushMoment.RECEIVED: f" before {what}", PushMoment.APPLIED: f" after {what}"}[moment]
+        self.done.append(f"author {way}{when}")
+
+    def take_resubmitted(self) -> list[int]:
+        """The pull requests that authors want to submit again."""
+        numbers, self._to_submit = self._to_submit, []
+        return numbers
+
+    def _new_head(self, number: int, way: str) -> Sha:
+        """More commits, the same changes on top of the target branch, or the last head that the author pushed."""
+        own = self._own_heads.get(number) or self._origin.tip(f"refs/pull/{number}/head")
+        if way == "pushes":
+            own = self._people.commit_outside_queue(own)
+        elif way == "rewrites":
+            tree = clean_merge(self._origin, self._origin.tip(MAIN), own) or f"{own}^{{tree}}"
+            command = ("commit-tree", tree, "-p", self._origin.tip(MAIN), "-m", "Rewritten")
+            own = Sha(self._origin.run(*command).decode().strip())
+        self._own_heads[number] = own
+        return own
 
     def stop(self) -> None:
         self._scenario.host_log.disarm()
@@ -122,7 +175,7 @@ class Interference:
     def _random_head(self) -> Sha:
         """Of a pull request that passes: a broken target branch blocks all others."""
         good = [proposal for proposal in self._people.pull_requests.values() if "failing" not in proposal.kinds]
-        return self._origin.tip(self._chance.choice(good).branch if good else MAIN)
+        return self._origin.tip(self._people.place_of(self._chance.choice(good)) if good else MAIN)
 
     def _random_test_branch(self) -> list[str]:
         branches = sorted(self._scenario.test_branches())

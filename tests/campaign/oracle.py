@@ -15,6 +15,7 @@ from tests.support.repositories import ENVIRONMENT, Origin, to_text
 
 NO_ATTRIBUTES = "* !merge -text -eol -ident -filter -working-tree-encoding !conflict-marker-size\n"
 IDENTITY_VARIABLES = {"GIT_AUTHOR_NAME": "Oracle", "GIT_AUTHOR_EMAIL": "oracle@example.org", "HOME": "/nonexistent"}
+OWN_COMMITS = ("--reverse", "--topo-order", "--no-merges")
 IDENTITY = "%an\x1f%ae\x1f%ad"
 
 
@@ -53,9 +54,17 @@ class Oracle:
 
     def rebased_commits(self, onto: Sha, head: Sha, ahead: Sequence[Sha] = ()) -> list[Pick] | None:
         """What the commits of a head become one by one, without merges and without empty ones."""
-        others = (f"^{other}" for other in (onto, *ahead))
-        commits = self._git("rev-list", "--reverse", "--topo-order", "--no-merges", head, *others).decode().split()
+        commits = self._git("rev-list", *OWN_COMMITS, head, *self._without(onto, ahead)).decode().split()
         return self._picked(onto, commits)
+
+    def identities(self, onto: Sha, head: Sha, ahead: Sequence[Sha]) -> list[str]:
+        """The authors and times of the commits of a head, oldest first, without merges; its own if there are none."""
+        form = ("log", "--date=raw", f"--format={IDENTITY}")
+        found = self._git(*form, *OWN_COMMITS, head, *self._without(onto, ahead)) or self._git(*form, "-1", head)
+        return to_text(found).splitlines()
+
+    def _without(self, onto: Sha, ahead: Sequence[Sha]) -> list[str]:
+        return [f"^{other}" for other in (onto, *ahead)]
 
     def has_merges(self, onto: Sha, head: Sha) -> bool:
         return bool(self._git("rev-list", "--merges", "--max-count=1", head, f"^{onto}"))

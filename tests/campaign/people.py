@@ -39,7 +39,7 @@ class People:
             if self.pull_requests and self._chance.random() < 0.3
             else None
         )
-        start = MAIN if below is None else self.pull_requests[below].branch
+        start = MAIN if below is None else self.place_of(self.pull_requests[below])
         branch = f"feature{number}"
         self._origin.branch(branch, base=start)
         kinds = {"stacked"} if below is not None else set[str]()
@@ -51,6 +51,11 @@ class People:
             kinds.add(self._chance.choice(self._special_commits)(branch))
         self.pull_requests[number] = ProposedPullRequest(number, branch, frozenset(kinds), below)
         return self.pull_requests[number]
+
+    def place_of(self, proposal: ProposedPullRequest) -> str:
+        """Its head branch, or the ref of its head if the branch was deleted."""
+        is_there = self._origin.ref(proposal.branch) is not None
+        return proposal.branch if is_there else f"refs/pull/{proposal.number}/head"
 
     def commit_outside_queue(self, base: str) -> Sha:
         """A commit that is on no branch and does not come from the queue. Never a failing one: a broken target branch
@@ -86,7 +91,7 @@ class People:
 
     def _merge_another(self, branch: str) -> str:
         if self.pull_requests:
-            self._merge(branch, self._chance.choice(list(self.pull_requests.values())).branch, {})
+            self._merge(branch, self.place_of(self._chance.choice(list(self.pull_requests.values()))), {})
         return "merge of another"
 
     def _evil_merge(self, branch: str) -> str:
@@ -104,7 +109,8 @@ class People:
 
     def _revert(self, branch: str, below: ProposedPullRequest) -> str:
         """Reverts another pull request, all of it or a part."""
-        before, after = self._origin.run("merge-base", MAIN, below.branch).decode().strip(), below.branch
+        after = self.place_of(below)
+        before = self._origin.run("merge-base", MAIN, self._origin.tip(after)).decode().strip()
         undone = changes(snapshot(self._origin, self._origin.tip(after)), snapshot(self._origin, before))
         if self._chance.random() < 0.5:
             undone = {path: content for path, content in undone.items() if self._chance.random() < 0.5} or undone

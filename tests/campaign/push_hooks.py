@@ -8,7 +8,7 @@ from shlex import quote
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha
-from tests.support.host_log import HostLog, Transaction
+from tests.support.host_log import HEADS_HOOK, HostLog, Transaction
 from tests.support.repositories import Origin
 
 HOOK = """\
@@ -39,11 +39,16 @@ class PushMoment(StrEnum):
 
 
 class PushHooks(HostLog):
-    def __init__(self, origin: Origin, folder: Path) -> None:
+    def __init__(self, origin: Origin, folder: Path, *, heads_follow: bool = False) -> None:
+        """`heads_follow`: the heads of pull requests follow their branches, as on a forge."""
         super().__init__(origin, folder)
         self._scripts = folder
-        for when, lines in ((PushMoment.RECEIVED, 'echo "$2" "$3" "$1"'), (PushMoment.APPLIED, "cat")):
-            origin.install_hook(when, f"{lines} | {{\n{HOOK.format(folder=folder, name=when)}}}\nexit 0")
+        received, applied = (HOOK.format(folder=folder, name=when) for when in PushMoment)
+        follow = f"printf '%s\\n' \"$moves\" | (\n{HEADS_HOOK})" if heads_follow else ""
+        origin.install_hook(PushMoment.RECEIVED, f'echo "$2" "$3" "$1" | {{\n{received}}}\nexit 0')
+        origin.install_hook(
+            PushMoment.APPLIED, f"moves=$(cat)\n{follow}\nprintf '%s\\n' \"$moves\" | {{\n{applied}}}\nexit 0"
+        )
 
     def __iter__(self) -> Iterator[Transaction]:
         """An update without an old value is logged as if the ref had not existed: fills in the value that it had."""

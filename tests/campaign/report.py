@@ -20,6 +20,7 @@ class CampaignReport(Struct):
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     ends: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     interference: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    heads: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def add(self, outcome: Outcome) -> None:
         method, plan = outcome.plan.method, outcome.plan
@@ -30,12 +31,14 @@ class CampaignReport(Struct):
             "rebased": outcome.rebased,
             "direct": outcome.direct,
             "not comparable with plain git": outcome.not_comparable,
+            "signed commits verified": outcome.signed,
         }
         for counter, more in (
             (self.modes, ways),
             (self.kinds, outcome.kinds),
             (self.ends, outcome.ends),
             (self.interference, outcome.interference),
+            (self.heads, outcome.heads),
         ):
             counter.update(by_method(method, more))
 
@@ -47,12 +50,19 @@ class CampaignReport(Struct):
     def merged(self) -> int:
         return sum(count for (_, end), count in self.ends.items() if end.startswith("merged: merged_by_queue"))
 
+    def describe_counts(self) -> str:
+        counts = Counter[str]()
+        for (method, _), count in self.landings.items():
+            counts[method] += count
+        return ", ".join(f"{counts[method]:,} {method}" for method in METHODS)
+
     def tables(self) -> Iterable[Table]:
         yield with_sums(table("landings by number of pull requests", self.landings), self.landings)
         yield table("landings", self.modes)
         yield table("pull requests that landed with", self.kinds)
         yield table("how submissions ended", self.ends)
         yield table("interference on the Git host", self.interference)
+        yield table("head branches of merged pull requests", self.heads)
 
 
 def by_method(method: str, counts: Mapping[str, int]) -> dict[tuple[str, str], int]:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from msgspec import Struct
 
 from mergeyard.domain.states import PullRequestState, QueueState
-from tests.campaign.checks import LandingChecker, OutcomeChecker
+from tests.campaign.checks import HeadChecker, LandingChecker, OutcomeChecker
 from tests.campaign.contents import CHANGE_KINDS, REFUSED_KINDS, first_files
 from tests.campaign.interference import Interference
 from tests.campaign.isolation import check_mirrors
@@ -21,6 +21,10 @@ from tests.support.scenario import SECOND
 
 METHODS = ("merge_commit", "squash", "rebase")
 LANES = ("fe", "be", "docs")
+
+
+def method_of(seed: int) -> str:
+    return METHODS[seed % len(METHODS)]
 
 
 class RoundPlan(Struct, frozen=True, kw_only=True):
@@ -37,11 +41,19 @@ class RoundPlan(Struct, frozen=True, kw_only=True):
     optimistic: bool
     refused_names: bool
     """Whether there are file names that git refuses: then plain git can reproduce few landings."""
+    authors: float
+    """The probability that the author of a pull request changes its head branch before each step."""
+    moves_heads: bool
+    heads_first: bool
+    """Head branches move in a push of their own, before the target branch, as on GitHub and GitLab."""
+    deletes_heads: bool
+    signed: bool
 
     @classmethod
     def draw(cls, seed: int, chance: Random) -> Self:
+        heads = Random(f"heads {seed}")
         return cls(
-            method=METHODS[seed % len(METHODS)],
+            method=method_of(seed),
             parallel=chance.random() < 0.4,
             batch=chance.randint(1, 5),
             concurrency=chance.choice((1, 2, 5)),
@@ -50,6 +62,11 @@ class RoundPlan(Struct, frozen=True, kw_only=True):
             direct=chance.random() < 0.15,
             optimistic=chance.random() < 0.2,
             refused_names=chance.random() < 0.1,
+            authors=heads.choice((0.0, 0.2, 0.5)),
+            moves_heads=heads.random() < 0.9,
+            deletes_heads=heads.random() < 0.25,
+            signed=heads.random() < 0.3,
+            heads_first=heads.random() < 0.5,
         )
 
     @property
@@ -63,6 +80,8 @@ class RoundPlan(Struct, frozen=True, kw_only=True):
             "concurrency": self.concurrency,
             "directMergeMode": "always" if self.direct else "off",
             "canOptimisticallyMerge": self.optimistic,
+            "moveHeadBranches": self.moves_heads,
+            "deleteHeadBranches": self.deletes_heads,
         }
 
 
@@ -84,6 +103,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     kinds: dict[str, int] = {}
     """Kinds of changes in what landed."""
     interference: dict[str, int] = {}
+    heads: dict[str, int] = {}
+    """Where the head branches of merged pull requests are at the end."""
+    signed: int = 0
+    """Landed commits whose signatures were verified."""
     not_comparable: int = 0
     faults: tuple[str, ...] = ()
 
@@ -92,7 +115,10 @@ async def play_round(seed: int, folder: Path) -> Outcome:
     folder.mkdir()
     chance = Random(seed)
     plan = RoundPlan.draw(seed, chance)
-    async with a_campaign_scenario(folder, first_files(chance), plan.settings) as scenario:
+    files = first_files(chance)
+    async with a_campaign_scenario(
+        folder, files, plan.settings, signed=plan.signed, heads_first=plan.heads_first
+    ) as scenario:
         return await Round(seed, plan, scenario, chance).play()
 
 
@@ -105,14 +131,15 @@ class Round:
         self._people = People(
             scenario.origin, chance, CHANGE_KINDS | REFUSED_KINDS if plan.refused_names else CHANGE_KINDS
         )
-        self._meddling = Interference(scenario, self._people, chance)
+        self._authors = Random(f"authors {seed}")
+        self._meddling = Interference(scenario, self._people, chance, self._authors, heads_first=plan.heads_first)
         self._stuck = list[str]()
 
     async def play(self) -> Outcome:
         first = 1
         for size in self._plan.waves:
             await self._submit_wave(range(first, first + size))
-            await self._work(self._plan.interference)
+            await self._work(self._plan.interference, self._plan.authors)
             first += size
         self._meddling.stop()
         await self._work(0)
@@ -145,10 +172,10 @@ class Round:
         try:
             await self._scenario.post("submitPullRequest", pr={"number": number})
         except ApiRefused as refused:
-            if refused.code != "pr_already_merged":
+            if refused.code not in ("pr_already_merged", "merge_in_progress"):
                 raise
 
-    async def _work(self, meddling: float) -> None:
+    async def _work(self, meddling: float, authors: float = 0) -> None:
         """Until no pull request is left that can proceed without its author."""
         idle = 0
         for _ in range(MAX_STEPS):
@@ -157,10 +184,19 @@ class Round:
                 return
             if self._chance.random() < meddling:
                 self._meddling.interfere()
+            if self._authors.random() < authors:
+                self._meddling.let_author_act()
+            await self._submit_again()
             if self._chance.random() < meddling / 8:
                 await self._scenario.restart()
             await self._step()
         self._stuck.append(f"it does not finish: {self._scenario.queue_text} {self._scenario.queue_actor.queue.state}")
+
+    async def _submit_again(self) -> None:
+        """A while after the author asked for it, so that the queue has read the new head."""
+        if self._authors.random() < 0.3:
+            for number in self._meddling.take_resubmitted():
+                await self._submit(number)
 
     async def _step(self) -> None:
         runs = sorted(self._scenario.runs(), key=lambda run: [member.number for member in run.stack])
@@ -180,8 +216,13 @@ class Round:
         evidence.collect()
         oracle = Oracle(self._scenario.origin, self._scenario.folder / "oracle")
         landings = LandingChecker(evidence, oracle, self._plan.method)
-        outcomes = OutcomeChecker(evidence, oracle, self._plan.method, tampered=self._meddling.tampered)
-        faults = [*self._stuck, *broken_promises(evidence), *landings.faults(), *outcomes.faults()]
+        outcomes = OutcomeChecker(
+            evidence, oracle, self._plan.method, tampered=self._meddling.tampered, pushed=self._meddling.pushed
+        )
+        heads = HeadChecker(evidence, self._plan.method, self._meddling.disturbed, is_moved=self._plan.moves_heads)
+        faults = [*self._stuck, *broken_promises(evidence), *landings.faults(), *outcomes.faults(), *heads.faults()]
+        if self._scenario.allowed_signers is not None:
+            faults += evidence.wrong_signatures(self._scenario.allowed_signers)
         landed = [evidence.submissions_in(landing) for landing in evidence.landings]
         kinds = (
             self._people.pull_requests[submission["prNumber"]].kinds
@@ -201,6 +242,8 @@ class Round:
             ),
             kinds=Counter(kind for each in kinds for kind in each),
             interference=Counter(self._meddling.done),
+            heads=heads.counted,
+            signed=sum(len(evidence.landed_commits(landing)) for landing in evidence.landings) * self._plan.signed,
             not_comparable=landings.not_comparable,
             faults=(*faults, *check_mirrors(self._scenario.folder / "mirrors")),
         )

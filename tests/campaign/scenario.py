@@ -6,9 +6,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from starlette.applications import Starlette
 
+from mergeyard.adapters.host_plain.host import PlainHost
+from mergeyard.adapters.signing import parse_signing_key
 from mergeyard.domain.access import Scope
+from mergeyard.ports.git import Identity
 from mergeyard.service.service import Service
 from mergeyard.settings import Settings
 from mergeyard.wiring import make_application
@@ -31,11 +36,23 @@ class CampaignScenario(Scenario):
     ci: Ci
     evidence: DetailedEvidence
 
-    def __init__(self, folder: Path, files: Files) -> None:
-        super().__init__(folder, ScenarioSetup())
+    def __init__(self, folder: Path, files: Files, *, signed: bool, heads_first: bool) -> None:
+        self._heads_first = heads_first
+        key = Ed25519PrivateKey.generate() if signed else None
+        super().__init__(folder, ScenarioSetup(identity=None if key is None else to_identity(key)))
+        self.allowed_signers = None if key is None else folder / "allowed-signers"
+        if self.allowed_signers is not None and self.setup.identity is not None:
+            signer = self.setup.identity.signer
+            self.allowed_signers.write_text(f'* namespaces="git" {signer.public_key if signer else ""}\n')
         self.origin.commit("main", files)
-        self.host_log = PushHooks(self.origin, folder / "host")
+        self.host_log = PushHooks(self.origin, folder / "host", heads_follow=heads_first)
         self._http = BridgeServer(lambda: self.application)
+
+    def _new_host(self) -> PlainHost:
+        """With `heads_first`, head branches move in a push of their own, as on GitHub and GitLab."""
+        host = PlainHost(self.host_name, self.folder / "repos", self.setup.checks)
+        host.moves_heads_first = self._heads_first
+        return host
 
     def _new_service(self) -> Service:
         service = super()._new_service()
@@ -70,9 +87,16 @@ class CampaignScenario(Scenario):
         self._http.close()
 
 
+def to_identity(key: Ed25519PrivateKey) -> Identity:
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    return Identity("Mergeyard", "mergeyard@example.org", parse_signing_key(pem))
+
+
 @asynccontextmanager
-async def a_campaign_scenario(folder: Path, files: Files, settings: dict[str, Any]) -> AsyncGenerator[CampaignScenario]:
-    scenario = CampaignScenario(folder, files)
+async def a_campaign_scenario(
+    folder: Path, files: Files, settings: dict[str, Any], *, signed: bool = False, heads_first: bool = False
+) -> AsyncGenerator[CampaignScenario]:
+    scenario = CampaignScenario(folder, files, signed=signed, heads_first=heads_first)
     try:
         await scenario.set_up(settings)
         yield scenario

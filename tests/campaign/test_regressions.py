@@ -52,6 +52,26 @@ async def test_pr_that_changes_the_same_line_as_the_pr_ahead_does_not_conflict(t
         assert scenario.origin.files("main")["README"] == "two\n"
 
 
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])
+@pytest.mark.parametrize("moment", PushMoment)
+@asynchronous
+async def test_head_that_its_author_pushed_during_the_landing_stays(
+    tmp_path: Path, method: MergeMethod, moment: PushMoment
+):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        hooks = PushHooks(scenario.origin, tmp_path / "host")
+        scenario.open(1)
+        pushed = scenario.origin.branch("elsewhere", base="feature1", files={"more": "1\n"})
+        await scenario.submit(1)
+        hooks.arm(moment, TARGET_REF, update_refs_command(f"update refs/heads/feature1 {pushed}"))
+        await scenario.passes(1)
+        await scenario.advance_time(5 * SECOND)
+        await scenario.report_all_runs()
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert scenario.origin.tip("feature1") == pushed
+        assert "more" not in scenario.origin.files("main")
+
+
 @asynchronous
 async def test_rebase_never_loses_changes_of_a_merge(tmp_path: Path):
     async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:

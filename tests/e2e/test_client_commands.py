@@ -74,6 +74,16 @@ def test_a_pull_request_is_submitted_shown_restarted_and_cancelled(env: ServerEn
     env.ci.enabled = True
 
 
+def test_the_commit_message_is_shown_before_a_pull_request_is_submitted(env: ServerEnvironment, terminal: CommandLine):
+    number = env.open_pr({"m.txt": "1"}, title=HOSTILE)
+    shown = terminal.run("message", str(number))
+    assert shown.stdout.startswith(f"Merge pull request #{number}: Paint [31mred [bold]bold[/] turned\n\nMergeyard-")
+    assert f"#{number}: The queue pushes the tested commit, which contains" in shown.stderr
+    preview = terminal.run_json("message", str(number))
+    assert preview == env.api.post("previewCommitMessage", pr={"number": number})
+    assert shown.stdout.rstrip() == preview["commitMessages"][0].rstrip()
+
+
 def test_json_output_is_the_api_response(env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]):
     number = concluded["merged"]
     assert terminal.run_json("status", str(number)) == without(env.submission(number), "timeline")

@@ -1,11 +1,17 @@
 """`mergeyard verify` and `mergeyard whatif` against a real server: output, exit codes, and the state of the queue."""
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from mergeyard.service.provenance import NOTES_REF
 from tests.support.api_client import ApiRefused
 from tests.support.environment import ServerEnvironment, new_token
+from tests.support.polling import eventually
 from tests.support.terminal import CommandLine, a_running_environment
 
 
@@ -31,6 +37,53 @@ def test_verify_finds_nothing_until_a_forged_landing_is_pushed(tmp_path: Path):
         assert complaint["kind"] == "unrecorded"
     finally:
         env.close()
+
+
+@pytest.mark.long
+def test_verify_needs_only_a_clone_and_the_public_key(tmp_path: Path):
+    env = ServerEnvironment.start(tmp_path)
+    try:
+        env.server.stop()
+        set_signing_key(env, tmp_path / "signing.key")
+        env.server.start()
+        env.create_queue()
+        number = env.open_pr({"a.txt": "1"})
+        env.submit(number)
+        env.wait_for("merged", number)
+        eventually(lambda: env.origin.ref(NOTES_REF))
+        terminal = CommandLine("http://127.0.0.1:1", "none")
+        key = terminal.run_ok("host", "check", "git.local", "--public-key", "--config", str(env.server.config))
+        (tmp_path / "queue.pub").write_text(key)
+        clone = str(tmp_path / "clone")
+        git("clone", "--quiet", env.origin.url, clone)
+        arguments = ("verify", "HEAD", "--repo-path", clone, "--key", str(tmp_path / "queue.pub"))
+        assert f"git fetch origin {NOTES_REF}:{NOTES_REF}" in terminal.run_failing(1, *arguments)
+        git("-C", clone, "fetch", "--quiet", "origin", f"{NOTES_REF}:{NOTES_REF}")
+        assert f"#{number} " in terminal.run_ok(*arguments)
+        verified = terminal.run_json(*arguments)
+        assert (
+            verified["commit"] == verified["statement"]["subject"][0]["digest"]["gitCommit"] == env.origin.tip("main")
+        )
+        note = env.origin.run("notes", f"--ref={NOTES_REF}", "show", "main")
+        assert env.api.post("getProvenance", pr={"number": number})["envelope"] == json.loads(note)
+        git("-C", clone, "-c", "user.name=A", "-c", "user.email=a@b", "notes", "--ref", NOTES_REF, "append", "-m", "x")
+        assert "hint: This is not what Mergeyard wrote." in terminal.run_failing(5, *arguments)
+        assert env.server.logged_errors() == []
+    finally:
+        env.close()
+
+
+def set_signing_key(env: ServerEnvironment, path: Path) -> None:
+    """The table of the Git host is the last one in the file."""
+    key = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    path.touch(mode=0o600)
+    path.write_bytes(key)
+    with env.server.config.open("a") as config:
+        config.write(f'signing_key_file = "{path}"\n')
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True, capture_output=True)
 
 
 def push_forged_landing(number: int, env: ServerEnvironment) -> str:

@@ -6,8 +6,8 @@ from typing import Self
 
 import pytest
 
-from mergeyard.adapters.git_cli import Committer, GitCli
-from mergeyard.ports.git import GitError, Remote
+from mergeyard.adapters.git_cli import GitCli
+from mergeyard.ports.git import GitError, Identity, Remote
 from tests.faults.conftest import SiteFactory
 from tests.support.asynchronous import asynchronous
 from tests.support.polling import eventually
@@ -67,7 +67,7 @@ def test_server_without_a_supported_git_reports_it_and_exits(tmp_path: Path, scr
 async def test_killed_git_is_an_error_and_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     origin = Origin.create(tmp_path / "origin.git")
     first, second = (origin.commit("main", {"a.txt": text}) for text in "12")
-    mirror = await GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org")).mirror("m", Remote(origin.url))
+    mirror = await GitCli(tmp_path / "mirrors", Identity("Mergeyard", "x@example.org")).mirror("m", Remote(origin.url))
     await mirror.fetch(["refs/heads/main"])
     assert await mirror.contains(second, first)
     OwnPath(tmp_path / "bin").install_script("kill -9 $$")

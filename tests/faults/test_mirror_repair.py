@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from mergeyard.adapters.git_cli import Committer, GitCli
+from mergeyard.adapters.git_cli import GitCli
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict, Git, GitError, Mirror, Pushed, RefUpdate, Remote
+from mergeyard.ports.git import Conflict, Git, GitError, Identity, Mirror, Pushed, RefUpdate, Remote
 from tests.faults import mirror_damage
 from tests.faults.mirror_damage import DAMAGES, Damage
 from tests.support.asynchronous import asynchronous
@@ -42,7 +42,7 @@ def origin(tmp_path: Path) -> Origin:
 
 @pytest.fixture
 def git(tmp_path: Path) -> Git:
-    return GitCli(tmp_path / "mirrors", Committer("Mergeyard", "queue@example.org"))
+    return GitCli(tmp_path / "mirrors", Identity("Mergeyard", "queue@example.org"))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_damaged_mirror_is_repaired_within_a_few_attempts(
     origin.branch("feature", base="feature", files={"y.txt": "2"})
     damage(folder)
     if start == "restarted":
-        git = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
+        git = GitCli(tmp_path / "mirrors", Identity("Mergeyard", "x@example.org"))
     landed = await land_with_retries(git, origin)
     assert origin.tip("main") == landed
     assert {"x.txt", "y.txt"} <= set(origin.files("main"))

@@ -5,6 +5,7 @@ project = admin.create_project("acme", "app", tmp_path)
 number = project.open("topic", {"a.txt": "1"}, author="grace")
 """
 
+import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,19 +13,21 @@ from uuid import uuid4
 import httpx
 
 from mergeyard.adapters.forges.http import ForgeConfig
+from mergeyard.ports.git import Signer
 from tests.forge.project import Project
 
 PASSWORD = "not-a-secret-1"
 REQUEST_TIMEOUT_S = 30
 BOT = "mergeyard-bot"
 HOST = "gitea.local"
+TOKEN_PATTERN = re.compile(r'readonly="" value="([0-9a-f]{64})"')
 SCOPES = ("write:repository", "write:issue", "read:user")
 """The scopes that the service needs, and no others."""
 
 
 class GiteaAdmin:
     def __init__(self, url: str, admin_token: str) -> None:
-        self.url = url.rstrip("/")
+        self.url, self.admin_token = url.rstrip("/"), admin_token
         self._client = httpx.Client(
             base_url=f"{self.url}/api/v1",
             headers={"authorization": f"token {admin_token}"},
@@ -67,6 +70,20 @@ class GiteaAdmin:
             response = self._client.post(f"/users/{name}/tokens", json=members, auth=(name, PASSWORD))
             self._tokens[name, scopes] = response.raise_for_status().json()["sha1"]
         return self._tokens[name, scopes]
+
+    def add_signing_key(self, name: str, signer: Signer) -> None:
+        self.request("POST", "/user/keys", {"title": str(uuid4()), "key": signer.public_key}, user=name)
+
+    def verify_signing_key(self, name: str, signer: Signer) -> None:
+        """Signs a token that only a page of Gitea shows."""
+        with httpx.Client(base_url=self.url, timeout=REQUEST_TIMEOUT_S, trust_env=False) as browser:
+            browser.post("/user/login", data={"user_name": name, "password": PASSWORD})
+            page = browser.get("/user/settings/keys", params={"verify_ssh": signer.fingerprint}).text
+            token = TOKEN_PATTERN.search(page)
+            assert token
+            form = {"type": "verify_ssh", "title": "none", "content": signer.public_key}
+            form |= {"fingerprint": signer.fingerprint, "signature": signer.sign(token[1].encode(), "gitea")}
+            assert browser.post("/user/settings/keys", data=form).is_redirect
 
     def forge_config(self, secret: str | None = None) -> ForgeConfig:
         """The configuration with which the service connects."""

@@ -27,7 +27,6 @@ class Project:
         self.origin = Origin.create(folder / f"{owner}-{name}.git")
         """The local copy from which branches are pushed."""
         self._client = client
-        self._token = client.token_of(owner, "write:repository")
 
     # Content.
 
@@ -41,6 +40,14 @@ class Project:
 
     def push(self, *refs: str) -> None:
         self._git("push", "--quiet", "--force", *(f"{full_ref(ref)}:{full_ref(ref)}" for ref in refs))
+
+    def push_as(self, user: str, commit: Sha, branch: str, *options: str) -> bool:
+        """Whether this user can push the commit to the branch."""
+        try:
+            self._git("push", "--quiet", *options, f"{commit}:{full_ref(branch)}", user=user)
+        except subprocess.CalledProcessError:
+            return False
+        return True
 
     def remove(self, branch: str) -> None:
         self._git("push", "--quiet", "--delete", branch)
@@ -74,6 +81,11 @@ class Project:
     def pull_request(self, number: int) -> Any:
         return self.request("GET", f"/pulls/{number}")
 
+    def changed_files(self, number: int) -> list[str]:
+        """What the forge shows as the changes of a pull request."""
+        files: list[Any] = self.request("GET", f"/pulls/{number}/files") or []
+        return [file["filename"] for file in files]
+
     def update_pull_request(self, number: int, **options: Any) -> None:
         self.request("PATCH", f"/pulls/{number}", options)
 
@@ -86,8 +98,19 @@ class Project:
         events: list[Any] = self.request("GET", f"/issues/{number}/timeline") or []
         return sum(event["type"] == "pull_push" for event in events)
 
-    def review(self, number: int, user: str, event: str) -> None:
-        self.request("POST", f"/pulls/{number}/reviews", {"event": event, "body": "seen"}, user)
+    def review(self, number: int, user: str, event: str) -> int:
+        """Returns the number of the review."""
+        return self.request("POST", f"/pulls/{number}/reviews", {"event": event, "body": "seen"}, user)["id"]
+
+    def dismiss(self, number: int, review: int) -> None:
+        self.request("POST", f"/pulls/{number}/reviews/{review}/dismissals", {"message": "not yet", "priors": False})
+
+    def request_review(self, number: int, user: str) -> None:
+        self.request("POST", f"/pulls/{number}/requested_reviewers", {"reviewers": [user]})
+
+    def depend(self, number: int, on: int) -> None:
+        """The first pull request must not be merged before the second is closed."""
+        self.request("POST", f"/issues/{number}/dependencies", {"owner": self.owner, "repo": self.name, "index": on})
 
     def comment(self, number: int, user: str, text: str) -> int:
         return self.request("POST", f"/issues/{number}/comments", {"body": text}, user)["id"]
@@ -118,7 +141,7 @@ class Project:
         found: list[Any] = self.request("GET", f"/commits/{sha}/status")["statuses"] or []
         return {each["context"]: each["status"] for each in found}
 
-    def protect(self, branch: str, contexts: Sequence[str] = (), **options: Any) -> None:
+    def protect(self, branch: str, contexts: Sequence[str] = (), /, **options: Any) -> None:
         """Adds a rule. Any user with write access can push, unless `options` says otherwise."""
         members = {"rule_name": branch, "enable_push": True, "enable_status_check": bool(contexts)}
         self.request("POST", "/branch_protections", members | {"status_check_contexts": contexts} | options)
@@ -137,11 +160,12 @@ class Project:
     def request(self, method: str, path: str, body: Any = None, user: str | None = None) -> Any:
         return self._client.request(method, f"/repos/{self.owner}/{self.name}{path}", body, user or self.owner)
 
-    def _git(self, verb: str, *arguments: str) -> str:
+    def _git(self, verb: str, *arguments: str, user: str = "") -> str:
         options = [word for word in arguments if word.startswith("--")]
         refs = [word for word in arguments if not word.startswith("--")]
         command = ["git", "--git-dir", str(self.origin.path), verb, *options, self._url, *refs]
-        credentials = base64.b64encode(f"{self.owner}:{self._token}".encode()).decode()
+        token = self._client.token_of(user or self.owner, "write:repository")
+        credentials = base64.b64encode(f"{user or self.owner}:{token}".encode()).decode()
         config = {"COUNT": "1", "KEY_0": "http.extraHeader", "VALUE_0": f"Authorization: Basic {credentials}"}
         env = ENVIRONMENT | {f"GIT_CONFIG_{name}": value for name, value in config.items()}
         return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout

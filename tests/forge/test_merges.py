@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,69 @@ def mergeyard(
         if request.param == "webhooks on":
             mergeyard.enable_webhooks()
         yield mergeyard
+
+
+ONLY_QUEUE: dict[str, Any] = {
+    "enable_push_whitelist": True,
+    "push_whitelist_usernames": [BOT],
+    "enable_merge_whitelist": True,
+    "merge_whitelist_usernames": [BOT],
+}
+
+
+def test_pr_merges_only_with_the_approval_that_the_rule_requires(admin: GiteaAdmin, project: Project, tmp_path: Path):
+    project.add_collaborator("grace", "write")
+    with a_mergeyard_server(tmp_path, admin, project, required_approvals=1, **ONLY_QUEUE) as mergeyard:
+        mergeyard.enable_webhooks()
+        approved, withdrawn = project.open("approved", {"1.txt": "1"}), project.open("withdrawn", {"2.txt": "1"})
+        mergeyard.submit(approved)
+        wait_for_reason(mergeyard, approved, "Waiting for a review (0 of 1 approvals).")
+        project.review(approved, "grace", "APPROVED")
+        mergeyard.wait_for_state(approved, "merged")
+        mergeyard.ci.is_held = True
+        approval = project.review(withdrawn, "grace", "APPROVED")
+        mergeyard.submit(withdrawn)
+        mergeyard.wait_for_state(withdrawn, "testing")
+        project.dismiss(withdrawn, approval)
+        mergeyard.ci.is_held = False
+        wait_for_reason(mergeyard, withdrawn, "Waiting for a review (0 of 1 approvals).")
+        assert not project.pull_request(withdrawn)["merged"]
+        assert "2.txt" not in project.origin.files(project.fetch("main"))
+
+
+def wait_for_reason(mergeyard: MergeyardServer, number: int, message: str) -> None:
+    """Waits until the pull request is not ready because it lacks a review."""
+
+    def describe() -> dict[str, Any]:
+        return mergeyard.submission(number)
+
+    expected = {"code": "waiting_for_review", "message": message}
+    eventually(lambda: {key: describe()["reason"][key] for key in expected} == expected, describe=describe)
+    assert describe()["state"] == "not_ready"
+
+
+def test_only_the_queue_can_change_a_branch_whose_allow_lists_name_it_alone(
+    admin: GiteaAdmin, project: Project, tmp_path: Path
+):
+    project.add_collaborator("ada", "write")
+    project.add_collaborator("grace", "admin")
+    with a_mergeyard_server(tmp_path, admin, project, **ONLY_QUEUE) as mergeyard:
+        number = project.open("topic", {"1.txt": "1"})
+        project.wait_until_checked(number)
+        project.report(project.origin.tip("topic"), CHECK, "success")
+        before = project.fetch("main")
+        project.origin.set_ref("direct", before)
+        direct = project.origin.commit("direct", {"direct.txt": "1"})
+        for user in ("ada", "grace", project.owner):
+            assert not project.push_as(user, direct, "main")
+            path, body = f"/repos/{project.owner}/{project.name}/pulls/{number}/merge", {"do": "merge", "Do": "merge"}
+            assert admin.send_request("POST", path, body | {"force_merge": True}, user).status_code == 405
+        assert project.fetch("main") == before
+        checked = mergeyard.command("host", "check", HOST, "--repo", f"{project.owner}/{project.name}").stdout
+        assert f"✓ Only {BOT} can push to main and merge into it, so the queue is mandatory." in checked
+        mergeyard.submit(number)
+        mergeyard.wait_for_state(number, "merged")
+        assert "1.txt" in project.origin.files(project.fetch("main"))
 
 
 def test_prs_submitted_in_three_ways_merge_as_tested(mergeyard: MergeyardServer):

@@ -48,6 +48,8 @@ PHASE_NAMES = {
 DECISION_PART_NAMES = (*dict.fromkeys(PHASE_NAMES.values()), "landing_over", "submission_ended", "run_ended")
 CREATED, DELETED, WITHDRAWN = "branch_created", "branch_deleted", "branch_withdrawn"
 LANDING = "landing"
+HEAD_MOVED, HEAD_DELETED = "head_moved", "head_deleted"
+"""Of pull requests: moved alone, to the commit that is about to land or back; deleted after the merge."""
 
 
 def commit_names(writes: Sequence[Write]) -> list[str]:
@@ -72,8 +74,12 @@ def landing_step(part: QueuePart) -> str:
 
 def push_kind(updates: Sequence[RefUpdate]) -> str:
     match updates:
-        case [RefUpdate(ref=ref), RefUpdate()] if not is_test_branch(ref):
+        case [RefUpdate(ref=target), RefUpdate(ref=branch), *_] if not is_test_branch(target) and is_test_branch(
+            branch
+        ):
             return LANDING
+        case [RefUpdate(new=new), *_] if not any(is_test_branch(update.ref) for update in updates):
+            return HEAD_DELETED if new is None else HEAD_MOVED
         case [RefUpdate(old=None)]:
             return CREATED
         case [RefUpdate(new=None)]:
@@ -101,7 +107,7 @@ UNREACHABLE_COMMITS = {
 """What the servers of this campaign never write, and why."""
 
 COMMITS = (*WRITE_NAMES.values(), *DECISION_PART_NAMES)
-PUSHES = (CREATED, LANDING, DELETED, WITHDRAWN)
+PUSHES = (CREATED, LANDING, DELETED, WITHDRAWN, HEAD_MOVED, HEAD_DELETED)
 RESPONSES = (*(name for name, row in TABLE.items() if row.get("writes")), "read", "refusal", "page")
 EFFECTS = (
     *(f"store.commit:{kind}" for kind in COMMITS if kind not in UNREACHABLE_COMMITS),
@@ -128,7 +134,7 @@ AT_SHUTDOWN = ("store.close", "check.close", "host.close", "store.unregister")
 ANYWHERE = "anywhere"
 """A kill from outside, at a moment that depends on the machine."""
 
-AROUND_LANDINGS = ("landing", "mark_merged", "branch_created", "submission_ended")
+AROUND_LANDINGS = ("landing", "mark_merged", "branch_created", "submission_ended", "head_moved")
 """Boundaries at which servers are killed most often: a mistake there does the most harm."""
 
 

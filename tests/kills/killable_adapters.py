@@ -22,7 +22,8 @@ from mergeyard.api.routes import TABLE
 from mergeyard.domain.ids import PullRequestNumber, Repo, RunId, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import CheckJob, CheckResult, SendResponse
-from mergeyard.ports.git import PushOutcome, RefUpdate
+from mergeyard.ports.forge import ChecksFrom
+from mergeyard.ports.git import PushOutcome, RefUpdate, Remote
 from mergeyard.ports.store import Lease, LeaseStatus
 from mergeyard.ports.writes import Write
 from mergeyard.service.service import Service
@@ -108,22 +109,30 @@ class KillableMirror(CliMirror):
         with KILLER.around("git.fetch"):
             return await super().fetch(refs)
 
-    async def push(self, *updates: RefUpdate) -> PushOutcome:
+    async def push(self, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:
         kind, first = push_kind(updates), updates[0]
         if kind == LANDING and first.old is not None:
             KILLER.push_concurrently(first.ref, first.old, self.remote.url)
         with KILLER.around(f"git.push:{kind}"):
-            return await super().push(*updates)
+            return await super().push(*updates, to=to)
 
     async def export_tree(self, commit: Sha, folder: str) -> None:
         with KILLER.around("git.export"):
             await super().export_tree(commit, folder)
 
 
+HEADS_FIRST = "heads-first"
+"""A file with this name beside the repositories of a host: their head branches are moved before the target branch."""
+
+
 class KillableHost(PlainHost):
-    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
+    def __init__(self, name: str, root: Path, checks_from: ChecksFrom) -> None:
+        super().__init__(name, root, checks_from)
+        self.moves_heads_first = (self._root / HEADS_FIRST).exists()
+
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> bool:
         with KILLER.around("host.mark_merged"):
-            await super().mark_merged(repo, number, head, commit)
+            return await super().mark_merged(repo, number, head, commit)
 
     async def close(self) -> None:
         with KILLER.around("host.close"):

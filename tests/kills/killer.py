@@ -89,9 +89,10 @@ class Killer:
             self._kill(due)
 
     def push_concurrently(self, ref: str, commit: str, repository: str) -> None:
+        """Given up if the branch has moved meanwhile."""
         rival, self._rival = self._rival, None
         if rival is not None:
-            subprocess.run([rival, repository, ref, commit], check=True)
+            subprocess.run([rival, repository, ref, commit], check=False, stderr=DEVNULL)
 
     def _due(self, moment: Moment, *effects: str) -> str | None:
         names = [f"{effect}:{moment}" for effect in effects]

@@ -14,6 +14,7 @@ AROUND_LANDINGS = (
     *("store.commit:landing_intended:before", "store.commit:landing_intended:during"),
     *("store.commit:landing_intended:after", "store.commit:landing_over:before", "store.commit:landing_over:after"),
     *("git.push:landing:before", "git.push:landing:during", "git.push:landing:after"),
+    *("git.push:head_moved:before", "git.push:head_moved:during", "git.push:head_moved:after"),
     *("host.mark_merged:during", "host.mark_merged:after"),
 )
 

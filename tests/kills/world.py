@@ -10,13 +10,14 @@ from msgspec import Struct
 
 from tests.kills.clients import RetryingApi, Subscriber
 from tests.kills.effects import StoreKind
+from tests.kills.killable_adapters import HEADS_FIRST
 from tests.kills.killable_server import KillableServer, KillSchedule
 from tests.kills.local_checks import LocalChecksEnvironment, checks_config
 from tests.kills.users import SCRATCH, Administrators, Users
 from tests.replicas.world import cancel_unready_pull_requests, find_wrongly_removed
 from tests.support.api_client import QUEUE
 from tests.support.environment import QueueEnvironment, new_token
-from tests.support.host_log import HostLog
+from tests.support.host_log import HEADS_HOOK, HostLog
 from tests.support.polling import eventually
 from tests.support.postgres import shared_server
 from tests.support.promises import broken_promises
@@ -26,7 +27,7 @@ from tests.support.webhooks import WebhookReceiver
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"concurrency": 3, "directMergeMode": "always"},
     {"batch": True, "batchingMinSize": 3, "batchingMaxWaitTimeMinutes": 0, "mergeMethod": "squash"},
-    {"mode": "parallel", "mergeMethod": "rebase"},
+    {"mode": "parallel", "mergeMethod": "rebase", "deleteHeadBranches": True},
     {"batch": True, "batchingMinSize": 2, "batchingMaxWaitTimeMinutes": 0},
     {"canOptimisticallyMerge": True, "pendingFailureDepth": 1, "mergeMethod": "squash", "directMergeMode": "always"},
 )
@@ -66,6 +67,7 @@ class World:
     ) -> None:
         self._folder = folder
         self._random = Random(f"{seed} {schedule.store}")
+        self._moves_heads_first = seed // len(StoreKind) % 2 == 0
         self._schedule = schedule
         self._database = shared_server().fresh_database() if schedule.store is StoreKind.POSTGRES else None
         self._closing = ExitStack()
@@ -92,6 +94,9 @@ class World:
             settings["database_url"] = self._database
         server = KillableServer(self._folder, self._schedule, self._random, **settings)
         (self._folder / "own").mkdir()
+        if self._moves_heads_first:
+            (self._folder / "repos").mkdir(exist_ok=True)
+            (self._folder / "repos" / HEADS_FIRST).touch()
         server.config.write_text(server.config.read_text() + OWN)
         return server
 
@@ -104,6 +109,8 @@ class World:
 
     def _with_ci(self) -> QueueEnvironment:
         origin, host_log = self._repository("repos", {"README": "1"})
+        if self._moves_heads_first:
+            origin.install_hook("post-receive", HEADS_HOOK)
         return QueueEnvironment(origin, host_log, self._api("git.local", host_log))
 
     def _with_own_checks(self) -> QueueEnvironment:
@@ -181,7 +188,8 @@ class World:
         queue.wait_until_clean()
         evidence = queue.evidence
         evidence.collect()
-        broken = [*broken_promises(evidence), *find_wrongly_removed(evidence), *wrong_states_on_host(queue)]
+        broken = [*broken_promises(evidence), *find_wrongly_removed(evidence)]
+        broken += [*wrong_states_on_host(queue), *wrong_head_branches(queue)]
         assert not broken, "\n".join([str(queue.api.queue), *broken])
         assert queue.ci.evaluate(queue.origin.tip("main")) == "success"
         assert isinstance(queue.api, RetryingApi)
@@ -208,10 +216,24 @@ def wrong_states_on_host(queue: QueueEnvironment) -> Iterator[str]:
         number, head = submission["prNumber"], queue.origin.tip(f"refs/pull/{submission['prNumber']}/head")
         if (
             submission["state"] == "merged"
-            and head == submission["prSha"]
+            and head in (submission["prSha"], submission["mergedSha"])
             and queue.pull_request_meta(number)["state"] != "merged"
         ):
             yield f"#{number} is merged, but the host shows it as {queue.pull_request_meta(number)['state']}"
+
+
+def wrong_head_branches(queue: QueueEnvironment) -> Iterator[str]:
+    """A merged pull request that was squashed or rebased has its head branch at the merged commit, unless its author
+    pushed later or the queue deleted the branch."""
+    if queue.api.post("getQueue")["mergeMethod"] == "merge_commit":
+        return
+    written = {update.ref: each for each in queue.evidence.transactions for update in each.updates}
+    for submission in queue.evidence.submissions.values():
+        if submission["reason"]["code"] in ("merged_by_queue", "merged_directly"):
+            ref = queue.evidence.head_branch_ref(submission["prNumber"])
+            tip, is_ours = queue.origin.ref(ref), written[ref].by_service
+            if tip == submission["prSha"] or (is_ours and tip not in (None, submission["mergedSha"])):
+                yield f"#{submission['prNumber']} is merged as {submission['mergedSha']}, but {ref} is at {tip}"
 
 
 def running_git_processes(folder: Path) -> list[str]:

@@ -10,9 +10,11 @@ from mergeyard.domain.events import ChecksObserved, Event, LandingPullRequestsRe
 from mergeyard.domain.ids import RunId, Sha, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
-from mergeyard.domain.queue import Decision, Queue
+from mergeyard.domain.queue import Decision, Landing, Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import (
+    REQUIREMENT_REASONS,
+    REVIEW_REASONS,
     TERMINAL_STATES,
     CheckState,
     PullRequestState,
@@ -23,11 +25,11 @@ from mergeyard.domain.states import (
 )
 from mergeyard.domain.timestamps import SECOND
 from mergeyard.engine import admission, entries, lanes
+from mergeyard.engine.batching import priority_rank
 from mergeyard.engine.decide import STEPS, decide, prune_target_branch
-from mergeyard.engine.priority import priority_rank
-from mergeyard.engine.run_validity import required_statuses
+from mergeyard.engine.run_validity import is_locked_by_landing, required_statuses
 from mergeyard.engine.tasks import pending_tasks
-from mergeyard.engine.views import wait_reason
+from mergeyard.engine.views import WaitReason, wait_reason
 from tests.model.people import People
 from tests.support.world.host import TargetBranchPush
 from tests.support.world.repository import apply_changes
@@ -45,8 +47,8 @@ class Laws:
         self.runs: dict[RunId, Run] = {}
         self.states: dict[SubmissionId, PullRequestState] = {}
         self.merged: set[SubmissionId] = set()
-        self.read: set[int] = set()
-        """The landings whose pull requests were read again."""
+        self.read: dict[int, list[LandingPullRequestsRead]] = {}
+        """How the pull requests of each landing were when they were read again."""
         self.optimistic: set[int] = set()
         """The landings that were decided under optimistic merging."""
         self.landed_as_tested = set(world.queue.target_branch.passed_bases)
@@ -56,7 +58,9 @@ class Laws:
 
     def check_decision(self, before: Queue, events: Sequence[Event], decision: Decision) -> None:
         after = decision.queue
-        self.read.update(event.landing for event in events if isinstance(event, LandingPullRequestsRead))
+        for event in events:
+            if isinstance(event, LandingPullRequestsRead):
+                self.read.setdefault(event.landing, []).append(event)
         self.runs.update(after.runs)
         self.runs.update((run.id, run) for run in decision.finished_runs)
         self._check_pushes(before)
@@ -70,6 +74,7 @@ class Laws:
         self._nothing_lands_in_a_paused_queue(before, after)
         self._no_timeout_without_a_fresh_read(before, events, after)
         self._every_submission_has_a_wait_reason(after)
+        self._no_admitted_pull_request_lacks_consent(after)
         self._every_stack_contains_the_prs_ahead(before, after)
         self._no_batch_becomes_active_before_its_turn(before, after)
         if after.counters.revision % 16 == 0:
@@ -188,6 +193,7 @@ class Laws:
             assert not after.is_paused, "a landing was decided in a paused queue"
             assert after.counters.landings in self.read, "a landing was decided without reading its pull requests"
             self._nothing_more_is_required(after)
+            self._members_have_what_the_host_requires(after, after.landing)
             if after.config.can_optimistically_merge:
                 self.optimistic.add(after.counters.landings)
 
@@ -195,6 +201,40 @@ class Laws:
         assert queue.landing is not None
         missing = set(required_statuses(queue).statuses) - set(queue.runs[queue.landing.run].required_statuses)
         assert not missing, f"a landing was decided without {missing}"
+
+    def _members_have_what_the_host_requires(self, queue: Queue, landing: Landing | None) -> None:
+        """In a read of this landing, and as far as the queue knows."""
+        assert landing is not None
+        members = [queue.submissions[submission_id] for submission_id in landing.submission_ids]
+        unforced = {each.number for each in members if not each.forced}
+        assert not any(each.pull_request.unmet_requirements for each in members if not each.forced), (
+            "a landing was decided for a pull request that lacks what the host requires"
+        )
+        unmet = [
+            {pull_request.number for pull_request in read.pull_requests if pull_request.unmet_requirements}
+            for read in self.read[landing.number]
+        ]
+        assert any(unforced.isdisjoint(numbers) for numbers in unmet), (
+            "a landing was decided though each read showed that the host requires more"
+        )
+
+    def _no_admitted_pull_request_lacks_consent(self, queue: Queue) -> None:
+        for submission in queue.submissions.values():
+            if submission.state is PullRequestState.NOT_READY or submission.forced:
+                continue
+            missing = {each.reason for each in submission.pull_request.unmet_requirements} & {*REVIEW_REASONS}
+            locked = is_locked_by_landing(queue, submission.id)
+            assert locked or not missing, f"{submission.number} is {submission.state} and lacks {missing}"
+
+    def _shown_requirements_are_missing(self, submission: Submission, waiting: WaitReason) -> None:
+        if waiting.reason not in REQUIREMENT_REASONS:
+            assert not waiting.requirements, f"{submission.number} shows requirements that are not its reason"
+            return
+        first, *_ = waiting.requirements
+        assert submission.state is PullRequestState.NOT_READY
+        assert not submission.forced, f"{submission.number} was forced and waits for {waiting.reason}"
+        assert first.reason is waiting.reason, f"{submission.number} shows {waiting.reason} before {first.reason}"
+        assert not any(each.is_met for each in waiting.requirements), f"{submission.number} shows what it has"
 
     def _no_timeout_without_a_fresh_read(self, before: Queue, events: Sequence[Event], after: Queue) -> None:
         reads = {event.run: event.observed_at_revision for event in events if isinstance(event, ChecksObserved)}
@@ -208,6 +248,7 @@ class Laws:
         for submission in queue.submissions.values():
             waiting = wait_reason(queue, submission, self.world.now)
             assert waiting.reason is not Reason.READY, f"{submission.number} waits without a reason"
+            self._shown_requirements_are_missing(submission, waiting)
 
     def _no_batch_becomes_active_before_its_turn(self, before: Queue, after: Queue) -> None:
         """Of those that share an impacted target, a bisected one that waited goes first, and one that was submitted
@@ -388,6 +429,9 @@ class Laws:
     def _has_allowed_wait_reason(self, queue: Queue, submission: Submission) -> None:
         waiting = wait_reason(queue, submission, self.world.now)
         message = f"{submission.number} ({submission.state}) still waits for {waiting.reason} {waiting.prs}"
+        if waiting.reason in REQUIREMENT_REASONS:
+            assert self.world.host.pull_requests[submission.number].unmet_requirements, message
+            return
         assert waiting.reason in ALLOWED_WAIT_REASONS, message
         if waiting.reason is Reason.WAITING_FOR_PRS_AHEAD:
             assert waiting.prs, message

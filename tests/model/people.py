@@ -14,9 +14,10 @@ from mergeyard.domain.pull_requests import (
     NO_TARGETS,
     ImpactedTargets,
     RequiredStatuses,
+    Requirement,
     impacted_targets_from_names,
 )
-from mergeyard.domain.states import Mergeability, QueueState
+from mergeyard.domain.states import Mergeability, QueueState, Reason
 from mergeyard.domain.timestamps import HOUR, Instant
 from tests.support.world.repository import Content
 from tests.support.world.world import TARGET_BRANCH, World
@@ -28,9 +29,13 @@ SendEvents = Callable[..., None]
 
 
 class People:
-    def __init__(self, world: World, rng: Random, send_dirty_signals: SendEvents) -> None:
+    def __init__(
+        self, world: World, rng: Random, send_dirty_signals: SendEvents, rules_rng: Random | None = None
+    ) -> None:
         self.world = world
         self.rng = rng
+        self.rules_rng = rules_rng
+        """Draws what the rules of the Git host require, and who meets them when; None: it has no rules."""
         self.send_dirty_signals = send_dirty_signals
         self.opened = 0
         self.moved_target_branch = False
@@ -43,6 +48,8 @@ class People:
     def act(self) -> None:
         name = self.rng.choices(tuple(ACTION_WEIGHTS), tuple(ACTION_WEIGHTS.values()))[0]
         getattr(self, name)()
+        if self.rules_rng is not None and self.rules_rng.random() < 0.5:
+            self._review(self.rules_rng)
 
     # With the queue.
 
@@ -143,6 +150,28 @@ class People:
     def let_hours_pass(self) -> None:
         self.world.now = Instant(self.world.now + self.rng.randrange(1, 9) * HOUR)
 
+    def _review(self, rng: Random) -> None:
+        """A reviewer approves or withdraws, a check of the head reports or starts again, or a rule becomes readable."""
+        queue, pull_requests = self.world.queue, self.world.host.pull_requests
+        submitted = [number for number in queue.submission_by_number if pull_requests[number].requirements]
+        bisected = [
+            number for number in submitted if queue.submission_by_number[number] in queue.bisected_submission_ids
+        ]
+        if submitted:
+            number = rng.choice(bisected or submitted)
+            requirements = list(pull_requests[number].requirements)
+            at = rng.randrange(len(requirements))
+            requirements[at] = replace(requirements[at], given=rng.randrange(requirements[at].needed + 1))
+            self.change_pull_request(number, requirements=tuple(requirements))
+            self.send_dirty_signals(e.PullRequestDirty(number=number))
+
+    def satisfy_most_rules(self) -> None:
+        """What is missing now is given at last, except for a few pull requests."""
+        for number, pull_request in self.world.host.pull_requests.items():
+            if self.rules_rng is not None and self.rules_rng.random() < 0.8:
+                given = (replace(requirement, given=requirement.needed) for requirement in pull_request.requirements)
+                self.change_pull_request(number, requirements=tuple(given))
+
     def change_pull_request(self, number: PullRequestNumber, **changes: Any) -> None:
         self.world.host.pull_requests[number] = replace(self.world.host.pull_requests[number], **changes)
 
@@ -155,6 +184,8 @@ class People:
         self.world.open_pull_request(
             number, {"shared" if shared else f"file{number}": content}, stacked_on=self._branch_point()
         )
+        if self.rules_rng is not None:
+            self.change_pull_request(number, requirements=draw_requirements(self.rules_rng))
         if self.rng.random() < 0.15:
             self.world.check_rules.failing.add(content)
         if number > 1 and self.rng.random() < 0.1:
@@ -214,6 +245,29 @@ class People:
         self.removed -= ancestors(to)
         self.world.repository.refs[TARGET_BRANCH] = to
         self.moved_target_branch = True
+
+
+def draw_requirements(rng: Random) -> tuple[Requirement, ...]:
+    """Most are met; some rules cannot be read, and block or not."""
+    rules = rng.sample(tuple(NEEDED), rng.randrange(1, len(NEEDED) + 1))
+    return tuple(
+        Requirement(
+            reason=reason,
+            needed=NEEDED[reason],
+            given=None if reason is Reason.HOST_RULE_UNREADABLE else rng.choice((0, *(NEEDED[reason],) * 4)),
+            blocks_if_unknown=rng.random() < 0.3,
+        )
+        for reason in rules
+    )
+
+
+NEEDED = {
+    Reason.HOST_RULE_UNREADABLE: 1,
+    Reason.WAITING_FOR_HEAD_CHECKS: 1,
+    Reason.WAITING_FOR_REVIEW: 2,
+    Reason.CHANGES_REQUESTED: 1,
+}
+"""How much a rule requires, by the reason of waiting for it."""
 
 
 def draw_config(rng: Random) -> Config:

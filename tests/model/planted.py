@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
+from mergeyard.domain.events import ChecksObserved, LandingPullRequestsRead, PullRequestObserved, TargetBranchObserved
 from mergeyard.domain.ids import BatchId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import ActiveBatches, Batch, Bisection, LandedCommit, Landing, Queue, TargetBranch
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import CheckState, Reason, RunStatus
+from mergeyard.domain.states import REQUIREMENT_REASONS, CheckState, PullRequestState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
     admission,
@@ -29,7 +29,6 @@ from mergeyard.engine import (
     merging,
     observations,
     preemption,
-    priority,
     queue_state,
     results,
     run_lifecycle,
@@ -290,6 +289,35 @@ def start_without_waiting_for_answers(_queue: Queue, _members: object, _now: Ins
     return iter(())
 
 
+def land_without_requirements(queue: Queue, landing: Landing, event: LandingPullRequestsRead, now: Instant) -> Queue:
+    pull_requests = tuple(replace(each, requirements=()) for each in event.pull_requests)
+    return _record_landing_pull_requests_read(queue, landing, replace(event, pull_requests=pull_requests), now)
+
+
+_record_landing_pull_requests_read = results.record_landing_pull_requests_read
+
+
+def admit_without_requirements(queue: Queue, submission: Submission) -> Reason | None:
+    reason = _not_ready_reason(queue, submission)
+    return None if reason in REQUIREMENT_REASONS else reason
+
+
+_not_ready_reason = admission.not_ready_reason
+
+
+def keep_until_landing(_submission: Submission) -> Reason | None:
+    return None
+
+
+def demote_but_stay_in_the_run(queue: Queue, submission_id: SubmissionId, reason: Reason, now: Instant) -> Queue:
+    queue = entries.set_state(queue, submission_id, PullRequestState.NOT_READY, reason, now)
+    return entries.move_to_not_ready(queue, submission_id, entries.running_time_ms(queue, now))
+
+
+def demote_but_stay_in_the_bisection(queue: Queue, submission_id: SubmissionId, reason: Reason, now: Instant) -> Queue:
+    return demote_but_stay_in_the_run(entries.remove_entry(queue, submission_id), submission_id, reason, now)
+
+
 BUGS = (
     Planted("a step that is never done", admission.release_holds, always_change),
     Planted("blame without waiting for those ahead", blame.blame_for, blame_without_waiting),
@@ -327,8 +355,8 @@ BUGS = (
     Planted("evidence survives the removal of a member", on_member_left, keep_evidence),
     Planted("held forever", admission.release_holds, never_release),
     Planted("a submission moved back to waiting is lost", entries.move_to_waiting, lose_submission),
-    Planted("the newest goes first", priority.priority_rank, newest_first),
-    Planted("priority does not age", priority.aged_priority, without_aging),
+    Planted("the newest goes first", batching.priority_rank, newest_first),
+    Planted("priority does not age", batching.aged_priority, without_aging),
     Planted("preempted without end", preemption._count_preemption, preempt_without_end),
     Planted("tested without those ahead", run_lifecycle.plan_stack, leave_out_prs_ahead),
     Planted("excluded pull requests not recorded", run_lifecycle.plan_stack, leave_out_without_record),
@@ -345,5 +373,14 @@ BUGS = (
     ),
     Planted("a skipped check clears those ahead", run_validity._can_clear, clear_with_skipped_check),
     Planted("a bisected one goes to the end", entries.return_from_bisection, entries.return_to_waiting),
+    Planted(
+        "requirements of the host ignored at landing",
+        results.record_landing_pull_requests_read,
+        land_without_requirements,
+    ),
+    Planted("requirements of the host ignored at admission", admission.not_ready_reason, admit_without_requirements),
+    Planted("a withdrawn approval is noticed only at landing", admission.withdrawn_reason, keep_until_landing),
+    Planted("demoted without leaving its run", admission.demote_to_not_ready, demote_but_stay_in_the_run),
+    Planted("demoted without leaving its bisection", admission.demote_to_not_ready, demote_but_stay_in_the_bisection),
     Planted("the first answer gets the slot", batching.unanswered_ahead, start_without_waiting_for_answers),
 )

@@ -39,6 +39,8 @@ def draw_faults(rng: Random) -> Faults:
 
 EVENTFUL_STEPS = 35
 """After these steps people do nothing new and no fault happens: the world is fair, and every submission must end."""
+RULES_EVERY_WORLDS = 3
+"""In one of so many worlds the Git host has rules that require approvals and checks of the head."""
 LAST_STEP = 10**6
 MAX_ROUNDS = 150
 
@@ -52,7 +54,8 @@ class RandomWorld:
         self.step = 0
         self.late_results = list[tuple[int, e.Event]]()
         self.world = World(draw_config(rng), base_passed=rng.random() < 0.7, is_flaky=self._flake)
-        self.people = People(self.world, rng, self._send_dirty_signals)
+        rules_rng = Random(f"rules {seed}") if seed % RULES_EVERY_WORLDS == 2 else None
+        self.people = People(self.world, rng, self._send_dirty_signals, rules_rng)
         if rng.random() < 0.1:
             self._break_the_base()
         self.laws = Laws(self.world, self.people, flaky=self.flaky)
@@ -143,6 +146,7 @@ class RandomWorld:
                 self.people.change_pull_request(
                     number, draft=False, base_branch=TARGET_BRANCH, mergeability=Mergeability.MERGEABLE
                 )
+        self.people.satisfy_most_rules()
         self.world.apply(e.HostReachable(), e.StateRequested(state=QueueState.RUNNING), e.TargetBranchDirty())
         self.world.apply(*(e.PullRequestDirty(number=number) for number in self.world.queue.submission_by_number))
 

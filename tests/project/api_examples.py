@@ -6,6 +6,7 @@ recording gives the same text.
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -13,17 +14,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import json
 
+from mergeyard.adapters.signing import SshKey
 from mergeyard.api.openapi import Example
 from mergeyard.api.routes import TABLE
+from mergeyard.ports.git import Identity
 from tests.contract.api.harness import QUEUE, ApiHarness, api_without_queue
-from tests.support.scenario import MINUTE, SECOND
+from tests.support.scenario import MINUTE, SECOND, ScenarioSetup
 
 HOOK = "https://ci.example.com/hook"
 PR = {"number": 123}
 TARGETS = {122: ["//app:server"], 123: ["//app:server", "//lib:session"], 124: ["//docs"]}
 SHOWN_METRIC = "mq_depth_current"
+SIGNING_KEY = SshKey(Ed25519PrivateKey.from_private_bytes(bytes(32)))
+SIGNED = ScenarioSetup(identity=Identity("Mergeyard", "queue@example.com", SIGNING_KEY))
+SHORT_STATEMENT = b'{"_type":"https://in-toto.io/Statement/v1",...}'
+"""In place of one that would fill a page."""
 
 
 def _hex_digits(at: int) -> str:
@@ -38,6 +46,8 @@ RANDOM_VALUES: dict[str, Callable[[int], str]] = {
     r"my_[0-9A-Za-z]{49}": lambda _: "my_" + 43 * "0" + "1q2w3e",
     r"whsec_[A-Za-z0-9+/=]+": lambda _: "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
     r'(?<=")[0-9]{8,18}(?=")': lambda at: str(10**17 + at),
+    r'(?<="payload":")[A-Za-z0-9+/=]+(?=")': lambda _: b64encode(SHORT_STATEMENT).decode(),
+    r'(?<="sig":")[A-Za-z0-9+/=]+(?=")': lambda at: b64encode(bytes.fromhex(2 * _hex_digits(at))).decode(),
 }
 """Patterns of ids, commits, secrets and cursors, and the value that replaces the first, second and so on that is found.
 """
@@ -79,7 +89,7 @@ class Recorder:
 
 
 async def _record_all(folder: Path) -> dict[str, Example]:
-    async with api_without_queue(folder) as api:
+    async with api_without_queue(folder, SIGNED) as api:
         recorder = Recorder(api)
         await _create(recorder)
         await _test_and_merge(recorder)
@@ -114,6 +124,7 @@ async def _test_and_merge(recorder: Recorder) -> None:
     await recorder.pass_time(4 * SECOND)
     await api.report("pending", 123, url="https://ci.example.com/1")
     await recorder.send("previewPullRequestAction", pr=PR, action="restart")
+    await recorder.send("previewCommitMessage", pr=PR)
     await recorder.send("restartTestsOnPullRequest", pr=PR)
     await recorder.pass_time(4 * SECOND)
     await api.report("pending", 123, url="https://ci.example.com/2")
@@ -137,6 +148,7 @@ async def _read_history(recorder: Recorder) -> None:
     last = (await recorder.api.ask("listEvents", take=100))["events"][-2]["cursor"]
     await recorder.send("listEvents", after=last, waitSeconds=20)
     await recorder.send("verifyLandings", last=1)
+    await recorder.send("getProvenance", pr=PR)
     await recorder.send("replayQueue", since=start, concurrency=1)
 
 

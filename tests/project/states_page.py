@@ -11,6 +11,7 @@ from mergeyard.domain.states import (
     PULL_REQUEST_TRANSITIONS,
     QUEUE_TRANSITIONS,
     REASON_MESSAGES,
+    REQUIREMENT_REASONS,
     RUN_TRANSITIONS,
     PullRequestState,
     PullRequestTransition,
@@ -28,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "states.md"
 OPENING = """\
 # States and reasons
 
-Every state of a pull request, a queue and a run, every transition, and every reason. Nothing else can happen.
+Every state, transition and reason of pull requests, queues and runs. Nothing else can happen.
 `make states` generates this page from `src/mergeyard/domain/states.py`."""
 
 PR_STATES = {
@@ -62,8 +63,9 @@ WAIT_REASONS = frozenset(Reason) - PR_CHANGE_REASONS - QUEUE_CHANGE_REASONS - ST
     Reason.BASE_BROKEN,
     Reason.NO_REQUIRED_STATUSES,
     Reason.WAITING_FOR_MAINTAINER,
+    *REQUIREMENT_REASONS,
 }
-"""A reason that changes no state is one that pull requests wait for. Three reasons do both: they send a pull request
+"""A reason that changes no state is one that pull requests wait for. Some reasons do both: they send a pull request
 back, which then waits for them."""
 
 START = "[*]"
@@ -79,7 +81,7 @@ def render_page() -> str:
 
 def _pull_requests() -> Iterable[str]:
     yield "## Pull requests"
-    yield f"A pull request that has not left the queue is *live*: {_codes(LIVE_STATES)}."
+    yield f"A pull request in the queue is *live*: {_codes(LIVE_STATES)}."
     yield f"One that is ready is *admitted*: {_codes(ADMITTED_STATES)}."
     yield "![Every transition between the states of a pull request](../pictures/pull-request-states.svg)"
     yield _table(("state", "label", "meaning"), _meanings(PullRequestState, PULL_REQUEST_STATE_LABELS, PR_STATES))
@@ -106,7 +108,7 @@ def _runs() -> Iterable[str]:
     yield "## Runs"
     yield "![Every transition between the states of a run](../pictures/run-states.svg)"
     yield _table(("status", "label", "meaning"), _meanings(RunStatus, RUN_STATE_LABELS, RUN_STATUSES))
-    yield "A run that has ended never changes again, whatever its checks report later."
+    yield "A run that has ended never changes again."
 
 
 def _reasons() -> Iterable[str]:

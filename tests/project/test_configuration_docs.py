@@ -22,6 +22,7 @@ EXAMPLE = (DOCS / "examples" / "mergeyard.toml").read_text()
 COMMENTED = re.compile(r"^# (?=\w+ = |\[)", re.MULTILINE)
 
 DESCRIBED_DEFAULTS = {
+    "committer_email": "the address of the account on the Git host",
     "database_url": "`mergeyard.db` in `data_dir`",
     "public_url": "`http://HOST:PORT`",
     "runner_paths": "none",
@@ -150,6 +151,7 @@ def test_example_names_every_setting_of_the_service_and_its_default(tmp_path: Pa
     assert settings.public_url == "https://queue.example.com"
     assert settings.sealing_key_file == tmp_path / "mergeyard-data" / "sealing.key"
     with_defaults = set(SIMPLE_KEYS) - {
+        "committer_email",
         "data_dir",
         "database_url",
         "database_url_file",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mergeyard.domain.config import DEFAULT_PRIORITY, LOWEST_PRIORITY, MIN_AGED_PRIORITY, PRIORITIES, Config, Mode
+from mergeyard.engine.batching import POINTS_PER_HOUR
 from mergeyard.engine.preemption import MAX_PREEMPTIONS
-from mergeyard.engine.priority import POINTS_PER_HOUR
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 from tests.project import batching_figures
 from tests.project.batching_figures import PASS_RATES_PERCENT, SIZES, cost

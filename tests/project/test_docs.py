@@ -174,7 +174,8 @@ JSON_LISTS = {"allowed_bot_submitters": "a list of names", "batching_rules": "a 
 
 
 def format_default(default: Any) -> str:
-    return "`" + msgspec.json.encode(default).decode().strip('"') + "`"
+    text = msgspec.json.encode(default).decode()
+    return "`" + (text.strip('"') or text) + "`"
 
 
 def settings_in_code() -> list[tuple[str, str, str]]:

@@ -13,10 +13,11 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.domain.timestamps import SECOND, Instant, later
 from tests.project.test_forge_docs import DOCS, blocks, settings_file, shell_commands
-from tests.support.forge_drivers.driver import SECRET, ForgeDriver
+from tests.support.forge_drivers.driver import BOT, MAINTAINER, SECRET, ForgeDriver
 from tests.support.forge_drivers.gitea import GiteaDriver
 from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_drivers.gitlab import GitlabDriver
+from tests.support.forges.github.rulesets import BypassActor, pull_request_rule, required_checks_rule, rule
 from tests.support.polling import eventually
 from tests.support.server import Server
 
@@ -40,7 +41,7 @@ class Steps:
         self.forge: ForgeDriver = DRIVERS[name](folder / "forge", ForgeClock())
         self.server = Server(folder)
         self.host = self._configure(name, folder)
-        self.check = self._require_check(name)
+        self.check = self._protect_branch(name)
 
     def start(self) -> None:
         self.server.start()
@@ -57,25 +58,41 @@ class Steps:
         (host,) = re.findall(r'^\[hosts\."(.+)"\]$', text, re.MULTILINE)
         return host
 
-    def _require_check(self, name: str) -> str:
-        """On Gitea as the page does it, in `.mergeyard.toml`."""
-        if name != "gitea":
-            return self.forge.protect_main()
-        (text,) = [block for block in blocks(name, "toml") if "required_statuses" in block]
-        self.forge.push_to_main({".mergeyard.toml": text})
-        (check,) = re.findall(r'\["(.+)"\]', text)
-        return check
+    def _protect_branch(self, name: str) -> str:
+        """As the page does it, so that only the queue can merge. Returns the check that the page requires."""
+        match self.forge:
+            case GithubDriver(acme=repository):
+                queue = BypassActor("Team", repository.organization.add_team("queue", BOT).id, "exempt")
+                only_queue = [rule("update"), rule("deletion"), rule("non_fast_forward")]
+                repository.add_ruleset("only the queue updates the branch", only_queue, bypass=[queue])
+                reviews = [pull_request_rule(1), required_checks_rule("test")]
+                repository.add_ruleset("reviews and checks", reviews, bypass=[queue])
+                return "test"
+            case GitlabDriver(project=project):
+                project.merge_access["main"] = [{"access_level": 0}]
+                project.push_access["main"] = [{"user_id": self.forge.gitlab.world.user(BOT).id}]
+                return self.forge.protect_main()
+            case _:
+                (text,) = [block for block in blocks(name, "toml") if "required_statuses" in block]
+                self.forge.push_to_main({".mergeyard.toml": text})
+                (check,) = re.findall(r'\["(.+)"\]', text)
+                return check
 
     def run(self, *arguments: str, stdin: str = "") -> str:
         result = CliRunner().invoke(app, arguments, input=stdin)
         assert result.exit_code == 0, result.output
         return result.stdout
 
+    def approve(self) -> None:
+        """Only the page of GitHub requires an approval."""
+        if isinstance(self.forge, GithubDriver):
+            self.forge.approve(1, MAINTAINER)
+
     def pass_check(self, commit: Sha) -> None:
-        if self.forge.settings.provider == "gitea":
-            self.forge.report(commit, self.check, StatusState.SUCCESS)
-        else:
+        if isinstance(self.forge, GitlabDriver):
             self.forge.satisfy_protection(commit)
+        else:
+            self.forge.report(commit, self.check, StatusState.SUCCESS)
 
     def test_branch(self) -> Sha | None:
         refs = self.forge.origin.run("for-each-ref", "--format=%(objectname)", "refs/heads/mergeyard").decode().split()
@@ -109,6 +126,7 @@ def test_steps_of_the_page_lead_to_the_first_merge(steps: Steps):
     steps.forge.open(1, {"greeting": "hello"}, "main")
     *_, comment = blocks(steps.page.stem, "text")
     steps.forge.comment(1, "ada", comment.strip())
+    steps.approve()
     steps.pass_check(steps.forge.head(1))
     steps.pass_check(eventually(steps.test_branch))
     eventually(lambda: steps.forge.is_merged(1))

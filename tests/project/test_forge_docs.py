@@ -5,7 +5,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -24,7 +24,7 @@ from mergeyard.adapters.forges.http import ForgeConfig
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.cli import app
 from mergeyard.domain import ids
-from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, Config, LandingMethod, MergeMethod
+from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, Config, HeadBranchFallback, LandingMethod, MergeMethod
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.domain.states import PULL_REQUEST_TRANSITIONS, TERMINAL_STATES, PullRequestState, Reason
 from mergeyard.ports.forge import ChecksFrom, Host
@@ -32,7 +32,7 @@ from mergeyard.service.comments import texts
 from mergeyard.service.comments.commands import COMMAND_PREFIXES, OTHER_VERBS, SUBMIT_OPTIONS
 from mergeyard.settings import load, loading
 from mergeyard.settings.parsing import SIMPLE_KEYS
-from mergeyard.settings.schema import ForgeHost
+from mergeyard.settings.schema import ForgeHost, UnreadableRules
 from tests.project.states_page import WAIT_REASONS
 from tests.support.clock import ManualClock
 
@@ -50,7 +50,11 @@ HOSTS: dict[str, Host] = {
     "gitea": GiteaHost(ACCESS, ManualClock()),
 }
 FORGES = Path(forges.__file__).parent
-FORGE_SETTINGS = {"allow_manual_merge"}
+FORGE_SETTINGS = {
+    "allow_manual_merge", "block_admin_merge_override", "block_on_outdated_branch", "enable_merge_whitelist",
+    "enable_push_whitelist", "merge_whitelist_usernames", "protected_file_patterns", "push_whitelist_usernames",
+    "require_signed_commits", "unprotected_file_patterns",
+}  # fmt: skip
 """Names in messages that are settings of a forge."""
 
 each_forge = pytest.mark.parametrize("forge", HOSTS)
@@ -132,11 +136,16 @@ def test_gitea_page_requests_every_scope():
 # What all Git hosts have in common
 
 
+def find_supported(host: Host, method: MergeMethod, fallback: HeadBranchFallback) -> list[LandingMethod]:
+    configs = (Config(merge_method=method, landing=landing, head_branch_fallback=fallback) for landing in LandingMethod)
+    return [config.landing for config in configs if host.unsupported_reason(config) is None]
+
+
 def describe_support(host: Host, method: MergeMethod) -> str:
-    supported = [landing for landing in LandingMethod if host.unsupported_reason(method, landing) is None]
-    if len(supported) == len(LandingMethod):
+    if len(find_supported(host, method, HeadBranchFallback.PROVIDER_MERGE)) == len(LandingMethod):
         return "both"
-    return f"only `{supported[0]}`" if supported else "refused"
+    (only,) = find_supported(host, method, HeadBranchFallback.CLOSE)
+    return f"only `{only}`, with `headBranchFallback` `{HeadBranchFallback.CLOSE.value}`"
 
 
 def test_page_shows_which_merge_methods_work_on_each_git_host(tmp_path: Path):
@@ -197,14 +206,15 @@ def names_in_messages() -> set[str]:
         nodes = list(ast.walk(ast.parse(path.read_text())))
         docstrings = [node.value for node in nodes if isinstance(node, ast.Expr)]
         constants = [node for node in nodes if isinstance(node, ast.Constant) and node not in docstrings]
-        for text in [node.value for node in constants if isinstance(node.value, str) and " " in node.value]:
+        texts = [node.value for node in constants if isinstance(node.value, str) and " " in node.value]
+        for text in [text for text in texts if not text.startswith(("\n", "... on "))]:  # those are queries
             found |= {*re.findall(r"`(\w+)`", text), *re.findall(r"\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+[A-Z]\w+", text)}
     return found
 
 
 def test_messages_name_only_settings_that_exist():
     queue_settings = {re.sub("_([a-z])", lambda found: found[1].upper(), field.name) for field in fields(Config)}
-    values = {ids.STATUS_CONTEXT, *LandingMethod, *MergeMethod}
+    values = {ids.STATUS_CONTEXT, *LandingMethod, *MergeMethod, *HeadBranchFallback, *get_args(UnreadableRules)}
     assert names_in_messages() - {*loading.FORGE_KEYS, *SIMPLE_KEYS, *queue_settings, *values} == FORGE_SETTINGS
 
 

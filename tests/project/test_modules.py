@@ -6,7 +6,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "mergeyard"
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAX_MODULES = 270
+MAX_MODULES = 276
 MAX_LINES = 450
 NAMES_WITHOUT_MEANING = {"base", "helpers", "manager", "misc", "utils"}
 IMPORTS_OF_THE_DOMAIN = {

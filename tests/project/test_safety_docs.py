@@ -66,7 +66,7 @@ def test_test_of_a_control_exists(named: str):
 PROMISES_PAGE = (ROOT / "docs" / "understand" / "promises.md").read_text()
 TESTING_PAGE = (ROOT / "docs" / "contribute" / "testing.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
-PROMISE_NUMBERS = [*(f"S{number}" for number in range(1, 15)), *(f"L{number}" for number in range(1, 8))]
+PROMISE_NUMBERS = [*(f"S{number}" for number in range(1, 16)), *(f"L{number}" for number in range(1, 8))]
 
 
 def test_promises_are_numbered_in_order():

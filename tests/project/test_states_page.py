@@ -58,6 +58,9 @@ ADDED_CHANGES = (
     ("testing pending_failure tests_passed", "pending", "required_statuses_changed"),
     ("pending", "failed", "pr_too_large invalid_tree breaks_config"),
     (ADMITTED, "not_ready", "waiting_for_maintainer no_required_statuses"),
+    (ADMITTED, "not_ready", "changes_requested waiting_for_review waiting_for_code_owner waiting_for_conversations"),
+    (ADMITTED, "not_ready", "waiting_for_last_push_approval waiting_for_head_checks waiting_for_deployments"),
+    (ADMITTED, "not_ready", "blocked_by_host_rule commits_unsigned signing_key_not_accepted host_rule_unreadable"),
 )
 
 PROMISED_WAITS = {
@@ -69,10 +72,16 @@ PROMISED_WAITS = {
     *("base_broken", "conflicts_with_pr_ahead", "target_branch_missing", "provider_unavailable"),
     "waiting_for_maintainer",
 }
+ADDED_WAITS = {
+    *("changes_requested", "waiting_for_review", "waiting_for_code_owner", "waiting_for_last_push_approval"),
+    *("waiting_for_conversations", "waiting_for_head_checks", "waiting_for_deployments"),
+    *("blocked_by_host_rule", "commits_unsigned", "signing_key_not_accepted", "host_rule_unreadable"),
+}
 
 SENTENCE_STARTS = (
-    r"(The|A|An|All|New|Another|No|Nothing|Pull requests|Git|This one|They|Its|Waiting (for|until)|Merged without|"
-    r"Fix|Close|Submit|Resolve|Rebase|Remove|Squash|See|Check|Change|Create|Mark|Upload|compare|the) ?"
+    r"(The|A|An|All|New|Another|No|Nothing|Pull requests|Some review conversations|Required checks|Git|This one|They|"
+    r"Its|Waiting (for|until)|Merged without|Fix|Close|Submit|Resolve|Rebase|Remove|Squash|See|Check|Change|Create|"
+    r"Mark|Upload|Make|Ask|Deploy|Satisfy|compare|the) ?"
 )
 
 each_reason = pytest.mark.parametrize("reason", Reason)
@@ -143,11 +152,11 @@ def test_message_has_a_subject(reason: Reason):
 
 @each_reason
 def test_reason_changes_something_or_is_waited_for(reason: Reason):
-    assert reason in PR_CHANGE_REASONS | QUEUE_CHANGE_REASONS | STATELESS_REASONS | PROMISED_WAITS
+    assert reason in PR_CHANGE_REASONS | QUEUE_CHANGE_REASONS | STATELESS_REASONS | PROMISED_WAITS | ADDED_WAITS
 
 
 def test_wait_reasons_are_the_promised_ones():
-    assert WAIT_REASONS == PROMISED_WAITS
+    assert WAIT_REASONS == PROMISED_WAITS | ADDED_WAITS
 
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"

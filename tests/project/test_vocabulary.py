@@ -38,6 +38,7 @@ METAPHORS = (
 BANNED = re.compile(rf"(?<![a-z])(?:{'|'.join((*HIDDEN_ACTORS, *OLD_ENGLISH, *METAPHORS))})(?![a-z])", re.IGNORECASE)
 
 NOUNS_IN_ING = {
+    "signing",
     *("batching", "escaping", "framing", "landing", "loading", "logging", "merging", "missing", "monitoring"),
     *("parsing", "polling", "presenting", "rendering", "scheduling", "testing", "wiring"),
 }

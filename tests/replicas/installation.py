@@ -77,11 +77,11 @@ class Installation:
         return self._repositories[name]
 
     def _share_repository(self, added: QueueEnvironment) -> None:
-        """Queues of one repository share its target branches and the results of its test branches."""
+        """Queues of one repository share its log, which shows the merges of all, and the results of test branches."""
         queues = [queue for queue in self.queues if queue.origin is added.origin]
         added.ci.passed = queues[0].ci.passed
         for queue in queues:
-            queue.evidence.other_target_refs |= {other.evidence.target_ref for other in queues}
+            queue.evidence.other_queues = [other.evidence for other in queues if other is not queue]
 
     def restart_and_clean_up(self) -> None:
         """A push that outlived its replica can create a test branch after its run has ended; a restart deletes it."""
@@ -107,6 +107,7 @@ class Installation:
             queue.ci.enabled = True
             queue.wait_until_clean()
             queue.evidence.collect()
+        for queue in self.queues:
             broken = broken_promises(queue.evidence)
             assert not broken, "\n".join([str(queue.api.queue), *broken])
             assert queue.ci.evaluate(queue.origin.tip(queue.target_branch)) == "success"

@@ -6,10 +6,19 @@ import pytest
 
 from mergeyard.domain.config import Config, DirectMergeMode, MergeMethod
 from mergeyard.domain.pull_requests import StatusState
+from mergeyard.domain.states import QueueState
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.tasks.commit_builder import MAX_REBASE_COMMITS
 from tests.support.asynchronous import asynchronous
-from tests.support.push_hooks import AFTER_UPDATE, TEST_BRANCH_PUSH, PushGate, kill_pusher_after_update, remove_hooks
+from tests.support.push_hooks import (
+    AFTER_UPDATE,
+    FILTER_SCRIPT,
+    TEST_BRANCH_PUSH,
+    PushGate,
+    kill_pusher_after_update,
+    refuse_pushes,
+    remove_hooks,
+)
 from tests.support.scenario import SECOND, Scenario, a_scenario
 
 every_method = pytest.mark.parametrize("method", list(MergeMethod))
@@ -26,6 +35,47 @@ async def test_a_conflict_with_the_target_fails_and_names_the_paths(tmp_path: Pa
         assert await scenario.state(1) == "failed: merge_conflict"
         assert (await scenario.view(1)).reason.message.endswith("Conflicts in README")
         assert scenario.test_branches() == []
+
+
+@asynchronous
+async def test_a_host_that_refuses_test_branches_pauses_the_queue_with_its_message(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        refuse_pushes(scenario.origin, TEST_BRANCH_PUSH, "GH013: branches have to begin with feature/")
+        scenario.open(1)
+        await scenario.submit(1)
+        assert scenario.queue_actor.queue.state is QueueState.PAUSED
+        assert "GH013: branches have to begin with feature/" in scenario.queue_actor.queue.state_reason
+        remove_hooks(scenario.origin)
+        await scenario.update(state=QueueState.RUNNING)
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_host_that_refuses_every_commit_of_the_queue_fails_no_pull_request(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        is_ours = 'git log -1 --format=%ce "$new" | grep -q mergeyard@example.org'
+        refuse_pushes(scenario.origin, TEST_BRANCH_PUSH, "Committer must be a member of the team", only_if=is_ours)
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        assert scenario.queue_actor.queue.state is QueueState.PAUSED
+        assert "Committer must be a member of the team" in scenario.queue_actor.queue.state_reason
+        assert await scenario.state(1) == "pending: queue_paused"
+        assert await scenario.state(2) == "not_ready: queue_paused"
+
+
+@asynchronous
+async def test_a_host_that_refuses_a_test_branch_once_does_not_pause_the_queue(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        once = tmp_path / "refused"
+        refuse = f"[ -e {once} ] || {{ touch {once}; echo 'not now' >&2; exit 1; }}"
+        scenario.origin.install_hook("pre-receive", f"{FILTER_SCRIPT.format(which=TEST_BRANCH_PUSH)}{refuse}")
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.advance_time(10 * SECOND)
+        assert scenario.queue_actor.queue.state is QueueState.RUNNING
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
 
 
 @asynchronous

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.git_cli.history import Committer
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.forge import ChecksFrom, HostRefused, OpenPullRequest
+from mergeyard.ports.git import Identity
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.host_lists import MAX_CACHED_QUEUES, OpenPullRequests, RecentChecks, ShortCache
 from mergeyard.service.repositories import Repositories
@@ -61,7 +61,7 @@ async def test_the_lists_of_two_branches_are_kept_apart(tmp_path: Path):
 
 @asynchronous
 async def test_a_host_that_does_not_list_its_pull_requests_refuses_with_what_to_do(tmp_path: Path):
-    git = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "mergeyard@example.org"))
+    git = GitCli(tmp_path / "mirrors", Identity("Mergeyard", "mergeyard@example.org"))
     hosts = {
         "hangs": HangingHost("hangs", tmp_path, ChecksFrom.API),
         "refuses": RefusingHost("refuses", tmp_path, ChecksFrom.API),

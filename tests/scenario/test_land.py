@@ -13,6 +13,8 @@ from tests.support.asynchronous import asynchronous
 from tests.support.push_hooks import (
     AFTER_UPDATE,
     LANDING_PUSH,
+    TEST_BRANCH_PUSH,
+    ZERO_SHA,
     PushGate,
     PushLog,
     kill_pusher_after_update,
@@ -147,6 +149,21 @@ async def test_deleted_test_branch_makes_the_landing_outcome_unknown(tmp_path: P
 
 
 @asynchronous
+async def test_pr_whose_test_branch_must_not_be_moved_is_tested_again_when_its_landing_is_given_up(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        tested = scenario.run_of(1).tip
+        moves = f"'{tested} '*' refs/heads/mergeyard/'*"
+        refuse_pushes(scenario.origin, moves, "Cannot force-push to this branch", only_if=f'[ "$new" != {ZERO_SHA} ]')
+        scenario.origin.commit("main", {"foreign": "f"})
+        await scenario.passes(1)
+        assert scenario.run_of(1).tip != tested
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
 async def test_landing_refused_by_the_host_pauses_the_queue_with_the_host_message(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         refuse_pushes(scenario.origin, LANDING_PUSH, "main is frozen: ask Ada")
@@ -158,6 +175,24 @@ async def test_landing_refused_by_the_host_pauses_the_queue_with_the_host_messag
         assert "main is frozen: ask Ada" in (await scenario.view(1)).reason.message
         remove_hooks(scenario.origin)
         await scenario.update(state=QueueState.RUNNING)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_run_cancelled_while_it_is_built_does_not_keep_others_from_merging(tmp_path: Path):
+    """The host does not let its branch be deleted, so the run is kept, without commits."""
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario:
+        scenario.open(1, 2)
+        for number, lane in ((1, "x"), (2, "y")):
+            await scenario.upload_impacted_targets(number, impacted_targets_from_names(lane))
+        await scenario.submit(1)
+        gate = PushGate(scenario.origin, TEST_BRANCH_PUSH, AFTER_UPDATE)
+        await scenario.submit_without_waiting(2)
+        await gate.wait_for_push()
+        refuse_pushes(scenario.origin, f"*' {ZERO_SHA} refs/heads/mergeyard/pr-2'*", "not deleted")
+        await scenario.service.submissions.cancel(scenario.build_command(2))
+        gate.open()
+        await scenario.passes(1)
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
@@ -337,8 +372,9 @@ async def test_a_chain_of_three_lands_in_one_update_that_also_deletes_the_test_b
         assert book.pushes() == []
         await scenario.passes(1)
         assert scenario.origin.tip("main") == last.tip
+        moved = () if method is MergeMethod.MERGE_COMMIT else ("feature1", "feature2", "feature3")
         assert [push for push in book.pushes() if "moved refs/heads/main" in push] == [
-            {"moved refs/heads/main", f"deleted {branch}"}
+            {f"deleted {branch}", *(f"moved refs/heads/{name}" for name in ("main", *moved))}
         ]
         assert scenario.test_branches() == []
 
@@ -383,7 +419,7 @@ async def test_squashing_makes_one_commit_and_keeps_the_author(tmp_path: Path):
         run = scenario.run_of(1)
         await scenario.passes(1)
         assert scenario.origin.subjects("main") == ["A change", "Change 1 (#1)"]
-        assert scenario.origin.log("main", "%an <%ae> by %cn")[-1] == "Grace <grace@example.org> by Mergeyard"
+        assert scenario.origin.log("main", "%an <%ae> by %cn")[-1] == "Ada <ada@example.org> by Mergeyard"
         assert scenario.origin.log("main", "%(trailers:key=Mergeyard-Run,valueonly)")[-1].strip() == run.id
         assert len(scenario.origin.log("main", "%P")[-1].split()) == 1
 
@@ -479,3 +515,49 @@ async def mark_merged_again(scenario: Scenario, number: int) -> None:
     assert submission.merged_sha
     host = scenario.service.repositories.get_host(REPO.host)
     await host.mark_merged(REPO, PullRequestNumber(number), submission.pull_request.head, submission.merged_sha)
+
+
+# Head branches.
+
+
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])
+@asynchronous
+async def test_one_push_moves_the_target_branch_and_every_head_branch(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method, batch=True, batching_min_size=2)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        scenario.origin.install_hook("pre-receive", f"cat >> {tmp_path}/pushes; echo . >> {tmp_path}/pushes")
+        await scenario.passes(1, 2)
+        tip = scenario.origin.tip("main")
+        assert scenario.origin.tip("feature2") == tip
+        assert scenario.origin.tip("feature1") == scenario.origin.log("main", "%P")[-1]
+        assert [await scenario.state(number) for number in (1, 2)] == ["merged: merged_by_queue"] * 2
+        assert [scenario.pull_request_meta(number)["state"] for number in (1, 2)] == ["merged"] * 2
+        (landing,) = [push for push in (tmp_path / "pushes").read_text().split(".\n") if "refs/heads/main" in push]
+        assert {line.split()[2] for line in landing.splitlines()} > {"refs/heads/feature1", "refs/heads/feature2"}
+
+
+@asynchronous
+async def test_a_push_of_the_author_in_the_moment_of_the_landing_makes_all_of_it_fail(tmp_path: Path):
+    """A hook pushes for the author after the service has compared everything and before any ref moves."""
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = scenario.origin.tip("main")
+        newer = scenario.origin.branch("newer", base="feature1", files={"more": "more"})
+        update = f"env -u GIT_QUARANTINE_PATH git update-ref refs/heads/feature1 {newer}"
+        scenario.origin.install_hook("pre-receive", f"grep -q refs/heads/main && {update}; exit 0")
+        await scenario.passes(1)
+        assert scenario.origin.tip("main") == before
+        assert scenario.origin.tip("feature1") == newer
+
+
+@asynchronous
+async def test_a_head_branch_that_was_deleted_is_not_created_again(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        scenario.origin.delete_ref("feature1")
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert scenario.origin.ref("feature1") is None

@@ -22,27 +22,34 @@ def main(
     worlds: Annotated[int, typer.Option(help="How many worlds to play.")] = 2000,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
     seed: Annotated[int | None, typer.Option(help="Play only this world; if it breaks a promise, shrink it.")] = None,
+    reviews: Annotated[bool, typer.Option(help="The Git host of every world requires approvals.")] = False,
+    heads: Annotated[bool, typer.Option(help="Pull requests of every world have head branches that move.")] = False,
 ) -> None:
     if seed is not None:
-        print_world(seed)
+        print_world(seed, with_reviews=reviews, with_heads=heads)
         return
     begun = perf_counter()
-    outcomes = play_with_progress(range(first, first + worlds))
+    outcomes = play_with_progress(range(first, first + worlds), with_reviews=reviews, with_heads=heads)
     seconds = perf_counter() - begun
     broken = [outcome for outcome in outcomes if outcome.broken]
     show_ends(outcomes)
     show_faults(outcomes)
+    if heads:
+        show_head_pushes(outcomes)
+    show_withdrawals(outcomes)
     for outcome in broken[:MAX_BROKEN_SHOWN]:
-        console.print(f"[red]seed {outcome.seed}[/]: {outcome.broken[0]}\n  {replay_command(outcome.seed)}")
+        command = replay_command(outcome.seed, with_reviews=reviews, with_heads=heads)
+        console.print(f"[red]seed {outcome.seed}[/]: {outcome.broken[0]}\n  {command}")
     rate = f"{worlds / seconds:.1f} seeds per second"
     console.print(f"{len(outcomes) - len(broken)} passed, {len(broken)} failed, {rate}")
     raise typer.Exit(1 if broken else 0)
 
 
-def play_with_progress(seeds: range) -> list[Outcome]:
+def play_with_progress(seeds: range, *, with_reviews: bool, with_heads: bool) -> list[Outcome]:
     columns = (TextColumn("worlds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
-        return list(progress.track(play_many(seeds), total=len(seeds)))
+        outcomes = play_many(seeds, with_reviews=with_reviews, with_heads=with_heads)
+        return list(progress.track(outcomes, total=len(seeds)))
 
 
 def show_ends(outcomes: list[Outcome]) -> None:
@@ -70,14 +77,35 @@ def show_faults(outcomes: list[Outcome]) -> None:
     console.print(f"{together} of {len(PAIRS)} pairs of families were enabled together.")
 
 
-def print_world(seed: int) -> None:
-    outcome = play(seed)
+def show_withdrawals(outcomes: list[Outcome]) -> None:
+    withdrawals = Counter[str]()
+    for outcome in outcomes:
+        withdrawals.update(outcome.withdrawals)
+    worlds = sum(bool(outcome.withdrawals) for outcome in outcomes)
+    table = Table("an approval was withdrawn while the pull request was", "times", title=f"{worlds:,} worlds")
+    for moment, times in withdrawals.most_common():
+        table.add_row(moment, f"{times:,}")
+    console.print(table)
+
+
+def show_head_pushes(outcomes: list[Outcome]) -> None:
+    pushes = Counter[str]()
+    for outcome in outcomes:
+        pushes.update(outcome.head_pushes)
+    table = Table("a head branch was", "times")
+    for what, times in pushes.most_common():
+        table.add_row(what, f"{times:,}")
+    console.print(table)
+
+
+def print_world(seed: int, *, with_reviews: bool, with_heads: bool) -> None:
+    outcome = play(seed, with_reviews=with_reviews, with_heads=with_heads)
     if not outcome.broken:
         console.print(f"seed {seed} keeps every promise")
         return
     for broken in outcome.broken:
         console.print(f"[red]{broken}[/]", highlight=False)
-    console.print(as_test(shrink_script(draw(seed))), highlight=False)
+    console.print(as_test(shrink_script(draw(seed, with_reviews=with_reviews, with_heads=with_heads))), highlight=False)
     raise typer.Exit(1)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from os import cpu_count
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from mergeyard.domain.config import Config
 from tests.simulation.faults import Family
 from tests.simulation.generator import draw
 from tests.simulation.promises import violations
-from tests.simulation.script import Nature, Script
+from tests.simulation.script import Heads, Nature, Script
 from tests.simulation.world import World, capture_logged_errors
 
 IsBroken = Callable[[Script], bool]
@@ -40,9 +41,16 @@ def _smaller(script: Script) -> Iterator[Script]:
     for number in range(1, script.replicas):
         yield replace(script, replicas=number)
     if script.has_forge:
-        yield replace(script, has_forge=False)
+        without_forks = script.heads and replace(script.heads, moved_first=False, in_forks=(), in_closed_forks=())
+        yield replace(script, has_forge=False, requires_approval=False, hides_reviews=False, heads=without_forks)
+    yield from _with_default(script, "requires_approval", False)
+    yield from _with_default(script, "hides_reviews", False)
     if len(script.statuses) > 1:
         yield replace(script, statuses=script.statuses[:1])
+    if script.heads is not None:
+        yield replace(script, heads=None)
+        for name, default in asdict(Heads()).items():
+            yield from _with_default(script, "heads", replace(script.heads, **{name: default}))
     yield from _with_default(script, "nature", Nature())
     yield from _with_default(script, "config", Config())
     for name, default in asdict(Nature()).items():
@@ -94,10 +102,14 @@ class Outcome(Struct, frozen=True):
     occurrences: dict[tuple[Family, str], int]
     """How often a family of faults occurred, by the phase of the queue."""
     landings: int
+    withdrawals: dict[str, int]
+    """How often an approval was withdrawn, by what the queue was doing with the pull request."""
+    head_pushes: dict[str, int]
+    """How often a head branch moved, by who moved it and how."""
 
 
-def play(seed: int) -> Outcome:
-    return play_script(draw(seed))
+def play(seed: int, *, with_reviews: bool = False, with_heads: bool = False) -> Outcome:
+    return play_script(draw(seed, with_reviews=with_reviews, with_heads=with_heads))
 
 
 def play_script(script: Script) -> Outcome:
@@ -110,7 +122,16 @@ def _play_script(script: Script) -> Outcome:
     broken, ends = _play_and_check(world)
     landings = sum(transaction.by_service and len(transaction.updates) > 1 for transaction in world.origin.log)
     world.close()
-    return Outcome(script.seed, script.families, broken, ends, dict(world.faults.occurrences), landings)
+    return Outcome(
+        seed=script.seed,
+        families=script.families,
+        broken=broken,
+        ends=ends,
+        occurrences=dict(world.faults.occurrences),
+        landings=landings,
+        withdrawals=dict(world.withdrawals),
+        head_pushes=world.count_head_pushes(),
+    )
 
 
 def _play_and_check(world: World) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -154,10 +175,12 @@ def quiet() -> Generator[None]:
         sys.unraisablehook = hook
 
 
-def replay_command(seed: int) -> str:
-    return f".venv/bin/python -m tests.simulation --seed {seed}"
+def replay_command(seed: int, *, with_reviews: bool = False, with_heads: bool = False) -> str:
+    options = f"{' --reviews' if with_reviews else ''}{' --heads' if with_heads else ''}"
+    return f".venv/bin/python -m tests.simulation --seed {seed}{options}"
 
 
-def play_many(seeds: Iterable[int]) -> Iterator[Outcome]:
+def play_many(seeds: Iterable[int], *, with_reviews: bool, with_heads: bool) -> Iterator[Outcome]:
+    one = partial(play, with_reviews=with_reviews, with_heads=with_heads)
     with ProcessPoolExecutor(cpu_count()) as pool:
-        yield from pool.map(play, seeds, chunksize=WORLDS_PER_JOB)
+        yield from pool.map(one, seeds, chunksize=WORLDS_PER_JOB)

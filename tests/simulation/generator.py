@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mergeyard.domain.config import (
     Config,
     DirectMergeMode,
+    HeadBranchFallback,
     LandingMethod,
     MergeMethod,
     Mode,
@@ -40,24 +41,38 @@ LAGS = (0, 100, 200, 300, 500, 1000)
 MOMENTS = ("", "", "building", "testing", "bisecting", "landing", "landing")
 
 
-def draw(seed: int) -> s.Script:
-    rng = Random(f"script {seed}")
+def draw(seed: int, *, with_reviews: bool = False, with_heads: bool = False) -> s.Script:
+    """With reviews: the world has a forge that requires approvals, as some worlds have anyway. With heads: its pull
+    requests have head branches, which most queues move when they merge."""
+    rng, reviews_rng, heads_rng = (Random(f"{what} {seed}") for what in ("script", "reviews", "heads"))
     families = draw_families(seed, rng)
-    has_forge = Family.LOST_NOTICES in families or rng.random() < 0.3
+    has_forge = Family.LOST_NOTICES in families or rng.random() < 0.3 or with_reviews
+    has_forge = has_forge or (with_heads and heads_rng.random() < 0.5)
+    requires_approval = with_reviews or (has_forge and reviews_rng.random() < 0.5)
+    hides_reviews = requires_approval and reviews_rng.random() < 0.5
     replicas = rng.choice((2, 3)) if Family.FREEZES in families else rng.choice((1, 1, 2))
     prs = rng.randrange(2, MAX_PRS + 1)
     config, nature = draw_config(rng, has_forge=has_forge), draw_nature(rng, prs)
     acts = [*_submissions(rng, prs, config, nature), *_everyday_acts(rng, prs)]
     for family in sorted(families):
         acts += _faults(family, rng, prs)
+    heads = draw_heads(heads_rng, prs, has_forge=has_forge) if with_heads else None
+    if heads is not None:
+        config = _moving_heads(heads_rng, config, has_forge=has_forge)
+        acts += _author_acts(heads_rng, prs, heads, families)
+    if requires_approval:
+        acts += _reviews(reviews_rng, prs, kills=Family.KILLS in families)
     return s.Script(
         seed=seed,
         config=config,
         replicas=replicas,
         has_forge=has_forge,
+        requires_approval=requires_approval,
+        hides_reviews=hides_reviews,
         statuses=rng.choice((("unit",), ("unit", "lint"))),
         families=families,
         nature=nature,
+        heads=heads,
         acts=tuple(sorted(acts, key=lambda act: act.at)),
     )
 
@@ -94,6 +109,63 @@ def draw_config(rng: Random, *, has_forge: bool) -> Config:
         direct_merge_mode=rng.choice((DirectMergeMode.OFF, DirectMergeMode.ALWAYS)),
         speculation=rng.choice(tuple(Speculation)),
     )
+
+
+def draw_heads(rng: Random, prs: int, *, has_forge: bool) -> s.Heads:
+    """On plain Git there are no forks, and one push moves all branches."""
+    numbers = range(1, prs + 1)
+    forks = [number for number in numbers if has_forge and rng.random() < rng.choice((0.0, 0.3))]
+    closed, special = rng.choice((0.0, 0.3)), rng.choice((0.0, 0.0, 0.2))
+    moved_first = has_forge and rng.random() < 0.8
+    return s.Heads(
+        moved_first=moved_first,
+        closes_merged=rng.random() < 0.5,
+        shown_after_ms=rng.choice((0, 0, 200, 1000, 5000, 20_000, 90_000)) if moved_first else 0,
+        in_forks=tuple(forks),
+        in_closed_forks=tuple(number for number in forks if rng.random() < closed),
+        protected=tuple(number for number in numbers if has_forge and rng.random() < special),
+        refused=tuple(number for number in numbers if rng.random() < special),
+    )
+
+
+def _moving_heads(rng: Random, config: Config, *, has_forge: bool) -> Config:
+    """This simulated forge merges with merge commits and squashed commits only."""
+    method = rng.choice((MergeMethod.MERGE_COMMIT, *(MergeMethod.SQUASH, MergeMethod.REBASE) * 3))
+    fallbacks = (HeadBranchFallback.CLOSE,) if has_forge and method is MergeMethod.REBASE else tuple(HeadBranchFallback)
+    by_forge = (
+        config.landing is LandingMethod.PROVIDER_MERGE and method is not MergeMethod.REBASE and rng.random() < 0.3
+    )
+    return replace(
+        config,
+        merge_method=method,
+        landing=LandingMethod.PROVIDER_MERGE if by_forge else LandingMethod.TESTED_COMMIT,
+        move_head_branches=rng.random() < 0.9,
+        head_branch_fallback=rng.choice(fallbacks),
+        delete_head_branches=rng.random() < 0.3,
+    )
+
+
+HEAD_MOMENTS = ("", "testing", *("landing",) * 6)
+HEAD_LAGS = (0, 50, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 3000)
+
+
+def _author_acts(rng: Random, prs: int, heads: s.Heads, families: frozenset[Family]) -> Iterator[s.Act]:
+    """Authors push, rebase and delete their head branches, mostly during a landing. Some servers are killed then."""
+    kinds = (s.Push, s.Push, s.RewriteHead, s.RewriteHead, s.PullAndPush, s.DeleteHead, s.RestoreHead)
+    lags = (*HEAD_LAGS, *(heads.shown_after_ms + lag for lag in HEAD_LAGS[:8]))
+    for number in range(1, prs + 1):
+        for _ in range(rng.choice((0, 0, 0, 1, 2))):
+            at, during, lag = rng.randrange(EVENTFUL_MS), rng.choice(HEAD_MOMENTS), rng.choice(lags)
+            yield rng.choice(kinds)(at=at, pr=number, during=during, lag=lag)
+    for _ in range(rng.choice((0, 1, 2, 4)) if Family.KILLS in families else 0):
+        at, down, disk = rng.randrange(EVENTFUL_MS), rng.choice((100, 3000, 30_000)), rng.random() < 0.2
+        yield s.Kill(
+            at=at, replica=rng.randrange(3), for_ms=down, loses_its_disk=disk, during="landing", lag=rng.choice(lags)
+        )
+    changes = (("moveHeadBranches", rng.random() < 0.5), ("deleteHeadBranches", rng.random() < 0.5))
+    for setting, value in changes if Family.USER_REQUESTS in families else ():
+        at, during, lag = rng.randrange(EVENTFUL_MS), rng.choice(HEAD_MOMENTS), rng.choice(lags)
+        yield s.Change(at=at, setting=setting, value=value, during=during, lag=lag)
 
 
 def draw_nature(rng: Random, prs: int) -> s.Nature:
@@ -138,6 +210,29 @@ def _everyday_acts(rng: Random, prs: int) -> Iterator[s.Act]:
     kinds = (s.Cancel, s.Submit, s.Restart, *(s.ReportOnHead,) * 3, s.Push, s.Close)
     for _ in range(rng.randrange(6)):
         yield rng.choice(kinds)(at=rng.randrange(EVENTFUL_MS), pr=rng.randrange(1, prs + 1))
+
+
+def _reviews(rng: Random, prs: int, *, kills: bool) -> Iterator[s.Act]:
+    """Approvals are given, withdrawn and given again in all phases of the queue."""
+    for number in range(1, prs + 1):
+        at = rng.randrange(EVENTFUL_MS // 2)
+        yield s.Approve(at=at, pr=number)
+        for _ in range(rng.choice((0, 1, 1, 2, 3))):
+            at = rng.randrange(at, EVENTFUL_MS)
+            during, lag = rng.choice(MOMENTS), rng.choice(LAGS)
+            yield s.Withdraw(at=at, pr=number, during=during, lag=lag)
+            if kills and during == "landing":
+                killed = lag - rng.choice((0, 100, 200))
+                yield s.Kill(
+                    at=at,
+                    replica=rng.randrange(3),
+                    for_ms=rng.choice((3000, 30_000)),
+                    during=during,
+                    lag=max(killed, 0),
+                )
+            if rng.random() < 0.6:
+                later = at + rng.choice((500, 5000, 30_000))
+                yield s.Approve(at=later, pr=number, during=rng.choice(MOMENTS), lag=rng.choice(LAGS))
 
 
 def _faults(family: Family, rng: Random, prs: int) -> Iterator[s.Act]:

@@ -5,14 +5,19 @@ from fnmatch import fnmatchcase
 from hashlib import sha1
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from mergeyard.domain.ids import Sha
+from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.ports.git import (
     Commit,
     Conflict,
     GitError,
+    Identity,
     MissingObject,
     Pushed,
     PushOutcome,
+    PushRefused,
     RefUpdate,
     Remote,
     Signature,
@@ -21,6 +26,7 @@ from mergeyard.ports.git import (
 from tests.simulation.faults import Family
 from tests.simulation.process import Connection
 from tests.support import host_log
+from tests.support.host_log import TEST_BRANCH_PREFIX
 
 Files = Mapping[str, str]
 DEFAULT_AUTHOR = Signature("Author", "author@example.org", "0 +0000")
@@ -122,6 +128,14 @@ def _hash(kind: str, contents: object) -> Sha:
 
 
 TARGET = "refs/heads/main"
+MAX_MERGE_MS = 5 * MINUTE
+"""From the move of a head branch to that of the target branch: after two minutes an attempt reads the rules again, and
+one attempt waits at most two minutes for the head to be shown."""
+
+
+def fork_ref(fork: str, branch: str) -> str:
+    """The branch of a fork. All forks are parts of the one simulated repository, so that one log shows all pushes."""
+    return f"refs/forks/{fork}/{branch}"
 
 
 class Origin:
@@ -132,6 +146,13 @@ class Origin:
         self.watchers: list[Callable[[], None]] = []
         self.late = set[Sha]()
         """Landed by a request that arrived so late that the queue no longer wanted it."""
+        self.sent_at: dict[Sha, Instant] = {}
+        """When the service sent the first request of those that put this commit on the target branch. One that moved a
+        head branch long before, for example before an outage, does not count."""
+        self._heads_sent_at: dict[Sha, Instant] = {}
+        """When the service sent the request that moved a head branch to this commit, where the branch still is."""
+        self.refused_refs = set[str]()
+        """Refs that the host lets only their authors move."""
         self.set(TARGET, objects.commit(objects.tree(files), (), "the beginning"))
 
     def __len__(self) -> int:
@@ -158,14 +179,25 @@ class Origin:
         pushed = {move.new for transaction in self.log for move in transaction.updates}
         return any(self.objects.contains(each, commit) for each in self.objects.commits.keys() & pushed)
 
-    def push(self, updates: Sequence[RefUpdate], *, late: bool) -> Pushed | Stale:
+    def push(self, updates: Sequence[RefUpdate], sent_at: Instant, *, late: bool) -> PushOutcome:
         """By the service. Like git, it reports success if all refs already have their new values. A late push that also
         deletes a test branch would be refused."""
         if all(self.refs.get(update.ref) == update.new for update in updates):
             return Pushed()
+        if refused := tuple(update.ref for update in updates if update.ref in self.refused_refs):
+            return PushRefused("only its author is allowed to push", refused)
         if any(self.refs.get(update.ref) != update.old for update in updates):
             return Stale()
+        before = self.target
         self._move(tuple(host_log.RefUpdate(update.ref, update.old, update.new) for update in updates), by_service=True)
+        for update in updates:
+            if update.new is not None and _is_head_branch(update.ref):
+                self._heads_sent_at.setdefault(update.new, sent_at)
+        landed = self.objects.ancestors(self.target) - self.objects.ancestors(before)
+        began_at = (self._heads_sent_at.get(each, sent_at) for each in landed)
+        self.sent_at.setdefault(
+            self.target, min((at for at in began_at if sent_at - at <= MAX_MERGE_MS), default=sent_at)
+        )
         if late and [update.ref for update in updates] == [TARGET]:
             self.late.add(self.target)
         return Pushed()
@@ -175,12 +207,15 @@ class Origin:
         if self.refs.get(ref) != sha:
             self._move((host_log.RefUpdate(ref, self.refs.get(ref), sha),), by_service=False)
 
-    def merge(self, new: Sha) -> None:
+    def merge(self, new: Sha, sent_at: Instant) -> None:
         """By the forge, as the service asked it to."""
+        self.sent_at[new] = sent_at
         self._move((host_log.RefUpdate(TARGET, self.target, new),), by_service=True)
 
     def _move(self, moves: tuple[host_log.RefUpdate, ...], *, by_service: bool) -> None:
         for move in moves:
+            if move.old is not None and _is_head_branch(move.ref):
+                self._heads_sent_at.pop(move.old, None)
             if move.new is None:
                 self.refs.pop(move.ref, None)
             else:
@@ -188,6 +223,10 @@ class Origin:
         self.log.append(host_log.Transaction(len(self.log), by_service, moves))
         for watch in self.watchers:
             watch()
+
+
+def _is_head_branch(ref: str) -> bool:
+    return ref.startswith(("refs/heads/", "refs/forks/")) and ref != TARGET and not ref.startswith(TEST_BRANCH_PREFIX)
 
 
 T = TypeVar("T")
@@ -217,7 +256,7 @@ class SimGit:
     async def run_maintenance(self) -> None:
         """There is nothing to maintain."""
 
-    async def mirror(self, name: str, remote: Remote) -> "SimMirror":  # noqa: ARG002
+    async def mirror(self, name: str, remote: Remote, identity: Identity | None = None) -> "SimMirror":  # noqa: ARG002
         self._names.add(name)
         return self._mirror
 
@@ -250,11 +289,16 @@ class SimMirror:
             raise MissingObject(f"the remote does not have {commit}")
         self._known |= self._objects.ancestors(commit)
 
-    async def push(self, *updates: RefUpdate) -> PushOutcome:
+    async def push(self, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:
+        if to is not None:
+            updates = tuple(replace(each, ref=fork_ref(to.url, each.ref.rpartition("/")[2])) for each in updates)
         for update in updates:
             if update.new is not None:
                 self._need(update.new)
-        return await self._ask(lambda: self._origin.push(updates, late=self._connection.sender.is_superseded()))
+        sent_at = self._connection.now
+        return await self._ask(
+            lambda: self._origin.push(updates, sent_at, late=self._connection.sender.is_superseded())
+        )
 
     async def _ask(self, effect: Callable[[], T]) -> T:
         return await self._connection.call(effect, USUAL_DELAY_S, GitError, Family.REFUSALS, Family.LOST_REPLIES)
@@ -284,6 +328,9 @@ class SimMirror:
         sha = self._objects.commit(tree, map(self._need, parents), message, author, when)
         self._known.add(sha)
         return sha
+
+    async def add_notes(self, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
+        raise NotImplementedError(f"nothing is signed here: {tip} {notes}")
 
     async def read_commit(self, commit: Sha) -> Commit:
         return self._objects.commits[self._need(commit)]
@@ -331,10 +378,14 @@ class SimMirror:
         return frozenset(path.encode() for path in self._objects.changes(self._need(before), self._need(after)))
 
     async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
-        raise NotImplementedError(f"there are no forks here: {before} {after} {globs}")
+        before_files, after_files = (
+            self._objects.trees.get(each) or self._objects.files(self._need(each)) for each in (before, after)
+        )
+        paths = difference(before_files, after_files)
+        return tuple(sorted(path for path in paths if any(fnmatchcase(path, glob) for glob in globs)))
 
     async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
-        raise NotImplementedError(f"there are no forks here: {one} {other}")
+        return (self._objects.merge_base(self._need(one), self._need(other)),)
 
     async def replace_paths(self, onto: Sha, source: Sha, paths: Collection[bytes]) -> Sha | Conflict:
         contents = self._objects.files(self._need(source))

@@ -11,7 +11,7 @@ from mergeyard.ports.git import Conflict
 from tests.simulation import script as s
 from tests.simulation.api_client import SimApi
 from tests.simulation.ci import SimCi
-from tests.simulation.host import BRANCH, HostState
+from tests.simulation.host import BRANCH, HostState, require_approval
 from tests.support.api_client import ApiRefused
 from tests.support.host_log import TEST_BRANCH_PREFIX
 from tests.support.world.repository import CheckRules
@@ -28,6 +28,7 @@ EXPECTED_REFUSALS = frozenset(
         "pr_not_found",
         "invalid_config",
         "invalid_request",
+        "sha_mismatch",
     }
 )
 
@@ -41,8 +42,17 @@ class People:
         self.ci = ci
         self.moved_target_branch = False
         self.deleted_test_branch = False
+        self.pushed = set[int]()
+        """The pull requests to which their authors pushed after they had opened them."""
+        self.deleted_heads = set[int]()
+        """The pull requests whose authors deleted the head branch: the queue cannot move it back."""
+        self.disturbed = set[int]()
+        """The pull requests that people changed at the host after they had opened them."""
+        self.reopened = set[int]()
         self._nature = nature
         self._pushes = 0
+        self._own_heads = dict[PullRequestNumber, Sha]()
+        """What the author of a pull request has in a clone."""
         self._set_check_rules(check_rules)
 
     async def perform(self, act: s.Act) -> None:
@@ -86,12 +96,10 @@ class People:
         await self.api.post_until_answered("updateQueue", **{act.setting: act.value})
 
     async def _ask(self, path: str, pr: int, **members: Any) -> None:
-        if PullRequestNumber(pr) in self.host_state.pull_requests:
-            head = (
-                {"sha": self.host_state.pull_requests[PullRequestNumber(pr)].head}
-                if path == "setImpactedTargets"
-                else {}
-            )
+        pull_request = self.host_state.pull_requests.get(PullRequestNumber(pr))
+        if pull_request is not None:
+            is_reviewed = pull_request.fork and path == "submitPullRequest"
+            head = {"sha": pull_request.head} if is_reviewed or path == "setImpactedTargets" else {}
             await self.api.post_until_answered(path, pr={"number": pr, **head}, **members)
 
     # At the host.
@@ -105,32 +113,103 @@ class People:
         base = self.host_state.origin.target if known is None else known.head
         path = "shared" if number in self._nature.sharing else f"file{number}"
         head = self._commit(base, {path: f"pr{number}"}, f"change {number}")
+        heads = self.host_state.heads
+        is_fork = heads is not None and number in (*heads.in_forks, *heads.in_closed_forks)
         pull_request = PullRequest(
             number=PullRequestNumber(number),
             head=head,
             base_branch=BRANCH,
             head_branch=f"feature{number}",
+            head_repo=f"author{number}/app" if is_fork else "",
+            fork=is_fork,
             title=f"{number}",
+            requirements=(require_approval(given=0),) if self.host_state.requires_approval else (),
         )
+        if heads is not None:
+            self._create_head_branch(pull_request, heads)
         self.host_state.change(PullRequestNumber(number), pull_request)
 
+    def _create_head_branch(self, pull_request: PullRequest, heads: s.Heads) -> None:
+        ref = self.host_state.head_branch_ref(pull_request)
+        self._own_heads[pull_request.number] = pull_request.head
+        self.host_state.origin.set(ref, pull_request.head)
+        if pull_request.number in (*heads.in_closed_forks, *heads.protected, *heads.refused):
+            self.host_state.origin.refused_refs.add(ref)
+
     async def push(self, act: s.Push) -> None:
-        for pull_request in self._open_pull_requests(act.pr):
+        """Git refuses the push of a clone that lacks what the branch has."""
+        for pull_request in self._pull_requests(act.pr):
+            own = self._own_heads.get(pull_request.number, pull_request.head)
+            if self._branch_tip(pull_request) in (own, None):
+                self._push_head(pull_request, self._commit_more(own, act.pr))
+
+    async def pull_and_push(self, act: s.PullAndPush) -> None:
+        for pull_request in self._pull_requests(act.pr):
+            self._push_head(pull_request, self._commit_more(self._branch_tip(pull_request), act.pr))
+
+    async def rewrite_head(self, act: s.RewriteHead) -> None:
+        """On top of the target branch, or from scratch if it conflicts."""
+        objects, target = self.host_state.origin.objects, self.host_state.origin.target
+        for pull_request in self._pull_requests(act.pr):
+            own = self._own_heads.get(pull_request.number, pull_request.head)
             self._pushes += 1
-            head = self._commit(pull_request.head, {f"more{act.pr}": f"push {self._pushes}"}, "more")
+            merged = objects.merge(target, own)
+            tree = objects.commits[own].tree if isinstance(merged, Conflict) else merged
+            self._push_head(pull_request, objects.commit(tree, (target,), f"rewritten {self._pushes}"))
+
+    async def restore_head(self, act: s.RestoreHead) -> None:
+        for pull_request in self._pull_requests(act.pr):
+            self._push_head(pull_request, self._own_heads.get(pull_request.number, pull_request.head))
+
+    async def delete_head(self, act: s.DeleteHead) -> None:
+        for pull_request in self._pull_requests(act.pr):
+            self.disturbed.add(act.pr)
+            self.deleted_heads.add(act.pr)
+            if self.host_state.heads is not None:
+                self.host_state.origin.set(self.host_state.head_branch_ref(pull_request), None)
+
+    def _commit_more(self, parent: Sha | None, number: int) -> Sha:
+        self._pushes += 1
+        base = self.host_state.origin.target if parent is None else parent
+        return self._commit(base, {f"more{number}": f"push {self._pushes}"}, "more")
+
+    def _branch_tip(self, pull_request: PullRequest) -> Sha | None:
+        if self.host_state.heads is None:
+            return pull_request.head
+        return self.host_state.origin.refs.get(self.host_state.head_branch_ref(pull_request))
+
+    def _push_head(self, pull_request: PullRequest, head: Sha) -> None:
+        self.pushed.add(pull_request.number)
+        self.disturbed.add(pull_request.number)
+        self._own_heads[pull_request.number] = head
+        if self.host_state.heads is not None:
+            self.host_state.origin.set(self.host_state.head_branch_ref(pull_request), head)
+        if pull_request.is_open and not self.host_state.notices_heads:
             self.host_state.change(pull_request.number, replace(pull_request, head=head))
+
+    def _pull_requests(self, number: int) -> list[PullRequest]:
+        """If there are head branches, their authors can push also when the pull request is merged."""
+        found = self.host_state.pull_requests.get(PullRequestNumber(number))
+        return [found] if found is not None and (found.is_open or self.host_state.heads is not None) else []
 
     async def close(self, act: s.Close) -> None:
         for pull_request in self._open_pull_requests(act.pr):
+            self.disturbed.add(act.pr)
             self.host_state.change(pull_request.number, replace(pull_request, is_open=False))
 
     async def reopen(self, act: s.Reopen) -> None:
         pull_request = self.host_state.pull_requests.get(PullRequestNumber(act.pr))
-        if pull_request is not None and pull_request.merged_into is None:
-            self.host_state.change(pull_request.number, replace(pull_request, is_open=True, base_branch=BRANCH))
+        head = None if pull_request is None else self._branch_tip(pull_request)
+        if pull_request is not None and head is not None and pull_request.merged_into is None:
+            self.disturbed.add(act.pr)
+            self.reopened.add(act.pr)
+            reopened = replace(pull_request, is_open=True, base_branch=BRANCH)
+            seen = replace(reopened, head=head) if self.host_state.notices_heads else reopened
+            self.host_state.change(pull_request.number, seen)
 
     async def retarget(self, act: s.Retarget) -> None:
         for pull_request in self._open_pull_requests(act.pr):
+            self.disturbed.add(act.pr)
             self.host_state.change(pull_request.number, replace(pull_request, base_branch="other"))
 
     async def merge_by_hand(self, act: s.MergeByHand) -> None:
@@ -138,6 +217,7 @@ class People:
         for pull_request in self._open_pull_requests(act.pr):
             tree = objects.merge(target, pull_request.head)
             if not isinstance(tree, Conflict) and pull_request.base_branch == BRANCH:
+                self.disturbed.add(act.pr)
                 self._move_target(objects.commit(tree, (target, pull_request.head), "by hand"))
                 self.host_state.change(pull_request.number, replace(pull_request, is_open=False, merged_into=BRANCH))
 
@@ -162,6 +242,15 @@ class People:
         for pull_request in self._open_pull_requests(act.pr):
             await self.ci.report(pull_request.head, self.ci.evaluate(pull_request.head))
 
+    async def approve(self, act: s.Approve) -> None:
+        self.open(act.pr)
+        for pull_request in self._open_pull_requests(act.pr):
+            self.host_state.review(pull_request.number, approve=True)
+
+    async def withdraw(self, act: s.Withdraw) -> None:
+        for pull_request in self._open_pull_requests(act.pr):
+            self.host_state.review(pull_request.number, approve=False)
+
     def _open_pull_requests(self, number: int) -> list[PullRequest]:
         pull_request = self.host_state.pull_requests.get(PullRequestNumber(number))
         return [pull_request] if pull_request is not None and pull_request.is_open else []
@@ -183,6 +272,10 @@ PERFORMERS: dict[type[s.Act], Callable[[People, Any], Awaitable[None]]] = {
     s.SetState: People.set_state,
     s.Change: People.change,
     s.Push: People.push,
+    s.PullAndPush: People.pull_and_push,
+    s.RewriteHead: People.rewrite_head,
+    s.DeleteHead: People.delete_head,
+    s.RestoreHead: People.restore_head,
     s.Close: People.close,
     s.Reopen: People.reopen,
     s.Retarget: People.retarget,
@@ -191,4 +284,6 @@ PERFORMERS: dict[type[s.Act], Callable[[People, Any], Awaitable[None]]] = {
     s.RewindTarget: People.rewind_target,
     s.DeleteTestBranch: People.delete_test_branch,
     s.ReportOnHead: People.report_on_head,
+    s.Approve: People.approve,
+    s.Withdraw: People.withdraw,
 }

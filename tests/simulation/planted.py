@@ -4,41 +4,50 @@
 # A bug can be in any function, also in a private one.
 
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, Speculation
-from mergeyard.domain.events import ChecksObserved, Event, LandingMissed, LandingSucceeded
-from mergeyard.domain.ids import Repo, Sha
-from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Speculation
+from mergeyard.domain.events import ChecksObserved, Event, LandingMissed, LandingPullRequestsRead, LandingSucceeded
+from mergeyard.domain.ids import PullRequestNumber, Repo, Sha, SubmissionId
+from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.queue import Landing, Queue
+from mergeyard.domain.runs import HeadMove, Member, Step
 from mergeyard.domain.states import QueueState
-from mergeyard.domain.tasks import Land
-from mergeyard.ports.git import GitError, PushOutcome, RefUpdate
+from mergeyard.domain.tasks import Land, ReadPullRequests
+from mergeyard.engine import merging, observations
+from mergeyard.ports.git import GitError, Pushed, PushOutcome, RefUpdate, Remote
 from mergeyard.service import persistence, poller
 from mergeyard.service.idempotency import Idempotency
 from mergeyard.service.leases import Leases
+from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queue_actor import PendingCommand, QueueActor
 from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.statuses import RunStatuses, Statuses, to_check_states
-from mergeyard.service.tasks import build_run, commit_builder, land, provider_merge
+from mergeyard.service.tasks import build_run, commit_builder, head_branches, land, observe, provider_merge
 from tests.simulation.faults import Family
 from tests.simulation.git import SimMirror
 from tests.simulation.script import (
+    Approve,
     Close,
     FaultPeriod,
+    Heads,
     JumpClock,
     Kill,
     Nature,
     PushToTarget,
     ReportOnHead,
     RewindTarget,
+    RewriteHead,
     Script,
     SetState,
     Submit,
     Upload,
+    Withdraw,
 )
 
 
@@ -50,11 +59,19 @@ class Planted(Struct, frozen=True):
     wrong: Callable[..., Any]
     story: Script | None = None
     """The script in which it shows, with one of the first seeds; None: one of the first worlds."""
+    also: "Planted | None" = None
+    """Another function that would hide the bug."""
 
 
 @contextmanager
 def planted(bug: Planted) -> Generator[None]:
     """Replace the right function in its module or class, and in every service module whose globals refer to it."""
+    with nullcontext() if bug.also is None else planted(bug.also), _replaced(bug):
+        yield
+
+
+@contextmanager
+def _replaced(bug: Planted) -> Generator[None]:
     right = getattr(bug.owner, bug.right)
     modules = [module for name, module in sys.modules.items() if name.startswith("mergeyard.service.")]
     known = [(module, name) for module in modules for name, value in list(vars(module).items()) if value is right]
@@ -70,30 +87,62 @@ def planted(bug: Planted) -> Generator[None]:
 # Landing.
 
 
-async def _land_on_any_tip(context: RepositoryContext, task: Land, branch: str) -> tuple[Event, ...] | None:
+async def _land_on_any_tip(
+    context: RepositoryContext, task: Land, branch: str, *_args: Any, **_named: Any
+) -> tuple[Event, ...] | None:
     tip, _ = await land._fetch_refs(context, branch)
     if not await land._find_landed(context, tip, task):
         await context.mirror.push(RefUpdate(context.target_ref, tip, task.steps[-1].commit))
     return await land._finish_landing(context, task)
 
 
-async def _treat_lost_reply_as_failure(context: RepositoryContext, task: Land) -> tuple[Event, ...]:
+async def _treat_lost_reply_as_failure(
+    context: RepositoryContext, task: Land, *args: Any, **named: Any
+) -> tuple[Event, ...]:
     try:
-        return await _land(context, task)
+        return await _land(context, task, *args, **named)
     except GitError:
         return (LandingMissed(landing=task.landing),)
 
 
-async def _treat_lost_reply_as_success(context: RepositoryContext, task: Land) -> tuple[Event, ...]:
+async def _treat_lost_reply_as_success(
+    context: RepositoryContext, task: Land, *args: Any, **named: Any
+) -> tuple[Event, ...]:
     try:
-        return await _land(context, task)
+        return await _land(context, task, *args, **named)
     except GitError:
         return (LandingSucceeded(landing=task.landing, steps=task.steps),)
 
 
-async def _push_first_ref(self: SimMirror, *updates: RefUpdate) -> PushOutcome:
+async def _push_first_ref(self: SimMirror, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:
     """Of a landing, only the target branch."""
-    return await _push(self, updates[0])
+    return await _push(self, updates[0], to=to)
+
+
+async def _push_heads_without_lease(self: SimMirror, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:
+    """Whatever the head branches have."""
+    refs = self._origin.refs
+    forced = [replace(each, old=refs.get(each.ref)) if "/feature" in each.ref else each for each in updates]
+    return await _push(self, *forced, to=to)
+
+
+def _move_heads_to_tip(queue: Queue, landing: Landing) -> Iterator[tuple[SubmissionId, HeadMove]]:
+    """The head branches of all pull requests of a landing."""
+    for submission_id, move in _head_moves(queue, landing):
+        yield submission_id, replace(move, commit=landing.steps[-1].commit)
+
+
+async def _leave_head(context: RepositoryContext, move: HeadMove) -> PushOutcome:  # noqa: ARG001
+    """Where it was moved to."""
+    return Pushed()
+
+
+def _is_never_moved_by_us(*_: object) -> bool:
+    return False
+
+
+async def _do_not_undo(*_: object) -> bool:
+    return False
 
 
 async def _find_nothing(self: provider_merge.GitMerger, tip: Sha | None) -> list[Step]:  # noqa: ARG001
@@ -106,6 +155,32 @@ async def _do_not_wait(*_: object) -> None:
 
 async def _assume_tested_tree(self: provider_merge.ForgeMerger, _: Member, commit: Sha, onto: Sha) -> Step:
     return Step(commit, onto, self.task.steps[0].tree)
+
+
+async def _repeat_what_is_known(
+    context: RepositoryContext, reader: PullRequestReader, task: ReadPullRequests
+) -> tuple[Event, ...]:
+    """Without reading the pull requests of a landing once more."""
+    del reader
+    queue = context.queue_actor.queue
+    known = tuple(submission.pull_request for number in task.numbers if (submission := queue.submission_of(number)))
+    revision = queue.counters.revision
+    return (LandingPullRequestsRead(landing=task.landing, pull_requests=known, observed_at_revision=revision),)
+
+
+async def _believe_last_read(*_: object, **__: object) -> bool:
+    return False
+
+
+async def _keep_approval(
+    self: PullRequestReader, context: RepositoryContext, number: PullRequestNumber
+) -> PullRequest | None:
+    """A pull request that was approved when it was submitted counts as approved."""
+    pull_request = await _read_with_merge_check(self, context, number)
+    submission = context.queue_actor.queue.submission_of(number)
+    if pull_request is None or submission is None or submission.pull_request.unmet_requirements:
+        return pull_request
+    return replace(pull_request, requirements=submission.pull_request.requirements)
 
 
 # Building.
@@ -190,8 +265,10 @@ def _derive_no_events(*_: object) -> tuple[()]:
 
 
 WAIT_METHOD = "_raise_if_forge_is_stale"
+_head_moves = merging._head_moves
 _land = land.land
 _push = SimMirror.push
+_read_with_merge_check = PullRequestReader.read_with_merge_check
 _try_to_save = QueueActor._try_to_save
 
 STALE_FORGE = Script(
@@ -244,12 +321,63 @@ CLOSED_BEFORE_READY = Script(
     nature=Nature(sharing=(1, 2)),
     acts=(Upload(at=500, pr=2), Submit(at=1000, pr=1), Submit(at=70_000, pr=2), Close(at=90_000, pr=2)),
 )
+WITHDRAWN_WHILE_PAUSED = Script(
+    has_forge=True,
+    requires_approval=True,
+    hides_reviews=True,
+    acts=(
+        Approve(at=1000, pr=1),
+        Submit(at=2000, pr=1),
+        SetState(at=2500, state=QueueState.PAUSED),
+        FaultPeriod(at=11_000, of=Family.LOST_NOTICES, for_ms=5000),
+        Withdraw(at=12_000, pr=1),
+        SetState(at=50_000, state=QueueState.RUNNING),
+    ),
+)
+WITHDRAWN_WHILE_DOWN = Script(
+    has_forge=True,
+    requires_approval=True,
+    hides_reviews=True,
+    acts=(
+        Approve(at=500, pr=1),
+        Submit(at=1000, pr=1),
+        Kill(at=1500, during="landing", lag=250, for_ms=30_000),
+        Withdraw(at=1500, during="landing", lag=5000, pr=1),
+    ),
+)
+PUSHED_WHILE_LANDING = Script(
+    config=Config(merge_method=MergeMethod.SQUASH),
+    heads=Heads(),
+    acts=(Submit(at=1000, pr=1), RewriteHead(at=1500, during="landing", lag=300, pr=1)),
+)
+LANDED_TOGETHER = Script(
+    config=Config(merge_method=MergeMethod.REBASE, batch=True, batching_max_wait_time_minutes=1),
+    heads=Heads(),
+    acts=(Submit(at=1000, pr=1), Submit(at=1100, pr=2)),
+)
+MISSED_AFTER_THE_HEAD_MOVED = Script(
+    config=Config(merge_method=MergeMethod.SQUASH),
+    has_forge=True,
+    heads=Heads(moved_first=True, shown_after_ms=2000),
+    acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=1500)),
+)
 
 BUGS = (
     Planted("fast-forward without compare-and-swap", land, "_attempt", _land_on_any_tip),
     Planted("a lost reply handled as a failure", land, "land", _treat_lost_reply_as_failure),
     Planted("a lost reply handled as a success", land, "land", _treat_lost_reply_as_success),
     Planted("landing without deleting the test branch", SimMirror, "push", _push_first_ref),
+    Planted("a head moved without a lease", SimMirror, "push", _push_heads_without_lease, PUSHED_WHILE_LANDING),
+    Planted("a head moved to the commit of another", merging, "_head_moves", _move_heads_to_tip, LANDED_TOGETHER),
+    Planted("a head not moved back", head_branches, "_push_back", _leave_head, MISSED_AFTER_THE_HEAD_MOVED),
+    Planted(
+        "our own move taken for a push",
+        observations,
+        "is_moved_by_us",
+        _is_never_moved_by_us,
+        MISSED_AFTER_THE_HEAD_MOVED,
+        also=Planted("a late move not undone", head_branches, "undo_late_move", _do_not_undo),
+    ),
     Planted("an earlier merge is not found", provider_merge.GitMerger, "find_merged_steps", _find_nothing),
     Planted("no wait for a merge", provider_merge.ForgeMerger, WAIT_METHOD, _do_not_wait, STALE_FORGE),
     Planted("no tree check", provider_merge.ForgeMerger, "_read_step", _assume_tested_tree, PUSHES),
@@ -278,6 +406,27 @@ BUGS = (
         "_report_to_engine",
         _report_statuses_of_heads,
         PASSED_HEADS_THAT_FAIL_TOGETHER,
+    ),
+    Planted(
+        "believes the approval from the submission",
+        PullRequestReader,
+        "read_with_merge_check",
+        _keep_approval,
+        WITHDRAWN_WHILE_PAUSED,
+    ),
+    Planted(
+        "does not read before landing",
+        observe,
+        "read_landing_pull_requests",
+        _repeat_what_is_known,
+        WITHDRAWN_WHILE_PAUSED,
+    ),
+    Planted(
+        "believes a read from before a crash",
+        observe,
+        "can_no_longer_merge",
+        _believe_last_read,
+        WITHDRAWN_WHILE_DOWN,
     ),
     Planted("foreign pushes not noticed", poller, "derive_dirty_events", _derive_no_events, CLOSED_BEFORE_READY),
 )

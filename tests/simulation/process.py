@@ -111,6 +111,10 @@ class Connection:
         self._faults = faults
 
     @property
+    def now(self) -> Instant:
+        return self._loop.now
+
+    @property
     def seconds(self) -> int:
         return self._loop.now // 1000
 

@@ -1,21 +1,19 @@
 """Checks a world that was played: every safety promise against its three logs, and the liveness promises L1 to L3."""
 
-import re
 from collections.abc import Iterator
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.states import Reason
+from mergeyard.domain.timestamps import SECOND
 from mergeyard.engine.views import wait_reason
 from mergeyard.ports.git import Conflict
 from tests.simulation.faults import Family
 from tests.simulation.script import Change, JumpClock
-from tests.simulation.world import World
+from tests.simulation.world import TRAILER, World
 from tests.support.evidence import Evidence, Landing, SubmissionJson
 from tests.support.host_log import RefUpdate
 from tests.support.promises import broken_promises
-
-TRAILER = re.compile(r"^Mergeyard-(Pull-Request|Run): (.*)$", re.MULTILINE)
 
 
 class SimEvidence(Evidence):
@@ -27,6 +25,7 @@ class SimEvidence(Evidence):
         self._objects = world.origin.objects
         self._observed_tips = world.observed_tips
         self._late = world.origin.late
+        self._host_state = world.host_state
         changes = [act for act in world.script.acts if isinstance(act, Change) and act.setting == "mergeMethod"]
         self._methods = {world.script.config.merge_method, *(change.value for change in changes)}
 
@@ -68,10 +67,21 @@ class SimEvidence(Evidence):
     def removed_landings(self, *, without_a_branch: bool) -> list[Sha]:
         """Commits that the service landed and a foreign push removed again."""
         moves = [(each, move) for each in self.transactions if (move := each.update_of(self.target_ref))]
-        alone = {1} if without_a_branch else {1, 2}
-        landed = [move.new for each, move in moves if each.by_service and len(each.updates) in alone]
+        landed = [
+            move.new for each, move in moves if each.by_service and not (without_a_branch and len(each.updates) > 1)
+        ]
         removed = [super(SimEvidence, self).removed_by(move) for each, move in moves if not each.by_service]
         return [new for new in landed if new and any(new in commits for commits in removed)]
+
+    def merged_by_hand_as_tested(self) -> list[str]:
+        """The names of pull requests whose tested commit others put on the target branch."""
+        moves = [
+            move for each in self.transactions if not each.by_service and (move := each.update_of(self.target_ref))
+        ]
+        brought = set[Sha]().union(
+            *(self._commits_missing_in(each.new, each.old) for each in moves if each.new and each.old)
+        )
+        return [self.name(each["id"]) for each in self.submissions.values() if each["mergedSha"] in brought]
 
     def _read_commits(self, landing: Landing) -> list[tuple[Sha, int, str]]:
         """As git shows it: first parents that the old tip does not contain, the last first."""
@@ -81,6 +91,14 @@ class SimEvidence(Evidence):
             found.append((sha, int(named.get("Pull-Request", 0)), named.get("Run", "")))
             sha = self._objects.commits[sha].parents[0]
         return found
+
+    def origin_of(self, commit: Sha | None) -> tuple[int, str]:
+        named = dict[str, str](TRAILER.findall(self._objects.commits[commit].message)) if commit else {}
+        return int(named.get("Pull-Request", 0)), named.get("Head", "")
+
+    def head_branch_ref(self, number: int) -> str:
+        pull_request = self._host_state.pull_requests.get(PullRequestNumber(number))
+        return "" if pull_request is None else self._host_state.head_branch_ref(pull_request)
 
     def _first_parent_ancestor(self, commit: str, count: int) -> str:
         for _ in range(count):
@@ -126,6 +144,8 @@ def violations(world: World) -> list[str]:
     return [
         *world.errors,
         *(broken for broken in broken_promises(evidence) if not _is_known_limit(broken, evidence)),
+        *s15_nothing_merges_whose_approval_was_withdrawn(world, evidence),
+        *the_host_shows_what_merged(world),
         *l1_every_submission_ends_or_waits_for_an_allowed_reason(world),
         *l2_only_culprits_fail(world, evidence),
         *l3_every_change_is_observed(world),
@@ -135,7 +155,12 @@ def violations(world: World) -> list[str]:
 def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
     """A landing that is removed from the target branch after its response was lost, and before the service reads the
     branch again, cannot be known. If its test branch is gone, the outcome is reported as unknown; with `provider_merge`
-    there is no trace, and the Git host performs a merge however late the request arrives."""
+    there is no trace, and the Git host performs a merge however late the request arrives.
+
+    While the Git host shows a moved head, a person can merge it there: this merges the tested commit, and the service
+    takes it for its own merge."""
+    if broken.startswith("s5") and any(name in broken for name in evidence.merged_by_hand_as_tested()):
+        return True
     if broken.startswith(("s1", "s5")) and evidence.is_about_a_late_merge(broken):
         return True
     if broken.startswith("s1"):
@@ -145,11 +170,55 @@ def _is_known_limit(broken: str, evidence: SimEvidence) -> bool:
     return broken.startswith(("s3", "s4", "s5")) and bool(evidence.removed_landings(without_a_branch=True))
 
 
+MAX_READ_AGE_MS = 10 * SECOND
+MAX_SLEWED_AGE_MS = 11_200
+"""As a replica's clock measures ten seconds while it corrects itself after a jump."""
+
+
+def s15_nothing_merges_whose_approval_was_withdrawn(world: World, evidence: SimEvidence) -> Iterator[str]:
+    """The Git host does not refuse, so each merge needs a read that showed the approval, at most ten seconds before the
+    service began it. Only a withdrawal after that read comes too late."""
+    max_age = MAX_READ_AGE_MS if evidence.clocks_agree else MAX_SLEWED_AGE_MS
+    for landing in evidence.landings if world.script.requires_approval else ():
+        sent_at = world.origin.sent_at[landing.new]
+        for submission in evidence.submissions_in(landing):
+            number = PullRequestNumber(submission["prNumber"])
+            last = max((at for at in world.host_state.approved_reads[number] if at <= sent_at), default=None)
+            if not submission["forceEnqueued"] and (last is None or sent_at - last > max_age):
+                known = "never seen as approved" if last is None else f"seen as approved {sent_at - last} ms before"
+                state = "approved" if world.was_approved(number, sent_at) else "not approved"
+                yield f"S15: {landing} merged {evidence.name(submission['id'])}, {state} at that time and {known}"
+
+
+SLOW_FAMILIES = frozenset(
+    {Family.SLOWNESS, Family.STALE_READS, Family.CLOCKS, Family.FREEZES, Family.REFUSALS, Family.FOREIGN_PUSHES}
+)
+"""With these, the service can give up waiting until the host shows a moved head, or the target branch is rewound."""
+MAX_WAIT_MS = 60 * SECOND
+
+
+def the_host_shows_what_merged(world: World) -> Iterator[str]:
+    """Never as open if all that the pull request has is merged; as merged if its head branch could be moved in time."""
+    for number in world.merged_but_open():
+        yield f"shown as open: #{number} is merged"
+    heads = world.script.heads
+    if heads is None or not world.host_state.notices_heads or heads.shown_after_ms >= MAX_WAIT_MS:
+        return
+    for number, _, commit in world.merged_heads() if world.script.families.isdisjoint(SLOW_FAMILIES) else ():
+        pull_request = world.host_state.pull_requests[number]
+        is_moved = world.origin.refs.get(world.host_state.head_branch_ref(pull_request)) == commit
+        if is_moved and number not in world.people.disturbed and pull_request.merged_into is None:
+            yield f"not shown as merged: the head branch of #{number} was moved to {commit}"
+
+
 def l1_every_submission_ends_or_waits_for_an_allowed_reason(world: World) -> Iterator[str]:
     queue = world.queue
     assert queue, "no replica has loaded the queue"
     for submission in queue.submissions.values():
         waiting = wait_reason(queue, submission, world.loop.now)
+        is_unapproved = bool(world.host_state.pull_requests[submission.number].unmet_requirements)
+        if waiting.reason is Reason.WAITING_FOR_REVIEW and is_unapproved:
+            continue
         if waiting.reason not in ALLOWED_WAIT_REASONS:
             yield f"L1: #{submission.number} is {submission.state} and waits for {waiting.reason} without faults"
 
@@ -157,6 +226,8 @@ def l1_every_submission_ends_or_waits_for_an_allowed_reason(world: World) -> Ite
 def l3_every_change_is_observed(world: World) -> Iterator[str]:
     for submission in world.outdated_submissions():
         yield f"L3: #{submission.number} is still {submission.state} though it was closed or pushed to"
+    for submission in world.unseen_approvals():
+        yield f"L3: #{submission.number} waits for an approval that it has"
 
 
 def l2_only_culprits_fail(world: World, evidence: SimEvidence) -> Iterator[str]:
@@ -169,8 +240,10 @@ def _has_cause(world: World, evidence: SimEvidence, submission: SubmissionJson) 
     """Whether something in the world is a cause for this."""
     reason, contents = submission["reason"]["code"], _contents_of(world, submission)
     match reason:
-        case "cancelled_by_user" | "pr_pushed" | "pr_closed" | "pr_base_changed":
+        case "cancelled_by_user" | "pr_closed" | "pr_base_changed":
             return True
+        case "pr_pushed":
+            return submission["prNumber"] in world.people.pushed | world.people.deleted_heads
         case "landing_unknown":
             return world.people.moved_target_branch or world.people.deleted_test_branch
         case "test_run_failed":
@@ -184,7 +257,9 @@ def _has_cause(world: World, evidence: SimEvidence, submission: SubmissionJson) 
         case "merge_conflict":
             return any(evidence.conflicts(submission, tip) for tip in _tips_since_submission(evidence, submission))
         case "merge_refused":
-            return (PullRequestNumber(submission["prNumber"]), Sha(submission["prSha"])) in world.host_state.conflicted
+            number = PullRequestNumber(submission["prNumber"])
+            is_unseen_push = number in world.people.pushed and Family.STALE_READS in world.script.families
+            return is_unseen_push or (number, Sha(submission["prSha"])) in world.host_state.conflicted
         case "contains_removed_commit":
             return world.people.moved_target_branch
         case _:

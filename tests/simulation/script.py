@@ -68,6 +68,34 @@ class Push(Act, frozen=True, kw_only=True):
     pr: int
 
 
+class RewriteHead(Act, frozen=True, kw_only=True):
+    """The author rebases the commits, and pushes by force."""
+
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class PullAndPush(Act, frozen=True, kw_only=True):
+    """The author pushes on top of what the head branch has, also if the service moved it."""
+
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class DeleteHead(Act, frozen=True, kw_only=True):
+    """The author deletes the head branch."""
+
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
+class RestoreHead(Act, frozen=True, kw_only=True):
+    """The author pushes the last head of the author again, by force, also if the head branch is gone."""
+
+    family: ClassVar[Family | None] = Family.AUTHORS
+    pr: int
+
+
 class Close(Act, frozen=True, kw_only=True):
     family: ClassVar[Family | None] = Family.AUTHORS
     pr: int
@@ -102,6 +130,16 @@ class DeleteTestBranch(Act, frozen=True, kw_only=True):
 
 
 class ReportOnHead(Act, frozen=True, kw_only=True):
+    pr: int
+
+
+class Approve(Act, frozen=True, kw_only=True):
+    pr: int
+
+
+class Withdraw(Act, frozen=True, kw_only=True):
+    """A reviewer withdraws the approval."""
+
     pr: int
 
 
@@ -147,6 +185,23 @@ class Nature(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     repaired_by: int = 0
 
 
+class Heads(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """How the host treats the head branches of pull requests, by the numbers of pull requests."""
+
+    moved_first: bool = False
+    """A head branch must be moved before the target branch."""
+    closes_merged: bool = False
+    """If the host notices the target branch first, it closes the pull request without a merge; else it stays open."""
+    shown_after_ms: int = 0
+    """How long the host takes to notice that a branch moved."""
+    in_forks: tuple[int, ...] = ()
+    in_closed_forks: tuple[int, ...] = ()
+    """Of forks that accept no pushes of ours."""
+    protected: tuple[int, ...] = ()
+    refused: tuple[int, ...] = ()
+    """The host says that they can be moved, and refuses it."""
+
+
 class Script(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     seed: int = 0
     """For what the script does not fix: how long calls take, and which calls a fault affects."""
@@ -154,7 +209,13 @@ class Script(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     replicas: int = 1
     """Several replicas share one store."""
     has_forge: bool = False
+    requires_approval: bool = False
+    """The forge requires one approval of every pull request."""
+    hides_reviews: bool = False
+    """A review changes nothing that a poll of the forge shows."""
     statuses: tuple[str, ...] = ("unit",)
     families: frozenset[Family] = frozenset()
     nature: Nature = Nature()
+    heads: Heads | None = None
+    """None: no head branch can be moved, and the host is told about every merge."""
     acts: tuple[Act, ...] = ()

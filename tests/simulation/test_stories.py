@@ -10,10 +10,13 @@ from tests.simulation import script as scripts
 from tests.simulation.campaign import as_test, play_script
 from tests.simulation.faults import Family
 from tests.simulation.generator import draw
+from tests.simulation.planted import WITHDRAWN_WHILE_DOWN
 from tests.simulation.script import (
+    Approve,
     Cancel,
     FaultPeriod,
     Freeze,
+    Heads,
     JumpClock,
     Kill,
     MergeByHand,
@@ -21,11 +24,14 @@ from tests.simulation.script import (
     Push,
     PushToTarget,
     Restart,
+    RestoreHead,
     RewindTarget,
+    RewriteHead,
     Script,
     SetState,
     Submit,
     Upload,
+    Withdraw,
 )
 
 STORIES = {
@@ -99,6 +105,21 @@ STORIES = {
         has_forge=True,
         nature=Nature(sharing=(2, 3), stacked_on=((3, 2),)),
         acts=(Submit(at=1735, pr=2, forced=True), Submit(at=13425, pr=3, forced=True)),
+    ),
+    "a pull request that was forced and that is merged by hand at the same time": Script(
+        seed=411,
+        config=Config(landing=LandingMethod.PROVIDER_MERGE),
+        replicas=2,
+        has_forge=True,
+        requires_approval=True,
+        acts=(
+            Submit(at=3409, pr=2, no_batch=True, forced=True),
+            FaultPeriod(at=7555, during="landing", lag=200, of=Family.LOST_NOTICES, for_ms=10000),
+            FaultPeriod(at=10732, lag=500, of=Family.SLOWNESS, for_ms=30000, percent=5),
+            FaultPeriod(at=34556, during="landing", lag=200, of=Family.REFUSALS, for_ms=30000),
+            MergeByHand(at=50630, lag=200, pr=2),
+            RewindTarget(at=57125, lag=100),
+        ),
     ),
     "a pull request without changes, until the commit with the same changes is removed": Script(
         seed=4042,
@@ -222,6 +243,48 @@ STORIES = {
         config=Config(testing_timeout_minutes=1),
         acts=(Submit(at=1000, pr=1), JumpClock(at=5000, by_ms=3_600_000, for_ms=60000)),
     ),
+    "an approval that is withdrawn while no server is running and the merge is already decided": WITHDRAWN_WHILE_DOWN,
+    "an approval that is withdrawn during an outage, and given again": Script(
+        has_forge=True,
+        requires_approval=True,
+        hides_reviews=True,
+        acts=(
+            Approve(at=500, pr=1),
+            Submit(at=1000, pr=1),
+            FaultPeriod(at=1500, during="landing", lag=250, of=Family.REFUSALS, for_ms=40_000),
+            Withdraw(at=1500, during="landing", lag=5000, pr=1),
+            Approve(at=70_000, pr=1),
+        ),
+    ),
+    "a replica without its disk that must move a rewritten head back": Script(
+        seed=166,
+        config=Config(batch=True, batching_max_wait_time_minutes=1, merge_method=MergeMethod.REBASE),
+        has_forge=True,
+        heads=Heads(moved_first=True),
+        acts=(
+            Upload(at=13284, pr=1),
+            Submit(at=14882, pr=1, priority=10),
+            Kill(at=44968, during="landing", lag=1000, replica=1, for_ms=30000, loses_its_disk=True),
+            RewriteHead(at=48643, during="landing", lag=300, pr=1),
+        ),
+    ),
+    "an approval that is withdrawn while the host still shows a head that was moved back": Script(
+        seed=833,
+        config=Config(merge_method=MergeMethod.REBASE),
+        has_forge=True,
+        requires_approval=True,
+        heads=Heads(moved_first=True, shown_after_ms=5000),
+        acts=(
+            Approve(at=2391, pr=1),
+            Approve(at=4849, pr=2),
+            RestoreHead(at=5871, during="landing", lag=5300, pr=2),
+            Approve(at=23631, pr=3),
+            Submit(at=23879, pr=3, priority=10),
+            Submit(at=23929, pr=2, no_batch=True),
+            Withdraw(at=44275, during="landing", pr=3),
+            Withdraw(at=46936, during="landing", lag=100, pr=2),
+        ),
+    ),
     "a replica that is stopped during a takeover": Script(
         replicas=2,
         acts=(Submit(at=1000, pr=1), Submit(at=1500, pr=2), Freeze(at=3000, for_ms=40000, during="landing")),
@@ -236,6 +299,51 @@ def test_world_that_once_broke_a_promise_keeps_it(story: str):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_script_is_printed_as_valid_code(seed: int):
-    script = replace(draw(seed), families=frozenset())
+    script = replace(draw(seed, with_heads=seed % 2 == 1), families=frozenset())
     names = {**vars(configs), **vars(scripts), "Family": Family, "QueueState": QueueState}
     assert eval(as_test(script), names) == script
+
+
+WITHDRAWN = Script(
+    has_forge=True,
+    requires_approval=True,
+    acts=(Approve(at=500, pr=1), Submit(at=1000, pr=1), Withdraw(at=1500, during="testing", pr=1)),
+)
+
+
+@pytest.mark.parametrize("hides_reviews", [False, True])
+@pytest.mark.parametrize("landing", LandingMethod)
+def test_an_approval_that_is_withdrawn_while_testing_stops_the_merge(landing: LandingMethod, hides_reviews: bool):
+    played = play_script(replace(WITHDRAWN, config=Config(landing=landing), hides_reviews=hides_reviews))
+    assert (played.broken, played.landings) == ((), 0)
+    assert played.ends == {"not_ready (waiting_for_review)": 1}
+    assert played.withdrawals == {"testing": 1}
+
+
+@pytest.mark.parametrize("landing", LandingMethod)
+def test_an_approval_that_is_given_again_lets_the_pull_request_merge(landing: LandingMethod):
+    again = (*WITHDRAWN.acts, Approve(at=30_000, pr=1))
+    played = play_script(replace(WITHDRAWN, config=Config(landing=landing), acts=again))
+    assert (played.broken, played.ends) == ((), {"merged (merged_by_queue)": 1})
+
+
+def test_a_pull_request_that_was_never_approved_does_not_merge_unless_it_is_forced():
+    ignored = replace(WITHDRAWN, acts=(Submit(at=1000, pr=1), Submit(at=2000, pr=2, forced=True)))
+    played = play_script(ignored)
+    assert played.broken == ()
+    assert played.ends == {"not_ready (waiting_for_review)": 1, "merged (merged_by_queue)": 1}
+
+
+SLOW_HOST = Script(
+    has_forge=True,
+    requires_approval=True,
+    hides_reviews=True,
+    acts=(Approve(at=500, pr=1), Submit(at=1000, pr=1), Withdraw(at=1500, during="landing", lag=1000, pr=1)),
+)
+
+
+@pytest.mark.parametrize(("landing", "lag"), [(LandingMethod.TESTED_COMMIT, 0), (LandingMethod.PROVIDER_MERGE, 300)])
+def test_a_slow_git_host_does_not_make_an_old_read_count(landing: LandingMethod, lag: int):
+    slow = FaultPeriod(at=1500, during="landing", lag=lag, of=Family.SLOWNESS, for_ms=60_000, percent=60)
+    script = replace(SLOW_HOST, config=Config(landing=landing), acts=(*SLOW_HOST.acts, slow))
+    assert [play_script(replace(script, seed=seed)).broken for seed in range(15)] == [()] * 15

@@ -27,8 +27,23 @@ def test_every_promise_is_kept_in_every_world(first: int):
         assert not broken, f"{broken}\nreplay with: {replay_command(seed)}"
 
 
+@pytest.mark.parametrize("first", mark_long_after(1, range(0, WORLDS, PER_TEST)))
+def test_nothing_merges_whose_approval_was_withdrawn(first: int):
+    for seed in range(first, first + PER_TEST):
+        broken = play(seed, with_reviews=True).broken
+        assert not broken, f"{broken}\nreplay with: {replay_command(seed, with_reviews=True)}"
+
+
+@pytest.mark.parametrize("first", mark_long_after(2, range(0, WORLDS, PER_TEST)))
+def test_every_promise_is_kept_where_head_branches_move(first: int):
+    for seed in range(first, first + PER_TEST):
+        broken = play(seed, with_heads=True).broken
+        assert not broken, f"{broken}\nreplay with: {replay_command(seed, with_heads=True)}"
+
+
 def test_the_same_seed_is_the_same_world():
     assert play(7) == play(7)
+    assert play(7, with_heads=True) == play(7, with_heads=True)
 
 
 def test_the_same_seed_is_the_same_world_with_any_hash_seed():

@@ -4,8 +4,10 @@ import asyncio
 import logging
 import os
 import random
+import re
 import traceback
-from collections.abc import Coroutine, Generator, MutableMapping
+from collections import Counter, defaultdict
+from collections.abc import Coroutine, Generator, Iterator, MutableMapping
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NoReturn
@@ -17,7 +19,7 @@ from msgspec.structs import asdict
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import SETTINGS_WITHOUT_EFFECT, Mode
 from mergeyard.domain.ids import PullRequestNumber, Sha
-from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
@@ -30,13 +32,15 @@ from tests.simulation import script as s
 from tests.simulation.api_client import SimApi
 from tests.simulation.ci import SimCi
 from tests.simulation.faults import Family, FaultInjector
-from tests.simulation.git import Objects, Origin
-from tests.simulation.host import HostState
+from tests.simulation.git import TARGET, Objects, Origin
+from tests.simulation.host import BRANCH, HostState
 from tests.simulation.people import People
 from tests.simulation.process import VirtualLoop
 from tests.simulation.replica import SharedEnvironment, SimReplica
 from tests.support.host_log import TEST_BRANCH_PREFIX
 from tests.support.world.repository import CheckRules
+
+TRAILER = re.compile(r"^Mergeyard-(Pull-Request|Run|Head): (.*)$", re.MULTILINE)
 
 
 @contextmanager
@@ -60,10 +64,15 @@ def _summarize(event: str, error: BaseException) -> str:
     return f"{event}: {type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
 
 
-MAX_ROUNDS = 60
+MAX_ROUNDS = 120
 ROUND_S = 15
 ROUNDS_TO_OBSERVE = 5
 """The minute within which changes at the host must be observed, however it failed before, and the time of one read."""
+ROUNDS_TO_OBSERVE_HIDDEN = 46
+"""For an approval that no notice and no poll shows, or after which the host returned stale data: it is read again after
+ten minutes, and some polls fail."""
+ROUNDS_TO_FINISH = 100
+"""For a pull request that the host does not show as merged: the service waits for ten minutes, and then closes it."""
 PHASE_TIMEOUT_S = 20
 """An act that waits for a phase of the queue is dropped after this time."""
 
@@ -76,8 +85,21 @@ class World:
         self.faults = FaultInjector(self.rng, self.phase)
         self.check_rules = CheckRules()
         self.origin = Origin(Objects(), _initial_files(script))
-        self.host_state = HostState(self.origin, self._send_notice)
+        self.host_state = HostState(
+            self.origin,
+            self._send_notice,
+            self.loop.call_later,
+            script.heads,
+            has_forge=script.has_forge,
+            requires_approval=script.requires_approval,
+            hides_reviews=script.hides_reviews,
+        )
         self.host_state.is_wanted = self._is_wanted
+        self.host_state.on_review = self._on_review
+        self.reviews = defaultdict[PullRequestNumber, list[tuple[Instant, bool]]](list)
+        """When each pull request was approved or not any more, oldest first."""
+        self.withdrawals = Counter[str]()
+        """How often an approval was withdrawn, by what the queue was doing with the pull request."""
         self.environment = SharedEnvironment(
             self.loop, self.host_state, self.faults, has_forge=script.has_forge, shared=script.replicas > 1
         )
@@ -87,6 +109,7 @@ class World:
         self.observed_tips = dict[Sha, int]()
         """Tips of the target branch that our queue observed, and how many moves had happened at that time."""
         self._waiting = list[s.Act]()
+        self._last_queue: Queue | None = None
 
     def play(self) -> None:
         with _seeded_randomness(self.script.seed), capture_logged_errors(self.errors):
@@ -112,7 +135,7 @@ class World:
             self.start,
         )
         self.people = People(self.host_state, self.api, self.ci, self.check_rules, self.script.nature)
-        self.origin.watchers.append(self.ci.start_new_tests)
+        self.origin.watchers += [self.ci.start_new_tests, self.host_state.notice_pushes]
         await self.api.post_until_answered("createQueue", **_to_request(self.script))
         await self._run_script()
         await self._run_until_settled()
@@ -138,6 +161,7 @@ class World:
 
     def _on_decision(self, queue_actor: QueueActor, _: Queue | None) -> None:
         """Starts the acts that wait for the phase that the queue is in now."""
+        self._last_queue = queue_actor.queue
         if queue_actor.queue.target_branch.tip is not None:
             self.observed_tips.setdefault(queue_actor.queue.target_branch.tip, len(self.origin))
         if self._waiting:
@@ -226,9 +250,17 @@ class World:
             if rounds > 1:
                 self._upload_missing_targets()
             await asyncio.sleep(ROUND_S)
-            if self.is_settled() and (rounds >= ROUNDS_TO_OBSERVE or not self.outdated_submissions()):
+            if self.is_settled() and self._is_observed_or_late(rounds):
                 return
         self.errors.append(f"it does not settle without faults: {self.pending_activity()}")
+
+    def _is_observed_or_late(self, rounds: int) -> bool:
+        if self.outdated_submissions():
+            return rounds >= ROUNDS_TO_OBSERVE
+        if self.merged_but_open():
+            return rounds >= ROUNDS_TO_FINISH
+        is_hidden = self.script.hides_reviews or Family.STALE_READS in self.script.families
+        return rounds >= (ROUNDS_TO_OBSERVE_HIDDEN if is_hidden else ROUNDS_TO_OBSERVE) or not self.unseen_approvals()
 
     def _awaited_tips(self) -> list[Sha]:
         """The tips of runs in progress."""
@@ -287,16 +319,67 @@ class World:
 
     def outdated_submissions(self) -> list[Submission]:
         """Submissions whose pull request was closed or pushed to, and the queue has not observed it yet."""
-        assert self.queue, "no replica has loaded the queue"
-        pull_requests = [
-            (submission, self.host_state.pull_requests[submission.number])
-            for submission in self.queue.submissions.values()
-        ]
         return [
             submission
-            for submission, pull_request in pull_requests
+            for submission, pull_request in self._submitted_pull_requests()
             if not pull_request.is_open or pull_request.head != submission.pull_request.head
         ]
+
+    def unseen_approvals(self) -> list[Submission]:
+        """Submissions that wait for an approval that their pull request has."""
+        return [
+            submission
+            for submission, pull_request in self._submitted_pull_requests()
+            if submission.state is PullRequestState.NOT_READY
+            and submission.pull_request.unmet_requirements
+            and not pull_request.unmet_requirements
+        ]
+
+    def merged_but_open(self) -> list[PullRequestNumber]:
+        """Pull requests that the host shows as open, although all that they have is on the target branch."""
+        shown = self.host_state.pull_requests
+        is_awaited = self.host_state.notices_heads
+        return [
+            number
+            for number, head, commit in self.merged_heads()
+            if is_awaited
+            and shown[number].is_open
+            and shown[number].base_branch == BRANCH
+            and shown[number].head in (head, commit)
+            and number not in self.people.reopened
+        ]
+
+    def merged_heads(self) -> Iterator[tuple[PullRequestNumber, Sha, Sha]]:
+        """Every head that the target branch has as another commit, with that commit."""
+        objects, commit = self.origin.objects, self.origin.target
+        while commits := objects.commits[commit].parents[:1]:
+            named = dict[str, str](TRAILER.findall(objects.commits[commit].message))
+            if "Head" in named:
+                yield PullRequestNumber(int(named["Pull-Request"])), Sha(named["Head"]), commit
+            commit = commits[0]
+
+    def count_head_pushes(self) -> dict[str, int]:
+        """How often a head branch moved, by who moved it and how."""
+        counted, own_moves = Counter[str](), set[tuple[str, Sha | None, Sha | None]]()
+        heads = {self.host_state.head_branch_ref(each) for each in self.host_state.pull_requests.values()}
+        for transaction in self.origin:
+            for update in transaction.updates:
+                if update.ref not in heads or (not transaction.by_service and update.old is None):
+                    continue
+                who = "the queue" if transaction.by_service else "the author"
+                way = "moved with the target branch" if transaction.update_of(TARGET) else "moved first"
+                if not transaction.by_service:
+                    way = "pushed"
+                elif (update.ref, update.new, update.old) in own_moves:
+                    way = "moved back"
+                counted[f"{'deleted' if update.new is None else way} by {who}"] += 1
+                own_moves.add((update.ref, update.old, update.new))
+        return dict(counted)
+
+    def _submitted_pull_requests(self) -> list[tuple[Submission, PullRequest]]:
+        assert self.queue, "no replica has loaded the queue"
+        pull_requests = self.host_state.pull_requests
+        return [(submission, pull_requests[submission.number]) for submission in self.queue.submissions.values()]
 
     @property
     def queue(self) -> Queue | None:
@@ -319,6 +402,21 @@ class World:
         landing = None if queue is None else queue.landing
         intended = landing.members if landing is not None and landing.is_intended else ()
         return queue is None or number in {member.number for member in intended}
+
+    def was_approved(self, number: PullRequestNumber, at: Instant) -> bool:
+        return [False, *(approved for when, approved in self.reviews[number] if when <= at)][-1]
+
+    def _on_review(self, number: PullRequestNumber, approved: bool) -> None:
+        self.reviews[number].append((self.loop.now, approved))
+        if approved:
+            return
+        queue = self.queue or self._last_queue
+        submission = None if queue is None else queue.submission_of(number)
+        landing = None if queue is None else queue.landing
+        moment = "not in the queue" if submission is None else submission.state.replace("_", " ")
+        if landing is not None and landing.is_intended and number in {member.number for member in landing.members}:
+            moment = "about to be merged"
+        self.withdrawals[moment if self.queue else f"{moment}, no server running"] += 1
 
     def phase(self) -> str:
         """What the queue is doing, the rarest first."""

@@ -18,6 +18,7 @@ from mergeyard.domain.pull_requests import (
     ALL_TARGETS,
     ImpactedTargets,
     PullRequest,
+    Requirement,
     Submission,
     impacted_targets_from_names,
 )
@@ -82,6 +83,11 @@ class QueueWorld(World):
             pull_request=self.host.read_pull_request(PullRequestNumber(number)),
             observed_at_revision=self.queue.counters.revision,
         )
+
+    def require(self, number: int, *requirements: Requirement) -> Decision:
+        """Rules of the Git host require this of the pull request, and the queue reads it."""
+        self.change(number, requirements=requirements)
+        return self.apply(self.observe_pull_request(number))
 
     def cancel(self, number: int) -> Decision:
         return self.apply(e.CancelRequested(number=PullRequestNumber(number), actor="ann"))
@@ -236,6 +242,7 @@ def a_pull_request(
     merged_into: str | None = None,
     is_in_target_branch: bool = False,
     contains: Mapping[int, str] | None = None,
+    requirements: tuple[Requirement, ...] = (),
 ) -> PullRequest:
     return PullRequest(
         number=PullRequestNumber(number),
@@ -248,7 +255,20 @@ def a_pull_request(
         merged_into=merged_into,
         is_in_target_branch=is_in_target_branch,
         contained_heads={PullRequestNumber(other): Sha(other_head) for other, other_head in (contains or {}).items()},
+        requirements=requirements,
     )
+
+
+def a_requirement(
+    reason: Reason = Reason.WAITING_FOR_REVIEW,
+    *,
+    needed: int = 1,
+    given: int | None = 0,
+    names: tuple[str, ...] = (),
+    blocks_if_unknown: bool = True,
+) -> Requirement:
+    """By default an approval that is missing."""
+    return Requirement(reason=reason, needed=needed, given=given, names=names, blocks_if_unknown=blocks_if_unknown)
 
 
 def a_submission(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import Sha
@@ -70,8 +70,8 @@ class Evidence(ABC):
         self.transactions: tuple[Transaction, ...] = ()
         self.landings: tuple[Landing, ...] = ()
         self.target_ref = f"refs/heads/{api.queue['targetBranch']}"
-        self.other_target_refs = set[str]()
-        """Target branches of other queues in the same repository."""
+        self.other_queues: list[Evidence] = []
+        """Evidence about the other queues of the same repository."""
         self._host_log = host_log
         self._api = api
         self._ci = ci
@@ -140,6 +140,14 @@ class Evidence(ABC):
     @abstractmethod
     def _read_commits(self, landing: Landing) -> list[tuple[Sha, int, str]]:
         """The commits of a landing, last first, each with the pull request and the run in its trailers."""
+
+    @abstractmethod
+    def origin_of(self, commit: Sha | None) -> tuple[int, str]:
+        """The pull request and its head in the trailers of a commit that squashed or rebased it."""
+
+    @abstractmethod
+    def head_branch_ref(self, number: int) -> str:
+        """The head branch of a pull request; empty if there is no such pull request."""
 
     @abstractmethod
     def _first_parent_ancestor(self, commit: str, count: int) -> str:
@@ -268,9 +276,12 @@ class Evidence(ABC):
         return self._commits_missing_in(landing.new, landing.old)
 
     def brings_head_of(self, landing: Landing, submission: SubmissionJson) -> bool:
-        """Whether a pull request stacked on it brings its head, which the target branch did not contain in any form."""
+        """Whether a pull request stacked on it brings its head, which the target branch did not contain in any form. If
+        the branch still has the first of several rebased commits, the others do not come back."""
         head, merged = Sha(submission["prSha"]), Sha(submission["mergedSha"])
         if self.contains(landing.old, head) or self.contains(landing.old, merged):
+            return False
+        if self._has_partly_landed_before(submission, landing.old):
             return False
         return any(self.contains(Sha(other["prSha"]), head) for other in self.submissions_in(landing))
 
@@ -359,6 +370,17 @@ class GitEvidence(Evidence):
         lines = self._git.run("log", "--first-parent", f"--format={form}", f"{landing.old}..{landing.new}")
         parts = (line.split(" ") for line in lines.decode().splitlines())
         return [(Sha(commit), int(number or 0), run) for commit, number, run in parts]
+
+    def origin_of(self, commit: Sha | None) -> tuple[int, str]:
+        form = " ".join(f"%(trailers:key=Mergeyard-{name},valueonly,separator=)" for name in ("Pull-Request", "Head"))
+        number, _, head = self._git.run("log", "-1", f"--format={form}", commit or "").decode().strip().partition(" ")
+        return int(number or 0), head
+
+    def head_branch_ref(self, number: int) -> str:
+        """From the metadata of plain Git."""
+        meta = self._git.ref(f"refs/pull/{number}/meta")
+        branch = None if meta is None else json.decode(self._git.run("cat-file", "blob", meta)).get("branch")
+        return f"refs/heads/{branch}" if branch else ""
 
     def _first_parent_ancestor(self, commit: str, count: int) -> str:
         return f"{commit}~{count}"

@@ -4,8 +4,9 @@ Each promise is a function from the evidence to its violations. S1 and so on are
 `docs/understand/promises.md`.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 from tests.support.api_client import ApiResponse
 from tests.support.evidence import ENDED, Evidence, Landing, SubmissionJson
-from tests.support.host_log import TEST_BRANCH_PREFIX, Transaction
+from tests.support.host_log import TEST_BRANCH_PREFIX, RefUpdate, Transaction
 
 UNDISTURBED_REASONS = frozenset(
     {"submitted", "ready", "test_run_started", "test_run_passed", "successor_passed", "merged_by_queue"}
@@ -120,7 +121,10 @@ def s1_what_was_tested_is_what_lands(evidence: Evidence) -> Iterator[str]:
             yield f"{landing} landed without a run"
         elif landing.run["status"] != "succeeded":
             yield f"{landing} landed with a run that {landing.run['status']}"
-        elif not set(landing.run["requiredStatuses"]) <= evidence.passed(_checked_commit(evidence, landing)):
+        elif not any(
+            set(landing.run["requiredStatuses"]) <= evidence.passed(commit)
+            for commit in _checked_commits(evidence, landing)
+        ):
             yield f"{landing} landed without passing all required checks"
         elif landing.by_forge and evidence.is_reported_as_mismatch(landing):
             continue
@@ -128,15 +132,18 @@ def s1_what_was_tested_is_what_lands(evidence: Evidence) -> Iterator[str]:
             yield f"{landing} is neither what was tested nor a rebase of it"
 
 
-def _checked_commit(evidence: Evidence, landing: Landing) -> Sha:
-    """The tip of the test branch, or, for a direct merge, the head, if it has the same tree."""
+def _checked_commits(evidence: Evidence, landing: Landing) -> set[Sha]:
+    """The tip of the test branch, and, if it can be a direct merge, the head, if it has the same tree. The service may
+    have lost the outcome of a direct merge."""
     assert landing.run is not None
-    tip = Sha(landing.run["testBranchSha"])
-    merged = [submission for submission in evidence.submissions.values() if submission["mergedSha"] == landing.new]
-    if len(merged) != 1 or merged[0]["reason"]["code"] != "merged_directly":
-        return tip
-    head = Sha(merged[0]["prSha"])
-    return head if evidence.tree(head) == evidence.tree(tip) else tip
+    tip, numbers = Sha(landing.run["testBranchSha"]), [each["prNumber"] for each in landing.run["testedPullRequests"]]
+    heads = {
+        Sha(submission["prSha"])
+        for submission in evidence.submissions.values()
+        if [submission["prNumber"]] == numbers
+        and submission["reason"]["code"] in ("merged_directly", "landing_unknown")
+    }
+    return {tip, *(head for head in heads if evidence.tree(head) == evidence.tree(tip))}
 
 
 def s2_the_target_moves_only_forward_and_from_where_it_was(evidence: Evidence) -> Iterator[str]:
@@ -277,12 +284,78 @@ def s10_repeating_has_no_second_effect(evidence: Evidence) -> Iterator[str]:
             yield f"#{number} was submitted {requested} times and has {count} submissions"
 
 
-def s14_only_the_target_and_test_branches_are_written(evidence: Evidence) -> Iterator[str]:
-    targets = {evidence.target_ref, *evidence.other_target_refs}
+NOTES_REF = "refs/notes/mergeyard/provenance"
+META_REF = re.compile(r"refs/pull/\d+/meta")
+
+
+def s14_only_own_refs_and_heads_that_merge_are_written(evidence: Evidence) -> Iterator[str]:
+    """A head branch moves only from the tested head to the commit that lands, and back if nothing lands; or it is
+    deleted after the merge. It never moves from a commit that its author pushed later."""
+    queues = (evidence, *evidence.other_queues)
+    targets = {*(queue.target_ref for queue in queues), NOTES_REF}
+    merged = {submission["mergedSha"] for queue in queues for submission in queue.submissions.values()}
+    tips, moved_by_us = dict[str, Sha | None](), dict[str, HeadMove]()
+    landed = {landing.log_index: evidence.submissions_in(landing) for landing in evidence.landings}
     for transaction in evidence.transactions:
-        for update in transaction.updates if transaction.by_service else ():
-            if update.ref not in targets and not update.ref.startswith(TEST_BRANCH_PREFIX):
-                yield f"{update.ref} was written but is neither a target branch nor a test branch"
+        for update in transaction.updates:
+            if not transaction.by_service:
+                moved_by_us.pop(update.ref, None)
+            elif not (update.ref in targets or update.ref.startswith(TEST_BRANCH_PREFIX) or META_REF.match(update.ref)):
+                problem = _find_head_problem(evidence, transaction, update, tips, moved_by_us)
+                if problem is not None:
+                    yield f"{update.ref} {problem}: {update.old} to {update.new}"
+        tips |= {update.ref: update.new for update in transaction.updates}
+        for submission in landed.get(transaction.index, ()):
+            move = moved_by_us.get(evidence.head_branch_ref(submission["prNumber"]))
+            if move is not None and submission["mergedSha"] not in (None, "", move.commit):
+                yield f"{evidence.name(submission['id'])} landed as another commit than {move.commit}"
+    for ref, move in moved_by_us.items():
+        if move.commit not in merged:
+            yield f"{ref} is still at {move.commit}, which did not land, and was not moved back to {move.head}"
+
+
+class HeadMove(Struct, frozen=True):
+    """A head branch that the service moved last, and where to."""
+
+    head: Sha
+    commit: Sha
+
+
+def _find_head_problem(
+    evidence: Evidence,
+    transaction: Transaction,
+    update: RefUpdate,
+    tips: Mapping[str, Sha | None],
+    moved_by_us: dict[str, HeadMove],
+) -> str | None:
+    """Adds the move to those of the service, or removes one."""
+    before, (number, head) = moved_by_us.pop(update.ref, None), evidence.origin_of(update.new or update.old)
+    if tips.get(update.ref, update.old) != update.old or update.old is None:
+        return "was written although it was elsewhere"
+    if update.new is None:
+        return None if _was_merged_before(evidence, transaction, update.old) else "was deleted without a merge"
+    if before is not None and (before.commit, before.head) == (update.old, update.new):
+        targets = [tips.get(queue.target_ref) for queue in (evidence, *evidence.other_queues)]
+        landed = any(tip is not None and evidence.contains(tip, before.commit) for tip in targets)
+        return "was moved back although it had landed" if landed else None
+    if evidence.head_branch_ref(number) != update.ref:
+        return "was written but is no target branch, test branch or head branch of what merges"
+    if head != update.old:
+        return "was moved from another head than the tested one"
+    moved_by_us[update.ref] = HeadMove(update.old, update.new)
+    return None
+
+
+def _was_merged_before(evidence: Evidence, transaction: Transaction, tip: Sha) -> bool:
+    """Whether this head, or the commit that a head branch moved to, landed before the transaction."""
+    queues = (evidence, *evidence.other_queues)
+    submissions = [submission for queue in queues for submission in queue.submissions.values()]
+    merged = {each["mergedSha"] for each in submissions if tip in (each["prSha"], each["mergedSha"])}
+    return any(
+        landing.log_index < transaction.index and not merged.isdisjoint(queue.brought_by(landing))
+        for queue in queues
+        for landing in queue.landings
+    )
 
 
 PROMISES = (
@@ -296,5 +369,5 @@ PROMISES = (
     s8_first_ready_lands_first,
     s9_acknowledged_requests_are_kept,
     s10_repeating_has_no_second_effect,
-    s14_only_the_target_and_test_branches_are_written,
+    s14_only_own_refs_and_heads_that_merge_are_written,
 )

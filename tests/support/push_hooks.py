@@ -54,8 +54,11 @@ class PushLog:
         return [{_describe_update(update) for update in entry.split(",") if update} for entry in entries]
 
 
-def refuse_pushes(origin: Origin, which: str, message: str) -> None:
-    origin.install_hook(BEFORE_UPDATE, f"{FILTER_SCRIPT.format(which=which)}echo '{message}' >&2; exit 1")
+def refuse_pushes(origin: Origin, which: str, message: str, only_if: str = "true") -> None:
+    """`only_if` is a shell command, for which `$new` is the new commit of the first ref."""
+    refuse = f"if {only_if}; then echo '{message}' >&2; exit 1; fi"
+    read_new = 'new=$(echo "$updates" | { read -r _ new _; echo "$new"; })'
+    origin.install_hook(BEFORE_UPDATE, f"{FILTER_SCRIPT.format(which=which)}{read_new}\n{refuse}")
 
 
 def kill_pusher_after_update(origin: Origin, which: str, also: str = "") -> None:

@@ -17,7 +17,6 @@ from typing import Any
 from msgspec import Struct
 
 from mergeyard.adapters.encryption import FileSecretBox
-from mergeyard.adapters.git_cli.history import Committer
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.runner_local.runner import LocalRunner
@@ -31,6 +30,7 @@ from mergeyard.domain.timestamps import Instant
 from mergeyard.engine.views import render_text
 from mergeyard.ports.external import Forecaster
 from mergeyard.ports.forge import ChecksFrom, Host
+from mergeyard.ports.git import Identity
 from mergeyard.service.git_names import branch_ref, name_test_branch
 from mergeyard.service.impacted_targets import EncodedTargets, encode_targets
 from mergeyard.service.queue_actor import QueueActor
@@ -65,7 +65,10 @@ class ScenarioSetup(Struct, frozen=True):
     poll_interval_ms: int = SECOND
     """A scenario that lasts hours polls less often than the service does by default."""
     grants: Grants = NO_GRANTS
+    hosts_with_urgent_writers: tuple[str, ...] = ()
     forecaster: Forecaster | None = None
+    identity: Identity | None = None
+    """The committer of the service, perhaps with a signing key; None: the default one."""
 
 
 class Scenario:
@@ -92,7 +95,7 @@ class Scenario:
         return FaultyStore(self.folder / "data" / "mergeyard.db")
 
     def _new_service(self) -> Service:
-        git = GitCli(self.folder / "mirrors", Committer("Mergeyard", "mergeyard@example.org"))
+        git = GitCli(self.folder / "mirrors", Identity("Mergeyard", "mergeyard@example.org"))
         host = self._new_host()
 
         async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
@@ -103,12 +106,14 @@ class Scenario:
             clock=self.clock,
             git=git,
             hosts={host.name: host},
+            identities={host.name: self.setup.identity} if self.setup.identity else {},
             runner=LocalRunner(self.folder / "checks", 2, check_out),
             sender=self.sender,
             secret_box=FileSecretBox(self.folder / "sealing.key"),
             public_url="http://yard.example",
             poll_interval_ms=self.setup.poll_interval_ms,
             grants=self.setup.grants,
+            hosts_with_urgent_writers=self.setup.hosts_with_urgent_writers,
             forecaster=self.setup.forecaster,
         )
 

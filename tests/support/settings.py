@@ -2,7 +2,14 @@
 
 from typing import TypedDict
 
-from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod, OptimizationMode, Speculation
+from mergeyard.domain.config import (
+    DirectMergeMode,
+    HeadBranchFallback,
+    LandingMethod,
+    MergeMethod,
+    OptimizationMode,
+    Speculation,
+)
 
 
 class Settings(TypedDict, total=False):
@@ -16,5 +23,7 @@ class Settings(TypedDict, total=False):
     required_statuses: tuple[str, ...] | None
     merge_method: MergeMethod
     landing: LandingMethod
+    move_head_branches: bool
+    head_branch_fallback: HeadBranchFallback
     direct_merge_mode: DirectMergeMode
     not_ready_timeout_hours: int

@@ -12,10 +12,11 @@ from typing import Any, cast
 from msgspec import Raw, Struct, json
 
 from mergeyard.domain import ids
-from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES
+from mergeyard.domain.config import LOWEST_PRIORITY, MAX_TEMPLATE_LENGTH, PRIORITIES
 from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service import git_names
+from mergeyard.service.commit_messages import find_template_problem
 from mergeyard.service.errors import Code
 from mergeyard.service.impacted_targets import EncodedTargets, collect_names, encode_targets
 
@@ -149,6 +150,15 @@ def coerce_required_statuses(value: Any) -> Any:
     if "" in statuses:
         raise InvalidValueError("expected the name of a check", pointer=f"/{statuses.index('')}")
     return cast(Any, value)
+
+
+TEMPLATE_SCHEMA = {"type": "string", "maxLength": MAX_TEMPLATE_LENGTH}
+
+
+def coerce_template(value: Any) -> Any:
+    if isinstance(value, str) and (problem := find_template_problem(value)):
+        raise InvalidValueError(problem)
+    return value
 
 
 def choice_coercer(choices: Collection[str]) -> Callable[[Any], Any]:

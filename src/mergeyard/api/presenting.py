@@ -9,7 +9,7 @@ from mergeyard.api import response_schemas
 from mergeyard.api.fields import format_time
 from mergeyard.api.request_schemas import Repository
 from mergeyard.domain import config
-from mergeyard.domain.ids import Repo, derive_submission_uuid
+from mergeyard.domain.ids import PullRequestNumber, Repo, derive_submission_uuid
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState
 from mergeyard.domain.runs import RunKind
@@ -17,7 +17,7 @@ from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.forge import OpenPullRequest
 from mergeyard.service.audit_log import decode_actor_name
-from mergeyard.service.previews import ActionPreview
+from mergeyard.service.previews import ActionPreview, MergePreview
 from mergeyard.service.runs import RunImpactedTargets, RunView, TestingResult
 from mergeyard.service.views import QueueView, SubmissionView, render_reason
 
@@ -105,6 +105,7 @@ def present_pull_request(
         verified_by_test_run=submission.verified_by,
         position=view.position,
         reason=convert(view.reason, response_schemas.ReasonDetails, from_attributes=True),
+        requirements=convert(view.requirements, tuple[response_schemas.RuleRequirement, ...], from_attributes=True),
         estimated_merge_at=format_optional_time(view.estimated_merge_at),
         estimated_merge_at_p90=format_optional_time(view.estimated_merge_at_p90),
         submitted_at=format_time(submission.submitted_at),
@@ -135,6 +136,17 @@ def present_preview(preview: ActionPreview) -> response_schemas.ActionPreview:
         retested_pr_numbers=preview.delayed,
         lost_ci_seconds=preview.elapsed_ms / SECOND,
         is_upper_bound=preview.is_upper_bound,
+    )
+
+
+def present_merge_preview(number: PullRequestNumber, preview: MergePreview) -> response_schemas.CommitMessagePreview:
+    return response_schemas.CommitMessagePreview(
+        pr_number=number,
+        pr_sha=preview.head,
+        merge_method=preview.merge_method,
+        merges_by=preview.merges_by,
+        explanation=preview.explanation,
+        commit_messages=preview.messages,
     )
 
 

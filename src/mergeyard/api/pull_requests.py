@@ -3,7 +3,7 @@
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, convert
 
 from mergeyard.api import presenting, response_schemas
 from mergeyard.api import request_schemas as r
@@ -88,6 +88,10 @@ class PullRequestEndpoints(Endpoints):
         )
         return encode(presenting.present_preview(preview))
 
+    async def preview_message(self, call: Call) -> bytes:
+        key, number = self._resolve_queue(call), PullRequestNumber(call.request.pr.number)
+        return encode(presenting.present_merge_preview(number, await self._service.previews.preview_merge(key, number)))
+
     async def list_open(self, call: Call) -> bytes:
         key = self._resolve_queue(call)
         await self._service.registry.get(key)
@@ -118,6 +122,19 @@ class PullRequestEndpoints(Endpoints):
         if actor.queue.submission_of(number) is not None:
             cached[number] = response
         return response
+
+    async def get_provenance(self, call: Call) -> bytes:
+        request: r.GetProvenance = call.request
+        key, number, provenance = self._resolve_queue(call), request.pr.number, self._service.provenance
+        commit = (
+            await provenance.find_commit(key, PullRequestNumber(number))
+            if isinstance(number, int)
+            else Sha(request.pr.merged_sha or "")
+        )
+        envelope = convert(
+            await provenance.read(key, commit), response_schemas.ProvenanceEnvelope, from_attributes=True
+        )
+        return encode(response_schemas.Provenance(sha=commit, envelope=envelope))
 
     async def set_impacted_targets(self, call: Call) -> bytes:
         request: r.SetImpactedTargets = call.request

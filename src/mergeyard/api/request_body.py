@@ -14,6 +14,7 @@ from mergeyard.service.errors import Code
 T = TypeVar("T")
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
+"""A webhook of GitHub can have 25 MB. A larger one than this is refused, and polling finds the change."""
 LARGE_BODY_BYTES = 1024 * 1024
 """A thread decodes a larger body: on the event loop it would delay other requests."""
 IDEMPOTENCY_KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")

@@ -176,8 +176,9 @@ SETTINGS_WITH_OWN_SCHEMA: dict[str, tuple[dict[str, Any], CoerceWith]] = {
     "required_statuses": (REQUIRED_STATUSES_SCHEMA, CoerceWith(fields.coerce_required_statuses)),
     "allowed_bot_submitters": _list_without_effect(str, "string"),
     "batching_rules": _list_without_effect(dict, "object"),
+    "squash_template": (fields.TEMPLATE_SCHEMA, CoerceWith(fields.coerce_template)),
 }
-"""Settings whose form in JSON differs from that in `Config`."""
+"""Settings whose form in JSON differs from that in `Config`, or that have a rule of their own."""
 
 
 def _annotate(name: str, field_type: Any) -> Any:
@@ -252,6 +253,15 @@ class PullRequestLookup(Struct, frozen=True, kw_only=True):
             raise ValueError("Object missing required field `number`")
 
 
+class MergedPullRequestLookup(Struct, frozen=True, kw_only=True, rename="camel"):
+    number: PrNumber | UnsetType = UNSET
+    merged_sha: Annotated[Sha, describe("Its merged commit; ignored when `number` is given.")] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.number is UNSET and self.merged_sha is UNSET:
+            raise ValueError("Object missing required field `number`")
+
+
 PullRequest = Annotated[PullRequestRef, describe("The pull request.")]
 
 
@@ -272,15 +282,19 @@ class PreviewPullRequestAction(QueueRequest, frozen=True, kw_only=True):
     ) = UNSET
 
 
+class PreviewCommitMessage(QueueRequest, frozen=True, kw_only=True):
+    pr: PullRequest
+
+
 class SubmitPullRequest(QueueRequest, frozen=True, kw_only=True):
     """If the pull request is already queued, only the given members change."""
 
     pr: Annotated[ReviewedPullRequestRef, describe("The pull request.")]
     priority: Priority | UnsetType = UNSET
     no_batch: Annotated[bool, describe("Test it alone, even if the queue uses batches.")] | UnsetType = UNSET
-    force: Annotated[bool, describe("Do not wait until it is mergeable; needs the scope `priority`.")] | UnsetType = (
-        UNSET
-    )
+    force: (
+        Annotated[bool, describe("Do not wait for the rules of the Git host; needs the scope `priority`.")] | UnsetType
+    ) = UNSET
 
 
 class GetSubmittedPullRequest(QueueRequest, frozen=True, kw_only=True):
@@ -290,6 +304,16 @@ class GetSubmittedPullRequest(QueueRequest, frozen=True, kw_only=True):
         Meta(extra_json_schema={"anyOf": [{"required": ["number"]}, {"required": ["branch"]}]}),
     ]
     include_timeline: Annotated[bool, describe("Include the `timeline`.")] = False
+
+
+class GetProvenance(QueueRequest, frozen=True, kw_only=True):
+    """Only a merge by the queue has it, and only at a Git host with a signing key."""
+
+    pr: Annotated[
+        MergedPullRequestLookup,
+        describe("The merged pull request."),
+        Meta(extra_json_schema={"anyOf": [{"required": ["number"]}, {"required": ["mergedSha"]}]}),
+    ]
 
 
 class SetImpactedTargets(QueueRequest, frozen=True, kw_only=True):

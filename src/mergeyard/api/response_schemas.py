@@ -6,9 +6,11 @@ from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
 from mergeyard.api import request_schemas
 from mergeyard.api.request_schemas import Repository, describe, describe_with_schema
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, RunId
 from mergeyard.domain.pull_requests import RequiredSource, StatusState
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
+from mergeyard.service.previews import MergesBy
 from mergeyard.service.webhooks.events import WebhookEvent
 
 Timestamp = Annotated[str, describe_with_schema("ISO 8601 in UTC.", {"type": "string", "format": "date-time"})]
@@ -39,6 +41,19 @@ class ReasonDetails(ResponseBody, frozen=True, kw_only=True):
     code: Annotated[Reason, describe("The reason code.")]
     message: Annotated[str, describe("The reason as a sentence.")]
     waiting_for: Annotated[tuple[int, ...], describe("Numbers of the pull requests that it waits for.")] = ()
+
+
+class RuleRequirement(ResponseBody, frozen=True, kw_only=True):
+    """Something that a rule of the Git host requires of a pull request."""
+
+    code: Annotated[Reason, describe("The reason code while it is not met.")]
+    message: Annotated[str, describe("What the pull request has or lacks, as a sentence.")]
+    needed: Annotated[int, describe("How much the rule requires, such as two approvals.")]
+    given: Annotated[int | None, describe("How much it has; null when the queue cannot read it.")]
+    names: Annotated[tuple[str, ...], describe("Who or what it is about, or the permission to grant.")]
+    met: Annotated[
+        bool, describe("Whether it lets the pull request merge. Also true for an unknown rule that is ignored.")
+    ]
 
 
 class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
@@ -72,6 +87,9 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     test_run_id: Annotated[str | None, describe("The test run in progress, else the last one.")]
     position: Annotated[int | None, describe("From 1; null when not ready or concluded.")]
     reason: Annotated[ReasonDetails, describe("Why it is in its state, or what it waits for.")]
+    requirements: Annotated[
+        tuple[RuleRequirement, ...], describe("What the rules of the Git host require of it, also what is met.")
+    ]
 
 
 class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
@@ -80,7 +98,7 @@ class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
     force_enqueued: Annotated[bool, describe("Whether it was submitted with `force`.")]
     is_currently_submitted_to_queue: Annotated[bool, describe("Whether its state is not final.")]
     readiness: Annotated[Readiness, describe("What it needs before it can be tested.")]
-    mergeability: Annotated[Mergeability, describe("Whether the Git host reports it as mergeable.")]
+    mergeability: Annotated[Mergeability, describe("Whether it merges without conflicts.")]
     verified_by_test_run: Annotated[str | None, describe("The test run that verified its merge.")]
     estimated_merge_at: Annotated[Timestamp | None, describe("Median of the estimated time of its merge.")]
     estimated_merge_at_p90: Annotated[Timestamp | None, describe("The 90th percentile of the same estimate.")]
@@ -108,6 +126,22 @@ class OpenPullRequests(ResponseBody, frozen=True, kw_only=True):
     ]
 
 
+class ProvenanceSignature(ResponseBody, frozen=True, kw_only=True):
+    keyid: Annotated[str, describe("Fingerprint of the public key.")]
+    sig: Annotated[str, describe("The signature in Base64.")]
+
+
+class ProvenanceEnvelope(ResponseBody, frozen=True, kw_only=True):
+    payload_type: Annotated[str, describe("Always `application/vnd.in-toto+json`.")]
+    payload: Annotated[str, describe("An in-toto statement in Base64.")]
+    signatures: Annotated[tuple[ProvenanceSignature, ...], describe("By the signing key of the Git host.")]
+
+
+class Provenance(ResponseBody, frozen=True, kw_only=True):
+    sha: Annotated[str, describe("The merged commit.")]
+    envelope: Annotated[ProvenanceEnvelope, describe("The DSSE envelope, as it is in the git note of the commit.")]
+
+
 class StoppedTestRun(ResponseBody, frozen=True, kw_only=True):
     test_run_id: Annotated[str, describe("Id of the test run.")]
     pr_numbers: Annotated[tuple[int, ...], describe("Numbers of the pull requests that it tests.")]
@@ -124,6 +158,22 @@ class ActionPreview(ResponseBody, frozen=True, kw_only=True):
     lost_ci_seconds: Annotated[float, describe("Sum of `elapsedSeconds` of the stopped test runs.")]
     is_upper_bound: Annotated[
         bool, describe("Whether less may stop, because the impacted targets of the pull request are not known yet.")
+    ]
+
+
+class CommitMessagePreview(ResponseBody, frozen=True, kw_only=True):
+    """With which words, and how, a pull request would merge now."""
+
+    pr_number: PrNumber
+    pr_sha: Annotated[str, describe("The head commit of the pull request.")]
+    merge_method: Annotated[MergeMethod, describe("How the pull request becomes commits.")]
+    merges_by: Annotated[
+        MergesBy,
+        describe("`close`: the queue pushes the tested commit, and closes the pull request."),
+    ]
+    explanation: Annotated[str, describe("The same in sentences, with the reason.")]
+    commit_messages: Annotated[
+        tuple[str, ...], describe("Of the commits that it becomes, oldest first; several only with `rebase`.")
     ]
 
 

@@ -54,6 +54,19 @@ TABLE: dict[str, dict[str, Any]] = {
         "scope": Scope.SUBMIT,
         "refusals": QUEUE_ERRORS,
     },
+    "previewCommitMessage": {
+        "summary": "Read with which commit message, and how, a pull request would merge now, submitted or not",
+        "request": request_schemas.PreviewCommitMessage,
+        "response": response_schemas.CommitMessagePreview,
+        "refusals": (
+            *QUEUE_ERRORS,
+            Code.PR_NOT_FOUND,
+            Code.PR_ALREADY_MERGED,
+            Code.PR_CLOSED,
+            Code.BRANCH_NOT_FOUND,
+            *PROVIDER_ERRORS,
+        ),
+    },
     "getSubmittedPullRequest": {
         "summary": "Read the status of a submitted pull request",
         "request": request_schemas.GetSubmittedPullRequest,
@@ -78,6 +91,12 @@ TABLE: dict[str, dict[str, Any]] = {
         "response": response_schemas.OpenPullRequests,
         "scope": Scope.SUBMIT,
         "refusals": (*QUEUE_ERRORS, *PROVIDER_ERRORS),
+    },
+    "getProvenance": {
+        "summary": "Read the signed provenance of a merged pull request",
+        "request": request_schemas.GetProvenance,
+        "response": response_schemas.Provenance,
+        "refusals": (*QUEUE_ERRORS, Code.PR_NOT_SUBMITTED, Code.COMMIT_NOT_FOUND, *PROVIDER_ERRORS),
     },
     "setImpactedTargets": {
         "summary": "Set the impacted targets of a pull request, for parallel queues",

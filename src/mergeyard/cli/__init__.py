@@ -161,7 +161,7 @@ def serve(
 PANELS = {
     "Pull requests": [
         *(pull_requests.submit, pull_requests.cancel, pull_requests.restart, pull_requests.status, pull_requests.watch),
-        *(pull_requests.list_command, targets.app, targets.check_app, pr.app),
+        *(pull_requests.message, pull_requests.list_command, targets.app, targets.check_app, pr.app),
     ],
     "Queues": [queues.app, history.app, history.events, history.verify, whatif.whatif, top.top],
     "Servers": [login.login, login.logout, login.app, login.version, completion],

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -210,22 +211,68 @@ VERDICT_STYLES = {"as_tested": "green", "differs": "red", "removed": "yellow", "
 @with_session
 def verify(
     session: Session,
+    commit: Annotated[
+        str | None, typer.Argument(metavar="COMMIT", help="A merged commit, to verify its provenance without a server.")
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="With COMMIT: public keys of the queue, or an allowed-signers file."
+        ),
+    ] = None,
+    signer: Annotated[
+        str | None,
+        typer.Option("--signer", metavar="NAME", help="With COMMIT: the queue's name in the allowed-signers file."),
+    ] = None,
+    repo_path: Annotated[
+        Path, typer.Option("--repo-path", metavar="DIR", help="With COMMIT: a clone that has the commit.")
+    ] = Path(),
     last: Annotated[int, typer.Option("--last", min=1, max=200, help="How many of the latest merges to verify.")] = 20,
 ) -> None:
     """Verify that the merged commits are those that were tested.
 
-    The server compares its records with the target branch. If something differs, it pauses the queue and repairs
-    nothing.
+    Without COMMIT, the server compares its records with the target branch. If something differs, it pauses the queue
+    and repairs nothing.
+
+    With COMMIT, the command needs only git and the public key of the queue. It verifies the signed statement in the git
+    note of the commit, and prints how the commit was tested and merged. In a script, also pass --repo and --branch: the
+    statement must then be about this repository and target branch.
 
     Examples:
         mergeyard verify
         mergeyard verify --last 100 --json
+        mergeyard verify HEAD --key queue.pub
+        mergeyard verify HEAD --key queue.pub --repo github.com/acme/app --branch main
     """
+    if commit is not None:
+        verify_provenance(session, commit, key, signer, repo_path)
+        return
+    if key is not None or signer is not None:
+        advice = "For example: mergeyard verify HEAD --key FILE."
+        output.exit_with_usage_error("--key and --signer need a commit.", hint=advice)
     with output.show_spinner("Comparing"):
         verified = session.client.verify_landings(session.queue, last=last)
     session.show(verified, lambda: show_verified(verified))
     if verified.mismatches:
         raise typer.Exit(output.ExitCode.MERGE_MISMATCH)
+
+
+def verify_provenance(session: Session, commit: str, key: Path | None, signer: str | None, folder: Path) -> None:
+    from mergeyard.cli import provenance, public_keys  # import the cryptography and a part of the server
+
+    if key is None:
+        advice = "On the machine of the server, `mergeyard host check HOST --public-key` prints it: store it in a file."
+        output.exit_with_usage_error("--key is missing: the file with the public key of the queue.", hint=advice)
+    try:
+        expected = provenance.Expected(signer=signer, repository=session.repo, branch=session.branch)
+        verified = provenance.verify_commit(folder, commit, key, expected)
+    except public_keys.KeyFileError as error:
+        output.exit_with_usage_error(str(error))
+    except provenance.NoProvenanceError as error:
+        output.exit_with_message(str(error))
+    except provenance.ProvenanceMismatch as error:
+        output.exit_with_message(str(error), output.ExitCode.MERGE_MISMATCH, hint=error.advice)
+    session.show(verified, lambda: provenance.show_verified(verified))
 
 
 def show_verified(verified: VerifiedLandings) -> None:

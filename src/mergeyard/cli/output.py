@@ -256,7 +256,7 @@ def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRe
     expected = pull_request.estimated_merge_at
     first_facts = {
         "position": format_position(pull_request, datetime.now(UTC)),
-        "reason": f"{format_reason(pull_request.reason)} ({pull_request.reason.code})",
+        **format_requirements(pull_request),
     }
     facts = {
         "queue": None if context.queue is None else format_stop(context.queue, pull_request.reason),
@@ -277,6 +277,18 @@ def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRe
         build_facts_table(facts),
         *map(format_timeline_entry, reversed(pull_request.timeline or ())),
     )
+
+
+def format_requirements(pull_request: client.SubmittedPullRequest) -> dict[str, tuple[str, ...]]:
+    """The reason, and on lines of their own what the rules of the Git host still require. If that is the reason, its
+    message repeats the same sentences, so only the lines are shown."""
+    reason = pull_request.reason
+    is_waiting = not (pull_request.is_concluded or pull_request.force_enqueued)
+    unmet = [each for each in pull_request.requirements if is_waiting and not each.met]
+    missing = tuple(f"{each.message} ({each.code})" for each in unmet)
+    if any(each.code == reason.code for each in unmet):
+        return {"reason": missing}
+    return {"reason": (f"{format_reason(reason)} ({reason.code})",), "missing": missing}
 
 
 def format_stop(queue: client.Queue, reason: client.Reason) -> str | None:
@@ -332,12 +344,14 @@ def build_checks_table(checks: Iterable[client.Check]) -> Table:
     return table
 
 
-def build_facts_table(facts: Mapping[str, object]) -> Table:
+def build_facts_table(facts: Mapping[str, str | int | tuple[str, ...] | None]) -> Table:
+    """Each text of a tuple has a line of its own."""
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=len("  submitted"))
     for name, value in facts.items():
-        if value is not None:
-            table.add_row(Text(f"  {name}", "dim"), plain_text(value))
+        lines = value if isinstance(value, tuple) else () if value is None else (value,)
+        for at, line in enumerate(lines):
+            table.add_row(Text("" if at else f"  {name}", "dim"), plain_text(line))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Commands for pull requests: submit, cancel, restart, status, watch and list."""
+"""Commands for pull requests: submit, cancel, restart, status, watch, message and list."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ from mergeyard.cli.session import (
     page_of_pull_requests,
     with_session,
 )
-from mergeyard.client import ActionPreview, PullRequests, SubmittedPullRequest, TimelineEntry
+from mergeyard.client import ActionPreview, CommitMessagePreview, PullRequests, SubmittedPullRequest, TimelineEntry
 from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, URGENT
 
 MAX_PULL_REQUEST_NUMBER = 2**31 - 1
@@ -75,7 +75,7 @@ def submit(
     number: OptionalNumberArgument = None,
     priority: PriorityOption = None,
     no_batch: Annotated[bool | None, typer.Option("--no-batch/--batch", help="Test alone, or in a batch.")] = None,
-    force: Annotated[bool | None, typer.Option("--force", help="Skip the check that it is mergeable.")] = None,
+    force: Annotated[bool | None, typer.Option("--force", help="Do not wait for the rules of the Git host.")] = None,
     sha: Annotated[
         str | None, typer.Option("--sha", metavar="HEAD", help="Submit only if this is the head (required for forks).")
     ] = None,
@@ -213,6 +213,31 @@ def watch(session: Session, number: OptionalNumberArgument = None) -> None:
         session.show(entry, lambda: output.print_output(output.format_timeline_entry(entry)))
 
     raise typer.Exit(exit_code_for(follow_pull_request(session, session.find_number(number), print_entry)))
+
+
+@with_session
+def message(session: Session, number: OptionalNumberArgument = None) -> None:
+    """Show the commit message with which a pull request would merge now, and how it would merge.
+
+    The pull request need not be submitted. If its commit is being tested, this is the message of that commit.
+
+    Examples:
+        mergeyard message 12
+        mergeyard message 12 --json
+    """
+    number = session.find_number(number)
+    with output.show_spinner("Reading"):
+        preview = session.client.preview_commit_message(session.queue, number)
+    session.show(preview, lambda: show_message(preview))
+
+
+def show_message(preview: CommitMessagePreview) -> None:
+    """The words to standard output, so that they can be piped."""
+    output.print_message(f"#{preview.pr_number}: {preview.explanation}\n")
+    for at, text in enumerate(preview.commit_messages, 1):
+        if len(preview.commit_messages) > 1:
+            output.print_output(output.plain_text(f"Commit {at} of {len(preview.commit_messages)}:", "bold"))
+        output.print_output(*map(output.plain_text, text.splitlines()))
 
 
 def show_result(session: Session, pull_request: SubmittedPullRequest, *, wait: bool = False) -> None:

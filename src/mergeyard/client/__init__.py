@@ -16,6 +16,7 @@ from mergeyard.client.models import ApiTokens as ApiTokens
 from mergeyard.client.models import Check as Check
 from mergeyard.client.models import CheckRun as CheckRun
 from mergeyard.client.models import CheckSuite as CheckSuite
+from mergeyard.client.models import CommitMessagePreview as CommitMessagePreview
 from mergeyard.client.models import CurrentToken as CurrentToken
 from mergeyard.client.models import EnqueuedPullRequest as EnqueuedPullRequest
 from mergeyard.client.models import Event as Event
@@ -25,6 +26,7 @@ from mergeyard.client.models import ImpactedTargetsResult as ImpactedTargetsResu
 from mergeyard.client.models import LandingMismatch as LandingMismatch
 from mergeyard.client.models import OpenPullRequest as OpenPullRequest
 from mergeyard.client.models import OpenPullRequests as OpenPullRequests
+from mergeyard.client.models import Provenance as Provenance
 from mergeyard.client.models import PullRequests as PullRequests
 from mergeyard.client.models import Queue as Queue
 from mergeyard.client.models import QueueDeleted as QueueDeleted
@@ -35,6 +37,7 @@ from mergeyard.client.models import Reason as Reason
 from mergeyard.client.models import ReplayAssumption as ReplayAssumption
 from mergeyard.client.models import ReplayChange as ReplayChange
 from mergeyard.client.models import ReplayMetrics as ReplayMetrics
+from mergeyard.client.models import RuleRequirement as RuleRequirement
 from mergeyard.client.models import Run as Run
 from mergeyard.client.models import StatusAccepted as StatusAccepted
 from mergeyard.client.models import StatusCheck as StatusCheck

@@ -22,9 +22,18 @@ class Reason(ResponseBody, frozen=True, kw_only=True):
     waiting_for: tuple[int, ...]
 
 
-class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
-    """One entry of a timeline."""
+class RuleRequirement(ResponseBody, frozen=True, kw_only=True):
+    """Something that a rule of the Git host requires of a pull request, and how much of it the pull request has."""
 
+    code: str
+    message: str
+    needed: int
+    given: int | None
+    names: tuple[str, ...]
+    met: bool
+
+
+class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
     at: datetime
     source: str | None = field(name="from")
     to: str
@@ -53,6 +62,7 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     test_run_id: str | None
     position: int | None
     reason: Reason
+    requirements: tuple[RuleRequirement, ...]
 
 
 class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
@@ -100,6 +110,12 @@ class FoundPullRequests(ResponseBody, frozen=True, kw_only=True):
     not_found: tuple[int, ...]
 
 
+class Provenance(ResponseBody, frozen=True, kw_only=True):
+    sha: str
+    envelope: dict[str, Any]
+    """A DSSE envelope with an in-toto statement."""
+
+
 class ImpactedTargetsResult(ResponseBody, frozen=True, kw_only=True):
     pr_number: int
     pr_sha: str
@@ -127,6 +143,10 @@ class Queue(ResponseBody, frozen=True, kw_only=True):
     required_statuses: tuple[str, ...] | None
     merge_method: str
     landing: str
+    move_head_branches: bool
+    head_branch_fallback: str
+    delete_head_branches: bool
+    squash_template: str
     direct_merge_mode: str
     create_prs_for_testing_branches: bool
     comments_enabled: bool
@@ -215,16 +235,12 @@ class Run(ResponseBody, frozen=True, kw_only=True):
     @property
     def checks(self) -> dict[str, Check]:
         """Every check that was reported so far, by name."""
-        runs = (run for suite in self.check_suites for run in suite.check_runs)
-        in_suites = [
-            Check(name=run.name, state=run.conclusion or "pending", url=run.url, duration_seconds=run.duration_seconds)
-            for run in runs
-        ]
-        statuses = [
-            Check(name=each.context, state=each.state, url=each.url, duration_seconds=each.duration_seconds)
-            for each in self.status_checks
-        ]
-        return {check.name: check for check in (*in_suites, *statuses)}
+        runs = [(run.name, run.conclusion or "pending", run) for suite in self.check_suites for run in suite.check_runs]
+        statuses = [(each.context, each.state, each) for each in self.status_checks]
+        return {
+            name: Check(name=name, state=state, url=each.url, duration_seconds=each.duration_seconds)
+            for name, state, each in (*runs, *statuses)
+        }
 
 
 class TestingResult(ResponseBody, frozen=True, kw_only=True):
@@ -384,26 +400,21 @@ class WebhookDeliveries(ResponseBody, frozen=True, kw_only=True):
     deliveries: tuple[WebhookDelivery, ...]
 
 
-class CurrentToken(ResponseBody, frozen=True, kw_only=True):
-    """The token of this client."""
-
+class TokenBase(ResponseBody, frozen=True, kw_only=True):
     id: str
     name: str
     scopes: tuple[str, ...]
     repositories: tuple[RepoName, ...]
     """Empty: all repositories."""
     expires_at: datetime | None
+
+
+class CurrentToken(TokenBase, frozen=True, kw_only=True):
     server_version: str
 
 
-class ApiToken(ResponseBody, frozen=True, kw_only=True):
-    id: str
-    name: str
-    scopes: tuple[str, ...]
-    repositories: tuple[RepoName, ...]
-    """Empty: all repositories."""
+class ApiToken(TokenBase, frozen=True, kw_only=True):
     created_at: datetime
-    expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
     last_used_from: str | None
@@ -412,6 +423,15 @@ class ApiToken(ResponseBody, frozen=True, kw_only=True):
 
 class ApiTokens(ResponseBody, frozen=True, kw_only=True):
     tokens: tuple[ApiToken, ...]
+
+
+class CommitMessagePreview(ResponseBody, frozen=True, kw_only=True):
+    pr_number: int
+    pr_sha: str
+    merge_method: str
+    merges_by: str
+    explanation: str
+    commit_messages: tuple[str, ...]
 
 
 class StoppedTestRun(ResponseBody, frozen=True, kw_only=True):

@@ -54,6 +54,12 @@ def preview_action(
     return read_request("previewPullRequestAction", models.ActionPreview, **queue.members, **options)
 
 
+def preview_commit_message(queue: QueueName, number: int) -> Request[models.CommitMessagePreview]:
+    """Read with which commit message, and how, a pull request would merge now; it need not be submitted."""
+    members: dict[str, Any] = queue.members | {"pr": _pr(number)}
+    return read_request("previewCommitMessage", models.CommitMessagePreview, extra_time_s=REMOTE_WORK_S, **members)
+
+
 def list_open_pull_requests(queue: QueueName) -> Request[models.OpenPullRequests]:
     """List the newest open pull requests into the target branch, submitted or not."""
     return read_request("listOpenPullRequests", models.OpenPullRequests, **queue.members)
@@ -73,6 +79,14 @@ def find_pull_request(
     """Read the status of the pull request with this head branch."""
     options: dict[str, Any] = {"pr": {"branch": head_branch}, "includeTimeline": include_timeline}
     return read_request("getSubmittedPullRequest", models.SubmittedPullRequest, **queue.members, **options)
+
+
+def get_provenance(
+    queue: QueueName, number: int | None = None, *, merged_sha: str | None = None
+) -> Request[models.Provenance]:
+    """Read the signed provenance of a merged pull request, by its number or by its merged commit."""
+    pr = drop_unset({"number": number, "mergedSha": merged_sha})
+    return read_request("getProvenance", models.Provenance, extra_time_s=REMOTE_WORK_S, **queue.members, pr=pr)
 
 
 def get_pull_requests(queue: QueueName, numbers: Iterable[int]) -> Request[models.FoundPullRequests]:
@@ -147,6 +161,10 @@ class Settings(TypedDict, total=False):
     required_statuses: list[str] | None
     merge_method: str
     landing: str
+    move_head_branches: bool
+    head_branch_fallback: str
+    delete_head_branches: bool
+    squash_template: str
     direct_merge_mode: str
     create_prs_for_testing_branches: bool
     comments_enabled: bool

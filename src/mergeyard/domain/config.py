@@ -23,6 +23,15 @@ class LandingMethod(StrEnum):
     PROVIDER_MERGE = "provider_merge"
 
 
+class HeadBranchFallback(StrEnum):
+    """How a squashed or rebased pull request merges whose head branch cannot be moved."""
+
+    PROVIDER_MERGE = "provider_merge"
+    """The Git host merges it."""
+    CLOSE = "close"
+    """The tested commit is pushed, and the pull request is closed with a link to it."""
+
+
 class DirectMergeMode(StrEnum):
     OFF = "off"
     ALWAYS = "always"
@@ -43,6 +52,7 @@ class Speculation(StrEnum):
 
 RunCount = Annotated[int, Meta(ge=1, le=1000)]
 Minutes = Annotated[int, Meta(ge=0, le=10_080)]
+MAX_TEMPLATE_LENGTH = 10_000
 MAX_LABEL_LENGTH = 100
 """For labels that are set from now on. A stored longer label is still accepted."""
 
@@ -63,6 +73,10 @@ class Config(Struct, frozen=True, kw_only=True):
     required_statuses: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     merge_method: MergeMethod = MergeMethod.MERGE_COMMIT
     landing: LandingMethod = LandingMethod.TESTED_COMMIT
+    move_head_branches: bool = True
+    head_branch_fallback: HeadBranchFallback = HeadBranchFallback.PROVIDER_MERGE
+    delete_head_branches: bool = False
+    squash_template: Annotated[str, Meta(max_length=MAX_TEMPLATE_LENGTH)] = ""
     direct_merge_mode: DirectMergeMode = DirectMergeMode.OFF
     create_prs_for_testing_branches: bool = False
     comments_enabled: bool = True
@@ -153,6 +167,12 @@ SETTING_DESCRIPTIONS = {
     "required_statuses": "The checks that must pass; null leaves the choice to the repository.",
     "merge_method": "How a pull request becomes commits on the target branch.",
     "landing": "Push the tested commit, or ask the Git host to merge and then compare the trees.",
+    "move_head_branches": "With `squash` and `rebase`, moves the head branch to the merged commit, so that the Git "
+    "host shows the pull request as merged.",
+    "head_branch_fallback": "If a head branch cannot be moved: the Git host merges, or the queue merges and closes "
+    "the pull request with a link.",
+    "delete_head_branches": "Deletes the head branches of merged pull requests, except in forks.",
+    "squash_template": "The message of squashed commits; empty means the default. `.mergeyard.toml` has precedence.",
     "direct_merge_mode": "Whether testing is skipped if the head is up to date and its checks passed.",
     "create_prs_for_testing_branches": "Opens a draft pull request for every test branch.",
     "comments_enabled": "Reports the progress of a pull request in a comment on it.",

@@ -185,6 +185,13 @@ class RunBuildRefused(EventBase, frozen=True):
     detail: str = ""
 
 
+class RunStartRefused(EventBase, frozen=True):
+    """The host refuses the test branch, or the draft that CI needs, and no pull request is the cause."""
+
+    run: RunId
+    detail: str
+
+
 class BaseCommitMissing(EventBase, frozen=True):
     """The commit that the run is to be built on no longer exists in the mirror or at the host."""
 
@@ -228,6 +235,8 @@ class LandingMissed(EventBase, frozen=True):
     """What had landed before, when the host merges the pull requests one by one."""
     test_branch_moved: bool = False
     """The target branch is at the expected commit, but the test branch was moved: this run can no longer land."""
+    refused_heads: tuple[PullRequestNumber, ...] = ()
+    """The pull requests whose head branch the host refuses to move."""
 
 
 class LandingRefused(EventBase, frozen=True):
@@ -273,6 +282,7 @@ Event = (
     | HostReachable
     | RunBuilt
     | RunBuildRefused
+    | RunStartRefused
     | BaseCommitMissing
     | BranchDeleted
     | LandingRebased

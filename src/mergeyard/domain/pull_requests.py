@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT
+from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT, Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
-from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason
+from mergeyard.domain.states import REQUIREMENT_REASONS, CheckState, Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 
 
@@ -35,17 +36,78 @@ def union_impacted_targets(many: Iterable[ImpactedTargets]) -> ImpactedTargets:
     return ImpactedTargets(frozenset[str]().union(*(part.names for part in parts)))
 
 
+MAX_REQUIREMENT_NAMES = 20
+"""Further names of a requirement are not recorded."""
+
+
+class Requirement(Struct, frozen=True, kw_only=True):
+    """A rule of the Git host for one pull request, and how much of it the pull request has."""
+
+    reason: Reason
+    """Why the pull request waits while the rule is not met."""
+    needed: int = 1
+    given: int | None = 0
+    """None: unknown, because the Git host does not show the rule to us."""
+    names: tuple[str, ...] = ()
+    """What or who is missing: `@acme/db`, `unit`; for a rule that cannot be read, the missing permission."""
+    blocks_if_unknown: bool = True
+    concerns_test_branches: bool = False
+    """The Git host applies the rule to every branch that we push."""
+
+    @property
+    def is_met(self) -> bool:
+        return self.given >= self.needed if self.given is not None else not self.blocks_if_unknown
+
+    def applies_to(self, config: Config) -> bool:
+        """Whether the rule concerns what such a queue merges: squashed and rebased commits are ours, and our key does
+        not sign a merge by the Git host. (GitHub does not sign what it rebases: the check of the host reports this.)"""
+        match self.reason:
+            case Reason.COMMITS_UNSIGNED:
+                return config.merge_method is MergeMethod.MERGE_COMMIT
+            case Reason.SIGNING_KEY_NOT_ACCEPTED:
+                return config.landing is LandingMethod.TESTED_COMMIT or self.concerns_test_branches
+            case _:
+                return True
+
+
+class HeadBranchAccess(StrEnum):
+    """Whether the head branch of a pull request can be moved to the commit that merges it."""
+
+    MOVABLE = "movable"
+    IN_FORK = "in_fork"
+    """It is in a fork that does not accept pushes of ours."""
+    PROTECTED = "protected"
+    """A rule of the Git host forbids pushes of ours, or to move it back."""
+    SHARED = "shared"
+    """It is also something else: the default branch, or the head of another open pull request."""
+    NOT_MOVED = "not_moved"
+    """We could move it, but then the Git host would no longer show the changes of the pull request. We report the merge
+    to this Git host instead."""
+    GONE = "gone"
+    """It does not exist, or is not at the head of the pull request."""
+    UNKNOWN = "unknown"
+    """It was not read, because the settings of the queue do not need it."""
+
+
 class PullRequest(Struct, frozen=True, kw_only=True):
     number: PullRequestNumber
     head: Sha
     base_branch: str
     head_branch: str = ""
+    head_repo: str = ""
+    """`owner/name` of the fork that has the head branch; empty: the repository itself, or a fork that is gone."""
+    head_branch_access: HeadBranchAccess = HeadBranchAccess.MOVABLE
+    is_merged_by_head: bool = False
+    """The Git host shows it as merged only if its head is on the target branch, or if the Git host merged it."""
     title: str = ""
     author: str = ""
     is_open: bool = True
     draft: bool = False
     fork: bool = False
     mergeability: Mergeability = Mergeability.UNKNOWN
+    """Whether it merges into its base branch without conflicts."""
+    requirements: tuple[Requirement, ...] = ()
+    """What the rules of the Git host require of it."""
     merged_into: str | None = None
     guarded_paths: tuple[str, ...] | None = None
     """For a pull request from a fork, some of the guarded paths it changes; None: git has not been asked yet."""
@@ -53,6 +115,16 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     """The target branch already contains its head."""
     contained_heads: Mapping[PullRequestNumber, Sha] = field(default_factory=dict[PullRequestNumber, Sha])
     """Other pull requests of this queue whose heads this one contains, with those heads."""
+
+    @property
+    def unmet_requirements(self) -> tuple[Requirement, ...]:
+        unmet = (requirement for requirement in self.requirements if not requirement.is_met)
+        return tuple(sorted(unmet, key=lambda requirement: REQUIREMENT_REASONS.index(requirement.reason)))
+
+    @property
+    def is_mergeable(self) -> bool:
+        """Without conflicts, and with everything that the rules of the Git host require."""
+        return self.mergeability is Mergeability.MERGEABLE and not self.unmet_requirements
 
 
 class Hold(Struct, frozen=True):
@@ -63,6 +135,17 @@ class Hold(Struct, frozen=True):
     """The pull requests ahead that it conflicts with."""
     tip: Sha | None = None
     """The hold ends when the target branch is no longer at this commit."""
+
+
+MAX_MOVED_HEADS = 3
+
+
+class MovedHead(Struct, frozen=True):
+    """The commit that we move its head branch to when it merges. The author did not push this commit."""
+
+    commit: Sha
+    at: Instant
+    """When this was decided or, if nothing landed, when the landing ended."""
 
 
 class Submission(Struct, frozen=True, kw_only=True):
@@ -101,10 +184,22 @@ class Submission(Struct, frozen=True, kw_only=True):
     merged_sha: Sha | None = None
     rebased: bool = False
     """Its tested contents were put onto a tip that had moved."""
+    moved_heads: tuple[MovedHead, ...] = ()
+    """The commits that its head branch was last moved to, the newest last: the Git host can show each of them later."""
+    refused_head: Sha | None = None
+    """The host refused to move its head branch from this head, whatever it had reported."""
 
     @property
     def number(self) -> PullRequestNumber:
         return self.pull_request.number
+
+    @property
+    def moved_head(self) -> MovedHead | None:
+        return self.moved_heads[-1] if self.moved_heads else None
+
+    def with_moved_head(self, moved: MovedHead) -> "Submission":
+        others = (each for each in self.moved_heads if each.commit != moved.commit)
+        return replace(self, moved_heads=(*others, moved)[-MAX_MOVED_HEADS:])
 
     @property
     def waiting_priority(self) -> int:

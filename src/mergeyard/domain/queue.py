@@ -10,7 +10,7 @@ from mergeyard.domain.config import Config, LandingMethod, Mode
 from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueId, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import DecisionEntry
 from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets, RequiredStatuses, Submission
-from mergeyard.domain.runs import Member, Run, Step
+from mergeyard.domain.runs import HeadMove, Member, Run, Step
 from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.states import QueueState, Refusal, RunStatus
 from mergeyard.domain.timestamps import Duration, Instant
@@ -135,6 +135,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     """Its pull requests were read after it was chosen, and all of them can still merge."""
     test_branch_tip: Sha
     """The tip of the test branch, which the same push deletes."""
+    head_moves: tuple[HeadMove, ...] = ()
+    """The head branches that the landing moves; decided together with the intent."""
 
     @property
     def submission_ids(self) -> tuple[SubmissionId, ...]:

@@ -39,6 +39,18 @@ class Step(Struct, frozen=True):
         return self.parent == other.parent and self.tree == other.tree
 
 
+class HeadMove(Struct, frozen=True):
+    """A head branch that moves to the commit that merges its pull request."""
+
+    number: PullRequestNumber
+    branch: str
+    head: Sha
+    """The tested head, where the branch must be."""
+    commit: Sha
+    fork: str = ""
+    """`owner/name` of the fork that has the branch; empty: the repository itself."""
+
+
 class Run(Struct, frozen=True, kw_only=True):
     id: RunId
     kind: RunKind

@@ -106,6 +106,18 @@ class Reason(StrEnum):
     TESTS_RESTARTED = "tests_restarted"
     REQUIRED_STATUSES_CHANGED = "required_statuses_changed"
     NO_LONGER_MERGEABLE = "no_longer_mergeable"
+    # A pull request lacks something that a rule of the Git host requires.
+    CHANGES_REQUESTED = "changes_requested"
+    WAITING_FOR_REVIEW = "waiting_for_review"
+    WAITING_FOR_CODE_OWNER = "waiting_for_code_owner"
+    WAITING_FOR_LAST_PUSH_APPROVAL = "waiting_for_last_push_approval"
+    WAITING_FOR_CONVERSATIONS = "waiting_for_conversations"
+    WAITING_FOR_HEAD_CHECKS = "waiting_for_head_checks"
+    WAITING_FOR_DEPLOYMENTS = "waiting_for_deployments"
+    BLOCKED_BY_HOST_RULE = "blocked_by_host_rule"
+    COMMITS_UNSIGNED = "commits_unsigned"
+    SIGNING_KEY_NOT_ACCEPTED = "signing_key_not_accepted"
+    HOST_RULE_UNREADABLE = "host_rule_unreadable"
     # A pull request waits.
     BASE_BRANCH_MISMATCH = "base_branch_mismatch"
     DRAFT = "draft"
@@ -131,6 +143,7 @@ class Reason(StrEnum):
     MODE_CHANGED = "mode_changed"
     SETTINGS_CHANGED = "settings_changed"
     LANDING_REFUSED = "landing_refused"
+    TEST_BRANCH_REFUSED = "test_branch_refused"
     AUDIT_MISMATCH = "audit_mismatch"
 
 
@@ -193,11 +206,30 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.TESTS_RESTARTED: "A user restarted the tests.",
     Reason.REQUIRED_STATUSES_CHANGED: "The required checks changed. The pull request is tested again.",
     Reason.NO_LONGER_MERGEABLE: (
-        "The pull request is no longer mergeable. Resolve conflicts, or satisfy the branch protection."
+        "The pull request now conflicts with the target branch. Resolve the conflicts, and push."
+    ),
+    Reason.CHANGES_REQUESTED: "A reviewer requested changes. Make them, and ask for another review.",
+    Reason.WAITING_FOR_REVIEW: "The pull request lacks approving reviews. Ask for a review.",
+    Reason.WAITING_FOR_CODE_OWNER: "A code owner of the changed files has to approve. Ask for a review.",
+    Reason.WAITING_FOR_LAST_PUSH_APPROVAL: (
+        "The last push needs the approval of another person than its author. Ask for one."
+    ),
+    Reason.WAITING_FOR_CONVERSATIONS: "Some review conversations are not resolved. Resolve them.",
+    Reason.WAITING_FOR_HEAD_CHECKS: "Required checks of the pull request itself have not passed. Fix or rerun them.",
+    Reason.WAITING_FOR_DEPLOYMENTS: "A required deployment of the pull request is missing. Deploy its head.",
+    Reason.BLOCKED_BY_HOST_RULE: "A rule of the Git host blocks the pull request. Satisfy or change the rule.",
+    Reason.COMMITS_UNSIGNED: (
+        "The Git host requires signed commits, and some here are unsigned. Rebase to sign them, then push."
+    ),
+    Reason.SIGNING_KEY_NOT_ACCEPTED: (
+        "The Git host requires signed commits. An administrator has to register the queue's signing key there."
+    ),
+    Reason.HOST_RULE_UNREADABLE: (
+        "The queue cannot read a rule of the Git host. An administrator has to grant the permission."
     ),
     Reason.BASE_BRANCH_MISMATCH: "The base branch is not the target branch of this queue. Change the base branch.",
     Reason.DRAFT: "The pull request is a draft. Mark it as ready.",
-    Reason.NOT_MERGEABLE: "The pull request is not mergeable. Resolve conflicts, or satisfy the branch protection.",
+    Reason.NOT_MERGEABLE: "The pull request conflicts with the target branch. Resolve the conflicts, and push.",
     Reason.MERGEABILITY_UNKNOWN: "The queue does not know yet whether this can be merged. No action is needed.",
     Reason.MISSING_IMPACTED_TARGETS: "The impacted targets of the current head are unknown. Upload them.",
     Reason.WAITING_FOR_MAINTAINER: (
@@ -224,8 +256,31 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.MODE_CHANGED: "A user changed the mode of the queue.",
     Reason.SETTINGS_CHANGED: "A user changed the settings of the queue.",
     Reason.LANDING_REFUSED: "The Git host refused to move the target branch. Fix what its message names, then resume.",
+    Reason.TEST_BRANCH_REFUSED: (
+        "The Git host refused a test branch or its draft. Fix what its message names, then resume."
+    ),
     Reason.AUDIT_MISMATCH: "The target branch differs from what is recorded. Check the mismatches, then resume.",
 }
+
+
+REVIEW_REASONS = (
+    Reason.CHANGES_REQUESTED,
+    Reason.WAITING_FOR_REVIEW,
+    Reason.WAITING_FOR_CODE_OWNER,
+    Reason.WAITING_FOR_LAST_PUSH_APPROVAL,
+    Reason.WAITING_FOR_CONVERSATIONS,
+)
+"""A person withdrew or withholds consent: an admitted pull request leaves the queue's runs at once."""
+REQUIREMENT_REASONS = (
+    *REVIEW_REASONS,
+    Reason.WAITING_FOR_HEAD_CHECKS,
+    Reason.WAITING_FOR_DEPLOYMENTS,
+    Reason.BLOCKED_BY_HOST_RULE,
+    Reason.COMMITS_UNSIGNED,
+    Reason.SIGNING_KEY_NOT_ACCEPTED,
+    Reason.HOST_RULE_UNREADABLE,
+)
+"""What a rule of the Git host can require, in the order in which they are shown."""
 
 
 class Refusal(StrEnum):
@@ -291,7 +346,12 @@ PULL_REQUEST_TRANSITIONS = (
     PullRequestTransition(
         ADMITTED_STATES,
         PullRequestState.NOT_READY,
-        (Reason.NO_LONGER_MERGEABLE, Reason.WAITING_FOR_MAINTAINER, Reason.NO_REQUIRED_STATUSES),
+        (
+            Reason.NO_LONGER_MERGEABLE,
+            Reason.WAITING_FOR_MAINTAINER,
+            Reason.NO_REQUIRED_STATUSES,
+            *REQUIREMENT_REASONS,
+        ),
     ),
     PullRequestTransition(
         (PullRequestState.PENDING,),
@@ -330,7 +390,12 @@ PULL_REQUEST_TRANSITIONS = (
     PullRequestTransition(LIVE_STATES, PullRequestState.MERGED, (Reason.MERGED_MANUALLY,)),
 )
 
-AUTO_PAUSE_REASONS = (Reason.LANDING_REFUSED, Reason.TREE_MISMATCH, Reason.AUDIT_MISMATCH)
+AUTO_PAUSE_REASONS = (
+    Reason.LANDING_REFUSED,
+    Reason.TEST_BRANCH_REFUSED,
+    Reason.TREE_MISMATCH,
+    Reason.AUDIT_MISMATCH,
+)
 """A queue pauses itself for these reasons."""
 
 QUEUE_TRANSITIONS: dict[tuple[QueueState, QueueState], tuple[Reason, ...]] = {

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
-from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.runs import HeadMove, Member, Step
 
 
 class TaskBase(Struct, frozen=True, kw_only=True, tag=True):
@@ -71,6 +71,7 @@ class Land(TaskBase, frozen=True):
     members: tuple[Member, ...]
     steps: tuple[Step, ...]
     test_branch_tip: Sha
+    head_moves: tuple[HeadMove, ...] = ()
 
 
 Task = (

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import Sha, SubmissionId
-from mergeyard.domain.pull_requests import Hold, Submission
+from mergeyard.domain.pull_requests import Hold, PullRequest, Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason
+from mergeyard.domain.runs import Member
+from mergeyard.domain.states import REVIEW_REASONS, Mergeability, PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import entries, lanes, run_validity
 from mergeyard.engine.entries import on_member_left, running_time_ms
@@ -30,15 +31,37 @@ def not_ready_reason(queue: Queue, submission: Submission) -> Reason | None:
         return Reason.MERGEABILITY_UNKNOWN
     if queue.config.mode is Mode.PARALLEL and submission.impacted_targets is None:
         return Reason.MISSING_IMPACTED_TARGETS
-    if submission.forced or pull_request.mergeability is Mergeability.MERGEABLE:
+    if submission.forced:
         return None
     if pull_request.mergeability is Mergeability.NOT_MERGEABLE:
         return Reason.NOT_MERGEABLE
-    return Reason.MERGEABILITY_UNKNOWN
+    for requirement in pull_request.unmet_requirements:
+        return requirement.reason
+    return None if pull_request.mergeability is Mergeability.MERGEABLE else Reason.MERGEABILITY_UNKNOWN
 
 
 def needs_maintainer(submission: Submission) -> bool:
     return submission.pull_request.fork and bool(submission.pull_request.guarded_paths) and not submission.by_maintainer
+
+
+def withdrawn_reason(submission: Submission) -> Reason | None:
+    """Why an admitted pull request must not stay in the queue: the target branch can guard other paths than before, and
+    reviewers can withdraw their approval."""
+    if needs_maintainer(submission):
+        return Reason.WAITING_FOR_MAINTAINER
+    unmet = () if submission.forced else submission.pull_request.unmet_requirements
+    return next((requirement.reason for requirement in unmet if requirement.reason in REVIEW_REASONS), None)
+
+
+def can_no_longer_merge(queue: Queue, member: Member, pull_request: PullRequest) -> bool:
+    """Whether the pull request was pushed, closed or changed, or lost an approval, after its landing was decided. Of
+    one that is merged already, the worker finds the commit."""
+    if pull_request.merged_into is not None:
+        return False
+    submission = queue.submissions.get(member.submission_id)
+    unmet = () if submission is not None and submission.forced else pull_request.unmet_requirements
+    is_same = pull_request.head == member.head and pull_request.base_branch == queue.target_branch.name
+    return not pull_request.is_open or pull_request.draft or not is_same or bool(unmet)
 
 
 def admit_if_ready(queue: Queue, submission_id: SubmissionId, now: Instant) -> Queue:

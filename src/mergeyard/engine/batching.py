@@ -1,16 +1,45 @@
-"""Forms the next batches from the waiting submissions: which go together, and how long to wait for more."""
+"""Orders the waiting submissions, which age by waiting, and forms the next batches: which go together, and how long to
+wait for more."""
 
 from collections.abc import Iterator, Sequence
+from heapq import merge
 from itertools import islice
 
 from msgspec import Struct
 
+from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT, HeadBranchFallback
 from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.states import QueueState, Reason
-from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, earliest, later
-from mergeyard.engine import admission, entries, lanes, priority
+from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant, earliest, later
+from mergeyard.engine import admission, entries, lanes, merging
+
+PROVIDER_MERGE = HeadBranchFallback.PROVIDER_MERGE
+
+POINTS_PER_HOUR = 10
+
+
+def priority_rank(submission: Submission, now: Instant) -> tuple[int, SubmissionId]:
+    return aged_priority(submission, now), submission.id
+
+
+def aged_priority(submission: Submission, now: Instant) -> int:
+    if submission.priority == URGENT:
+        return URGENT
+    hours = (now - submission.submitted_at) // HOUR
+    return max(MIN_AGED_PRIORITY, submission.waiting_priority - POINTS_PER_HOUR * hours)
+
+
+def waiting_in_order(queue: Queue, now: Instant) -> Iterator[Submission]:
+    """The waiting submissions in order, lazily.
+
+    Within one priority an older submission is never after a younger one, whatever the time, so each priority is already
+    sorted and only their heads are compared.
+    """
+    buckets = (map(queue.submissions.__getitem__, submission_ids) for submission_ids in queue.waiting.values())
+    return merge(*buckets, key=lambda submission: priority_rank(submission, now))
+
 
 MAX_BATCHES_SCANNED = 4
 """How many batches' worth of waiting submissions are scanned per decision. Only neighbors in order share a batch."""
@@ -67,21 +96,22 @@ def _groups(queue: Queue, size: int, now: Instant, deferred: Sequence[Batch]) ->
     groups = list[FormingBatch]()
     claims = _Claims()
     for submission in islice(
-        priority.waiting_in_order(queue, now),
+        waiting_in_order(queue, now),
         MAX_BATCHES_SCANNED * size + (EXTRA_SCANNED_WHEN_DEFERRED if deferred else 0),
     ):
         impacted_targets = lanes.impacted_targets_of(queue, submission)
         is_deferred = any(batch.impacted_targets.overlaps(impacted_targets) for batch in deferred)
         overlapping = claims.find_overlapping(impacted_targets)
         group = groups[next(iter(overlapping))] if len(overlapping) == 1 else None
-        if group is None or is_deferred or not _can_join(submission, group, size):
-            if submission.no_batch or submission.keep_together:
+        is_alone = submission.no_batch or merging.fallback_of(queue.config, submission.pull_request) is PROVIDER_MERGE
+        if group is None or is_deferred or is_alone or not _can_join(submission, group, size):
+            if is_alone or submission.keep_together:
                 for other in overlapping:
                     groups[other].closed = True
             group = FormingBatch(blocked=is_deferred or bool(overlapping))
             groups.append(group)
         group.members.append(submission)
-        group.closed = group.closed or submission.no_batch
+        group.closed = group.closed or is_alone
         claims.add(impacted_targets, groups.index(group))
         if _is_first_group_complete(groups, size):
             break
@@ -94,7 +124,7 @@ def _is_first_group_complete(groups: list[FormingBatch], size: int) -> bool:
 
 
 def _can_join(submission: Submission, group: FormingBatch, size: int) -> bool:
-    if submission.no_batch or group.closed or len(group.members) == size:
+    if group.closed or len(group.members) == size:
         return False
     return submission.keep_together == group.members[0].keep_together
 
@@ -109,11 +139,11 @@ def _ready_at(queue: Queue, group: FormingBatch, size: int, now: Instant) -> Ins
 def unanswered_ahead(queue: Queue, members: Sequence[Submission], now: Instant) -> Iterator[Submission]:
     """Submissions that come before one of the members and only lack the host's first answer about their mergeability:
     answers arrive in any order. A free slot waits for them, but no longer than `MAX_ANSWER_WAIT_MS`."""
-    last = max(priority.priority_rank(member, now) for member in members)
+    last = max(priority_rank(member, now) for member in members)
     impacted_targets = [lanes.impacted_targets_of(queue, member) for member in members]
     for submission in _unanswered(queue, now):
         targets = lanes.impacted_targets_of(queue, submission)
-        if priority.priority_rank(submission, now) < last and any(map(targets.overlaps, impacted_targets)):
+        if priority_rank(submission, now) < last and any(map(targets.overlaps, impacted_targets)):
             yield submission
 
 

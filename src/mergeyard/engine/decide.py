@@ -81,6 +81,8 @@ def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
             return results.record_run_built(queue, event, now)
         case e.RunBuildRefused():
             return results.record_run_build_refused(queue, event, now)
+        case e.RunStartRefused():
+            return results.record_run_start_refused(queue, event, now)
         case e.BaseCommitMissing():
             return results.record_base_commit_missing(queue, event, now)
         case e.BranchDeleted():

@@ -1,14 +1,20 @@
 """Chooses what lands next: the furthest batch that passed, with everything it is stacked on, in one update."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
 from msgspec.structs import replace
 
+from mergeyard.domain.config import Config, HeadBranchFallback, LandingMethod, MergeMethod
+from mergeyard.domain.ids import SubmissionId
+from mergeyard.domain.pull_requests import HeadBranchAccess, MovedHead, PullRequest
 from mergeyard.domain.queue import Batch, Landing, LandingPhase, Queue
-from mergeyard.domain.runs import Member, Step
+from mergeyard.domain.runs import HeadMove, Member, Run, Step
 from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import run_validity
+from mergeyard.engine import entries, run_validity
 
 
-def choose_landing(queue: Queue, _: Instant) -> Queue:
+def choose_landing(queue: Queue, now: Instant) -> Queue:
     """One landing at a time. Until its intent is saved it locks no pull request and can be dropped."""
     landing = queue.landing
     if landing is not None and landing.is_intended:
@@ -16,8 +22,58 @@ def choose_landing(queue: Queue, _: Instant) -> Queue:
     if landing is None or not _is_landing_current(queue, landing):
         return _start_landing(queue, _furthest_landing(queue))
     if landing.pull_requests_read:
-        return replace(queue, landing=replace(landing, phase=LandingPhase.INTENDED))
+        return _intend_landing(queue, landing, now)
     return queue
+
+
+def can_move_head(config: Config, pull_request: PullRequest) -> bool:
+    return config.move_head_branches and pull_request.head_branch_access is HeadBranchAccess.MOVABLE
+
+
+def fallback_of(config: Config, pull_request: PullRequest) -> HeadBranchFallback | None:
+    """How the pull request merges because its head branch cannot be moved to the tested commit; None: this is not
+    needed, or the head branch can be moved. If the settings changed, that is not known before the next read, at the
+    latest the one before the landing."""
+    has_other_commits = config.merge_method is not MergeMethod.MERGE_COMMIT
+    is_needed = config.landing is LandingMethod.TESTED_COMMIT and has_other_commits and pull_request.is_merged_by_head
+    is_unknown = config.move_head_branches and pull_request.head_branch_access is HeadBranchAccess.UNKNOWN
+    is_possible = is_unknown or can_move_head(config, pull_request)
+    return config.head_branch_fallback if is_needed and not is_possible else None
+
+
+def needs_provider_merge(queue: Queue, members: Iterable[Member], run: Run | None = None) -> bool:
+    """Whether the Git host has to merge one of them. A landing has one method, so it merges the others as well. A run
+    keeps its methods when the settings change."""
+    config = queue.config
+    if run is not None:
+        config = replace(config, merge_method=run.merge_method, landing=run.landing_method)
+    submissions = (queue.submissions.get(member.submission_id) for member in members)
+    fallbacks = (fallback_of(config, each.pull_request) for each in submissions if each is not None)
+    return HeadBranchFallback.PROVIDER_MERGE in fallbacks
+
+
+def _intend_landing(queue: Queue, landing: Landing, now: Instant) -> Queue:
+    """Remembers in every submission where its head branch moves, so that this is never taken for a push."""
+    moves = list[HeadMove]()
+    for submission_id, move in _head_moves(queue, landing):
+        moved = queue.submissions[submission_id].with_moved_head(MovedHead(move.commit, now))
+        queue = entries.update_submission(queue, moved)
+        moves.append(move)
+    return replace(queue, landing=replace(landing, phase=LandingPhase.INTENDED, head_moves=tuple(moves)))
+
+
+def _head_moves(queue: Queue, landing: Landing) -> Iterator[tuple[SubmissionId, HeadMove]]:
+    """The head branches that move: of a merge commit the head is a parent, and the Git host moves none. A branch of two
+    pull requests cannot be at both commits."""
+    is_own_commit = queue.runs[landing.run].merge_method is not MergeMethod.MERGE_COMMIT
+    if landing.landing_method is LandingMethod.PROVIDER_MERGE or not is_own_commit:
+        return
+    pull_requests = [queue.submissions[submission_id].pull_request for submission_id in landing.submission_ids]
+    branches = Counter((each.head_repo, each.head_branch) for each in pull_requests)
+    for member, step, pull_request in zip(landing.members, landing.steps, pull_requests, strict=True):
+        fork, branch = pull_request.head_repo, pull_request.head_branch
+        if can_move_head(queue.config, pull_request) and branches[fork, branch] == 1:
+            yield member.submission_id, HeadMove(member.number, branch, member.head, step.commit, fork)
 
 
 def can_land(queue: Queue, batch: Batch) -> bool:

@@ -4,11 +4,11 @@ from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
 from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, Submission
+from mergeyard.domain.pull_requests import HeadBranchAccess, ImpactedTargets, PullRequest, Submission
 from mergeyard.domain.queue import LandedCommit, Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason, RunStatus
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.engine import admission, blame, entries, run_lifecycle, run_validity, timeouts
 from mergeyard.engine.entries import conclude_submission
 
@@ -58,7 +58,7 @@ def apply_pull_request(
         return queue
     if run_validity.is_locked_by_landing(queue, submission.id):
         return request_pull_request_refresh(queue, pull_request.number)
-    conclusion = _conclusion_of(queue, submission, pull_request)
+    conclusion = _conclusion_of(queue, submission, pull_request, now)
     if conclusion is not None:
         state, reason = conclusion
         queue = conclude_submission(queue, submission.id, state, reason, now)
@@ -66,11 +66,13 @@ def apply_pull_request(
     requested_at = queue.refresh_requested.get(submission.id)
     if requested_at is not None and requested_at <= observed_at:
         queue = replace(queue, refresh_requested=queue.refresh_requested.drop(submission.id))
+    if is_moved_by_us(queue, pull_request, now):
+        return queue  # the head branch is moved back, which is another change
     submission = _merge_observation(queue, submission, pull_request, impacted_targets)
     queue = entries.update_submission(queue, submission)
-    # The target branch can guard other paths than when the pull request was admitted.
-    if submission.state is not PullRequestState.NOT_READY and admission.needs_maintainer(submission):
-        return admission.demote_to_not_ready(queue, submission.id, Reason.WAITING_FOR_MAINTAINER, now)
+    withdrawn = admission.withdrawn_reason(submission)
+    if submission.state is not PullRequestState.NOT_READY and withdrawn is not None:
+        return admission.demote_to_not_ready(queue, submission.id, withdrawn, now)
     return admission.admit_if_ready(queue, submission.id, now)
 
 
@@ -137,15 +139,34 @@ def _fail_run(queue: Queue, run: Run, now: Instant) -> Queue:
     return queue
 
 
+MOVED_HEAD_SEEN_MS = 2 * MINUTE
+"""After a merge that did not happen, the Git host can show for this long that we had moved the head branch."""
+
+
+def is_moved_by_us(queue: Queue, pull_request: PullRequest, now: Instant) -> bool:
+    """Whether the Git host shows a head that we moved for a landing that did not happen."""
+    submission = queue.submission_of(pull_request.number)
+    moved_heads = () if submission is None else submission.moved_heads
+    return any(pull_request.head == each.commit and now < later(each.at, MOVED_HEAD_SEEN_MS) for each in moved_heads)
+
+
+def apply_refusal(submission: Submission, pull_request: PullRequest) -> PullRequest:
+    """The Git host can refuse to move a head branch although it reports that we can."""
+    if pull_request.head != submission.refused_head:
+        return pull_request
+    return replace(pull_request, head_branch_access=HeadBranchAccess.PROTECTED)
+
+
 def _conclusion_of(
-    queue: Queue, submission: Submission, pull_request: PullRequest
+    queue: Queue, submission: Submission, pull_request: PullRequest, now: Instant
 ) -> tuple[PullRequestState, Reason] | None:
     if pull_request.is_in_target_branch or pull_request.merged_into == queue.target_branch.name:
         return PullRequestState.MERGED, Reason.MERGED_MANUALLY
     if not pull_request.is_open:
         return PullRequestState.CANCELLED, Reason.PR_CLOSED
     admitted = submission.state is not PullRequestState.NOT_READY
-    if pull_request.head != submission.pull_request.head and (admitted or pull_request.fork or submission.head_pinned):
+    is_pushed = pull_request.head != submission.pull_request.head and not is_moved_by_us(queue, pull_request, now)
+    if is_pushed and (admitted or pull_request.fork or submission.head_pinned):
         return PullRequestState.CANCELLED, Reason.PR_PUSHED
     if admitted and pull_request.base_branch != queue.target_branch.name:
         return PullRequestState.CANCELLED, Reason.PR_BASE_CHANGED
@@ -159,6 +180,7 @@ def _merge_observation(
 ) -> Submission:
     if pull_request.head != submission.pull_request.head:
         submission = replace(submission, impacted_targets=None, by_maintainer=False)
+    pull_request = apply_refusal(submission, pull_request)
     recorded_at = (
         submission.recorded_at_revision if pull_request == submission.pull_request else queue.counters.revision
     )

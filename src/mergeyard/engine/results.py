@@ -1,13 +1,14 @@
 """Records what the worker reports: test branches, landings and mismatches of the merge audit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
 
 from mergeyard.domain import events
-from mergeyard.domain.ids import BatchId, Sha, SubmissionId
-from mergeyard.domain.pull_requests import ImpactedTargets
+from mergeyard.domain.config import LandingMethod
+from mergeyard.domain.ids import BatchId, PullRequestNumber, Sha, SubmissionId
+from mergeyard.domain.pull_requests import ImpactedTargets, MovedHead, PullRequest
 from mergeyard.domain.queue import LandedCommit, Landing, LandingPhase, Queue
 from mergeyard.domain.runs import Member, Run, RunKind, Step
 from mergeyard.domain.states import (
@@ -77,6 +78,14 @@ def record_run_build_refused(queue: Queue, event: events.RunBuildRefused, now: I
     queue = entries.requeue(queue, event.submission_id, Reason.TARGET_BRANCH_MOVED, now)
     reason = events.BUILD_REFUSAL_REASONS[event.refusal]
     return conclude_submission(queue, event.submission_id, PullRequestState.FAILED, reason, now, detail=event.detail)
+
+
+def record_run_start_refused(queue: Queue, event: events.RunStartRefused, now: Instant) -> Queue:
+    """The run is built when the queue is resumed: until then no run can start."""
+    run = queue.runs.get(event.run)
+    if run is None or run.status is not RunStatus.PREPARING:
+        return queue
+    return queue_state.set_queue_state(queue, QueueState.PAUSED, Reason.TEST_BRANCH_REFUSED, now, detail=event.detail)
 
 
 def record_base_commit_missing(queue: Queue, event: events.BaseCommitMissing, now: Instant) -> Queue:
@@ -163,23 +172,36 @@ def record_landing_pull_requests_read(
         return queue
     if any(
         queue.submissions[submission_id].recorded_at_revision > event.observed_at_revision
+        or (queue.refresh_requested.get(submission_id) or 0) > event.observed_at_revision
         for submission_id in landing.submission_ids
         if submission_id in queue.submissions
     ):
-        return queue
+        return queue  # something changed during the read, which is repeated
+    if any(observations.is_moved_by_us(queue, pull_request, now) for pull_request in event.pull_requests):
+        return queue  # the Git host does not show yet that the head branch was moved back: the read is repeated
     for pull_request in event.pull_requests:
         queue = observations.apply_pull_request(queue, pull_request, event.observed_at_revision, now)
     submissions = [each for each in map(queue.submissions.get, landing.submission_ids) if each is not None]
     unforced = [each for each in submissions if not each.forced]
     for submission in unforced:
-        if (
-            submission.pull_request.mergeability is Mergeability.NOT_MERGEABLE
-            and submission.state is not PullRequestState.NOT_READY
-        ):
-            queue = admission.demote_to_not_ready(queue, submission.id, Reason.NO_LONGER_MERGEABLE, now)
-    if any(each.pull_request.mergeability is not Mergeability.MERGEABLE for each in unforced):
+        reason = _not_mergeable_reason(submission.pull_request)
+        if reason is not None and submission.state is not PullRequestState.NOT_READY:
+            queue = admission.demote_to_not_ready(queue, submission.id, reason, now)
+    if not all(each.pull_request.is_mergeable for each in unforced):
         return queue
-    return replace(queue, landing=replace(landing, pull_requests_read=True))
+    landing = replace(landing, pull_requests_read=True)
+    run = queue.runs[landing.run]
+    if merging.needs_provider_merge(queue, landing.members, run):
+        # A head branch can no longer be moved, for example because it was protected during the test.
+        run = replace(run, landing_method=LandingMethod.PROVIDER_MERGE)
+        queue, landing = run_lifecycle.put_run(queue, run), replace(landing, landing_method=run.landing_method)
+    return replace(queue, landing=landing)
+
+
+def _not_mergeable_reason(pull_request: PullRequest) -> Reason | None:
+    if pull_request.mergeability is Mergeability.NOT_MERGEABLE:
+        return Reason.NO_LONGER_MERGEABLE
+    return next((requirement.reason for requirement in pull_request.unmet_requirements), None)
 
 
 def record_landing_succeeded(queue: Queue, landing: Landing, event: events.LandingSucceeded, now: Instant) -> Queue:
@@ -194,7 +216,22 @@ def record_landing_missed(queue: Queue, landing: Landing, event: events.LandingM
         queue = _land(queue, landing, event.steps, now)
     if event.test_branch_moved:
         queue = _invalidate_run(queue, landing)
+    queue = _note_heads_moved_back(queue, landing, event.refused_heads, now)
     return replace(observations.request_target_branch_refresh(queue), landing=None)
+
+
+def _note_heads_moved_back(
+    queue: Queue, landing: Landing, refused: Collection[PullRequestNumber], now: Instant
+) -> Queue:
+    """The Git host can still show for a moment that we had moved the head branches."""
+    for move in landing.head_moves:
+        submission = queue.submission_of(move.number)
+        assert submission is not None  # the landing kept it in the queue
+        refused_head = move.head if move.number in refused else submission.refused_head
+        submission = replace(submission.with_moved_head(MovedHead(move.commit, now)), refused_head=refused_head)
+        pull_request = observations.apply_refusal(submission, submission.pull_request)
+        queue = entries.update_submission(queue, replace(submission, pull_request=pull_request))
+    return queue
 
 
 def record_landing_refused(queue: Queue, landing: Landing, event: events.LandingRefused, now: Instant) -> Queue:
@@ -202,7 +239,7 @@ def record_landing_refused(queue: Queue, landing: Landing, event: events.Landing
         return queue
     if event.steps:
         queue = _land(queue, landing, event.steps, now)
-    queue = replace(queue, landing=None)
+    queue = replace(_note_heads_moved_back(queue, landing, (), now), landing=None)
     if event.submission_id is None:
         return queue_state.set_queue_state(queue, QueueState.PAUSED, Reason.LANDING_REFUSED, now, detail=event.detail)
     return conclude_submission(

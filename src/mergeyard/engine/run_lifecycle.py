@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import BatchId, RunId, Sha, SubmissionId, derive_run_id
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import Member, Run, RunKind, Step
 from mergeyard.domain.states import RunStatus, check_run_transition
 from mergeyard.domain.timestamps import MINUTE, Instant
-from mergeyard.engine import blame, estimates, run_validity
+from mergeyard.engine import blame, estimates, merging, run_validity
 
 
 class Stack(Struct, frozen=True):
@@ -61,6 +62,7 @@ def start_run(
 ) -> tuple[Queue, RunId]:
     count = queue.counters.runs + 1
     required = run_validity.required_statuses(queue)
+    by_provider = merging.needs_provider_merge(queue, stack.members)
     run = Run(
         id=derive_run_id(queue.id, count),
         kind=kind,
@@ -72,7 +74,7 @@ def start_run(
         required_statuses=required.statuses,
         required_statuses_source=required.source,
         merge_method=queue.config.merge_method,
-        landing_method=queue.config.landing,
+        landing_method=LandingMethod.PROVIDER_MERGE if by_provider else queue.config.landing,
         timeout_ms=queue.config.testing_timeout_minutes * MINUTE,
         extends=stack.extends,
         chain=stack.reused_steps,

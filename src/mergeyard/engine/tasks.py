@@ -44,6 +44,7 @@ def _landing_tasks(queue: Queue) -> Iterator[t.Task]:
                 members=landing.members,
                 steps=landing.steps,
                 test_branch_tip=landing.test_branch_tip,
+                head_moves=landing.head_moves,
             )
         case _:
             assert_never(landing.phase)
@@ -64,7 +65,7 @@ def _run_tasks(queue: Queue) -> Iterator[t.Task]:
         is_over = run.status in (RunStatus.FAILED, RunStatus.CANCELLED) or run.id not in needed
         if run.pushed and is_over:
             yield t.DeleteBranch(run=run.id)
-        elif run.status is RunStatus.PREPARING and run.extends is None:
+        elif run.status is RunStatus.PREPARING and run.extends is None and not queue.is_paused:
             yield _build_task(queue, run)
         elif run.status is RunStatus.IN_PROGRESS and run.overdue_at_revision is not None:
             yield t.ReadChecks(run=run.id)

@@ -8,10 +8,17 @@ from msgspec import Struct
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, RunId, SubmissionId
-from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.pull_requests import Requirement, Submission
 from mergeyard.domain.queue import Batch, Bisection, Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import CheckState, PullRequestState, QueueState, Reason, RunStatus
+from mergeyard.domain.states import (
+    REQUIREMENT_REASONS,
+    CheckState,
+    PullRequestState,
+    QueueState,
+    Reason,
+    RunStatus,
+)
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
     admission,
@@ -19,7 +26,6 @@ from mergeyard.engine import (
     blame,
     entries,
     lanes,
-    priority,
     run_lifecycle,
     run_validity,
     speculation,
@@ -42,13 +48,17 @@ class WaitReason(Struct, frozen=True):
     """The required statuses that have not been reported."""
     paths: tuple[str, ...] = ()
     """The guarded paths that need a maintainer."""
+    requirements: tuple[Requirement, ...] = ()
+    """What the rules of the Git host require and the pull request lacks."""
 
 
 def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReason:
     if submission.state is PullRequestState.NOT_READY:
         reason = admission.not_ready_reason(queue, submission) or NOT_RUNNING_REASONS.get(queue.state, Reason.READY)
-        paths = submission.pull_request.guarded_paths if reason is Reason.WAITING_FOR_MAINTAINER else None
-        return WaitReason(reason, paths=paths or ())
+        pull_request = submission.pull_request
+        paths = pull_request.guarded_paths if reason is Reason.WAITING_FOR_MAINTAINER else None
+        unmet = pull_request.unmet_requirements if reason in REQUIREMENT_REASONS else ()
+        return WaitReason(reason, paths=paths or (), requirements=unmet)
     if submission.hold is not None:
         awaited_ids = admission.awaited_submission_ids(queue, submission.id, submission.hold)
         return WaitReason(submission.hold.reason, _numbers(queue, sorted(awaited_ids)))
@@ -85,6 +95,8 @@ def _explain_active(queue: Queue, submission: Submission, batch: Batch) -> WaitR
     run = run_validity.current_run(queue, batch)
     if submission.state is PullRequestState.TESTS_PASSED:
         return _explain_passed(queue, submission, ahead)
+    if run is not None and run.status is RunStatus.PREPARING and queue.is_paused:
+        return WaitReason(Reason.QUEUE_PAUSED)
     if run is not None and run.is_active:
         return _explain_under_test(run)
     if not queue.can_start_runs:
@@ -148,7 +160,7 @@ def enqueued_submissions(queue: Queue, now: Instant) -> Iterator[Submission]:
     """All submissions: active batches, bisections, waiting, held, not ready."""
     for submission_id in queue.submission_ids_under_test:
         yield queue.submissions[submission_id]
-    yield from priority.waiting_in_order(queue, now)
+    yield from batching.waiting_in_order(queue, now)
     for submission_id in queue.held:
         yield queue.submissions[submission_id]
     for _, submission_id in queue.not_ready:
@@ -181,12 +193,12 @@ def displayed_run(queue: Queue, submission: Submission) -> RunId | None:
 
 def _count_waiting_before(queue: Queue, submission: Submission, now: Instant) -> int:
     """Each priority is sorted, so a binary search in each counts those before it."""
-    rank = priority.priority_rank(submission, now)
+    rank = batching.priority_rank(submission, now)
     return sum(
         bisect_left(
             range(len(bucket)),
             rank,
-            key=lambda index: priority.priority_rank(queue.submissions[bucket.nth(index)], now),
+            key=lambda index: batching.priority_rank(queue.submissions[bucket.nth(index)], now),
         )
         for bucket in queue.waiting.values()
     )

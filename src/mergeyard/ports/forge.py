@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest, Status
 from mergeyard.domain.timestamps import Instant
@@ -37,6 +37,8 @@ class CommitNotice(Struct, frozen=True):
 
     repo: Repo
     sha: Sha
+    check: str | None = None
+    """Its name; None if the webhook is about several."""
 
 
 ForgeNotice = PullRequestNotice | BranchNotice | CommitNotice
@@ -111,11 +113,34 @@ class DraftPullRequest(Struct, frozen=True, kw_only=True):
     text: str
 
 
+class PullRequestText(Struct, frozen=True, kw_only=True):
+    """What a squashed commit says about a pull request. Bounded, because it comes from the Git host."""
+
+    title: str
+    body: str = ""
+    author_name: str = ""
+    """Empty: the Git host reports no name that a commit can have; the author of the first commit is taken."""
+    author_email: str = ""
+    """An address that the Git host shows with the account of the author."""
+
+
 class Finding(Struct, frozen=True):
     """One requirement of the service and whether it is met; if not, the message says what to do."""
 
     ok: bool
     message: str
+    advice: bool = False
+    """Nothing is missing, but the message has something to consider."""
+
+
+class QueueSetup(Struct, frozen=True, kw_only=True):
+    """A queue whose needs are compared with the rules of its Git host."""
+
+    branch: str
+    merge_method: MergeMethod = MergeMethod.MERGE_COMMIT
+    landing: LandingMethod = LandingMethod.TESTED_COMMIT
+    reported_checks: frozenset[str] | None = None
+    """The checks that were reported on its last test branches; None: it has finished no run yet."""
 
 
 class Forge(Protocol):
@@ -159,19 +184,33 @@ class Forge(Protocol):
 
     async def remove_label(self, repo: Repo, number: PullRequestNumber, label: str) -> None: ...
 
-    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
-        """Sets our own status on a commit."""
+    async def set_status(self, repo: Repo, sha: Sha, status: Status, *, urgent: bool = False) -> None:
+        """Sets our own status on a commit. An urgent one, which a merge depends on, does not wait for comments and
+        other statuses."""
         ...
 
-    async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None: ...
+    async def close_pull_request(self, repo: Repo, number: PullRequestNumber) -> None:
+        """Closes it without a merge; nothing happens if it is closed or merged."""
+        ...
+
+    async def retarget_pull_requests(self, repo: Repo, branch: str, target: str) -> None:
+        """Changes the base of the open pull requests into `branch` to `target`, before `branch` is deleted. Raises
+        `HostUnavailable` if `branch` must not be deleted, for example because it is the head of another one."""
+        ...
+
+    async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
+        """Opens it as an ordinary pull request where the forge has no drafts. Raises `HostRefused` when the forge
+        refuses that too: CI that runs for pull requests then never starts."""
+        ...
 
     async def close_draft(self, repo: Repo, branch: str) -> None: ...
 
-    async def diagnose(self, repo: Repo | None) -> Sequence[Finding]:
-        """Checks what the service needs on this forge, and in this repository if given."""
+    async def diagnose(self, repo: Repo | None, queues: Sequence[QueueSetup] = ()) -> Sequence[Finding]:
+        """Checks what the service needs on this forge, and in this repository if given: for the target branches of its
+        queues, or for its default branch if there are none."""
         ...
 
-    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:
+    async def branch_warnings(self, repo: Repo, queue: QueueSetup) -> Sequence[str]:
         """Gaps in the branch protection that make merging unsafe: each message says what can happen and what to do."""
         ...
 
@@ -238,6 +277,11 @@ class Host(Protocol):
         ...
 
     @property
+    def number_prefix(self) -> str:
+        """The sign that makes the number of a pull request a link: `#`, on GitLab `!`."""
+        ...
+
+    @property
     def has_groups(self) -> bool:
         """Whether an owner can be a nested group: `acme/tools`."""
         ...
@@ -255,8 +299,22 @@ class Host(Protocol):
         """How often, in milliseconds, the poller reads a repository for which no webhook arrives."""
         ...
 
-    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> str | None:
-        """Why the host cannot merge in this way, and what to do instead; None: it can."""
+    def unsupported_reason(self, config: Config) -> str | None:
+        """Why the host cannot merge as such a queue does, and what to do instead; None: it can."""
+        ...
+
+    @property
+    def moves_heads_first(self) -> bool:
+        """Whether a head branch must be moved, and shown by the host, before the target branch contains its commit.
+        Otherwise one push moves both."""
+        ...
+
+    async def own_address(self, repo: Repo) -> str | None:
+        """The e-mail address that makes the host show our account as the committer; None: it has none for us."""
+        ...
+
+    async def read_text(self, repo: Repo, number: PullRequestNumber) -> PullRequestText | None:
+        """None if there is no such pull request."""
         ...
 
     @property
@@ -287,9 +345,17 @@ class Host(Protocol):
 
     async def has_repository(self, repo: Repo) -> bool: ...
 
-    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+    async def read_pull_request(
+        self,
+        repo: Repo,
+        number: PullRequestNumber,
+        *,
+        with_requirements: bool = True,
+        with_head_branch: bool = True,
+    ) -> PullRequest | None:
         """The pull request as the host shows it now, without what only git knows (`is_in_target_branch`,
-        `contained_heads`), and without mergeability if the host does not report it."""
+        `contained_heads`), and without mergeability if the host does not report it. Reading its requirements takes
+        several requests; so does its head branch, without which `head_branch_access` says nothing."""
         ...
 
     async def branch_tip(self, repo: Repo, branch: str) -> Sha | None:
@@ -319,8 +385,9 @@ class Host(Protocol):
         """The pull request that a ref returned by `refs` belongs to."""
         ...
 
-    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
-        """Marks it as merged, if the host does not notice by itself. Idempotent."""
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> bool:
+        """Marks it as merged, if the host does not notice by itself. Idempotent. False: the host shows it as open, or
+        as closed without a merge."""
         ...
 
     async def close(self) -> None: ...

@@ -56,6 +56,42 @@ class Signature(Struct, frozen=True):
     date: str
 
 
+class Signer(Protocol):
+    """A private key that signs what we write."""
+
+    @property
+    def public_key(self) -> str:
+        """In the format in which an administrator registers it: a line of an SSH key, or an OpenPGP key in armor."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the public key: `SHA256:...` for an SSH key, hexadecimal digits for an OpenPGP key."""
+        ...
+
+    @property
+    def expires_at(self) -> float:
+        """In seconds since 1970. Later signatures are not valid. Infinite for a key without an end."""
+        ...
+
+    def sign(self, payload: bytes, namespace: str) -> str:
+        """An armored signature. An SSH signature is valid only for its namespace, for example `git`."""
+        ...
+
+    def sign_bytes(self, payload: bytes, at: int) -> tuple[str, bytes]:
+        """The fingerprint of the key, which can change between two calls, and its signature without armor: of the key's
+        algorithm for an SSH key, a detached one with this date (in seconds) for an OpenPGP key."""
+        ...
+
+
+class Identity(Struct, frozen=True):
+    """The committer of our commits, and the key that signs them."""
+
+    name: str
+    email: str
+    signer: Signer | None = None
+
+
 class Commit(Struct, frozen=True):
     sha: Sha
     parents: tuple[Sha, ...]
@@ -86,6 +122,8 @@ class PushRefused(Struct, frozen=True):
     """The host permanently refuses the push."""
 
     detail: str
+    refs: tuple[str, ...] = ()
+    """The refs that the host refuses, if it names them. No ref was moved."""
 
 
 PushOutcome = Pushed | Stale | PushRefused
@@ -128,6 +166,11 @@ class Mirror(Protocol):
         committer_date: str | None = None,
     ) -> Sha:
         """Creates a commit, by us or with the given author. With a committer date the result is reproducible."""
+        ...
+
+    async def add_notes(self, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
+        """Creates the commit on top of `tip` (None: the first one) in which these commits have these git notes, instead
+        of former ones; returns `tip` if that is so already."""
         ...
 
     async def read_commit(self, commit: Sha) -> Commit: ...
@@ -202,9 +245,9 @@ class Mirror(Protocol):
         """Whether a file is the same in two commits, or in neither, without reading it."""
         ...
 
-    async def push(self, *updates: RefUpdate) -> PushOutcome:
-        """Updates all refs or none, each only from its old value. If the response is lost it raises `GitError`: read
-        the remote to learn the outcome."""
+    async def push(self, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:
+        """Updates all refs or none, each only from its old value, on the remote or on a fork of it. If the response is
+        lost it raises `GitError`: read the remote to learn the outcome."""
         ...
 
     async def export_tree(self, commit: Sha, folder: str) -> None:
@@ -224,8 +267,9 @@ class Git(Protocol):
         """Raises `GitError` with advice if the installed git lacks a needed feature."""
         ...
 
-    async def mirror(self, name: str, remote: Remote) -> Mirror:
-        """The mirror of this remote under this name (`host/owner/name`); created if it does not exist."""
+    async def mirror(self, name: str, remote: Remote, identity: Identity | None = None) -> Mirror:
+        """The mirror of this remote under this name (`host/owner/name`); created if it does not exist. Without an
+        identity its commits have the default one."""
         ...
 
     async def run_maintenance(self) -> None:

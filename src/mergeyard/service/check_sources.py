@@ -13,7 +13,7 @@ from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import RunStatus
-from mergeyard.domain.timestamps import Instant, later
+from mergeyard.domain.timestamps import SECOND, Instant, later
 from mergeyard.ports.external import CheckJob, CheckRunner, Clock
 from mergeyard.ports.forge import ChecksFrom, Forge, HostUnavailable
 from mergeyard.ports.git import GitError
@@ -30,6 +30,11 @@ from mergeyard.service.statuses import Statuses
 log = structlog.get_logger()
 
 CHECK_POLL_INTERVAL_MS = 1000
+MAX_PROMPT_READS = 5
+"""Between two regular reads of a commit, this many notices cause a read at once."""
+MIN_READ_INTERVAL_MS = 5 * SECOND
+"""Between further reads that notices cause: hundreds of jobs report each start and each end."""
+RUNS_PER_READ_INTERVAL = 4
 MAX_CONCURRENT_READS = 8
 
 CommitKey = tuple[Repo, Sha]
@@ -42,6 +47,10 @@ class PolledCommit(Struct, eq=False):
     """A read is scheduled or in progress."""
     reported: tuple[Status, ...] = ()
     """The statuses of the last read; only others are reported to the queue."""
+    noticed: bool = False
+    """The next read is due because of a notice."""
+    prompt_reads: int = 0
+    """Reads because of a notice since the last regular one."""
 
 
 @dataclass(eq=False)
@@ -74,17 +83,35 @@ class ForgeCheckPoller:
         for key, commit in self._commits.items():
             if commit.due <= now and not commit.busy:
                 interval_ms = self.repositories.get_host(key[0].host).poll_interval_ms
-                commit.busy, commit.due = True, later(now, interval_ms)
+                commit.prompt_reads = commit.prompt_reads + 1 if commit.noticed else 0
+                commit.busy, commit.noticed, commit.due = True, False, later(now, interval_ms)
                 self.background.start(self._read_in_slot(key, commit))
 
-    def on_commit_notice(self, repo: Repo, sha: Sha) -> None:
-        """The checks of this commit may have changed. If another replica polls it, that replica gets a hint."""
+    def on_commit_notice(self, repo: Repo, sha: Sha, check: str | None) -> None:
+        """This check of the commit, or any of them, may have changed. If another replica polls it, that replica gets a
+        hint."""
         commit = self._commits.get((repo, sha))
         if commit is not None:
-            commit.due = self.clock.now()
-            self.background.start(self.poll_due())
+            if check is None or self._is_required(commit, sha, check):
+                self._read_soon(commit)
         elif not self.leases.has_lease(repo):
-            self.replica_bus.publish(CommitNoticeReceived(repo, sha))
+            self.replica_bus.publish(CommitNoticeReceived(repo, sha, check))
+
+    def _is_required(self, commit: PolledCommit, sha: Sha, check: str) -> bool:
+        """GitHub ignores the case of these names."""
+        runs = [run for run in commit.queue_actor.queue.runs_in_progress if run.tip == sha]
+        return check.casefold() in {name.casefold() for run in runs for name in run.required_statuses}
+
+    @property
+    def _read_interval_ms(self) -> int:
+        """Longer with many runs: all of them share one budget of requests."""
+        return MIN_READ_INTERVAL_MS * (1 + len(self._commits) // RUNS_PER_READ_INTERVAL)
+
+    def _read_soon(self, commit: PolledCommit) -> None:
+        now = self.clock.now()
+        delay_ms = 0 if commit.prompt_reads < MAX_PROMPT_READS else self._read_interval_ms
+        commit.noticed, commit.due = True, min(commit.due, later(now, delay_ms))
+        self.background.start(self.poll_due())
 
     async def refresh_checks(self, key: QueueKey, sha: Sha) -> None:
         """Reads the checks right now, for a decision that depends on them."""

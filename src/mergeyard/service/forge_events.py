@@ -8,7 +8,8 @@ import structlog
 
 from mergeyard.domain.events import Event, PullRequestDirty, TargetBranchDirty
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.states import Mergeability
+from mergeyard.domain.pull_requests import MAX_REQUIREMENT_NAMES, PullRequest
+from mergeyard.domain.states import Mergeability, Reason
 from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, InvalidSignature, PullRequestNotice
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.background import Background
@@ -67,8 +68,8 @@ class ForgeEventDispatcher:
                 case BranchNotice():
                     await self._on_branch(notice.repo, notice.branch)
                 case CommitNotice():
-                    self.check_poller.on_commit_notice(notice.repo, notice.sha)
-                    await self._on_head(notice.repo, notice.sha)
+                    self.check_poller.on_commit_notice(notice.repo, notice.sha, notice.check)
+                    await self._on_head(notice.repo, notice.sha, notice.check)
                 case _:
                     assert_never(notice)
         except StoreUnavailable as error:
@@ -87,15 +88,27 @@ class ForgeEventDispatcher:
             if queue_actor.key.branch == branch:
                 await _submit_unless_closed(queue_actor, TargetBranchDirty())
 
-    async def _on_head(self, repo: Repo, sha: Sha) -> None:
+    async def _on_head(self, repo: Repo, sha: Sha, check: str | None) -> None:
         """Reads pull requests with this head that are not mergeable: a required check of it can be all that is missing.
         Only in queues that are loaded here: the replica that holds the lease gets a hint about the commit."""
         for queue_actor in self.registry.cached_by_repo(repo):
             queue = queue_actor.queue
             waiting = [queue.submissions[submission_id].pull_request for _, submission_id in queue.not_ready]
             for pull_request in waiting:
-                if pull_request.head == sha and pull_request.mergeability is not Mergeability.MERGEABLE:
+                if pull_request.head == sha and _depends_on_check(pull_request, check):
                     await _submit_unless_closed(queue_actor, PullRequestDirty(number=pull_request.number))
+
+
+def _depends_on_check(pull_request: PullRequest, check: str | None) -> bool:
+    """Whether this check of its head, or any if its name is not known, can make it ready."""
+    missing = [each for each in pull_request.unmet_requirements if each.reason is Reason.WAITING_FOR_HEAD_CHECKS]
+    if check is None:
+        return bool(missing) or pull_request.mergeability is not Mergeability.MERGEABLE
+    # A requirement without names, or with very many, does not name all checks.
+    return any(
+        len(each.names) in (0, MAX_REQUIREMENT_NAMES) or check.casefold() in map(str.casefold, each.names)
+        for each in missing
+    )
 
 
 async def _submit_unless_closed(queue_actor: QueueActor, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Names and messages on the Git host: valid names, test branches, commit messages and trailers."""
+"""Names on the Git host: valid names, test branches, and the trailers of our commits."""
 
 import re
 from functools import lru_cache
@@ -78,48 +78,19 @@ def run_id_from_ref(ref: str) -> RunId | None:
 RUN_TRAILER = "Mergeyard-Run"
 PULL_REQUEST_TRAILER = "Mergeyard-Pull-Request"
 HEAD_TRAILER = "Mergeyard-Head"
-OWN_TRAILERS = (f"{RUN_TRAILER}:", f"{PULL_REQUEST_TRAILER}:", f"{HEAD_TRAILER}:")
-MAX_TITLE_CHARS = 200
-MAX_TITLE_INPUT_CHARS = 1_000
-"""Longer titles and paths are cut before any regular expression runs on them."""
-MAX_LINE_CHARS = 2_000
-MAX_MESSAGE_CHARS = 64 * 1024
-"""Of the original message of a rebased commit; a longer one is cut and ends with an ellipsis."""
+OWN_TRAILER_LINE = re.compile(rf"\s*(?:{RUN_TRAILER}|{PULL_REQUEST_TRAILER}|{HEAD_TRAILER})\s*:", re.IGNORECASE)
+"""The start of a line that only the queue writes."""
 SYNTHETIC_PARENT_MESSAGE = "Synthetic parent for a merge; never pushed"
 
-# These expressions run on untrusted text on the event loop, so each must take linear time.
-_BRACKETED = re.compile(r"\[([^\[\]()]*)\]")
-_SEPARATORS = re.compile(r"[\W_]+")
-_SKIP_WORDS = re.compile(r"(?<=\*{3})no_ci(?=\*{3})|skip-checks(?=\s*:)|(?<=--)(?:skip-ci|ci-skip)", re.IGNORECASE)
-_WITHOUT_JOINS = str.maketrans({"_": " ", "-": " "})
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _PULL_REQUEST_LINE = re.compile(rf"^{PULL_REQUEST_TRAILER}: ([1-9][0-9]{{0,9}})$", re.MULTILINE)
 _HEAD_LINE = re.compile(rf"^{HEAD_TRAILER}: ([0-9a-f]{{40}})$", re.MULTILINE)
 _RUN_LINE = re.compile(rf"^{RUN_TRAILER}: ([0-9a-f-]{{36}})$", re.MULTILINE)
 
 
-def sanitize_line(text: str) -> str:
-    """One line without control characters and without commands to skip CI."""
-    return _neutralize(" ".join(_CONTROL.sub(" ", text[:MAX_TITLE_INPUT_CHARS]).split()))
-
-
-def merge_message(number: PullRequestNumber, title: str, run: RunId) -> str:
-    return _add_trailers(f"Merge pull request #{number}: {_subject(title)}", number, run)
-
-
-def squash_message(number: PullRequestNumber, title: str, run: RunId, head: Sha) -> str:
-    return _add_trailers(f"{_subject(title)} (#{number})", number, run, head)
-
-
-def rebase_message(number: PullRequestNumber, message: str, run: RunId, head: Sha) -> str:
-    limited = _cut(message[: 2 * MAX_MESSAGE_CHARS].strip(), MAX_MESSAGE_CHARS)
-    lines = (_CONTROL.sub(" ", _cut(line, MAX_LINE_CHARS)).rstrip() for line in limited.splitlines())
-    text = _neutralize("\n".join(line for line in lines if not line.startswith(OWN_TRAILERS)).strip())
-    return _add_trailers(text or "(no message)", number, run, head)
-
-
-def base_run_message(run: RunId) -> str:
-    return f"Test the target branch itself\n\n{RUN_TRAILER}: {run}\n"
+def format_trailers(number: PullRequestNumber, run: str, head: Sha | None = None) -> str:
+    """`head` is that of a squashed or rebased pull request."""
+    head_trailer = "" if head is None else f"{HEAD_TRAILER}: {head}\n"
+    return f"{PULL_REQUEST_TRAILER}: {number}\n{RUN_TRAILER}: {run}\n{head_trailer}"
 
 
 def parse_pull_request_trailer(message: str) -> PullRequestNumber | None:
@@ -142,33 +113,4 @@ def parse_run_trailer(message: str) -> RunId | None:
 
 def has_trailers_of(message: str, number: PullRequestNumber, run: RunId | None) -> bool:
     """Whether the message has the trailers of this pull request in this run."""
-    return run is not None and _add_trailers("", number, run).strip() in message
-
-
-def _neutralize(text: str) -> str:
-    """Breaks every command to skip CI of known CI systems, so that the result contains none either.
-
-    `[skip ci]`, `[ci_skip]`, `[skip azurepipelines]` and `[no ci]` lose their brackets; `***NO_CI***`, `skip-checks:`
-    and `--skip-ci` lose the characters that join their words.
-    """
-    text = _BRACKETED.sub(lambda found: f"({found[1]})" if _is_skip_command(found[1]) else found[0], text)
-    return _SKIP_WORDS.sub(lambda found: found[0].translate(_WITHOUT_JOINS), text)
-
-
-def _is_skip_command(bracketed: str) -> bool:
-    """Folds case, because GitLab's expression also takes the long s and the Kelvin sign for s and k."""
-    letters = _SEPARATORS.sub("", bracketed.casefold())
-    return letters.startswith("skip") or letters.endswith("skip") or letters == "noci"
-
-
-def _cut(text: str, max_chars: int) -> str:
-    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
-
-
-def _subject(title: str) -> str:
-    return sanitize_line(title)[:MAX_TITLE_CHARS] or "(no title)"
-
-
-def _add_trailers(message: str, number: PullRequestNumber, run: RunId, head: Sha | None = None) -> str:
-    head_trailer = "" if head is None else f"{HEAD_TRAILER}: {head}\n"
-    return f"{message}\n\n{PULL_REQUEST_TRAILER}: {number}\n{RUN_TRAILER}: {run}\n{head_trailer}"
+    return run is not None and format_trailers(number, run).strip() in message

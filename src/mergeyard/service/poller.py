@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from mergeyard.domain.events import Event, HostReachable, HostUnreachable, PullRequestDirty, TargetBranchDirty
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.states import Mergeability, PullRequestState
+from mergeyard.domain.states import Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import MINUTE, SECOND
 from mergeyard.ports.forge import Host, HostUnavailable
 from mergeyard.ports.git import GitError
@@ -56,7 +56,8 @@ class PolledQueue(Struct, eq=False):
     """Everything must be read again."""
     tip: Sha | None = None
     """The tip of the target branch that the queue had recorded at its last poll."""
-    rechecks: int = 0
+    next_conflict_check_at: int = 0
+    next_requirement_check_at: int = 0
     next_rules_check_at: int = 0
 
 
@@ -110,9 +111,12 @@ log = structlog.get_logger()
 POLL_INTERVAL_MS = 1000
 CHECKING_INTERVAL_MS = 2000
 """While the Git host is still computing whether a pull request is mergeable."""
-RECHECK_EVERY_POLLS = 3
+CONFLICT_RECHECK_MS = MINUTE
 """How often a pull request is read again that the Git host reported as not mergeable. Most changes of that are
 noticed earlier, by another commit."""
+REQUIREMENT_RECHECK_MS = 10 * MINUTE
+"""How often a pull request is read again that lacks a review or another requirement. Almost all changes of that change
+the pull request itself too, which the poller notices; and each such read costs several requests."""
 IDLE_FACTOR = 3
 """A repository without submissions is polled this many times less often, and then half as often after every poll that
 finds no change."""
@@ -277,14 +281,22 @@ class Poller:
         has_moved = polled.tip != tip
         if tip is None or not (has_moved or host.reports_mergeability):
             return
-        polled.rechecks += 1
-        is_recheck_due = polled.rechecks % RECHECK_EVERY_POLLS == 0
+        now = self.registry.clock.now()
+        is_conflict_due, is_requirement_due = (
+            now >= polled.next_conflict_check_at,
+            now >= polled.next_requirement_check_at,
+        )
+        if is_conflict_due:
+            polled.next_conflict_check_at = now + CONFLICT_RECHECK_MS
+        if is_requirement_due:
+            polled.next_requirement_check_at = now + REQUIREMENT_RECHECK_MS
         for submission in queue_actor.queue.submissions.values():
             pull_request = submission.pull_request
-            mergeability = pull_request.mergeability
-            may_differ = submission.state is PullRequestState.NOT_READY and mergeability is not Mergeability.MERGEABLE
-            if host.reports_mergeability and mergeability is Mergeability.NOT_MERGEABLE:
-                may_differ = may_differ and is_recheck_due
+            may_differ = submission.state is PullRequestState.NOT_READY and not pull_request.is_mergeable
+            if host.reports_mergeability and pull_request.mergeability is Mergeability.NOT_MERGEABLE:
+                may_differ = may_differ and is_conflict_due
+            elif host.reports_mergeability and pull_request.unmet_requirements:
+                may_differ = may_differ and (is_requirement_due or (has_moved and _is_blocked_by_rule(pull_request)))
             guards_may_differ = has_moved and pull_request.fork and not submission.by_maintainer
             if (
                 may_differ
@@ -317,6 +329,11 @@ class Poller:
             await self.reader.refresh_head_index(context, target_refs, heads)
 
 
+def _is_blocked_by_rule(pull_request: PullRequest) -> bool:
+    """For example until another pull request is merged."""
+    return any(each.reason is Reason.BLOCKED_BY_HOST_RULE for each in pull_request.unmet_requirements)
+
+
 def _needs_poll(before: Queue, queue: Queue) -> bool:
     """Pull requests that were not mergeable are read again on another tip; while pull requests wait, changes of them
     must be seen soon; and a host that responds again is polled again."""
@@ -328,9 +345,9 @@ def _needs_poll(before: Queue, queue: Queue) -> bool:
 
 
 def _is_mergeability_pending(submission: Submission) -> bool:
-    return (
-        submission.state is PullRequestState.NOT_READY and submission.pull_request.mergeability is Mergeability.CHECKING
-    )
+    pull_request = submission.pull_request
+    is_checking = pull_request.mergeability is Mergeability.CHECKING and not pull_request.unmet_requirements
+    return submission.state is PullRequestState.NOT_READY and is_checking
 
 
 async def _submit_to_all(queue_actors: tuple[QueueActor, ...], event: Event) -> None:

@@ -17,6 +17,7 @@ from mergeyard.domain.timestamps import Instant, later
 from mergeyard.engine import views
 from mergeyard.service import persistence
 from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.provenance import ATTESTED_REASONS
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repositories import Repositories
@@ -59,6 +60,8 @@ class PullRequestDetails(Struct, frozen=True, kw_only=True):
     """The last `MAX_SUBMISSIONS`, newest first."""
     host_page_url: str | None
     """The URL of the pull request at the Git host."""
+    can_verify: bool
+    """The queue merged it, and writes provenance for this Git host."""
     timeline: tuple[PullRequestChanged, ...]
     runs: tuple[RunWithStatuses, ...]
     """The last `MAX_RUNS` that tested the submission or decided about it, newest first."""
@@ -137,6 +140,7 @@ class PullRequestDetailsReader:
             view=pull_request_view,
             submissions=tuple(submissions),
             host_page_url=self.repositories.get_host(key.repo.host).pull_request_url(key.repo, number),
+            can_verify=submission.reason in ATTESTED_REASONS and self.repositories.signer_of(key.repo.host) is not None,
             timeline=tuple(timeline),
             runs=await self.runs.add_statuses(key.repo, runs[:MAX_RUNS]),
             deciding_run=_find_deciding_run(submission, runs),

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
 from mergeyard.domain.states import Mergeability
 from mergeyard.ports.forge import Host
 from mergeyard.ports.git import Conflict, Mirror, MissingObject
 from mergeyard.service import git_names
-from mergeyard.service.git_names import branch_ref
+from mergeyard.service.git_names import branch_ref, is_target_branch
 from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repo_config import parse_guarded_paths, read_config_file
 from mergeyard.service.repositories import RepositoryContext
 
@@ -168,6 +169,10 @@ MAX_MERGE_BASES = 10
 """A crafted history can have many: with more of them the head is also compared with the tip itself."""
 
 
+CHANGED_ACCESSES = (HeadBranchAccess.MOVABLE, HeadBranchAccess.NOT_MOVED)
+"""The head branches that we move, or delete after the merge."""
+
+
 class MergeFacts(Struct, frozen=True):
     """What git finds out about a head and a tip."""
 
@@ -193,7 +198,8 @@ class TipCache(Struct):
 
 
 class PullRequestReader:
-    def __init__(self) -> None:
+    def __init__(self, registry: QueueRegistry | None = None) -> None:
+        self._registry = registry
         self._caches = WeakKeyDictionary[QueueActor, TipCache]()
         self._head_indexes = defaultdict[Repo, HeadIndex](HeadIndex)
 
@@ -201,7 +207,7 @@ class PullRequestReader:
         self, context: RepositoryContext, number: PullRequestNumber
     ) -> tuple[PullRequest | None, bool]:
         """The pull request as the Git host reports it, without trying a merge, and whether that is complete."""
-        pull_request = await context.host.read_pull_request(context.repo, number)
+        pull_request = await self.read(context, number)
         tip = context.queue_actor.queue.target_branch.tip
         if pull_request is None or tip is None:
             return pull_request, True
@@ -212,9 +218,22 @@ class PullRequestReader:
         contained = await self._is_contained(context, tip, pull_request)
         return replace(pull_request, is_in_target_branch=contained, mergeability=Mergeability.CHECKING), False
 
+    async def read(self, context: RepositoryContext, number: PullRequestNumber) -> PullRequest | None:
+        """Without asking git. The target branch of another queue is never moved, even if it is the head branch of a
+        pull request."""
+        found = await context.read_pull_request(number)
+        if found is None or found.head_branch_access not in CHANGED_ACCESSES:
+            return found
+        owner, _, name = found.head_repo.rpartition("/")
+        repo = replace(context.repo, owner=owner, name=name) if name else context.repo
+        queue_actors = () if self._registry is None else await self._registry.load_by_repo(repo)
+        is_target = any(each.key.branch == found.head_branch for each in queue_actors)
+        is_shared = is_target or not is_target_branch(found.head_branch)
+        return replace(found, head_branch_access=HeadBranchAccess.SHARED) if is_shared else found
+
     async def read_with_merge_check(self, context: RepositoryContext, number: PullRequestNumber) -> PullRequest | None:
         """The pull request with everything that a decision needs."""
-        pull_request = await context.host.read_pull_request(context.repo, number)
+        pull_request = await self.read(context, number)
         tip = context.queue_actor.queue.target_branch.tip
         if pull_request is None or tip is None:
             return pull_request

@@ -161,7 +161,7 @@ async def _cancel_all(queue_actor: QueueActor, actor: str) -> None:
 
 
 def _require_supported_landing(host: Host, config: Config) -> None:
-    detail = host.unsupported_reason(config.merge_method, config.landing)
+    detail = host.unsupported_reason(config)
     if detail is not None:
         raise RequestRefused(Code.INVALID_REQUEST, detail)
 

@@ -70,7 +70,7 @@ class ReplicaListener:
                     self.dispatch_notices([PullRequestNotice(hint.repo, hint.number)])
             case CommitNoticeReceived():
                 if self.leases.has_lease(hint.repo):
-                    self.dispatch_notices([CommitNotice(hint.repo, hint.sha)])
+                    self.dispatch_notices([CommitNotice(hint.repo, hint.sha, hint.check)])
             case LeaseReleased():
                 self._start_claiming()
             case _:

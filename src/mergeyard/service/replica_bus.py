@@ -38,6 +38,7 @@ class CommitNoticeReceived(Struct, frozen=True, tag="commit", array_like=True):
 
     repo: Repo
     sha: Sha
+    check: str | None = None
 
 
 class LeaseReleased(Struct, frozen=True, tag="lease", array_like=True):

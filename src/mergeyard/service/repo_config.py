@@ -1,4 +1,4 @@
-"""Parses `.mergeyard.toml`: required statuses, commands of checks, impacted targets of paths, guarded paths.
+"""Parses `.mergeyard.toml`: required statuses, commands of checks, targets of paths, guarded paths, commit messages.
 
 The authors of pull requests write this file, so its size and its keys are limited. A syntax error names its line, every
 other error names its key.
@@ -15,6 +15,7 @@ from msgspec import Struct, ValidationError, convert
 
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Mirror, TooLargeFile
+from mergeyard.service.commit_messages import find_template_problem
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_DOTS_PER_LINE = 200
@@ -63,6 +64,8 @@ def shorten_error(message: str) -> str:
 CONFIG_FILE = ".mergeyard.toml"
 UNMATCHED_KEY = "unmatched"
 """The only key in `[targets]` that is not a target."""
+SQUASH_KEY = "squash"
+"""The key of the template in `[commit]`."""
 MAX_FILE_BYTES = 64 * 1024
 MAX_PROBLEMS = 3
 MAX_NAME_CHARS = 255
@@ -124,6 +127,8 @@ class RepositoryConfig(Struct, frozen=True):
     path_targets: PathTargets | None = None
     guarded_paths: tuple[str, ...] = (CONFIG_FILE, *CI_FILES)
     """Globs of paths. A fork's pull request that changes one of them must be submitted by a maintainer."""
+    squash_template: str = ""
+    """The message of squashed commits; empty: the file has none."""
 
 
 async def read_config_file(mirror: Mirror, commit: Sha) -> bytes | TooLargeFile | None:
@@ -218,12 +223,26 @@ def check_guarded_paths(guarded: object) -> Iterator[Problem]:
         yield (), f'expected globs of at most {MAX_GLOB_CHARS} characters, from the root, such as "ci/**"'
 
 
+def check_commit(commit: object) -> Iterator[Problem]:
+    if not isinstance(commit, dict):
+        yield (), 'expected a table, such as [commit] and squash = "{title}" below it'
+        return
+    for name, template in cast(Table, commit).items():
+        if name != SQUASH_KEY:
+            yield (name,), f"unknown key; known is {SQUASH_KEY}"
+        elif not isinstance(template, str) or not template.strip():
+            yield (name,), "expected a template as a string; leave the key out to use that of the queue"
+        elif problem := find_template_problem(template):
+            yield (name,), problem
+
+
 KEYS: dict[str, Callable[[object], Iterator[Problem]]] = {
     "version": check_version,
     "required_statuses": check_required_statuses,
     "checks": check_commands,
     "targets": check_targets,
     "guarded_paths": check_guarded_paths,
+    "commit": check_commit,
 }
 """Each with the check of its value."""
 
@@ -239,7 +258,8 @@ def to_config(values: Table) -> RepositoryConfig:
     guarded = convert(values.get("guarded_paths", CI_FILES), list[str])
     path_targets = to_path_targets(convert(values["targets"], Table)) if "targets" in values else None
     guards = (CONFIG_FILE, *dict.fromkeys(guarded))
-    return RepositoryConfig(tuple(dict.fromkeys(required)), checks, path_targets, guards)
+    template = convert(values.get("commit", {}), dict[str, str]).get(SQUASH_KEY, "")
+    return RepositoryConfig(tuple(dict.fromkeys(required)), checks, path_targets, guards, template)
 
 
 def to_path_targets(targets: Table) -> PathTargets:

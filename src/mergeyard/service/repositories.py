@@ -1,25 +1,32 @@
 """Repository access for a queue: its actor, its Git host, its mirror, and diagnostics of the host."""
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain.access import Token
-from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, Sha
-from mergeyard.domain.pull_requests import RequiredSource, RequiredStatuses
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest, RequiredSource, RequiredStatuses
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Finding, Host, HostUnavailable
-from mergeyard.ports.git import Git, Mirror, MissingObject
+from mergeyard.ports.forge import Finding, Host, HostUnavailable, QueueSetup
+from mergeyard.ports.git import Git, Identity, Mirror, MissingObject, Signer
+from mergeyard.ports.store import Store
+from mergeyard.service import persistence
 from mergeyard.service.background import Background
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.git_names import branch_ref
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.repo_config import InvalidConfig, parse_config, read_config_file
+
+METHODS_WITH_OWN_COMMITS = (MergeMethod.SQUASH, MergeMethod.REBASE)
 
 
 class RepositoryContext(Struct, frozen=True, eq=False):
@@ -45,6 +52,24 @@ class RepositoryContext(Struct, frozen=True, eq=False):
         run = None if run_id is None else queue.runs.get(run_id)
         return queue.config.merge_method if run is None else run.merge_method
 
+    async def read_pull_request(self, number: PullRequestNumber) -> PullRequest | None:
+        """The pull request as its host shows it, with the requirements that concern what this queue merges."""
+        config = self.queue_actor.queue.config
+        needs_branch = config.delete_head_branches or self._moves_heads()
+        found = await self.host.read_pull_request(self.repo, number, with_head_branch=needs_branch)
+        if found is None:
+            return None
+        access = found.head_branch_access if needs_branch else HeadBranchAccess.UNKNOWN
+        requirements = tuple(each for each in found.requirements if each.applies_to(config))
+        return replace(found, requirements=requirements, head_branch_access=access)
+
+    def _moves_heads(self) -> bool:
+        """Whether a landing can move head branches. A run keeps its methods when the settings change."""
+        queue = self.queue_actor.queue
+        methods = {(run.merge_method, run.landing_method) for run in queue.runs.values()}
+        methods.add((queue.config.merge_method, queue.config.landing))
+        return not methods.isdisjoint({(method, LandingMethod.TESTED_COMMIT) for method in METHODS_WITH_OWN_COMMITS})
+
     async def fetch_target_tip(self) -> Sha | None:
         """Fetches the target branch and returns its tip; None when the Git host has no such branch."""
         return (await self.mirror.fetch([self.target_ref])).get(self.target_ref)
@@ -62,10 +87,31 @@ class RepositoryContext(Struct, frozen=True, eq=False):
         return True
 
 
+DEFAULT_ADDRESS = "mergeyard@localhost"
+ADDRESS_PATTERN = re.compile(r"[^<>@\s\x00-\x1f]{1,200}@[^<>@\s\x00-\x1f]{1,200}")
+"""Other addresses would make a commit invalid."""
+ADDRESS_TIMEOUT_S = 5.0
+ADDRESS_RETRY_AFTER_S = 60.0
+ADDRESS_REFRESH_AFTER_S = 600.0
+
+
 class Repositories:
-    def __init__(self, hosts: Mapping[str, Host], git: Git) -> None:
+    def __init__(
+        self,
+        hosts: Mapping[str, Host],
+        git: Git,
+        identities: Mapping[str, Identity] = {},
+        address_timeout_s: float = ADDRESS_TIMEOUT_S,
+    ) -> None:
+        """The identities, by host, are those of our commits. An identity without an address gets that of our account
+        on the host. Without an identity, commits have the default one of `git`."""
         self.hosts = hosts
         self._git = git
+        self._identities = identities
+        self._address_timeout_s = address_timeout_s
+        self._addresses: dict[str, str] = {}
+        self._read_addresses_at: dict[str, float] = {}
+        """When a host is asked again, by the clock of the event loop."""
 
     def get_host(self, name: str, token: Token | None = None) -> Host:
         """A host on which the token has no repository is refused exactly like one that is not configured."""
@@ -81,8 +127,38 @@ class Repositories:
             raise RequestRefused(Code.INVALID_REPO, f"{host.name} has no nested groups: give an owner without a slash.")
         return host.canonical_repo(named)
 
+    def signer_of(self, host: str) -> Signer | None:
+        """The key that signs what we write to this host; None: nothing is signed."""
+        return self._identities[host].signer if host in self._identities else None
+
     async def open_mirror(self, repo: Repo) -> Mirror:
-        return await self._git.mirror(str(repo), await self.get_host(repo.host).remote(repo))
+        remote = await self.get_host(repo.host).remote(repo)
+        return await self._git.mirror(str(repo), remote, await self._read_identity(repo))
+
+    async def _read_identity(self, repo: Repo) -> Identity | None:
+        """With the address that was last read if the host does not answer. Before the first answer only signed commits
+        wait: with another address, a Git host with accounts does not accept the signature."""
+        identity, now = self._identities.get(repo.host), asyncio.get_running_loop().time()
+        if identity is None or identity.email:
+            return identity
+        host = self.hosts[repo.host]
+        if now >= self._read_addresses_at.get(repo.host, now):
+            try:
+                async with asyncio.timeout(self._address_timeout_s):
+                    found = await host.own_address(repo) or ""
+                self._addresses[repo.host] = found if ADDRESS_PATTERN.fullmatch(found) else DEFAULT_ADDRESS
+                self._read_addresses_at[repo.host] = now + ADDRESS_REFRESH_AFTER_S
+            except (HostUnavailable, TimeoutError) as error:
+                self._read_addresses_at[repo.host] = now + ADDRESS_RETRY_AFTER_S
+                log.warning("own_address_not_read", host=repo.host, error=str(error))
+        address = self._addresses.get(repo.host, DEFAULT_ADDRESS)
+        if address == DEFAULT_ADDRESS and identity.signer is not None and host.forge is not None:
+            self._read_addresses_at.pop(repo.host, None)
+            raise HostUnavailable(
+                f"{host.name} does not report the address of our account, which signed commits need. "
+                "Set committer_email if this does not change"
+            )
+        return replace(identity, email=address)
 
     async def open_context(self, queue_actor: QueueActor) -> RepositoryContext:
         repo = queue_actor.key.repo
@@ -94,6 +170,13 @@ log = structlog.get_logger()
 DIAGNOSTICS_TIMEOUT_S = 20.0
 WARNINGS_REFRESH_AFTER_MS = 5 * MINUTE
 """Branch rules change rarely, and every open queue page asks for their warnings every few seconds."""
+MAX_RUNS_READ = 20
+
+
+class CachedWarnings(Struct, frozen=True):
+    setup: QueueSetup
+    read_at: Instant
+    warnings: Sequence[str]
 
 
 class BranchWarnings:
@@ -103,47 +186,70 @@ class BranchWarnings:
         self._repositories = repositories
         self._clock = clock
         self._background = background
-        self._cached: dict[QueueKey, tuple[Instant, Sequence[str]]] = {}
-        """Each with the time of its last read."""
+        self._cached: dict[QueueKey, CachedWarnings] = {}
 
-    def get_cached(self, key: QueueKey) -> Sequence[str]:
+    def get_cached(self, key: QueueKey, config: Config) -> Sequence[str]:
         """Returns the cached warnings. Stale ones are read again in the background, for a later call."""
-        now = self._clock.now()
-        read_at, warnings = self._cached.get(key, (None, ()))
-        if read_at is None or now >= later(read_at, WARNINGS_REFRESH_AFTER_MS):
-            # Stamped before the read, so that other page views do not start a second one.
-            self._cached[key] = (now, warnings)
-            self._background.start(self._read(key))
+        setup = QueueSetup(branch=key.branch, merge_method=config.merge_method, landing=config.landing)
+        now, cached = self._clock.now(), self._cached.get(key)
+        warnings = () if cached is None or cached.setup != setup else cached.warnings
+        if cached is None or cached.setup != setup or now >= later(cached.read_at, WARNINGS_REFRESH_AFTER_MS):
+            # Stored before the read, so that other page views do not start a second one.
+            self._cached[key] = CachedWarnings(setup, now, warnings)
+            self._background.start(self._read(key, setup))
         return warnings
 
-    async def _read(self, key: QueueKey) -> None:
+    async def _read(self, key: QueueKey, setup: QueueSetup) -> None:
         """Keeps the cached warnings if the Git host does not answer."""
         forge = self._repositories.get_host(key.repo.host).forge
         if forge is None:
             return
         try:
             async with asyncio.timeout(DIAGNOSTICS_TIMEOUT_S):
-                warnings = await forge.branch_warnings(key.repo, key.branch)
+                warnings = await forge.branch_warnings(key.repo, setup)
         except (HostUnavailable, TimeoutError) as error:
             log.warning("branch_warnings_unread", repo=str(key.repo), branch=key.branch, error=str(error))
             return
-        self._cached[key] = (self._clock.now(), warnings)
+        self._cached[key] = CachedWarnings(setup, self._clock.now(), warnings)
 
 
-async def diagnose_host(host: Host, repo: Repo | None, timeout_s: float = DIAGNOSTICS_TIMEOUT_S) -> Sequence[Finding]:
-    """Checks what the service needs at the Git host, and in this repository if one is given."""
+async def read_queue_setup(store: Store, queue: Queue, now: Instant) -> QueueSetup:
+    """The settings of a queue that depend on rules of the Git host, and the checks that CI reported to it.
+
+    Only runs that needed the checks of these rules show whether CI reports them on test branches. A run that passed
+    with the checks of a head shows nothing about test branches.
+    """
+    stored = await store.decided_runs(queue.id, Instant(0), now, MAX_RUNS_READ)
+    runs = [persistence.decode_run(each.body) for each in stored]
+    reported = [
+        frozenset(run.checks)
+        for run in runs
+        if run.required_statuses_source is RequiredSource.BRANCH_PROTECTION and not run.used_head_checks
+    ]
+    return QueueSetup(
+        branch=queue.target_branch.name,
+        merge_method=queue.config.merge_method,
+        landing=queue.config.landing,
+        reported_checks=frozenset[str]().union(*reported) if reported else None,
+    )
+
+
+async def diagnose_host(
+    host: Host, repo: Repo | None, queues: Sequence[QueueSetup] = (), timeout_s: float = DIAGNOSTICS_TIMEOUT_S
+) -> Sequence[Finding]:
+    """Checks what the service needs at the Git host, and in this repository for its queues if one is given."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await _collect_findings(host, repo)
+            return await _collect_findings(host, repo, queues)
     except TimeoutError:
         return [Finding(False, f"{host.name} did not answer within {timeout_s:g} seconds. Try again later.")]
     except HostUnavailable as error:
         return [Finding(False, f"{error}. Check the address of {host.name} in the settings, then try again.")]
 
 
-async def _collect_findings(host: Host, repo: Repo | None) -> Sequence[Finding]:
+async def _collect_findings(host: Host, repo: Repo | None, queues: Sequence[QueueSetup]) -> Sequence[Finding]:
     if host.forge is not None:
-        return await host.forge.diagnose(repo)
+        return await host.forge.diagnose(repo, queues)
     if repo is None:
         return [Finding(True, f"{host.name} is a folder of plain Git repositories and needs no further setup.")]
     if await host.has_repository(repo):

@@ -1,14 +1,14 @@
 """The whole service: builds its parts, starts them and stops them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from mergeyard.domain.access import NO_GRANTS, Grants
 from mergeyard.domain.timestamps import HOUR, MINUTE
 from mergeyard.ports.external import CheckRunner, Clock, Forecaster, SecretBox, Sender
 from mergeyard.ports.forge import Host
-from mergeyard.ports.git import Git
+from mergeyard.ports.git import Git, Identity
 from mergeyard.ports.store import SharedStore, Store
-from mergeyard.service import check_sources, forecasts, poller
+from mergeyard.service import check_sources, forecasts, merge_marker, poller, provenance
 from mergeyard.service.analytics import QueueMetricsReader
 from mergeyard.service.audit_log import RefusalLog
 from mergeyard.service.background import Background
@@ -43,7 +43,7 @@ from mergeyard.service.tasks.test_branches import BranchCleanup
 from mergeyard.service.tokens import Tokens, TokenUses
 from mergeyard.service.webhooks import journal_consumers
 from mergeyard.service.webhooks.dispatch import EventFeed, WebhookSubscriptions
-from mergeyard.service.webhooks.journal_consumers import JournalConsumers, MergeMarker
+from mergeyard.service.webhooks.journal_consumers import JournalConsumers
 from mergeyard.service.webhooks.webhooks import Webhooks
 from mergeyard.service.whatif import Replayer, Replays, replay_in_this_process
 from mergeyard.service.worker import Wakeups, Worker
@@ -62,10 +62,12 @@ class Service:
         wall_clock: Clock | None = None,
         git: Git,
         hosts: Mapping[str, Host],
+        identities: Mapping[str, Identity] = {},
         runner: CheckRunner,
         sender: Sender,
         secret_box: SecretBox,
         public_url: str,
+        hosts_with_urgent_writers: Collection[str] = (),
         grants: Grants = NO_GRANTS,
         shared_store: SharedStore | None = None,
         forecaster: Forecaster | None = None,
@@ -85,10 +87,10 @@ class Service:
         self.runner = runner
         self.background = Background(clock)
         self.registry = QueueRegistry(store, clock, shared_store)
-        self.repositories = Repositories(hosts, git)
+        self.repositories = Repositories(hosts, git, identities)
         self.leases = Leases(clock)
         self._bus = ReplicaBus(shared_store, self.background)
-        reader = PullRequestReader()
+        reader = PullRequestReader(self.registry)
         self.tokens = Tokens(store, self.wall_clock)
         self.token_uses = TokenUses(store, self.wall_clock, self.background)
         self.refusal_log = RefusalLog(clock, self.background)
@@ -99,7 +101,7 @@ class Service:
         self.submissions = Submissions(
             self.registry, self.repositories, reader, self.submission_queries, self.background
         )
-        self.previews = Previews(self.registry)
+        self.previews = Previews(self.registry, self.repositories, reader)
         self.impacted_targets_uploads = ImpactedTargetsUploads(self.registry, self.repositories, targets_quota_bytes)
         self.queues = Queues(self.registry, self.repositories, self._bus)
         self.branch_warnings = BranchWarnings(self.repositories, clock, self.background)
@@ -118,7 +120,9 @@ class Service:
         self._comment_listener = CommentListener(
             self.registry,
             self.repositories,
-            CommandExecutor(self.submissions, self.submission_queries, self.idempotency, clock),
+            CommandExecutor(
+                self.submissions, self.submission_queries, self.idempotency, clock, hosts_with_urgent_writers
+            ),
             threads,
             self.leases,
             self._bus,
@@ -144,11 +148,13 @@ class Service:
         self._worker = Worker(self.repositories, reader, store, self._forge_checks, clock, self.background, self.leases)
         self._branch_cleanup = BranchCleanup(self.registry, self.repositories, reader, self.leases)
         self.merge_auditor = MergeAuditor(self.registry, self.repositories)
+        self.provenance = provenance.Provenance(self.registry, self.repositories, self.submission_queries)
+        self._provenance_writer = provenance.ProvenanceWriter(store, clock, self.repositories)
         self.replays = Replays(self.registry, replayer)
         self.calibration = Calibration(store)
         self._forecasts = None if forecaster is None else Forecasts(self.registry, forecaster, self.calibration)
         self._audit_scheduler = AuditScheduler(self.registry, self.merge_auditor, self.leases)
-        self._merge_marker = MergeMarker(store, clock, self.repositories)
+        self._merge_marker = merge_marker.MergeMarker(store, clock, self.repositories, self.registry)
         self.journal_consumers = JournalConsumers(store, clock, self.background, self.leases)
         self.webhooks = Webhooks(store, self.wall_clock, sender, secret_box, public_url)
         self.webhook_subscriptions = WebhookSubscriptions(self.webhooks, self.journal_consumers)
@@ -199,7 +205,8 @@ class Service:
 
     async def _start_consumers(self) -> None:
         await self._audit_scheduler.start()
-        await self.journal_consumers.start_at_end(self._merge_marker, journal_consumers.MERGE_MARKER_OPTIONS)
+        await self.journal_consumers.start_at_end(self._merge_marker, merge_marker.MERGE_MARKER_OPTIONS)
+        await self.journal_consumers.start_at_end(self._provenance_writer, provenance.CONSUMER_OPTIONS)
         if any(host.forge for host in self.repositories.hosts.values()):
             await self.journal_consumers.start_at_end(self._comment_publisher)
             self.background.run_periodically(

@@ -243,7 +243,7 @@ class ImpactedTargetsUploads:
     async def _resolve_head(self, queue_actor: QueueActor, number: PullRequestNumber, head: Sha | None) -> Sha:
         """The current head, or another commit that the Git host has. Raises `RequestRefused` for an unknown commit."""
         context = await self.repositories.open_context(queue_actor)
-        pull_request = await context.host.read_pull_request(context.repo, number)
+        pull_request = await context.host.read_pull_request(context.repo, number, with_requirements=False)
         if pull_request is None:
             raise errors.pull_request_not_found(queue_actor.key, number)
         if head is None or head == pull_request.head:

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId
-from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.pull_requests import Requirement, Submission
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.states import REASON_MESSAGES, TERMINAL_STATES, PullRequestState, Reason
+from mergeyard.domain.states import REASON_MESSAGES, REQUIREMENT_REASONS, TERMINAL_STATES, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant, MergeEstimate
 from mergeyard.engine import estimates, views
 from mergeyard.engine.estimates import EtaModel
@@ -19,6 +19,17 @@ class ReasonView(Struct, frozen=True):
     code: Reason
     message: str
     waiting_for: tuple[PullRequestNumber, ...] = ()
+
+
+class RequirementView(Struct, frozen=True, kw_only=True):
+    """Something that a rule of the Git host requires of a pull request."""
+
+    code: Reason
+    message: str
+    needed: int
+    given: int | None
+    names: tuple[str, ...]
+    met: bool
 
 
 class SubmissionView(Struct, frozen=True, kw_only=True):
@@ -34,6 +45,22 @@ class SubmissionView(Struct, frozen=True, kw_only=True):
     """The median estimate."""
     estimated_merge_at_p90: Instant | None = None
     """The 90th percentile of the estimate."""
+
+    @property
+    def requirements(self) -> tuple[RequirementView, ...]:
+        """Also those that are met."""
+        required = self.submission.pull_request.requirements
+        return tuple(
+            RequirementView(
+                code=each.reason,
+                message=render_requirement(each),
+                needed=each.needed,
+                given=each.given,
+                names=each.names,
+                met=each.is_met,
+            )
+            for each in sorted(required, key=lambda each: REQUIREMENT_REASONS.index(each.reason))
+        )
 
     @property
     def is_ready_while_not_running(self) -> bool:
@@ -129,17 +156,91 @@ def _wait_reason(queue: Queue, submission: Submission, now: Instant) -> ReasonVi
     if waiting.paths:
         paths = ", ".join(waiting.paths)
         detail = f"Changed: {paths}. Head to review and submit: {submission.pull_request.head}."
+    if waiting.requirements:
+        messages = list(map(render_requirement, waiting.requirements[:MAX_REQUIREMENTS]))
+        hidden = len(waiting.requirements) - MAX_REQUIREMENTS
+        more = [f"Further rules that are not met: {hidden}."] if hidden > 0 else []
+        return ReasonView(waiting.reason, " ".join(messages + more))
     return ReasonView(waiting.reason, render_reason(waiting.reason, detail, checks=waiting.checks), waiting.prs)
 
 
+MAX_REQUIREMENTS = 10
+MAX_NAMES = 5
+"""In one message; the API has all of them."""
+MET_MESSAGES = {
+    Reason.CHANGES_REQUESTED: "No reviewer requests changes.",
+    Reason.WAITING_FOR_CODE_OWNER: "The code owners of the changed files approved.",
+    Reason.WAITING_FOR_LAST_PUSH_APPROVAL: "The last push is approved.",
+    Reason.WAITING_FOR_CONVERSATIONS: "All review conversations are resolved.",
+    Reason.WAITING_FOR_HEAD_CHECKS: "The required checks of the pull request itself passed.",
+    Reason.WAITING_FOR_DEPLOYMENTS: "The head is deployed as required.",
+    Reason.BLOCKED_BY_HOST_RULE: "The rule of the Git host allows the merge.",
+    Reason.COMMITS_UNSIGNED: "The commits are signed as the Git host requires.",
+    Reason.SIGNING_KEY_NOT_ACCEPTED: "The Git host accepts the signing key of the queue.",
+    Reason.HOST_RULE_UNREADABLE: "The queue can read the rules of the Git host.",
+}
+
+
+def render_requirement(requirement: Requirement) -> str:
+    """What the pull request has or lacks of one rule, with the names that the Git host shows."""
+    shown = ", ".join(requirement.names[:MAX_NAMES])
+    names = f"{shown} and others" if len(requirement.names) > MAX_NAMES else shown
+    if requirement.given is None:
+        return _render_unknown(requirement, names)
+    given = f"{requirement.given} of {requirement.needed} approvals"
+    if requirement.given > requirement.needed:
+        given = f"{requirement.given} approvals, {requirement.needed} required"
+    if requirement.is_met:
+        return MET_MESSAGES.get(requirement.reason, f"{given}.")
+    match requirement.reason:
+        case Reason.WAITING_FOR_REVIEW:
+            return f"Waiting for a review from {names} ({given})." if names else f"Waiting for a review ({given})."
+        case Reason.CHANGES_REQUESTED if names:
+            return f"Changes were requested by {names}. Make them, and ask for another review."
+        case Reason.WAITING_FOR_CODE_OWNER if names:
+            return f"Waiting for a review from a code owner: {names}."
+        case Reason.WAITING_FOR_LAST_PUSH_APPROVAL if names:
+            return f"Waiting for an approval of the last push, by another person than {names}."
+        case Reason.WAITING_FOR_CONVERSATIONS:
+            return f"Unresolved review conversations: {requirement.needed - requirement.given}. Resolve them."
+        case Reason.WAITING_FOR_HEAD_CHECKS if names:
+            return f"Required checks of the pull request itself have not passed: {names}. Fix or rerun failed ones."
+        case Reason.WAITING_FOR_DEPLOYMENTS if names:
+            return f"Waiting for a deployment of the head to: {names}."
+        case Reason.BLOCKED_BY_HOST_RULE if names:
+            return f"A rule of the Git host blocks the pull request: {names}. Satisfy or change the rule."
+        case Reason.COMMITS_UNSIGNED if names:
+            return f"The Git host requires signed commits and does not accept {names}. Sign them, then push."
+        case Reason.SIGNING_KEY_NOT_ACCEPTED if names:
+            return f"The Git host requires signed commits: {names}. An administrator has to set or register the key."
+        case _:
+            return REASON_MESSAGES[requirement.reason]
+
+
+def _render_unknown(requirement: Requirement, names: str) -> str:
+    """For a rule that cannot be read, `names` are permissions, else the rules that the queue cannot check."""
+    effect, verb = (", and goes on without it", "can") if requirement.is_met else ("", "has to")
+    if requirement.reason is Reason.HOST_RULE_UNREADABLE:
+        permission = f": {names}" if names else " the permission"
+        return f"The queue cannot read a rule of the Git host{effect}. An administrator {verb} grant{permission}."
+    rule = f": {names}" if names else ""
+    next_step = "" if requirement.is_met else " An administrator has to change it, or set unreadable_rules to unknown."
+    return f"The queue cannot check a rule of the Git host{effect}{rule}.{next_step}"
+
+
 def render_reason(
-    reason: Reason, detail: str = "", *, stacked_on: tuple[PullRequestNumber, ...] = (), checks: tuple[str, ...] = ()
+    reason: Reason,
+    detail: str = "",
+    *,
+    stacked_on: tuple[PullRequestNumber, ...] = (),
+    checks: tuple[str, ...] = (),
+    number_prefix: str = "#",
 ) -> str:
     """The message of a reason. `checks` are those that have not reported."""
     message = REASON_MESSAGES[reason]
     parts = [f"{message.removesuffix('.')}: {', '.join(checks)}." if checks else message]
     if stacked_on:
-        parts.append(f"Tested on top of {', '.join(f'#{number}' for number in stacked_on)}.")
+        parts.append(f"Tested on top of {', '.join(f'{number_prefix}{number}' for number in stacked_on)}.")
     if detail:
         parts.append(detail)
     return " ".join(parts)

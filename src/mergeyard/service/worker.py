@@ -57,6 +57,10 @@ class Worker:
         default_factory=WeakKeyDictionary[QueueActor, tuple[t.Land, int]], init=False
     )
     """The last landing of each queue, and how often in a row it found another tip than expected."""
+    _landing_reads: WeakKeyDictionary[QueueActor, tuple[int, Instant]] = field(
+        default_factory=WeakKeyDictionary[QueueActor, tuple[int, Instant]], init=False
+    )
+    """The last landing of each queue whose pull requests this process read, and when the read began."""
 
     def on_change(self, queue_actor: QueueActor, _: Queue | None) -> None:
         for task in pending_tasks(queue_actor.queue):
@@ -155,6 +159,13 @@ class Worker:
             # BranchCleanup deletes the branch later.
             log.warning("test_branch_not_deleted", queue=str(queue_actor.key), run=task.run, error=str(error))
 
+    def _is_read_outdated(self, queue_actor: QueueActor, task: t.Land) -> bool:
+        """Whether the pull requests of a decided landing were read long ago, or by another process: before an outage,
+        a crash or a change of the leader."""
+        landing, began_at = self._landing_reads.get(queue_actor, (None, Instant(0)))
+        is_recent = began_at <= self.clock.now() <= began_at + observe.MAX_READ_AGE_MS
+        return landing != task.landing or not is_recent
+
     async def _perform(self, context: RepositoryContext, task: t.Task, observation: int) -> tuple[Event, ...]:
         match task:
             case t.ReadTargetBranch():
@@ -170,11 +181,14 @@ class Worker:
             case t.RebaseLanding():
                 return await land.rebase_landing(context, task)
             case t.ReadPullRequests():
+                self._landing_reads[context.queue_actor] = task.landing, self.clock.now()
                 return await observe.read_landing_pull_requests(context, self.reader, task)
             case t.Land(landing_method=LandingMethod.PROVIDER_MERGE):
-                return await provider_merge.merge_one_by_one(context, task, observation)
+                return await provider_merge.merge_one_by_one(context, task, self.clock, observation)
             case t.Land():
-                return await land.land(context, task)
+                return await land.land(
+                    context, task, self.clock, lambda: self._is_read_outdated(context.queue_actor, task)
+                )
             case _:
                 assert_never(task)
 

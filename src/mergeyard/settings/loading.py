@@ -1,22 +1,29 @@
 """Loads the settings. Command-line options override environment variables, and those override the file."""
 
 import re
+import ssl
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from msgspec import convert, structs
 
+from mergeyard.adapters.signing import SigningKeyError, parse_signing_key, read_key_file
 from mergeyard.domain.access import Scope
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.settings import parsing
-from mergeyard.settings.schema import ForgeHost, Oidc, PlainHost, Provider, Settings
+from mergeyard.settings.schema import GITHUB_CLOUD_SUFFIX, ForgeHost, Oidc, PlainHost, Provider, Settings
 
 
 def to_secret_variable(host: str, secret: str) -> str:
     """The variable of a secret of this host, used if no file is set: `MERGEYARD_HOST_GITHUB_COM_TOKEN`."""
     return parsing.to_environment_variable(f"host_{re.sub('[^A-Z0-9]', '_', host.upper())}_{secret}")
+
+
+CA_KEY = "ca_file"
+SIGNING_KEY = "signing_key_file"
+Choice = TypeVar("Choice", bound=str)
 
 
 class TableReader:
@@ -45,7 +52,9 @@ class TableReader:
 
     def refuse_unknown_keys(self, known: Collection[str]) -> None:
         for key in self.values:
-            if f"{key}_file" in known:
+            if f"{key}_file" == SIGNING_KEY and SIGNING_KEY in known:
+                self.report(f"secrets are not allowed here; set {SIGNING_KEY} to a file", key)
+            elif f"{key}_file" in known and f"{key}_file" != CA_KEY:
                 variable = self.to_variable(key)
                 self.report(f"secrets are not allowed here; set {key}_file to a file, or the variable {variable}", key)
             elif key not in known:
@@ -58,12 +67,14 @@ class TableReader:
     def read_text(self, key: str) -> str:
         return str(self.values.get(key, "")).strip()
 
-    def read_checks(self, allowed: Collection[ChecksFrom], default: ChecksFrom) -> ChecksFrom:
-        checks = self.values.get("checks", default)
-        if checks in allowed:
-            return ChecksFrom(checks)
-        self.report(f"expected one of {', '.join(allowed)}", "checks")
-        return default
+    def read_choice(self, key: str, default: Choice, *others: Choice) -> Choice:
+        """The default and the others are the allowed values."""
+        choices = (default, *others)
+        value = self.values.get(key, default)
+        if value not in choices:
+            self.report(f"expected one of {', '.join(choices)}", key)
+            return default
+        return choices[choices.index(value)]
 
     def read_secret(self, secret: str) -> str | None:
         """From the file if its key is set, else from the variable. None if neither is set."""
@@ -80,15 +91,47 @@ class TableReader:
             self.report(f"{path} is empty; put the secret into it", key)
         return content
 
+    def read_ca_file(self) -> Path | None:
+        """The file with certificates; it has at least one. None if the setting is not used. The path is absolute,
+        because git runs in another folder."""
+        path = (self.folder / self.read_text(CA_KEY)).absolute()
+        if not self.read_text(CA_KEY):
+            return None
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        except ssl.SSLError:
+            self.report(f"{path} contains no certificate; put the certificate of the authority there, as PEM", CA_KEY)
+        except (OSError, ValueError) as error:
+            self.report(f"{path} cannot be read: {parsing.describe_read_error(error)}", CA_KEY)
+        return path
+
+    def read_signing_key_file(self) -> Path | None:
+        """The file with a private key that can sign; None if the setting is not used."""
+        path = (self.folder / self.read_text(SIGNING_KEY)).absolute()
+        if not self.read_text(SIGNING_KEY):
+            return None
+        try:
+            parse_signing_key(read_key_file(path)[0])
+        except SigningKeyError as error:
+            self.report(f"{path} {error}", SIGNING_KEY)
+        return path
+
 
 # Git hosts
 
 FORGE_KEYS = (
     *("provider", "url", "api_url", "app_id", "checks", "allow_untrusted_checks", "poll_seconds"),
-    *("token_file", "private_key_file", "webhook_secret_file"),
+    *(
+        "unreadable_rules",
+        "urgent_from",
+        "ca_file",
+        "token_file",
+        "private_key_file",
+        "webhook_secret_file",
+        SIGNING_KEY,
+    ),
 )
 API_PATHS = {Provider.GITHUB: "/api/v3", Provider.GITLAB: "/api/v4", Provider.GITEA: "/api/v1"}
-API_URLS = {"github.com": "https://api.github.com"}
 MIN_POLL_S, MAX_POLL_S, DEFAULT_POLL_S = 1, 60, 20
 """Seconds between two polls of a repository."""
 PLAIN_PROVIDER = "git"
@@ -128,7 +171,8 @@ def _read_host(table: TableReader, name: str, others: Hosts) -> PlainHost | Forg
 
 def _read_plain_host(table: TableReader) -> PlainHost | None:
     table.refuse_unknown_keys(PLAIN_KEYS)
-    checks, root = table.read_checks((ChecksFrom.API, ChecksFrom.RUN), ChecksFrom.API), table.values.get("root")
+    checks, root = table.read_choice("checks", ChecksFrom.API, ChecksFrom.RUN), table.values.get("root")
+    signing_key_file = table.read_signing_key_file()
     if root is None:
         table.report('root is missing; set the folder of the repositories, root = "repos"')
     elif not isinstance(root, str) or not root or "\0" in root:
@@ -136,7 +180,7 @@ def _read_plain_host(table: TableReader) -> PlainHost | None:
     elif not (table.folder / root).is_dir():
         table.report(f"folder {table.folder / root} does not exist; create it, or correct the path", "root")
     else:
-        return PlainHost(root=table.folder / root, checks=checks)
+        return PlainHost(root=table.folder / root, checks=checks, signing_key_file=signing_key_file)
     return None
 
 
@@ -154,7 +198,7 @@ def _read_forge(table: TableReader, name: str, provider: Provider) -> ForgeHost:
     seconds = table.values.get("poll_seconds", DEFAULT_POLL_S)
     if type(seconds) is not int or not MIN_POLL_S <= seconds <= MAX_POLL_S:
         table.report(f"expected a whole number from {MIN_POLL_S} to {MAX_POLL_S}", "poll_seconds")
-    checks = table.read_checks(tuple(ChecksFrom), ChecksFrom.HOST)
+    checks = table.read_choice("checks", ChecksFrom.HOST, ChecksFrom.API, ChecksFrom.RUN)
     allows_untrusted = table.values.get("allow_untrusted_checks", False)
     if not isinstance(allows_untrusted, bool):
         table.report("expected true or false", "allow_untrusted_checks")
@@ -167,14 +211,23 @@ def _read_forge(table: TableReader, name: str, provider: Provider) -> ForgeHost:
     return ForgeHost(
         provider=provider,
         url=url,
-        api_url=_read_url(table, "api_url") or API_URLS.get(name, url + API_PATHS[provider]),
+        api_url=_read_url(table, "api_url") or _default_api_url(name.lower(), url, provider),
         token=token,
         app_id=app_id or None,
         private_key=private_key,
         webhook_secret=table.read_secret("webhook_secret"),
         checks=checks,
         poll_seconds=seconds,
+        unreadable_rules=table.read_choice("unreadable_rules", "unmet", "unknown"),
+        urgent_from=table.read_choice("urgent_from", "maintainers", "writers"),
+        ca_file=table.read_ca_file(),
+        signing_key_file=table.read_signing_key_file(),
     )
+
+
+def _default_api_url(name: str, url: str, provider: Provider) -> str:
+    is_cloud = provider is Provider.GITHUB and (name == "github.com" or name.endswith(GITHUB_CLOUD_SUFFIX))
+    return f"https://api.{name}" if is_cloud else url + API_PATHS[provider]
 
 
 def _read_url(table: TableReader, key: str) -> str:

@@ -18,6 +18,8 @@ Role = Literal["all", "api", "worker"]
 LogFormat = Literal["auto", "human", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 SandboxMode = Literal["auto", "bwrap", "none"]
+UnreadableRules = Literal["unmet", "unknown"]
+UrgentFrom = Literal["maintainers", "writers"]
 Address = Annotated[str, Meta(pattern=r"^[^\s/]+\Z", description="an address or a name to listen on")]
 Folder = Annotated[Path, Meta(description="the path of a folder")]
 KeyFile = Annotated[Path, Meta(description="the path of a file")]
@@ -38,11 +40,16 @@ RetentionDays = Annotated[int, Meta(ge=0, le=36_500)]
 """0: no deletion."""
 
 
+GITHUB_CLOUD_SUFFIX = ".ghe.com"
+"""Of the host names of enterprises on GitHub's cloud."""
+
+
 class PlainHost(Struct, frozen=True, kw_only=True, tag=True):
     """Bare repositories in a folder: `<root>/<owner>/<name>.git`."""
 
     root: Path
     checks: ChecksFrom = ChecksFrom.API
+    signing_key_file: Path | None = None
 
 
 class Provider(StrEnum):
@@ -63,6 +70,20 @@ class ForgeHost(Struct, frozen=True, kw_only=True, tag=True):
     webhook_secret: str | None = None
     checks: ChecksFrom = ChecksFrom.HOST
     poll_seconds: int = 20
+    unreadable_rules: UnreadableRules = "unmet"
+    """Whether a pull request waits while our account cannot read a rule of its base branch."""
+    urgent_from: UrgentFrom = "maintainers"
+    """Who can submit as urgent by a comment."""
+    ca_file: Path | None = None
+    """Certificates that are trusted instead of the public ones, by the API client and by git."""
+    signing_key_file: Path | None = None
+    """The private key that signs our commits. It is read again when the file changes."""
+
+    @property
+    def is_github_cloud(self) -> bool:
+        """Whether the limits of GitHub's cloud apply: an enterprise server has its own, or none."""
+        name = urlsplit(self.api_url).hostname or ""
+        return self.provider is Provider.GITHUB and (name == "api.github.com" or name.endswith(GITHUB_CLOUD_SUFFIX))
 
     def __repr__(self) -> str:
         """Secrets are never shown."""
@@ -108,7 +129,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether each request is logged."""
     open_metrics: bool = False
     committer_name: GitName = "Mergeyard"
-    committer_email: GitEmail = "mergeyard@localhost"
+    committer_email: GitEmail | None = None
+    """None: the address of our account on the Git host."""
     runner_limit: Annotated[int, Meta(ge=1, le=1000)] = 2
     """How many commands of `[checks]` run at once."""
     runner_sandbox: SandboxMode = "auto"
@@ -139,6 +161,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     def can_run_checks(self) -> bool:
         """Whether this process runs commands of `[checks]` for any host."""
         return self.role != "api" and any(host.checks is ChecksFrom.RUN for host in self.hosts.values())
+
+    @property
+    def hosts_with_urgent_writers(self) -> frozenset[str]:
+        """The Git hosts where write access is enough to submit as urgent by a comment."""
+        forges = ((name, host) for name, host in self.hosts.items() if isinstance(host, ForgeHost))
+        return frozenset(name for name, host in forges if host.urgent_from == "writers")
 
     @property
     def is_database_unverified(self) -> bool:

@@ -54,6 +54,14 @@ async def show_choices(page: PageRequest) -> Response:
     return page.ask("pull_request_actions.html", key=key, view=view)
 
 
+async def show_message(page: PageRequest) -> Response:
+    """The commit message of a pull request, submitted or not, and how it would merge."""
+    key = page.resolve_queue(page.query.get("queue", ""))
+    number = _parse_pull_request_number(page.query.get("number", ""))
+    preview = await page.service.previews.preview_merge(key, number)
+    return page.ask("commit_message.html", key=key, number=number, preview=preview)
+
+
 async def ask_to_submit(page: PageRequest) -> Response:
     """Without a number, the user chooses one of the open pull requests."""
     key = page.resolve_queue(page.query.get("queue", ""))
@@ -210,7 +218,7 @@ def _report_submission(before: Submission | None, view: SubmissionView, *, was_e
     changes = [
         f"its priority is now {format_priority(after.priority)}" if before.priority != after.priority else "",
         "it is now tested alone" if before.no_batch != after.no_batch else "",
-        "it no longer waits until the Git host reports it mergeable" if before.forced != after.forced else "",
+        "it no longer waits for the rules of the Git host" if before.forced != after.forced else "",
         "its guarded paths are approved" if before.by_maintainer != after.by_maintainer else "",
     ]
     changed = ", and ".join(filter(None, changes))
@@ -348,7 +356,7 @@ async def _read_head(page: PageRequest, key: QueueKey, number: PullRequestNumber
     host = page.service.repositories.get_host(key.repo.host)
     try:
         async with asyncio.timeout(HOST_TIMEOUT_S):
-            pull_request = await host.read_pull_request(key.repo, number)
+            pull_request = await host.read_pull_request(key.repo, number, with_requirements=False)
     except (HostUnavailable, TimeoutError):
         return None
     return None if pull_request is None else pull_request.head

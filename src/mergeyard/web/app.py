@@ -228,6 +228,7 @@ def page_routes(context: PageContext) -> list[Route]:
         route("GET", "/jump", jump),
         route("GET", "/actions", actions.show_choices, Scope.SUBMIT),
         route("GET", "/actions/open-pull-requests", actions.show_open_pull_requests, Scope.SUBMIT),
+        route("GET", "/actions/message", actions.show_message),
         route("GET", "/actions/submit", actions.ask_to_submit, Scope.SUBMIT),
         route("GET", "/actions/priority", actions.ask_for_priority, Scope.SUBMIT),
         route("GET", "/actions/cancel", actions.ask_to_cancel, Scope.SUBMIT),

@@ -69,6 +69,22 @@ REASON_LABELS = {
 """The reasons for an end or a restart, in a few words that follow the label of the state."""
 
 
+REQUIREMENT_LABELS = {
+    Reason.CHANGES_REQUESTED: "Requested changes",
+    Reason.WAITING_FOR_REVIEW: "Approvals",
+    Reason.WAITING_FOR_CODE_OWNER: "Code owners",
+    Reason.WAITING_FOR_LAST_PUSH_APPROVAL: "Approval of the last push",
+    Reason.WAITING_FOR_CONVERSATIONS: "Review conversations",
+    Reason.WAITING_FOR_HEAD_CHECKS: "Checks of the pull request itself",
+    Reason.WAITING_FOR_DEPLOYMENTS: "Deployments",
+    Reason.BLOCKED_BY_HOST_RULE: "Another rule of the Git host",
+    Reason.COMMITS_UNSIGNED: "Signed commits",
+    Reason.SIGNING_KEY_NOT_ACCEPTED: "The signing key of the queue",
+    Reason.HOST_RULE_UNREADABLE: "A rule that cannot be read",
+}
+"""What a rule of the Git host is about, in the list of requirements."""
+
+
 def format_reason(reason: str) -> str:
     """An old journal can have a reason that no longer exists."""
     return REASON_LABELS[Reason(reason)] if reason in REASON_LABELS else reason.replace("_", " ")

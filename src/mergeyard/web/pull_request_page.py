@@ -27,10 +27,12 @@ from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.engine import entries, run_validity
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.errors import Code, RequestRefused
+from mergeyard.service.previews import explain_merge
 from mergeyard.service.pull_request_details import PullRequestDetails
-from mergeyard.service.views import SubmissionView, render_reason
+from mergeyard.service.views import RequirementView, SubmissionView, render_reason
 from mergeyard.web import run_progress
 from mergeyard.web.formats import (
+    REQUIREMENT_LABELS,
     format_duration,
     page_not_found,
     parse_integer,
@@ -75,7 +77,6 @@ def _passed_steps(count: int) -> tuple[ProgressStep, ...]:
 
 
 NO_ACTION = "No action is needed yet."
-"""Reasons for which a pull request that lacks nothing itself is not admitted."""
 
 
 class BisectionNote(Struct, frozen=True):
@@ -155,6 +156,8 @@ class ItemStatus(StrEnum):
     MISSING = "missing"
     AWAITED = "awaited"
     """Will be known without any action of the user."""
+    UNKNOWN = "unknown"
+    """The queue cannot read it, and goes on without it."""
 
 
 class ChecklistItem(Struct, frozen=True):
@@ -164,17 +167,15 @@ class ChecklistItem(Struct, frozen=True):
 
 
 MERGEABILITY = {
-    Mergeability.MERGEABLE: ChecklistItem(ItemStatus.MET, "Mergeable"),
+    Mergeability.MERGEABLE: ChecklistItem(ItemStatus.MET, "No conflicts"),
     Mergeability.NOT_MERGEABLE: ChecklistItem(
-        ItemStatus.MISSING,
-        "Not mergeable",
-        "Resolve its conflicts with the target branch, or meet the branch protection rules.",
+        ItemStatus.MISSING, "Conflicts", "Resolve its conflicts with the target branch, and push."
     ),
     Mergeability.UNKNOWN: ChecklistItem(
-        ItemStatus.AWAITED, "Checking mergeability", "The queue is asking the Git host. There is nothing to do."
+        ItemStatus.AWAITED, "Checking for conflicts", "The queue is asking the Git host. There is nothing to do."
     ),
     Mergeability.CHECKING: ChecklistItem(
-        ItemStatus.AWAITED, "Checking mergeability", "The Git host is checking it. There is nothing to do."
+        ItemStatus.AWAITED, "Checking for conflicts", "The Git host is checking it. There is nothing to do."
     ),
 }
 QUEUE_STATE_ITEMS = {
@@ -198,7 +199,7 @@ def build_checklist(view: SubmissionView, queue: Queue) -> tuple[ChecklistItem, 
         _check_base_branch(view),
         _check_draft(view),
         *_check_guarded_paths(view),
-        _check_mergeability(view),
+        *_check_host_rules(view),
         *impacted_targets,
         _check_required_checks(queue),
         _check_queue_state(queue),
@@ -252,14 +253,20 @@ def _check_guarded_paths(view: SubmissionView) -> tuple[ChecklistItem, ...]:
     return (ChecklistItem(ItemStatus.MISSING, "Changes guarded paths", advice),)
 
 
-def _check_mergeability(view: SubmissionView) -> ChecklistItem:
-    if view.submission.forced and view.submission.pull_request.mergeability is not Mergeability.MERGEABLE:
-        return ChecklistItem(
-            ItemStatus.MET,
-            "Mergeability check skipped",
-            "The pull request was submitted with force. It is still tested.",
-        )
-    return MERGEABILITY[view.submission.pull_request.mergeability]
+def _check_host_rules(view: SubmissionView) -> tuple[ChecklistItem, ...]:
+    """Conflicts, and what the rules of the Git host require."""
+    pull_request = view.submission.pull_request
+    if view.submission.forced and not pull_request.is_mergeable:
+        advice = "The pull request was submitted with force. It is still tested."
+        return (ChecklistItem(ItemStatus.MET, "Conflicts and rules of the Git host ignored", advice),)
+    return (MERGEABILITY[pull_request.mergeability], *map(_check_requirement, view.requirements))
+
+
+def _check_requirement(requirement: RequirementView) -> ChecklistItem:
+    status = ItemStatus.MET if requirement.met else ItemStatus.MISSING
+    if requirement.met and requirement.given is None:
+        status = ItemStatus.UNKNOWN
+    return ChecklistItem(status, REQUIREMENT_LABELS[requirement.code], requirement.message)
 
 
 def _check_impacted_targets(view: SubmissionView) -> ChecklistItem:
@@ -282,8 +289,6 @@ MAX_COUNT = 10**18 - 1
 RESTARTABLE_STATES = frozenset(
     {PullRequestState.TESTING, PullRequestState.PENDING_FAILURE, PullRequestState.TESTS_PASSED}
 )
-
-
 TEST_FAILURES = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
 """Reasons of a failure that checks explain."""
 
@@ -323,6 +328,7 @@ def _render_submission(page: PageRequest, details: PullRequestDetails) -> Respon
     submission, queue, now = details.view.submission, details.queue, page.service.clock.now()
     live = submission.state not in TERMINAL_STATES
     runs = _summarize_runs(page, details, now)
+    run = None if details.view.run_id is None else queue.runs.get(details.view.run_id)
     is_latest = submission.id == details.submissions[0].id
     shown, earlier, later = select_timeline(
         build_timeline(details.timeline), parse_integer(page.query.get("first", ""), 0, MAX_COUNT)
@@ -338,6 +344,7 @@ def _render_submission(page: PageRequest, details: PullRequestDetails) -> Respon
         submitted_by=format_actor(details.timeline[-1]) if details.timeline else "",
         steps=build_progress_steps(submission.state, details.timeline),
         situation=describe_situation(queue, details.view),
+        merge_explanation=explain_merge(queue.config, submission.pull_request, run)[1] if live else "",
         bisection=describe_bisection(queue, submission) if live else None,
         earlier_failure=find_earlier_failure(details.submissions, submission),
         checklist=build_checklist(details.view, queue) if live else (),

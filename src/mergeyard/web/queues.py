@@ -14,7 +14,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import AUTO_PAUSE_REASONS, PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import DAY, HOUR, SECOND, Instant, later
-from mergeyard.engine import estimates, priority, run_validity
+from mergeyard.engine import batching, estimates, run_validity
 from mergeyard.ports.store import TransitionRow
 from mergeyard.service import persistence
 from mergeyard.service.analytics import AnalyticsReader, PeriodRecords, Summary, summarize
@@ -146,7 +146,7 @@ def find_untestable_reason(queue: Queue) -> Reason | None:
 def _find_oldest_admission(queue: Queue, now: Instant) -> Instant | None:
     """Of the pull requests under test and the next waiting one; the others were admitted later or matter less."""
     under_test = (queue.submissions[submission_id] for submission_id in queue.submission_ids_under_test)
-    next_waiting = islice(priority.waiting_in_order(queue, now), 1)
+    next_waiting = islice(batching.waiting_in_order(queue, now), 1)
     admissions = (submission.admitted_at for submission in chain(under_test, next_waiting))
     return min((at for at in admissions if at is not None), default=None)
 
@@ -224,7 +224,7 @@ async def show_queue(page: PageRequest) -> Response:
         alarm=render_reason(problems[-1]) if problems else "",
         untestable=find_untestable_reason(queue),
         config_error=run_validity.required_statuses(queue).config_error,
-        warnings=service.branch_warnings.get_cached(key),
+        warnings=service.branch_warnings.get_cached(key, queue.config),
         queue_graph=graph,
         failing_checks=await _read_failing_checks(service, key, graph),
         waiting=_list_waiting(queue, views, ready, now),
@@ -254,7 +254,7 @@ def _list_waiting(
 ) -> PullRequestList:
     """In the order in which they will be tested; then held pull requests, then those that the queue does not admit."""
     rest = (queue.submissions[submission_id] for submission_id in chain(queue.held, ready))
-    submissions = chain(priority.waiting_in_order(queue, now), rest)
+    submissions = chain(batching.waiting_in_order(queue, now), rest)
     return _list_first(views, submissions, sum(map(len, queue.waiting.values())) + len(queue.held) + len(ready))
 
 

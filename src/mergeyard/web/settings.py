@@ -10,13 +10,20 @@ from msgspec.structs import replace
 from starlette.responses import RedirectResponse, Response
 
 from mergeyard.domain.access import Scope, Token
-from mergeyard.domain.config import MAX_LABEL_LENGTH, SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
+from mergeyard.domain.config import (
+    MAX_LABEL_LENGTH,
+    MAX_TEMPLATE_LENGTH,
+    SETTING_DESCRIPTIONS,
+    SETTINGS_WITHOUT_EFFECT,
+    Config,
+)
 from mergeyard.domain.ids import TEST_BRANCH_PREFIX, QueueKey, Repo
 from mergeyard.domain.pull_requests import RequiredSource
 from mergeyard.domain.queue import Queue
 from mergeyard.engine import run_validity
 from mergeyard.service import git_names
 from mergeyard.service.audit_log import encode_actor
+from mergeyard.service.commit_messages import find_template_problem
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.web.formats import parse_integer, queue_url
 from mergeyard.web.rendering import PageRequest
@@ -34,7 +41,16 @@ GROUPS = {
         "optimization_mode",
         "speculation",
     ),
-    "Merging": ("merge_method", "landing", "direct_merge_mode", "not_ready_timeout_hours"),
+    "Merging": (
+        "merge_method",
+        "landing",
+        "move_head_branches",
+        "head_branch_fallback",
+        "delete_head_branches",
+        "squash_template",
+        "direct_merge_mode",
+        "not_ready_timeout_hours",
+    ),
     "Git host": (
         "comments_enabled",
         "commands_enabled",
@@ -54,6 +70,8 @@ LABELS = {
     "testing_timeout_minutes": "Test timeout (minutes)",
     "test_retries": "Retries",
     "landing": "Merge by",
+    "head_branch_fallback": "If it cannot be moved",
+    "squash_template": "Squash message",
     "direct_merge_mode": "Direct merge",
     "create_prs_for_testing_branches": "Draft pull requests for test branches",
     "comments_enabled": "Status comment",
@@ -85,6 +103,7 @@ CHOICE_LABELS = {
     "provider_merge": "Merge at the Git host",
     "off": "Never",
     "always": "Whenever possible",
+    "close": "Merge, then close the pull request with a link",
 }
 OTHER_CHOICE_LABELS = {("optimization_mode", "off"): "Run it"}
 """Labels of values that mean something else for this setting."""
@@ -113,6 +132,7 @@ class FieldKind(StrEnum):
     NUMBER = "number"
     CHOICE = "choice"
     TEXT = "text"
+    TEMPLATE = "template"
     LINES = "lines"
 
 
@@ -130,6 +150,12 @@ class Setting(Struct, frozen=True, kw_only=True):
     choices: Mapping[str, str]
     minimum: int | None
     maximum: int | None
+
+    def normalize(self, text: str) -> str:
+        """Browsers send other line ends than they were given."""
+        if self.kind is FieldKind.TEMPLATE:
+            return "\n".join(text.splitlines()).rstrip()
+        return "\n".join(_split_lines(text))
 
     def parse(self, text: str) -> Any:
         match self.kind:
@@ -150,6 +176,10 @@ class Setting(Struct, frozen=True, kw_only=True):
                 if not 1 <= len(text) <= MAX_LABEL_LENGTH:
                     raise InvalidSettingError(f"Enter a name of 1 to {MAX_LABEL_LENGTH} characters.")
                 return text
+            case FieldKind.TEMPLATE:
+                if problem := find_template_problem(text):
+                    raise InvalidSettingError(f"Correct the template: {problem}.")
+                return text
 
 
 class SettingField(Struct, frozen=True, kw_only=True):
@@ -166,7 +196,9 @@ class SettingField(Struct, frozen=True, kw_only=True):
 
 
 def fields_from_config(config: Config) -> list[SettingField]:
-    values = [(setting, encode_value(getattr(config, setting.name))) for setting in SETTINGS.values()]
+    values = [
+        (setting, setting.normalize(encode_value(getattr(config, setting.name)))) for setting in SETTINGS.values()
+    ]
     return [SettingField(setting=setting, value=value, previous=value) for setting, value in values]
 
 
@@ -176,8 +208,8 @@ def fields_from_form(form: Form) -> list[SettingField]:
     return [
         _validate(
             each,
-            _normalize("\n".join((form.get(each.name), *ticked.get(each.name, ())))),
-            _normalize(form.get(f"was_{each.name}")),
+            each.normalize("\n".join((form.get(each.name), *ticked.get(each.name, ())))),
+            each.normalize(form.get(f"was_{each.name}")),
         )
         for each in SETTINGS.values()
     ]
@@ -188,7 +220,7 @@ def fields_from_query(query: Mapping[str, str], config: Config) -> list[SettingF
     return [
         _validate(
             each.setting,
-            _normalize("" if value == OFF and each.setting.kind is FieldKind.SWITCH else value),
+            each.setting.normalize("" if value == OFF and each.setting.kind is FieldKind.SWITCH else value),
             each.previous,
         )
         for each in fields_from_config(config)
@@ -229,10 +261,6 @@ def _parse_field(field: SettingField) -> Any:
     return value_type.cls(value) if isinstance(value_type, inspect.EnumType) else value
 
 
-def _normalize(text: str) -> str:
-    return "\n".join(_split_lines(text))
-
-
 def _split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -269,7 +297,7 @@ def _choose_kind(value_type: inspect.Type) -> FieldKind:
         case inspect.EnumType():
             return FieldKind.CHOICE
         case inspect.StrType():
-            return FieldKind.TEXT
+            return FieldKind.TEMPLATE if value_type.max_length == MAX_TEMPLATE_LENGTH else FieldKind.TEXT
         case _:
             return FieldKind.LINES
 

@@ -150,9 +150,9 @@ def code_of(response: httpx.Response) -> str:
 
 
 @asynccontextmanager
-async def api_without_queue(folder: Path) -> AsyncGenerator[ApiHarness]:
+async def api_without_queue(folder: Path, setup: ScenarioSetup | None = None) -> AsyncGenerator[ApiHarness]:
     """Starts the service with a repository and no queue."""
-    world = Scenario(folder, ScenarioSetup())
+    world = Scenario(folder, setup or ScenarioSetup())
     await world.service.start()
     try:
         _, secret = await world.service.tokens.create("tests", {Scope.ADMIN})
@@ -164,9 +164,11 @@ async def api_without_queue(folder: Path) -> AsyncGenerator[ApiHarness]:
 
 
 @asynccontextmanager
-async def api_with_queue(folder: Path, **settings: Any) -> AsyncGenerator[ApiHarness]:
+async def api_with_queue(
+    folder: Path, setup: ScenarioSetup | None = None, **settings: Any
+) -> AsyncGenerator[ApiHarness]:
     """Starts the service with a queue on main."""
-    async with api_without_queue(folder) as api:
+    async with api_without_queue(folder, setup) as api:
         await api.ask("createQueue", **settings)
         yield api
 
@@ -191,9 +193,9 @@ class SharedApi:
 
 
 @contextmanager
-def shared_api(folder: Path, **settings: Any) -> Generator[SharedApi]:
+def shared_api(folder: Path, setup: ScenarioSetup | None = None, **settings: Any) -> Generator[SharedApi]:
     with asyncio.Runner() as runner:
-        opened = api_with_queue(folder, **settings)
+        opened = api_with_queue(folder, setup, **settings)
         api = runner.run(opened.__aenter__())
         try:
             yield SharedApi(runner, api)

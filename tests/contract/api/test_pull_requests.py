@@ -11,8 +11,8 @@ from tests.contract.api.harness import QUEUE, ApiHarness, api_with_queue, code_o
 from tests.support.asynchronous import asynchronous
 
 FIELDS_NOT_IN_THE_SPEC = {
-    "noBatch", "mergeability", "testRunId", "verifiedByTestRun", "position", "reason", "estimatedMergeAt",
-    "estimatedMergeAtP90", "submittedAt", "mergedSha",
+    "noBatch", "mergeability", "testRunId", "verifiedByTestRun", "position", "reason", "requirements",
+    "estimatedMergeAt", "estimatedMergeAtP90", "submittedAt", "mergedSha",
 }  # fmt: skip
 
 
@@ -349,7 +349,7 @@ async def test_a_token_over_its_quota_of_targets_is_refused_and_others_are_not(t
 
 ENDPOINTS = (
     "submitPullRequest", "cancelPullRequest", "restartTestsOnPullRequest", "getSubmittedPullRequest",
-    "setImpactedTargets",
+    "setImpactedTargets", "previewCommitMessage",
 )  # fmt: skip
 
 
@@ -359,6 +359,26 @@ async def test_every_pull_request_endpoint_reports_a_missing_queue(tmp_path: Pat
         other: dict[str, Any] = QUEUE | {"targetBranch": "other", "pr": {"number": 1}, "impactedTargets": []}
         for endpoint in ENDPOINTS:
             assert await api.refusal_code(endpoint, **other) == "queue_not_found"
+
+
+@asynchronous
+async def test_the_commit_message_can_be_read_before_a_pull_request_is_submitted(tmp_path: Path):
+    async with api_with_queue(tmp_path) as api:
+        await api.ask("updateQueue", mergeMethod="squash", squashTemplate="{title}\n\nBy {author}")
+        api.world.open(1)
+        api.world.set_pull_request(1, title="Greet", author="Ada <ada@example.org>")
+        head = api.world.origin.tip("feature1")
+        trailers = f"Mergeyard-Pull-Request: 1\nMergeyard-Run: (the test run)\nMergeyard-Head: {head}\n"
+        assert await api.ask("previewCommitMessage", pr={"number": 1}) == {
+            "prNumber": 1,
+            "prSha": head,
+            "mergeMethod": "squash",
+            "mergesBy": "tested_commit",
+            "explanation": "The queue pushes the tested commit and moves the head branch feature1 to it.",
+            "commitMessages": [f"Greet\n\nBy Ada\n\n{trailers}"],
+        }
+        assert await api.refusal_code("previewCommitMessage", pr={"number": 2}) == "pr_not_found"
+        assert (await api.ask("getQueue"))["enqueuedPullRequests"] == []
 
 
 @asynchronous

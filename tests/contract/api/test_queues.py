@@ -15,7 +15,7 @@ from tests.support.scenario import SECOND
 
 ENQUEUED = {
     "id", "state", "stateChangedAt", "priorityValue", "priorityName", "skipTheLine", "noBatch", "prNumber", "prTitle",
-    "prSha", "prBaseBranch", "prAuthor", "testRunId", "position", "reason",
+    "prSha", "prBaseBranch", "prAuthor", "testRunId", "position", "reason", "requirements",
 }  # fmt: skip
 A_QUEUE = {"state", "stateReason", "branch", "repo", *DEFAULTS}
 

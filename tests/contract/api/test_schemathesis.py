@@ -6,21 +6,29 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 
+from mergeyard.adapters.signing import SshKey
+from mergeyard.ports.git import Identity
 from tests.contract.api.harness import QUEUE, REPOSITORY, ApiHarness, SharedApi, shared_api
 from tests.contract.api.random_requests import check_response, make_request_test, operations, to_outgoing_request
+from tests.support.scenario import ScenarioSetup
 
 PULLS = 8
+MERGED = 2
 BRANCHES = {"/createQueue": "one-without-a-queue", "/deleteQueue": "one-with-a-queue"}
 """All other endpoints are called for main."""
 OURS = "https://ours.example"
+SIGNED = ScenarioSetup(identity=Identity("Mergeyard", "queue@example.org", SshKey(Ed25519PrivateKey.generate())))
+"""Without a key there is no provenance."""
 
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedApi]:
-    with shared_api(tmp_path_factory.mktemp("schemathesis"), batch=True, batchingMinSize=2) as standing:
+    folder, settings = tmp_path_factory.mktemp("schemathesis"), {"batch": True, "batchingMinSize": 2}
+    with shared_api(folder, SIGNED, **settings) as standing:
         for branch in BRANCHES.values():
             standing.api.world.origin.branch(branch, base="main")
         standing.wait_for(_begin(standing.api))
@@ -114,7 +122,7 @@ def _name_what_is_there(case: Case[Any], api: ApiHarness) -> None:
         members["eventId"] = [received.id for received in api.world.sender.received if received.url == OURS][-1]
     pr = members.get("pr")
     if isinstance(pr, dict) and isinstance(cast(Any, pr).get("number"), int):
-        pr["number"] = cast(int, pr["number"]) % (PULLS + 2)
+        pr["number"] = cast(int, pr["number"]) % (MERGED + 2 if case.path == "/getProvenance" else PULLS + 2)
 
 
 def _is_good(value: Any, *names: str) -> bool:

@@ -100,7 +100,7 @@ async def test_an_update_without_changes_is_no_error(tmp_path: Path):
 
 @asynchronous
 async def test_any_setting_can_be_given_at_the_start(tmp_path: Path):
-    given = {name: setting.good[-1] for name, setting in SETTINGS.items()} | {"requiredStatuses": ["a"]}
+    given: dict[str, Any] = {name: setting.good[-1] for name, setting in SETTINGS.items()} | {"requiredStatuses": ["a"]}
     async with api_with_queue(tmp_path, **given) as api:
         queue = await api.ask("getQueue")
         assert {name: queue[name] for name in given} == given

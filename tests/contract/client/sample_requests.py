@@ -25,9 +25,11 @@ REQUESTS: dict[str, Request[Any]] = {
     "cancel": requests.cancel(QUEUE, 1),
     "restart": requests.restart(QUEUE, 1),
     "preview_action": requests.preview_action(QUEUE, 1, "priority", priority="urgent"),
+    "preview_commit_message": requests.preview_commit_message(QUEUE, 1),
     "get_pull_request": requests.get_pull_request(QUEUE, 1, include_timeline=True),
     "find_pull_request": requests.find_pull_request(QUEUE, "topic", include_timeline=True),
     "get_pull_requests": requests.get_pull_requests(QUEUE, [1, 2]),
+    "get_provenance": requests.get_provenance(QUEUE, 1, merged_sha=SHA),
     "list_open_pull_requests": requests.list_open_pull_requests(QUEUE),
     "list_pull_requests": requests.list_pull_requests(
         QUEUE, state="merged", since=NOON, until=NOON, concluded_since=NOON, cursor="12", take=3

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.git_cli import Committer, GitCli
-from mergeyard.ports.git import Git, Mirror, Remote
+from mergeyard.adapters.git_cli import GitCli
+from mergeyard.ports.git import Git, Identity, Mirror, Remote
 from tests.support.repositories import Origin
 
 
@@ -19,7 +19,7 @@ def origin(tmp_path: Path) -> Origin:
 
 @pytest.fixture
 def git(tmp_path: Path) -> Git:
-    return GitCli(tmp_path / "mirrors", Committer("Mergeyard", "queue@example.org"))
+    return GitCli(tmp_path / "mirrors", Identity("Mergeyard", "queue@example.org"))
 
 
 @pytest.fixture

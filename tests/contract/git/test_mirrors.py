@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.adapters.git_cli import Committer, GitCli
-from mergeyard.adapters.git_cli.mirror import MAINTENANCE_ROUNDS
-from mergeyard.adapters.git_cli.process import find_version_problem
-from mergeyard.ports.git import Git, GitError, Mirror, Pushed, RefUpdate, Remote
+from mergeyard.adapters.git_cli import GitCli
+from mergeyard.adapters.git_cli.process import MAINTENANCE_ROUNDS, find_version_problem
+from mergeyard.ports.git import Git, GitError, Identity, Mirror, Pushed, RefUpdate, Remote
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
 
@@ -62,14 +61,14 @@ async def test_a_missing_git_is_reported_with_advice_to_install_it(
 @asynchronous
 async def test_no_other_user_reaches_the_mirrors(tmp_path: Path):
     folder = tmp_path / "mirrors"
-    await GitCli(folder, Committer("Mergeyard", "mergeyard@example.org")).check()
+    await GitCli(folder, Identity("Mergeyard", "mergeyard@example.org")).check()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @asynchronous
 async def test_a_mirror_is_found_again_after_a_restart(git: Git, origin: Origin, tmp_path: Path):
     (tip,) = (await (await git.mirror("h/o/n", Remote(origin.url))).fetch([MAIN])).values()
-    restarted = GitCli(tmp_path / "mirrors", Committer("Another", "x@example.org"))
+    restarted = GitCli(tmp_path / "mirrors", Identity("Another", "x@example.org"))
     again = await restarted.mirror("h/o/n", Remote("/nowhere"))
     assert (await again.read_commit(tip)).message == "The beginning"
 
@@ -80,6 +79,29 @@ async def test_mirrors_opened_at_the_same_time_are_one(git: Git, origin: Origin,
     (tip,) = (await mirrors[0].fetch([MAIN])).values()
     assert [(await mirror.read_commit(tip)).sha for mirror in mirrors] == [tip] * 4
     assert [path.name for path in (tmp_path / "mirrors/h/o").iterdir()] == ["n.git"]
+
+
+@asynchronous
+async def test_a_mirror_is_opened_for_several_committers_at_once(git: Git, origin: Origin):
+    remote, ada = Remote(origin.url), Identity("Ada", "ada@example.org")
+    ours, hers = await git.mirror("h/o/n", remote), await git.mirror("h/o/n", remote, ada)
+    (tip,) = (await ours.fetch([MAIN])).values()
+    tree = await ours.tree(tip)
+    created = [await mirror.commit(tree, [tip], "New") for mirror in (ours, hers, await git.mirror("h/o/n", remote))]
+    authors = [(await ours.read_commit(commit)).author.name for commit in created]
+    assert authors == ["Mergeyard", "Ada", "Mergeyard"]
+
+
+@asynchronous
+async def test_a_fetch_for_any_committer_causes_maintenance(git: Git, origin: Origin, tmp_path: Path):
+    await git.mirror("h/o/n", Remote(origin.url))
+    for _ in range(MAINTENANCE_ROUNDS):
+        await git.run_maintenance()
+    mirror = await git.mirror("h/o/n", Remote(origin.url), Identity("Ada", "ada@example.org"))
+    await mirror.fetch([MAIN])
+    assert loose_refs(tmp_path) != []
+    await git.run_maintenance()
+    assert loose_refs(tmp_path) == []
 
 
 @asynchronous
@@ -103,7 +125,16 @@ async def test_all_mirrors_are_listed_at_any_depth_and_nothing_else(git: Git, or
     assert git.mirror_names() == names
 
 
-@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "", "a//b", "a/.", "a/..", "a\0b", ".git", "a\\b"])
+@asynchronous
+async def test_names_that_begin_with_a_dot_have_mirrors_of_their_own(git: Git, origin: Origin, tmp_path: Path):
+    names = {"h/o/.github", "h/o/github", "h/.o/n", "h/o/%2Egithub", "h/o/%252Egithub", "h/o/...", "h/o/.git", "h/o/%"}
+    for name in names:
+        await (await git.mirror(name, Remote(origin.url))).fetch([MAIN])
+    assert git.mirror_names() == names
+    assert not [path for path in (tmp_path / "mirrors").rglob(".*") if path.is_dir()]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "", "a//b", "a/.", "a/..", "a\0b", "a\\b"])
 @asynchronous
 async def test_no_mirror_lies_outside_the_folder(git: Git, origin: Origin, tmp_path: Path, name: str):
     with pytest.raises(GitError, match="not a valid name for a mirror"):
@@ -120,7 +151,7 @@ async def test_a_stale_lock_does_not_stop_fetches(git: Git, origin: Origin, tmp_
     lock.touch()
     os.utime(lock, (0, 0))
     tip = origin.commit("main", {"x": "1"})
-    restarted = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
+    restarted = GitCli(tmp_path / "mirrors", Identity("Mergeyard", "x@example.org"))
     assert await (await restarted.mirror("h/o/n", Remote(origin.url))).fetch([MAIN]) == {MAIN: tip}
 
 
@@ -131,7 +162,7 @@ async def test_files_that_a_killed_server_left_are_removed(git: Git, origin: Ori
     path = tmp_path / "mirrors/h/o/n.git" / left
     path.parent.mkdir(parents=True)
     path.touch()
-    restarted = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
+    restarted = GitCli(tmp_path / "mirrors", Identity("Mergeyard", "x@example.org"))
     await (await restarted.mirror("h/o/n", Remote(origin.url))).fetch([MAIN])
     assert not path.exists()
 
@@ -272,7 +303,7 @@ async def test_a_stale_lock_does_not_stop_packing_of_refs(mirror: Mirror, origin
     (head,) = tmp_path.glob("mirrors/**/HEAD")
     for half_written in ("packed-refs.new", "packed-refs.lock"):
         head.with_name(half_written).touch()
-    restarted = GitCli(tmp_path / "mirrors", Committer("Mergeyard", "x@example.org"))
+    restarted = GitCli(tmp_path / "mirrors", Identity("Mergeyard", "x@example.org"))
     again = await restarted.mirror("git.local/owner/name", Remote(origin.url))
     await restarted.run_maintenance()
     assert loose_refs(tmp_path) == []

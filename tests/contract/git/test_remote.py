@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import re
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Git, GitError, Mirror, MissingObject, Pushed, PushRefused, RefUpdate, Remote, Stale
 from tests.support.asynchronous import asynchronous
+from tests.support.forges.git_server import GitServer
+from tests.support.http_server import Message, Receive, Scope, Send, serve_in_thread
 from tests.support.repositories import Origin
 
 
@@ -346,6 +350,114 @@ async def test_the_message_of_a_host_that_declines_is_returned(mirror: Mirror, o
     assert origin.refs() == {MAIN: tip}
 
 
+LONG_LIST = " ".join(f"file-{number}.bin" for number in range(1000))
+REFUSALS = {
+    "a required check": "error: GH006: Protected branch update failed. Required check 'timeout tests' is expected",
+    "a size": "error: GH001: Large files detected. File a.bin is 501 MB, try again without it",
+    "a line": "error: GH009: Secrets detected at line 503, service unavailable in unable to write",
+    "a rule": "error: GH013: Repository rule violations found. reference already exists",
+    "a long list": f"error: GH013: Repository rule violations found. temporary {LONG_LIST}",
+    "a file": "GitLab: File name src/timeout.pem was prohibited by the pattern",
+    "a check": "The check internal-error-tests/read-only has not passed",
+    "a quoted check": "The check 'timeout-tests' has not passed",
+    "a quoted file": "The file 'unavailable.txt' is not allowed",
+    "a number": "The branch may have at most 503 commits",
+    "a class": "The file src/Client.Timeout.java is not allowed",
+    "a constant": "The check ETIMEDOUT-tests has not passed",
+    "a service": "The file 'ServiceUnavailable.java' is not allowed",
+}
+
+
+@pytest.mark.parametrize("message", REFUSALS.values(), ids=REFUSALS.keys())
+@asynchronous
+async def test_words_in_names_do_not_make_a_refusal_temporary(mirror: Mirror, origin: Origin, message: str):
+    tip, tested = await a_new_commit(mirror, origin)
+    origin.install_hook("pre-receive", f'echo "{message}" >&2; exit 1')
+    outcome = await mirror.push(RefUpdate(MAIN, tip, tested))
+    assert isinstance(outcome, PushRefused)
+    assert outcome.detail.startswith(message[:30])
+    assert len(outcome.detail) <= 2000
+
+
+TEMPORARY = (
+    "GitLab: Internal API unreachable",
+    "GitLab: Internal API error (502)",
+    "the upstream answered with HTTP 502",
+    "502 Bad Gateway",
+    "The repository is temporarily read-only. Please try again later.",
+    "Operation timed out.",
+    "net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
+    "connect ETIMEDOUT 192.0.2.1:443",
+    "rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+    "502: Bad Gateway",
+    "The upstream returned 503",
+    "ServiceUnavailable: the storage starts",
+    "fatal: unable to create '/srv/git/objects': No space left on device",
+    "warning: GH001: Large files detected. Internal Server Error",
+)
+
+
+@pytest.mark.parametrize("message", TEMPORARY)
+@asynchronous
+async def test_a_failure_of_the_host_is_temporary(mirror: Mirror, origin: Origin, message: str):
+    tip, tested = await a_new_commit(mirror, origin)
+    origin.install_hook("pre-receive", f'echo "{message}" >&2; exit 1')
+    with pytest.raises(GitError, match=re.escape(message)):
+        await mirror.push(RefUpdate(MAIN, tip, tested))
+
+
+FEATURE = "refs/heads/feature"
+
+
+@asynchronous
+async def test_a_refusal_names_the_refs_that_the_host_refuses(mirror: Mirror, origin: Origin):
+    tip, tested = await on_a_test_branch(mirror, origin)
+    head = origin.branch("feature", base="main", files={"f": "1"})
+    origin.install_hook("update", f'test "$1" != {FEATURE} || {{ echo "it is protected" >&2; exit 1; }}')
+    updates = RefUpdate(MAIN, tip, tested), RefUpdate(RUN, tested, None), RefUpdate(FEATURE, head, tested)
+    outcome = await mirror.push(*updates)
+    assert isinstance(outcome, PushRefused)
+    assert outcome.refs == (FEATURE,)
+    assert outcome.detail.startswith("it is protected")
+    assert origin.refs() == {MAIN: tip, RUN: tested, FEATURE: head}
+
+
+@asynchronous
+async def test_a_ref_that_is_at_its_new_commit_does_not_hide_a_refusal(mirror: Mirror, origin: Origin):
+    tip, tested = await on_a_test_branch(mirror, origin)
+    head = origin.branch("feature", base="main", files={"f": "1"})
+    origin.set_ref(MAIN, tested)
+    origin.install_hook("update", f'test "$1" != {FEATURE} || exit 1')
+    outcome = await mirror.push(RefUpdate(MAIN, tip, tested), RefUpdate(FEATURE, head, tested))
+    assert isinstance(outcome, PushRefused)
+    assert outcome.refs == (FEATURE,)
+
+
+@asynchronous
+async def test_a_refusal_of_a_whole_push_names_no_ref(mirror: Mirror, origin: Origin):
+    tip, tested = await on_a_test_branch(mirror, origin)
+    origin.install_hook("pre-receive", "echo 'the feature branch is protected' >&2; exit 1")
+    outcome = await mirror.push(RefUpdate(MAIN, tip, tested), RefUpdate(RUN, tested, None))
+    assert outcome == PushRefused("the feature branch is protected", ())
+    outcome = await mirror.push(RefUpdate(MAIN, tip, tested))
+    assert outcome == PushRefused("the feature branch is protected", (MAIN,))
+
+
+@asynchronous
+async def test_a_push_to_a_fork_moves_nothing_else(mirror: Mirror, origin: Origin, tmp_path: Path):
+    tip, tested = await a_new_commit(mirror, origin)
+    fork = Origin.create(tmp_path / "fork.git")
+    head = fork.commit("feature", {"f": "1"})
+    update, to = RefUpdate(FEATURE, head, tested), Remote(fork.url)
+    assert await mirror.push(update, to=to) == Pushed()
+    assert (fork.refs(), origin.refs()) == ({FEATURE: tested}, {MAIN: tip})
+    fork.set_ref(FEATURE, head)
+    fork.commit("feature", {"f": "2"})
+    assert await mirror.push(update, to=to) == Stale()
+    with pytest.raises(GitError):
+        await mirror.push(update, to=Remote(str(tmp_path / "gone.git")))
+
+
 @asynchronous
 async def test_a_host_that_forbids_deletion_refuses(mirror: Mirror, origin: Origin):
     tip, tested = await on_a_test_branch(mirror, origin)
@@ -372,6 +484,15 @@ async def test_a_ref_that_moves_in_the_middle_of_a_push_is_left_alone(mirror: Mi
     origin.install_hook("pre-receive", f"unset GIT_QUARANTINE_PATH; git update-ref {MAIN} {foreign}")
     assert await mirror.push(RefUpdate(MAIN, tip, tested), RefUpdate(RUN, tested, None)) == Stale()
     assert (origin.tip(MAIN), origin.tip(RUN)) == (foreign, tested)
+
+
+@pytest.mark.parametrize("branch", ["main", "GH123", "error-GH006"])
+@asynchronous
+async def test_a_ref_that_moved_and_came_back_is_stale_whatever_its_name(mirror: Mirror, origin: Origin, branch: str):
+    tip, tested = await a_new_commit(mirror, origin)
+    message = f"error: cannot lock ref 'refs/heads/{branch}': is at {tested} but expected {tip}"
+    origin.install_hook("pre-receive", f'echo "{message}" >&2; exit 1')
+    assert await mirror.push(RefUpdate(MAIN, tip, tested)) == Stale()
 
 
 @asynchronous
@@ -435,3 +556,95 @@ async def test_an_invalid_ref_is_not_pushed(mirror: Mirror, origin: Origin):
     for ref in ("main", "--mirror", "refs/heads/*", "refs/heads/a:b", "refs/heads/x.lock"):
         with pytest.raises(GitError, match="not the full name of a ref"):
             await mirror.push(RefUpdate(ref, tip, tested))
+
+
+# Over HTTP
+
+
+class RecordingServer:
+    """Keeps what it sent: the refs are in the responses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.git = GitServer(folder, is_allowed=lambda _: True)
+        self.sent = b""
+        self.url = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def record(message: Message) -> None:
+            self.sent += message.get("body", b"")
+            await send(message)
+
+        await self.git(scope, receive, record)
+
+    def create(self, name: str) -> tuple[Origin, Remote]:
+        url = f"{self.url}/{name}.git"
+        header = {"GIT_CONFIG_KEY_0": "http.extraHeader", "GIT_CONFIG_VALUE_0": "Authorization: Basic YTpi"}
+        return self.git.create(name), Remote(url, {"GIT_CONFIG_COUNT": "1", **header})
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Generator[RecordingServer]:
+    server = RecordingServer(tmp_path / "served")
+    with serve_in_thread(server) as server.url:
+        yield server
+
+
+@asynchronous
+async def test_the_host_lists_only_the_kind_of_refs_that_is_asked_for(git: Git, server: RecordingServer):
+    """Hosts keep the refs of every pull request ever opened."""
+    origin, remote = server.create("acme/app")
+    tip = origin.commit("main", {"a.txt": "1"})
+    heads = [origin.branch(f"refs/pull/{number}/head", base="main", files={"n": f"{number}"}) for number in range(1, 6)]
+    mirror = await git.mirror("h/acme/app", remote)
+    assert await mirror.remote_refs(MAIN, "refs/heads/mergeyard/*") == {MAIN: tip}
+    assert await mirror.fetch([MAIN]) == {MAIN: tip}
+    assert await mirror.push(RefUpdate(RUN, None, tip)) == Pushed()
+    assert b"refs/pull/" not in server.sent.partition(b"receive-pack")[0]
+    server.sent = b""
+    first = {"refs/pull/1/head": heads[0]}
+    assert await mirror.fetch(["refs/pull/1/head"]) == first
+    assert await mirror.fetch([MAIN, "refs/heads/mergeyard/*", "refs/pull/1/head"]) == {MAIN: tip, RUN: tip} | first
+    assert b"refs/pull/1/head" in server.sent
+    assert b"refs/pull/2/head" not in server.sent
+    origin.set_ref("refs/pull/1/head", heads[1])
+    assert await mirror.fetch(["refs/pull/1/head"]) == {"refs/pull/1/head": heads[1]}
+
+
+@asynchronous
+async def test_absent_refs_are_left_out_of_a_fetch_over_http(git: Git, server: RecordingServer):
+    origin, remote = server.create("acme/app")
+    tip = origin.commit("main", {"a.txt": "1"})
+    origin.set_ref("refs/pull/1/head", tip)
+    mirror = await git.mirror("h/acme/app", remote)
+    wanted = [MAIN, "refs/pull/1/head", "refs/pull/2/head"]
+    assert await mirror.fetch(wanted) == {MAIN: tip, "refs/pull/1/head": tip}
+    origin.delete_ref("refs/pull/1/head")
+    assert await mirror.fetch(wanted) == {MAIN: tip}
+    assert await mirror.fetch(["refs/pull/1/head"]) == {}
+
+
+@asynchronous
+async def test_an_empty_repository_is_an_error_over_http(git: Git, server: RecordingServer):
+    """git accepts any web page as an empty repository, so it can be that as well."""
+    origin, remote = server.create("acme/app")
+    mirror = await git.mirror("h/acme/app", remote)
+    for refs in ([MAIN], ["refs/pull/1/head"], [MAIN, "refs/pull/*/head"]):
+        with pytest.raises(GitError, match="has no branch: it is empty, or it is not a git repository"):
+            await mirror.fetch(refs)
+    origin.commit("other", {"a.txt": "1"})
+    assert await mirror.remote_refs(MAIN) == {}
+
+
+@asynchronous
+async def test_the_message_about_a_redirect_says_what_to_do(git: Git, server: RecordingServer):
+    origin, remote = server.create("acme/app")
+    origin.commit("main", {"a.txt": "1"})
+    server.git.rename("acme/app", "acme/new")
+    mirror = await git.mirror("h/acme/app", remote)
+    for call in (
+        mirror.remote_refs(MAIN),
+        mirror.fetch(["refs/pull/1/head"]),
+        mirror.push(RefUpdate(RUN, NOWHERE, None)),
+    ):
+        with pytest.raises(GitError, match=r"error: 301: the Git host redirects .* create the queue for the new name"):
+            await call

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from mergeyard.adapters.clock import WallClock
 from mergeyard.adapters.forges.gitea.host import GiteaHost
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.states import Mergeability
+from mergeyard.domain.states import Mergeability, Reason
 from mergeyard.ports.external import Clock
+from mergeyard.service.views import render_requirement
 from tests.forge.gitea_admin import HOST, GiteaAdmin
 from tests.forge.project import Project
 from tests.support.forges.gitea.fake import FakeGitea
@@ -71,6 +72,18 @@ class GiteaEnvironment:
         pull_request = await host.read_pull_request(self.repo, number)
         assert pull_request
         return pull_request.mergeability
+
+    async def unmet(self, host: GiteaHost, number: PullRequestNumber) -> list[str]:
+        """What the pull request lacks, as users read it."""
+        pull_request = await host.read_pull_request(self.repo, number)
+        assert pull_request
+        return [render_requirement(requirement) for requirement in pull_request.unmet_requirements]
+
+    async def unmet_reasons(self, host: GiteaHost, number: PullRequestNumber) -> dict[Reason, tuple[str, ...]]:
+        """The names of each requirement that is not met."""
+        pull_request = await host.read_pull_request(self.repo, number)
+        assert pull_request
+        return {requirement.reason: requirement.names for requirement in pull_request.unmet_requirements}
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from msgspec.structs import replace
 
+from mergeyard.adapters.forges.github import auth
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.adapters.forges.http import App, ForgeConfig
 from mergeyard.domain.ids import Repo, Sha
@@ -23,7 +24,24 @@ SECRET = "between us"
 TOKEN = "github_pat_of_ada"
 APP = "4711"
 INSTALLATION = 99
-EVENTS = ["pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push"]
+EVENTS = list[str](auth.EVENTS)
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleQ=="
+FINGERPRINT = "SHA256:" + "x" * 43
+
+
+class FakeSigner:
+    """A key whose signatures are not needed."""
+
+    def __init__(self, public_key: str = KEY, fingerprint: str = FINGERPRINT) -> None:
+        self.public_key = public_key
+        self.fingerprint = fingerprint
+        self.expires_at = float("inf")
+
+    def sign(self, payload: bytes, namespace: str) -> str:
+        raise AssertionError(payload, namespace)
+
+    def sign_bytes(self, payload: bytes, at: int) -> tuple[str, bytes]:
+        raise AssertionError(payload, at)
 
 
 class GithubEnvironment:

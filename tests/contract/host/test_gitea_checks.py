@@ -1,10 +1,13 @@
 """Statuses that CI reports to Gitea, and which of them a branch requires."""
 
+import pytest
 from msgspec.structs import replace
 
+from mergeyard.adapters.forges.rate_limits import WritePace
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.forge import HostUnavailable
 from tests.contract.host.gitea_environment import GiteaEnvironment
 from tests.support.asynchronous import asynchronous
 
@@ -56,6 +59,18 @@ async def test_our_own_status_of_a_commit_is_shown(gitea: GiteaEnvironment):
         await host.set_status(gitea.repo, head, status)
         await host.set_status(gitea.repo, head, replace(status, state=StatusState.SUCCESS))
     assert gitea.project.statuses(head) == {"mergeyard": "success"}
+
+
+@asynchronous
+async def test_only_an_urgent_status_does_not_wait_for_other_writes(gitea: GiteaEnvironment):
+    head = gitea.open(1)
+    success = Status(context="mergeyard", state=StatusState.SUCCESS, at=Instant(0))
+    async with gitea.host(write_pace=WritePace(interval_ms=0, per_minute=1, per_hour=1)) as host:
+        await host.set_status(gitea.repo, head, success)
+        await host.set_status(gitea.repo, head, replace(success, state=StatusState.PENDING), urgent=True)
+        with pytest.raises(HostUnavailable, match="limits how much we write"):
+            await host.set_status(gitea.repo, head, success)
+    assert gitea.project.statuses(head) == {"mergeyard": "pending"}
 
 
 @asynchronous

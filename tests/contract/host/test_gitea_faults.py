@@ -7,6 +7,7 @@ import pytest
 
 from mergeyard.adapters.forges.gitea.pull_requests import RECHECK_WINDOW_MS
 from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.pull_requests import HeadBranchAccess
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import HostUnavailable, Merge, Merged, NotMerged
@@ -105,7 +106,7 @@ async def test_a_failed_merge_call_stays_temporary_though_a_dependency_was_close
         number=ONE, head=gitea.open(1), base_branch="main", method=MergeMethod.SQUASH, title="Merge #1", message=""
     )
     gitea.open(2)
-    gitea.project.request("POST", "/issues/1/dependencies", {"owner": "acme", "repo": "app", "index": 2})
+    gitea.project.depend(1, on=2)
     gitea.close(2)
     fake.faults.plan(RespondsWith(500), "/merge$", method="POST")
     async with gitea.host() as host:
@@ -131,9 +132,7 @@ async def test_a_merge_whose_response_was_lost_is_not_refused_for_a_later_depend
 
 
 @asynchronous
-async def test_a_pull_request_that_gitea_checks_for_long_is_left_to_git_unless_reviews_are_missing(
-    fake: FakeGitea, gitea: GiteaEnvironment
-):
+async def test_a_pull_request_that_gitea_checks_for_long_is_left_to_git(fake: FakeGitea, gitea: GiteaEnvironment):
     gitea.open(1)
     fake.pull_request("acme/app", 1).mergeability_unknown = True
     clock = ManualClock()
@@ -141,8 +140,16 @@ async def test_a_pull_request_that_gitea_checks_for_long_is_left_to_git_unless_r
         assert await gitea.mergeability(host, ONE) is Mergeability.CHECKING
         clock.move_to(Instant(clock.now() + RECHECK_WINDOW_MS))
         assert await gitea.mergeability(host, ONE) is Mergeability.UNKNOWN
-        gitea.project.protect("main", required_approvals=1)
-        assert await gitea.mergeability(host, ONE) is Mergeability.NOT_MERGEABLE
+
+
+@asynchronous
+async def test_a_rule_that_vanishes_while_it_is_read_is_not_taken_for_none(fake: FakeGitea, gitea: GiteaEnvironment):
+    gitea.open(1)
+    gitea.project.protect("main", required_approvals=1)
+    fake.faults.plan(RespondsWith(404), "/branch_protections/main$")
+    async with gitea.host() as host:
+        with pytest.raises(HostUnavailable):
+            await host.read_pull_request(gitea.repo, ONE)
 
 
 @asynchronous
@@ -158,3 +165,16 @@ async def test_without_webhooks_every_change_is_visible_in_the_refs(fake: FakeGi
     assert {ref for ref, _ in after.items() - before.items()} >= {"refs/pull/1/head", "refs/heads/main"}
     assert (after["refs/pull/1/head"], after["refs/heads/main"]) == (pushed, landed)
     eventually(lambda: all(each.status is None for each in fake.deliveries.log))
+
+
+@asynchronous
+async def test_a_head_branch_that_gitea_does_not_show_us_counts_as_protected(fake: FakeGitea, gitea: GiteaEnvironment):
+    gitea.open(1)
+    fake.faults.plan(RespondsWith(403), "/branches/topic-1$")
+    async with gitea.host() as host:
+        pull_request = await host.read_pull_request(gitea.repo, ONE)
+        assert pull_request
+        assert pull_request.head_branch_access is HeadBranchAccess.PROTECTED
+        fake.faults.plan(RespondsWith(503), "/branches/topic-1$")
+        with pytest.raises(HostUnavailable, match="503"):
+            await host.read_pull_request(gitea.repo, ONE)

@@ -8,15 +8,15 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from mergeyard.adapters.forges.github.auth import REQUIRED_PERMISSIONS
+from mergeyard.adapters.forges.github.auth import OPTIONAL_PERMISSIONS, REQUIRED_PERMISSIONS
 from mergeyard.adapters.forges.http import App
-from mergeyard.adapters.git_cli.history import Committer
+from mergeyard.adapters.forges.rate_limits import WritePace
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, later
 from mergeyard.ports.forge import HostUnavailable, Merge
-from mergeyard.ports.git import GitError, Mirror, Pushed, PushRefused, RefUpdate, Remote, Stale
+from mergeyard.ports.git import GitError, Identity, Mirror, Pushed, PushRefused, RefUpdate, Remote, Stale
 from tests.contract.host.environment import ONE
 from tests.contract.host.github_environment import (
     APP,
@@ -171,7 +171,8 @@ async def test_a_token_allows_only_what_is_needed_and_granted(app: GithubEnviron
         assert await host.read_pull_request(app.repo, ONE)
         visitor = app.github.auth.find_caller(app.github.auth.issued_tokens[-1])
         assert visitor
-        needed = {need.permission: need.level for need in REQUIRED_PERMISSIONS}
+        needed = {need.permission: need.level for need in (*REQUIRED_PERMISSIONS, *OPTIONAL_PERMISSIONS)}
+        everything = dict(needed)
         del needed["workflows"]
         assert visitor.permissions == needed | {"contents": "read"}
         granted |= {"workflows": "write", "contents": "write"}
@@ -179,7 +180,7 @@ async def test_a_token_allows_only_what_is_needed_and_granted(app: GithubEnviron
         assert await host.read_pull_request(app.repo, ONE)
         visitor = app.github.auth.find_caller(app.github.auth.issued_tokens[-1])
         assert visitor
-        assert visitor.permissions == {need.permission: need.level for need in REQUIRED_PERMISSIONS}
+        assert visitor.permissions == everything
 
 
 @asynchronous
@@ -207,6 +208,25 @@ async def test_repositories_of_one_installation_share_its_limits(app: GithubEnvi
             await host.read_pull_request(app.repo, ONE)
         with pytest.raises(HostUnavailable, match="asks us to wait"):
             await host.has_repository(Repo(NAME, "acme", "other"))
+
+
+@asynchronous
+async def test_each_installation_has_its_own_limits_and_the_same_pace(app: GithubEnvironment):
+    app.open(1)
+    lib = app.github.create_repository("other/lib")
+    lib.origin.branch("topic", base="main", files={"b.txt": "1"})
+    assert lib.open_pull_request("topic").number == ONE
+    app_of(app).installations["other"] = INSTALLATION + 1
+    async with app.host(write_pace=WritePace(interval_ms=0, per_minute=60, per_hour=2)) as host:
+        for repo in (app.repo, Repo(NAME, "other", "lib")):
+            comment = await host.put_comment(repo, ONE, "Queued", None)
+            await host.put_comment(repo, ONE, "Merged", comment)
+            with pytest.raises(HostUnavailable, match="limits how much we write"):
+                await host.put_comment(repo, ONE, "Again", comment)
+        app.github.faults.plan(RespondsWith(429, {"retry-after": "30"}), "/app/pulls/1$")
+        with pytest.raises(HostUnavailable, match="429"):
+            await host.read_pull_request(app.repo, ONE)
+        assert await host.read_pull_request(Repo(NAME, "other", "lib"), ONE)
 
 
 @asynchronous
@@ -252,7 +272,7 @@ def test_secrets_are_not_in_the_repr(app: GithubEnvironment):
 
 
 def mirrors(root: Path) -> GitCli:
-    return GitCli(root / "mirrors", Committer("Mergeyard", "mergeyard@example.org"))
+    return GitCli(root / "mirrors", Identity("Mergeyard", "mergeyard@example.org"))
 
 
 async def mirror_of(env: GithubEnvironment, root: Path) -> Mirror:

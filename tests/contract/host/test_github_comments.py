@@ -3,11 +3,16 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from mergeyard.adapters.forges.github import pull_requests
+from mergeyard.adapters.forges.github.host import GithubHost
+from mergeyard.adapters.forges.rate_limits import WritePace
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import MINUTE, Instant, later
-from mergeyard.ports.forge import Comment, DraftPullRequest, HostUnavailable, Thread
+from mergeyard.ports.forge import Comment, DraftPullRequest, HostRefused, HostUnavailable, Merge, Merged, Thread
 from tests.contract.host.environment import ONE
 from tests.contract.host.github_environment import GithubEnvironment, github_environment
 from tests.support.asynchronous import asynchronous
@@ -17,6 +22,11 @@ from tests.support.forges.faults import LosesResponse, RespondsWith
 OURS = "<!-- mergeyard: app main -->\nIn the queue."
 LATER = "<!-- mergeyard: app main -->\nMerged."
 DRAFT = DraftPullRequest(branch="mergeyard/pr-1/x", base_branch="main", title="Testing #1", text="By the queue.")
+
+
+def merge_of_one(head: Sha) -> Merge:
+    method = MergeMethod.MERGE_COMMIT
+    return Merge(number=ONE, head=head, base_branch="main", method=method, title="Merge #1", message="")
 
 
 def texts(env: GithubEnvironment) -> list[str]:
@@ -120,6 +130,16 @@ ROLES = {
 @asynchronous
 async def test_only_some_roles_can_write_and_fewer_can_bypass_rules(github: GithubEnvironment, role: str):
     github.acme.roles["grace"] = role
+    async with github.host() as host:
+        may = await host.can_write(github.repo, "grace", "main"), await host.can_maintain(github.repo, "grace")
+        assert may == ROLES[role]
+
+
+@pytest.mark.parametrize("role", ROLES)
+@asynchronous
+async def test_a_custom_role_has_the_rights_of_the_role_that_it_is_built_on(github: GithubEnvironment, role: str):
+    github.acme.roles["grace"] = role
+    github.acme.role_names["grace"] = "release captain"
     async with github.host() as host:
         may = await host.can_write(github.repo, "grace", "main"), await host.can_maintain(github.repo, "grace")
         assert may == ROLES[role]
@@ -230,7 +250,112 @@ async def test_closing_a_draft_leaves_a_branch_of_that_name_in_a_fork_alone(gith
 
 
 @asynchronous
-async def test_a_draft_for_a_missing_branch_is_an_error(github: GithubEnvironment):
+async def test_an_ordinary_pull_request_is_opened_where_github_has_no_drafts(github: GithubEnvironment):
+    """And the queue treats it as one of its own: it is not listed, and it is closed with the run."""
+    github.acme.drafts_supported = False
+    github.acme.push_commit(DRAFT.branch, {"b.txt": "1"})
     async with github.host() as host:
-        with pytest.raises(HostUnavailable, match="422"):
+        await host.open_draft(github.repo, DRAFT)
+        await host.open_draft(github.repo, DRAFT)
+        (change,) = github.acme.pull_requests.values()
+        assert (change.draft, change.title) == (False, DRAFT.title)
+        assert not await host.open_pull_requests(github.repo, "main")
+        assert await host.refs(github.repo, []) == {}
+        shown = await host.read_pull_request(github.repo, PullRequestNumber(change.number))
+        assert shown is not None
+        assert shown.draft
+        await host.close_draft(github.repo, DRAFT.branch)
+    assert not change.open
+
+
+@asynchronous
+async def test_a_draft_that_was_opened_a_moment_ago_counts_as_open(github: GithubEnvironment):
+    """GitHub's list can be older than the answer to the call that opened it."""
+    github.acme.push_commit(DRAFT.branch, {"b.txt": "1"})
+    async with github.host() as host:
+        await host.open_draft(github.repo, DRAFT)
+        github.github.faults.plan(RespondsWith(200, body=b"[]"), "/pulls$", method="GET")
+        await host.open_draft(github.repo, DRAFT)
+    assert len(github.acme.pull_requests) == 1
+
+
+@asynchronous
+async def test_a_draft_that_github_refuses_is_an_error_with_the_reason(github: GithubEnvironment):
+    github.origin.branch(DRAFT.branch, base="main")
+    async with github.host() as host:
+        with pytest.raises(HostRefused, match=f"No commits between main and {DRAFT.branch}"):
             await host.open_draft(github.repo, DRAFT)
+        github.acme.drafts_supported = False
+        with pytest.raises(HostRefused, match=f"No commits between main and {DRAFT.branch}"):
+            await host.open_draft(github.repo, DRAFT)
+
+
+async def find_draft_error(host: GithubHost, env: GithubEnvironment, draft: DraftPullRequest) -> HostUnavailable:
+    with pytest.raises(HostUnavailable) as error:
+        await host.open_draft(env.repo, draft)
+    return error.value
+
+
+@pytest.mark.parametrize("drafts_supported", [True, False])
+@asynchronous
+async def test_a_draft_for_a_missing_branch_is_refused_only_after_two_minutes(
+    tmp_path: Path, *, drafts_supported: bool
+):
+    """GitHub can need a moment until it knows a branch that was pushed."""
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as github:
+        github.acme.drafts_supported = drafts_supported
+        async with github.host() as host:
+            for _ in range(2):
+                error = await find_draft_error(host, github, DRAFT)
+                assert not isinstance(error, HostRefused)
+                assert f"does not know the branch {DRAFT.branch} of {github.repo} yet" in str(error)
+                clock.move_to(later(clock.now(), MINUTE))
+            error = await find_draft_error(host, github, DRAFT)
+            assert isinstance(error, HostRefused)
+            assert "422" in str(error)
+            other = await find_draft_error(host, github, replace(DRAFT, branch="mergeyard/pr-2/x"))
+            assert not isinstance(other, HostRefused)
+            github.acme.push_commit(DRAFT.branch, {"b.txt": "1"})
+            await host.open_draft(github.repo, DRAFT)
+    assert len(github.acme.pull_requests) == 1
+
+
+@asynchronous
+async def test_only_the_last_missing_branches_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pull_requests, "MAX_KNOWN", 1)
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as github:
+        async with github.host() as host:
+            for draft in (DRAFT, replace(DRAFT, branch="mergeyard/pr-2/x")):
+                await find_draft_error(host, github, draft)
+            clock.move_to(later(clock.now(), 2 * MINUTE))
+            assert not isinstance(await find_draft_error(host, github, DRAFT), HostRefused)
+
+
+@asynchronous
+async def test_a_draft_for_a_missing_base_branch_is_refused_at_once(github: GithubEnvironment):
+    github.acme.push_commit(DRAFT.branch, {"b.txt": "1"})
+    async with github.host() as host:
+        error = await find_draft_error(host, github, replace(DRAFT, base_branch="gone"))
+        assert isinstance(error, HostRefused)
+
+
+@asynchronous
+async def test_drafts_and_an_urgent_status_do_not_wait_for_other_writes_and_comments_do(github: GithubEnvironment):
+    """A merge by GitHub can wait for an urgent status."""
+    head = github.open(1)
+    github.acme.push_commit(DRAFT.branch, {"b.txt": "1"})
+    pending = Status(context="mergeyard", state=StatusState.PENDING, at=Instant(0))
+    one_an_hour = WritePace(interval_ms=0, per_minute=1, per_hour=1)
+    async with github.host(write_pace=one_an_hour) as host:
+        for _ in range(2):
+            await host.set_status(github.repo, head, pending, urgent=True)
+        await host.open_draft(github.repo, DRAFT)
+        await host.close_draft(github.repo, DRAFT.branch)
+        assert isinstance(await host.merge(github.repo, merge_of_one(head)), Merged)
+        with pytest.raises(HostUnavailable, match="limits how much we write"):
+            await host.put_comment(github.repo, ONE, OURS, None)
+        for state in (StatusState.PENDING, StatusState.SUCCESS):
+            with pytest.raises(HostUnavailable, match="limits how much we write"):
+                await host.set_status(github.repo, head, replace(pending, state=state))

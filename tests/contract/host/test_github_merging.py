@@ -1,17 +1,28 @@
 """How GitHub merges pull requests, and what happens if it responds unexpectedly."""
 
+import asyncio
 import json
 
 import pytest
 from msgspec.structs import replace
 
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.states import Mergeability
-from mergeyard.ports.forge import HostRefused, HostUnavailable, Merge, Merged, MergeForbidden, MergeRefused, NotMerged
-from tests.contract.host.environment import ONE
+from mergeyard.domain.timestamps import SECOND, later
+from mergeyard.ports.forge import (
+    HostRefused,
+    HostUnavailable,
+    Merge,
+    Merged,
+    MergeForbidden,
+    MergeOutcome,
+    MergeRefused,
+    NotMerged,
+)
+from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.github_environment import GithubEnvironment
 from tests.support.asynchronous import asynchronous
+from tests.support.clock import ManualClock
 from tests.support.forges.faults import ALWAYS, LosesResponse, RepeatsFirstResponse, RespondsWith
 from tests.support.forges.github.world import BranchProtection
 
@@ -142,10 +153,8 @@ async def test_a_newly_required_status_makes_the_pull_request_be_read_again(gith
         outcome = await host.merge(github.repo, a_merge(head))
         pull_request = await host.read_pull_request(github.repo, ONE)
         assert pull_request
-        assert (outcome, pull_request.mergeability) == (
-            NotMerged('Required status check "unit" is expected.'),
-            Mergeability.NOT_MERGEABLE,
-        )
+        assert outcome == NotMerged('Required status check "unit" is expected.')
+        assert not pull_request.is_mergeable
 
 
 @asynchronous
@@ -222,6 +231,115 @@ async def test_a_host_error_is_no_refusal(github: GithubEnvironment, fault: Resp
 
 
 @asynchronous
+async def test_a_head_without_the_tip_is_explained_where_a_rule_requires_the_tip(github: GithubEnvironment):
+    """Only a setting can help: the next merge makes every other pull request lack the tip."""
+    head = github.open(1)
+    github.acme.protections["main"] = BranchProtection(contexts=["unit"], strict=True)
+    github.acme.report_status(head, "unit", "success")
+    github.acme.push_commit("main", {"b.txt": "1"})
+    github.acme.unknown_reads_after_move = 0
+    async with github.host() as host:
+        outcome = await host.merge(github.repo, a_merge(head))
+        squashed = await host.merge(github.repo, a_merge(head, MergeMethod.SQUASH))
+    assert isinstance(outcome, MergeForbidden)
+    assert isinstance(squashed, MergeForbidden)
+    assert "turn off *Require branches to be up to date before merging*" in outcome.detail
+    assert all("`landing` to `tested_commit`" in each.detail for each in (outcome, squashed))
+
+
+@asynchronous
+async def test_a_refusal_is_not_explained_by_a_missing_tip_if_github_names_another_cause(github: GithubEnvironment):
+    """Our account can be allowed to bypass the rule."""
+    head = github.open(1)
+    github.acme.protections["main"] = BranchProtection(contexts=["unit"], strict=True)
+    github.acme.report_status(head, "unit", "success")
+    github.acme.push_commit("main", {"b.txt": "1"})
+    github.acme.unknown_reads_after_move = 0
+    body = b'{"message": "Base branch was modified. Review and try the merge again."}'
+    github.github.faults.plan(RespondsWith(405, body=body), "/merge")
+    async with github.host() as host:
+        assert isinstance(await host.merge(github.repo, a_merge(head)), NotMerged)
+
+
+@asynchronous
+async def test_a_stacked_pull_request_is_refused_without_a_call(github: GithubEnvironment):
+    """GitHub would merge the pull requests below it too."""
+    head = github.open(1)
+    github.open(2)
+    github.acme.stack(1, 2)
+    async with github.host() as host:
+        outcome = await host.merge(github.repo, a_merge(head))
+        assert isinstance(outcome, MergeRefused)
+        assert "belongs to a stack" in outcome.detail
+        assert not any(call.startswith("PUT") for call in github.github.faults.calls)
+
+
+@asynchronous
+async def test_a_pull_request_that_becomes_stacked_during_the_merge_is_refused(github: GithubEnvironment):
+    head = github.open(1)
+    body = b'{"message": "Merging stacked PRs via this endpoint is not supported."}'
+    github.github.faults.plan(RespondsWith(403, body=body), "/merge")
+    async with github.host() as host:
+        assert isinstance(await host.merge(github.repo, a_merge(head)), MergeRefused)
+
+
+@asynchronous
+async def test_a_refusal_that_names_a_check_with_the_word_stacked_is_not_about_a_stack(github: GithubEnvironment):
+    head = github.open(1)
+    body = b'{"message": "Required status check \\"stacked-tests\\" is expected."}'
+    github.github.faults.plan(RespondsWith(405, body=body), "/merge")
+    async with github.host() as host:
+        outcome = await host.merge(github.repo, a_merge(head))
+        assert isinstance(outcome, NotMerged)
+        assert "stacked-tests" in outcome.detail
+
+
+@asynchronous
+async def test_a_stacked_pull_request_that_is_merged_is_merged(github: GithubEnvironment):
+    head = github.open(1)
+    github.open(2)
+    github.acme.stack(1, 2)
+    landed = github.land(1)
+    async with github.host() as host:
+        assert await host.merge(github.repo, a_merge(head)) == Merged(landed)
+
+
+@pytest.mark.parametrize(("commits", "kind"), [(100, NotMerged), (101, MergeRefused)])
+@asynchronous
+async def test_a_rebase_of_more_than_a_hundred_commits_is_refused(
+    github: GithubEnvironment, commits: int, kind: type[MergeOutcome]
+):
+    head = github.open(1)
+    github.change().commits = commits
+    refusal = RespondsWith(405, body=b'{"message": "Pull Request is not mergeable"}')
+    github.github.faults.plan(refusal, "/merge", times=2)
+    async with github.host() as host:
+        outcome = await host.merge(github.repo, a_merge(head, MergeMethod.REBASE))
+        assert isinstance(outcome, kind)
+        assert isinstance(await host.merge(github.repo, a_merge(head)), NotMerged)
+    if isinstance(outcome, MergeRefused):
+        assert "at most 100 commits, and this pull request has 101" in outcome.detail
+
+
+NOT_AUTHORIZED = RespondsWith(409, body=b'{"message": "You\'re not authorized to push to this branch."}')
+
+
+@pytest.mark.parametrize(("times", "kind"), [(1, Merged), (2, MergeForbidden)])
+@asynchronous
+async def test_a_missing_authorization_is_believed_the_second_time(
+    github: GithubEnvironment, times: int, kind: type[MergeOutcome]
+):
+    head, clock = github.open(1), ManualClock()
+    github.github.faults.plan(NOT_AUTHORIZED, "/merge", times=times)
+    async with github.host(clock) as host:
+        asleep = clock.next_sleep()
+        merging = asyncio.create_task(host.merge(github.repo, a_merge(head)))
+        await asleep
+        clock.move_to(later(clock.now(), 2 * SECOND))
+        assert isinstance(await merging, kind)
+
+
+@asynchronous
 async def test_a_pull_request_that_cannot_be_rebased_is_refused_with_the_hosts_message(github: GithubEnvironment):
     head = github.open(1)
     github.github.faults.plan(RespondsWith(405, body=b'{"message": "This branch can\'t be rebased"}'), "/merge")
@@ -234,7 +352,6 @@ SETTINGS = [
     "Repository rule violations found\n\nCannot update this protected ref.",
     "Changes must be made through the merge queue",
     "This branch must not contain merge commits.",
-    "You're not authorized to push to this branch.",
 ]
 
 
@@ -272,19 +389,19 @@ async def test_a_missing_permission_is_not_the_fault_of_the_pull_request(github:
 # Pushes by the queue
 
 
-def test_only_merge_commits_are_pushed_and_github_merges_the_other_methods(github: GithubEnvironment):
+@pytest.mark.parametrize("method", MergeMethod)
+def test_every_method_is_supported_with_every_landing(github: GithubEnvironment, method: MergeMethod):
     host = github.make_host()
-    tested, provider = LandingMethod.TESTED_COMMIT, LandingMethod.PROVIDER_MERGE
-    assert [method for method in MergeMethod if host.unsupported_reason(method, tested) is None] == [
-        MergeMethod.MERGE_COMMIT
-    ]
-    assert "provider_merge" in (host.unsupported_reason(MergeMethod.SQUASH, tested) or "")
-    assert not any(host.unsupported_reason(method, provider) for method in MergeMethod)
+    configs = [Config(merge_method=method, landing=landing) for landing in LandingMethod]
+    assert [host.unsupported_reason(config) for config in configs] == [None, None]
 
 
 @asynchronous
-async def test_github_marks_pull_requests_as_merged_by_itself(github: GithubEnvironment):
-    head = github.open(1)
+async def test_a_landed_pull_request_counts_as_merged_when_github_shows_it(github: GithubEnvironment):
+    head, other = github.open(1), github.open(2)
     async with github.host() as host:
-        await host.mark_merged(github.repo, ONE, head, github.land(1))
-    assert github.github.faults.calls == []
+        assert not await host.mark_merged(github.repo, ONE, head, head)
+        assert await host.mark_merged(github.repo, ONE, head, github.land(1))
+        github.close(2)
+        assert not await host.mark_merged(github.repo, TWO, other, other)
+    assert all(call.startswith("GET") for call in github.github.faults.calls)

@@ -4,12 +4,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.states import Mergeability
-from mergeyard.domain.timestamps import SECOND, Instant, later
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
 from mergeyard.ports.forge import HostRefused, HostUnavailable, UnexpectedHostResponse
 from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.github_environment import NAME, GithubEnvironment, github_environment
@@ -54,6 +53,49 @@ async def test_an_unexpected_response_is_an_error(github: GithubEnvironment, bod
         with pytest.raises(HostUnavailable, match="unexpected response") as error:
             await host.read_pull_request(github.repo, ONE)
         assert not isinstance(error.value, UnexpectedHostResponse)
+
+
+@asynchronous
+async def test_a_known_pull_request_is_gone_only_when_it_is_missing_twice(tmp_path: Path):
+    """GitHub can answer 404 for a moment about a pull request that exists."""
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as github:
+        github.open(1)
+        async with github.host() as host:
+            assert await host.read_pull_request(github.repo, ONE)
+            github.github.faults.plan(RespondsWith(404), "/pulls/1$")
+            with pytest.raises(HostUnavailable, match="which it showed before") as error:
+                await host.read_pull_request(github.repo, ONE)
+            assert not isinstance(error.value, HostRefused)
+            assert await host.read_pull_request(github.repo, ONE)
+            github.github.faults.plan(RespondsWith(404), "/pulls/1$", times=ALWAYS)
+            for _ in range(2):
+                with pytest.raises(HostUnavailable, match="which it showed before"):
+                    await host.read_pull_request(github.repo, ONE)
+                clock.move_to(later(clock.now(), 3 * SECOND))
+            assert await host.read_pull_request(github.repo, ONE) is None
+            assert await host.read_pull_request(github.repo, ONE) is None
+
+
+@asynchronous
+async def test_an_unknown_pull_request_is_missing_at_once(github: GithubEnvironment):
+    async with github.host() as host:
+        assert await host.read_pull_request(github.repo, ONE) is None
+
+
+@asynchronous
+async def test_an_ended_version_of_the_api_does_not_make_pull_requests_disappear(github: GithubEnvironment):
+    github.open(1)
+    github.github.faults.plan(RespondsWith(410, body=b'{"message": "This version has ended."}'), times=ALWAYS)
+    async with github.host() as host:
+        for reading in (
+            lambda: host.read_pull_request(github.repo, ONE),
+            lambda: host.refs(github.repo, ["main"]),
+            lambda: host.statuses(github.repo, github.change().head, "main"),
+            lambda: host.has_repository(github.repo),
+        ):
+            with pytest.raises(HostUnavailable, match="update Mergeyard"):
+                await reading()
 
 
 @asynchronous
@@ -134,8 +176,76 @@ async def test_unchanged_data_is_not_downloaded_again(github: GithubEnvironment)
     github.open(1)
     async with github.host() as host:
         once = await host.refs(github.repo, ["main"])
+        assert await host.refs(github.repo, ["main"]) == once
         github.github.faults.plan(RespondsWith(304, body=b""), times=2)
         assert await host.refs(github.repo, ["main"]) == once
+
+
+@asynchronous
+async def test_only_pull_requests_that_changed_since_the_last_read_are_read(tmp_path: Path):
+    """The others stay as they were: a missing one would look like a change."""
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as github:
+        github.open(1)
+        for _ in range(2, 71):
+            clock.move_to(later(clock.now(), SECOND))
+            github.acme.open_pull_request("topic-1", home="mallory/app")
+        clock.move_to(later(clock.now(), MINUTE))
+        async with github.host() as host:
+            before = await host.refs(github.repo, [])
+            assert len(before) == 2 * 70
+            assert list_pages(github) == ["per_page=100"]
+            assert await host.refs(github.repo, []) == before
+            assert list_pages(github) == ["per_page=30&page=1"]
+            for number in (*range(1, 25), *range(60, 71)):
+                github.acme.edit(number, title="Another")
+            after = await host.refs(github.repo, [])
+            assert list_pages(github) == ["per_page=30&page=1", "per_page=30&page=2"]
+            changed = {host.pull_request_number_of(ref) for ref, _ in after.items() ^ before.items()}
+            clock.move_to(later(clock.now(), 10 * MINUTE))
+            await host.refs(github.repo, [])
+            assert list_pages(github) == ["per_page=100"]
+        assert changed == {*range(1, 25), *range(60, 71)}
+
+
+@asynchronous
+async def test_changes_in_the_second_of_the_last_read_are_read(github: GithubEnvironment):
+    """Although GitHub's timestamps do not differ then."""
+    github.open(1)
+    for _ in range(2, 41):
+        github.acme.open_pull_request("topic-1", home="mallory/app")
+    async with github.host() as host:
+        before = await host.refs(github.repo, [])
+        for number in (1, 40):
+            github.acme.edit(number, title="Another")
+        after = await host.refs(github.repo, [])
+    assert {host.pull_request_number_of(ref) for ref, _ in after.items() ^ before.items()} == {1, 40}
+
+
+@pytest.mark.long
+@asynchronous
+async def test_a_repository_is_polled_for_a_hundred_pull_requests_at_most(tmp_path: Path):
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as github:
+        github.open(1)
+        for _ in range(2, 131):
+            github.acme.open_pull_request("topic-1", home="mallory/app")
+        async with github.host() as host:
+            for newest in (130, 125):
+                refs = await host.refs(github.repo, [])
+                assert len(refs) == 2 * 100
+                assert f"refs/pull/{newest}/head" in refs
+                clock.move_to(later(clock.now(), MINUTE))
+                for number in range(1, 126):
+                    github.acme.edit(number, title="Another")
+        assert list_pages(github) == ["per_page=100", *(f"per_page=30&page={page}" for page in range(1, 5))]
+
+
+def list_pages(env: GithubEnvironment) -> list[str]:
+    """The pages of pull requests that were read since the last call."""
+    calls = [call for call in env.github.faults.calls if "/pulls?" in call]
+    env.github.faults.calls.clear()
+    return [call.partition("direction=desc&")[2] for call in calls]
 
 
 @asynchronous
@@ -250,6 +360,7 @@ async def test_a_conflict_makes_a_pull_request_unmergeable(github: GithubEnviron
     github.open(1, files={"a.txt": "mine"})
     github.acme.push_commit("main", {"a.txt": "theirs"})
     async with github.host() as host:
+        assert await opinion_of(host, github) is Mergeability.CHECKING
         assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
 
 
@@ -258,6 +369,7 @@ async def test_a_moved_target_branch_does_not_make_a_pull_request_unmergeable(gi
     github.open(1)
     github.acme.push_commit("main", {"b.txt": "1"})
     async with github.host() as host:
+        assert await opinion_of(host, github) is Mergeability.CHECKING
         assert await opinion_of(host, github) is Mergeability.MERGEABLE
 
 
@@ -266,118 +378,3 @@ async def test_a_failing_optional_status_does_not_make_a_pull_request_unmergeabl
     github.acme.report_status(github.open(1), "lint", "failure")
     async with github.host() as host:
         assert await opinion_of(host, github) is Mergeability.MERGEABLE
-
-
-@pytest.mark.parametrize("protection", ["protections", "rulesets"])
-@asynchronous
-async def test_a_missing_approval_or_status_blocks_a_pull_request(github: GithubEnvironment, protection: str):
-    head = github.open(1)
-    getattr(github.acme, protection)["main"] = BranchProtection(contexts=["unit"], approvals=1)
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        github.acme.report_status(head, "unit", "success")
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        github.acme.roles["grace"] = "write"
-        github.acme.add_review(1, "grace", "APPROVED")
-        assert await opinion_of(host, github) is Mergeability.MERGEABLE
-
-
-@pytest.mark.parametrize("protection", ["protections", "rulesets"])
-@asynchronous
-async def test_our_own_status_alone_does_not_block_a_pull_request(github: GithubEnvironment, protection: str):
-    head = github.open(1)
-    github.acme.roles |= {"grace": "write", "linus": "maintain"}
-    getattr(github.acme, protection)["main"] = BranchProtection(contexts=["unit", "mergeyard"], approvals=1)
-    github.acme.report_status(head, "mergeyard", "pending")
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        github.acme.add_check_run(head, "unit", conclusion="success")
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        github.acme.add_review(1, "grace", "APPROVED")
-        github.acme.add_review(1, "linus", "CHANGES_REQUESTED")
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        github.acme.add_review(1, "linus", "DISMISSED")
-        github.acme.add_review(1, "grace", "COMMENTED")
-        assert await opinion_of(host, github) is Mergeability.MERGEABLE
-
-
-@asynchronous
-async def test_another_status_blocks_an_approved_pull_request(github: GithubEnvironment):
-    github.open(1)
-    github.acme.protections["main"] = BranchProtection(contexts=["unit", "mergeyard"], approvals=1)
-    github.acme.add_review(1, "grace", "APPROVED")
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-
-
-@pytest.mark.parametrize("status", [403, 404])
-@asynchronous
-async def test_mergeability_is_not_guessed_if_approvals_cannot_be_read(github: GithubEnvironment, status: int):
-    github.open(1)
-    github.acme.protections["main"] = BranchProtection(contexts=["mergeyard"], approvals=1)
-    hidden = RespondsWith(status, body=b'{"message": "Not Found"}')
-    github.github.faults.plan(hidden, "/protection$", times=ALWAYS)
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-
-
-@pytest.mark.parametrize("stranger", ["mallory", ""])
-@asynchronous
-async def test_the_approval_of_a_user_without_write_access_does_not_count(github: GithubEnvironment, stranger: str):
-    github.open(1)
-    github.acme.roles |= {"mallory": "triage", "grace": "write"}
-    github.acme.protections["main"] = BranchProtection(contexts=["mergeyard"], approvals=1)
-    github.acme.add_review(1, stranger, "APPROVED")
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        github.acme.add_review(1, "grace", "APPROVED")
-        assert await opinion_of(host, github) is Mergeability.MERGEABLE
-
-
-UNCOUNTED = {
-    "code owners": BranchProtection(reviews={"require_code_owner_reviews": True}),
-    "the last push": BranchProtection(reviews={"require_last_push_approval": True}),
-    "conversations": BranchProtection(other_rules={"required_conversation_resolution": {"enabled": True}}),
-    "signatures": BranchProtection(other_rules={"required_signatures": {"url": "-", "enabled": True}}),
-    "a lock": BranchProtection(other_rules={"lock_branch": {"enabled": True}}),
-}
-UNCOUNTED_IN_RULES = {
-    "code owners": BranchProtection(reviews={"require_code_owner_review": True}),
-    "the last push": BranchProtection(reviews={"require_last_push_approval": True}),
-    "conversations": BranchProtection(reviews={"required_review_thread_resolution": True}),
-    "signatures": BranchProtection(other_rules={"required_signatures": True}),
-}
-
-
-@pytest.mark.parametrize("guard", UNCOUNTED.values(), ids=UNCOUNTED)
-@asynchronous
-async def test_other_branch_protection_can_be_what_blocks_a_pull_request(
-    github: GithubEnvironment, guard: BranchProtection
-):
-    github.open(1)
-    github.acme.protections["main"] = replace(guard, contexts=["mergeyard"])
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-
-
-@pytest.mark.parametrize("guard", UNCOUNTED_IN_RULES.values(), ids=UNCOUNTED_IN_RULES)
-@asynchronous
-async def test_other_ruleset_rules_can_be_what_blocks_a_pull_request(
-    github: GithubEnvironment, guard: BranchProtection
-):
-    github.open(1)
-    github.acme.rulesets["main"] = replace(guard, contexts=["mergeyard"])
-    async with github.host() as host:
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-
-
-@asynchronous
-async def test_rereading_a_blocked_pull_request_costs_no_rate_limit(github: GithubEnvironment):
-    github.open(1)
-    github.acme.protections["main"] = BranchProtection(contexts=["mergeyard"], approvals=1)
-    async with github.host() as host:
-        await opinion_of(host, github)
-        once = len(github.github.faults.calls)
-        github.github.faults.plan(RespondsWith(304, body=b""), times=once)
-        assert await opinion_of(host, github) is Mergeability.NOT_MERGEABLE
-        assert len(github.github.faults.calls) == 2 * once

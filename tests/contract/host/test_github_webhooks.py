@@ -76,7 +76,7 @@ def test_every_relevant_webhook_gives_a_notice(github: GithubEnvironment):
         github.acme.add_check_run(head, "lint", "in_progress")
         github.acme.add_check_run(head, "lint", conclusion="success")
         github.github.deliveries.wait_until_sent()
-        assert notices == [CommitNotice(github.repo, head)] * 3
+        assert notices == [CommitNotice(github.repo, head, check) for check in ("unit", "lint", "lint")]
         notices.clear()
         github.land(1)
         github.github.deliveries.wait_until_sent()

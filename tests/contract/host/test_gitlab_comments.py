@@ -9,7 +9,7 @@ from tests.contract.host.environment import ONE
 from tests.contract.host.gitlab_environment import GitlabEnvironment
 from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import LosesResponse, RespondsWith
-from tests.support.forges.gitlab.world import BOT, DELETED, DEVELOPER, Note, User
+from tests.support.forges.gitlab.world import BOT, DELETED, DEVELOPER, TOKEN, Note, Token, User
 
 MARK = "<!-- mergeyard: 7 -->"
 EVER = Instant(0)
@@ -73,6 +73,18 @@ async def test_a_comment_of_another_user_is_never_edited(gitlab: GitlabEnvironme
     async with gitlab.host() as host:
         await host.put_comment(gitlab.repo, ONE, f"{MARK}\nwaiting", None)
     assert notes(gitlab) == [("ada", f"{MARK}\nI am the queue"), (BOT, f"{MARK}\nwaiting")]
+
+
+@asynchronous
+async def test_a_comment_of_our_former_account_is_replaced_by_our_own(gitlab: GitlabEnvironment):
+    """A new project token has a new account, and a Developer cannot edit comments of another one."""
+    gitlab.open(1)
+    gitlab.project.members[BOT] = DEVELOPER
+    former = gitlab.acts.add_note(gitlab.project, gitlab.request(), f"{MARK}\nwaiting", by="former-bot")
+    async with gitlab.host() as host:
+        ours = await host.put_comment(gitlab.repo, ONE, f"{MARK}\ntesting", str(former.id))
+        assert await host.put_comment(gitlab.repo, ONE, f"{MARK}\nmerged", str(former.id)) == ours
+    assert notes(gitlab) == [("former-bot", f"{MARK}\nwaiting"), (BOT, f"{MARK}\nmerged")]
 
 
 @asynchronous
@@ -140,13 +152,14 @@ async def test_a_command_that_gitlab_does_not_know_is_read_unchanged(gitlab: Git
 
 
 @asynchronous
-async def test_a_comment_of_a_deleted_account_has_no_author(gitlab: GitlabEnvironment):
+async def test_a_comment_of_a_deleted_account_is_no_command_of_a_member(gitlab: GitlabEnvironment):
     gitlab.open(1)
     eve = User(7, "eve", state=DELETED)
     gitlab.request().notes.append(Note(9, eve, f"{MARK}\n!merge", gitlab.world.now()))
     async with gitlab.host() as host:
         (comment,) = (await host.thread(gitlab.repo, ONE, EVER)).comments
-        assert comment.author == ""
+        assert comment.author == "ghost"
+        assert not await host.can_write(gitlab.repo, "ghost", "main")
         asked = len(gitlab.gitlab.faults.calls)
         assert not await host.can_write(gitlab.repo, "", "main")
         assert len(gitlab.gitlab.faults.calls) == asked
@@ -173,6 +186,30 @@ async def test_a_long_thread_is_read_back_to_the_last_read_comment(gitlab: Gitla
         newer = (await host.thread(gitlab.repo, ONE, everything[200].at)).comments
         assert newer[-50:] == everything[-50:]
         assert len(newer) == 100
+
+
+@asynchronous
+async def test_a_page_of_which_gitlab_hides_comments_is_not_taken_for_the_last_one(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    for number in range(150):
+        note = gitlab.acts.add_note(gitlab.project, gitlab.request(), str(number), by="ada")
+        note.is_hidden = number in (60, 149)
+    async with gitlab.host() as host:
+        comments = (await host.thread(gitlab.repo, ONE, EVER)).comments
+    assert [comment.text for comment in comments] == [str(number) for number in range(150) if number not in (60, 149)]
+
+
+@asynchronous
+async def test_what_gitlab_notes_itself_is_not_requested(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    gitlab.acts.add_note(gitlab.project, gitlab.request(), "!merge", by="ada")
+    ada = gitlab.world.user("ada")
+    for number in range(250):
+        gitlab.request().notes.append(Note(1000 + number, ada, "added 1 commit", gitlab.world.now(), system=True))
+    async with gitlab.host() as host:
+        before = len(gitlab.gitlab.faults.calls)
+        (comment,) = (await host.thread(gitlab.repo, ONE, EVER)).comments
+        assert (comment.text, len(gitlab.gitlab.faults.calls) - before) == ("!merge", 2)
 
 
 @asynchronous
@@ -253,6 +290,37 @@ async def test_the_most_permissive_of_several_branch_rules_counts(gitlab: Gitlab
         assert await host.can_write(gitlab.repo, "ada", "main")
         gitlab.project.protected = {"main": 40, "n*": 30}
         assert not await host.can_write(gitlab.repo, "ada", "main")
+
+
+@pytest.mark.parametrize(
+    ("pushers", "mergers", "submitters"),
+    [
+        # Only our account can merge
+        ([{"user_id": 401}], [{"access_level": 0}], ["ada", "grace"]),
+        ([{"access_level": 0}], [{"user_id": 401}], ["ada", "grace"]),
+        # Our account can push because of its role, as on a plan that cannot name single accounts
+        ([{"access_level": 40}], [{"access_level": 0}], ["ada", "grace"]),
+        # Others can merge, so others decide
+        ([{"user_id": 401}], [{"access_level": 40}], ["grace"]),
+        ([{"user_id": 401}], [{"user_id": 302}], ["grace"]),
+        # Our account cannot merge either
+        ([{"access_level": 0}], [{"access_level": 0}], []),
+        ([{"user_id": 302}], [{"access_level": 0}], ["grace"]),
+    ],
+)
+@asynchronous
+async def test_every_developer_can_submit_to_a_mandatory_queue(
+    gitlab: GitlabEnvironment, pushers: list[dict[str, int]], mergers: list[dict[str, int]], submitters: list[str]
+):
+    people = {"ada": 301, "grace": 302, "reporter": 303}
+    gitlab.world.users |= {name: User(number, name) for name, number in people.items()}
+    gitlab.world.users[BOT] = User(401, BOT)
+    gitlab.world.tokens[TOKEN] = Token(gitlab.world.users[BOT])
+    gitlab.project.members |= {"grace": 40, "reporter": 20}
+    gitlab.project.push_access["main"], gitlab.project.merge_access["main"] = pushers, mergers
+    async with gitlab.host() as host:
+        allowed = [person for person in (*people, "stranger") if await host.can_write(gitlab.repo, person, "main")]
+    assert allowed == submitters
 
 
 @asynchronous

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.pull_requests import Status, StatusState
-from mergeyard.domain.states import Mergeability
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.forge import DraftPullRequest, HostRefused, HostUnavailable, UnexpectedHostResponse
 from mergeyard.ports.git import Remote
 from tests.contract.host.environment import ONE
@@ -50,13 +49,13 @@ async def test_a_merge_request_without_a_head_cannot_be_read_and_others_can(gitl
 
 
 @asynchronous
-async def test_a_merge_request_without_its_author_can_be_read(gitlab: GitlabEnvironment):
+async def test_a_merge_request_of_a_deleted_account_belongs_to_the_ghost_user(gitlab: GitlabEnvironment):
     gitlab.open(1)
     gitlab.request().author = User(7, "eve", state=DELETED)
     async with gitlab.host() as host:
         pull_request = await host.read_pull_request(gitlab.repo, ONE)
         assert pull_request
-        assert pull_request.author == ""
+        assert pull_request.author == "ghost"
         assert "refs/merge-requests/1/head" in await host.refs(gitlab.repo, [])
 
 
@@ -73,9 +72,79 @@ async def test_every_change_of_a_merge_request_changes_its_refs(gitlab: GitlabEn
             gitlab.acts.update(gitlab.project, request, ada, **facts)
             seen.append(await host.refs(gitlab.repo, ["main"]))
         gitlab.acts.add_note(gitlab.project, request, "please merge", by="ada")
+        gitlab.clock.move(host.poll_interval_ms)
         seen.append(await host.refs(gitlab.repo, ["main"]))
     assert len({refs["refs/merge-requests/1/meta"] for refs in seen}) == len(seen)
     assert len({refs["refs/merge-requests/1/head"] for refs in seen}) == 1
+
+
+def comment_after(gitlab: GitlabEnvironment) -> None:
+    gitlab.acts.add_note(gitlab.project, gitlab.request(), "!merge", by="ada")
+
+
+def push_after(gitlab: GitlabEnvironment) -> None:
+    gitlab.acts.commit(gitlab.project, "topic-1", {"1.txt": "2"})
+
+
+@pytest.mark.parametrize("happen", [comment_after, push_after])
+@asynchronous
+async def test_a_change_that_the_list_does_not_show_yet_is_found_at_the_next_read(
+    gitlab: GitlabEnvironment, happen: Callable[[GitlabEnvironment], None]
+):
+    gitlab.open(1)
+    gitlab.acts.update(gitlab.project, gitlab.request(), gitlab.world.user("ada"), labels=["bug"])
+    async with gitlab.host() as host:
+        seen = [await host.refs(gitlab.repo, [])]
+        gitlab.clock.move(40 * SECOND)
+        updated_at = gitlab.request().updated_at
+        happen(gitlab)
+        assert gitlab.request().updated_at == updated_at
+        for _ in range(3):
+            seen.append(await host.refs(gitlab.repo, []))
+            gitlab.clock.move(40 * SECOND)
+        assert len({refs["refs/merge-requests/1/meta"] for refs in seen}) == len(seen)
+
+
+@pytest.mark.parametrize("pause", [10 * SECOND, 600 * SECOND])
+@asynchronous
+async def test_a_merge_request_is_read_once_more_when_it_is_no_longer_recent_and_then_rests(
+    gitlab: GitlabEnvironment, pause: int
+):
+    """Whatever the interval between two polls is, none falls between."""
+    gitlab.open(1)
+    gitlab.acts.update(gitlab.project, gitlab.request(), gitlab.world.user("ada"), labels=["bug"])
+    async with gitlab.host() as host:
+        gitlab.clock.move(85 * SECOND)
+        recent = await host.refs(gitlab.repo, [])
+        gitlab.clock.move(pause)
+        after = await host.refs(gitlab.repo, [])
+        assert after != recent
+        gitlab.clock.move(pause)
+        assert await host.refs(gitlab.repo, []) == after
+
+
+@asynchronous
+async def test_a_recent_merge_request_is_read_at_most_once_per_poll_interval(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    async with gitlab.host() as host:
+        interval = host.poll_interval_ms
+        gitlab.acts.update(gitlab.project, gitlab.request(), gitlab.world.user("ada"), labels=["bug"])
+        gitlab.clock.move(interval - gitlab.clock.now() % interval)
+        seen = list[str]()
+        for _ in range(4):
+            seen.append((await host.refs(gitlab.repo, []))["refs/merge-requests/1/meta"])
+            gitlab.clock.move(interval // 2)
+    assert seen[0] == seen[1] != seen[2] == seen[3]
+
+
+@asynchronous
+async def test_a_closed_merge_request_is_not_read_again_because_it_is_recent(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    gitlab.acts.update(gitlab.project, gitlab.request(), gitlab.world.user("ada"), state="closed")
+    async with gitlab.host() as host:
+        before = await host.refs(gitlab.repo, [])
+        gitlab.clock.move(SECOND)
+        assert await host.refs(gitlab.repo, []) == before
 
 
 @asynchronous
@@ -226,16 +295,29 @@ async def test_no_request_is_sent_while_gitlab_rate_limits(gitlab: GitlabEnviron
 
 
 @asynchronous
-async def test_a_list_with_a_next_page_on_another_host_is_an_error(gitlab: GitlabEnvironment):
+async def test_a_list_is_read_to_its_end_though_gitlab_names_another_host_in_its_links(gitlab: GitlabEnvironment):
     head = gitlab.open(1)
+    gitlab.world.external_url = "http://elsewhere.test:443"
     pipeline = gitlab.acts.add_pipeline(gitlab.project, head, "topic-1")
     for number in range(101):
         gitlab.acts.add_job(gitlab.project, pipeline, f"job {number}", "success")
     async with gitlab.host() as host:
         assert len(await host.statuses(gitlab.repo, head, "main")) == 102
-        gitlab.world.web_url = "http://elsewhere.test"
-        with pytest.raises(HostUnavailable, match=r"elsewhere\.test"):
-            await host.statuses(gitlab.repo, head, "main")
+
+
+@asynchronous
+async def test_the_new_name_of_a_renamed_project_is_in_the_message(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    gitlab.world.rename(gitlab.project, "acme/renamed")
+    async with gitlab.host() as host:
+        for asked in (
+            host.read_pull_request(gitlab.repo, ONE),
+            host.refs(gitlab.repo, ["main"]),
+            host.put_comment(gitlab.repo, ONE, "hello", "12"),
+            host.remove_label(gitlab.repo, ONE, "merge-queue"),
+        ):
+            with pytest.raises(HostUnavailable, match="acme/renamed"):
+                await asked
 
 
 @asynchronous
@@ -266,87 +348,3 @@ async def test_a_project_that_is_no_longer_visible_is_an_error_and_its_merge_req
             with pytest.raises(HostUnavailable) as error:
                 await asked
             assert not isinstance(error.value, HostRefused)
-
-
-def conflict(gitlab: GitlabEnvironment) -> None:
-    gitlab.acts.commit(gitlab.project, "main", {"1.txt": "something else"})
-
-
-def disapprove(gitlab: GitlabEnvironment) -> None:
-    gitlab.request().approved = False
-
-
-def doubt(gitlab: GitlabEnvironment) -> None:
-    gitlab.project.discussions_must_be_resolved = gitlab.request().unresolved = True
-
-
-def ask_for_pipelines(gitlab: GitlabEnvironment) -> None:
-    gitlab.project.pipelines_must_succeed = True
-
-
-def fail_the_pipeline(gitlab: GitlabEnvironment) -> None:
-    ask_for_pipelines(gitlab)
-    gitlab.acts.add_pipeline(gitlab.project, gitlab.head(), "topic-1", status="failed")
-
-
-def run_the_pipeline(gitlab: GitlabEnvironment) -> None:
-    ask_for_pipelines(gitlab)
-    gitlab.acts.add_pipeline(gitlab.project, gitlab.head(), "topic-1", status="running")
-
-
-def fall_behind(gitlab: GitlabEnvironment) -> None:
-    gitlab.project.merge_method = "ff"
-    gitlab.acts.commit(gitlab.project, "main", {"b.txt": "1"})
-
-
-def make_a_draft(gitlab: GitlabEnvironment) -> None:
-    gitlab.request().title = "Draft: not yet"
-
-
-def lock(gitlab: GitlabEnvironment) -> None:
-    gitlab.request().state = "locked"
-
-
-@pytest.mark.parametrize(
-    ("facts", "expected"),
-    [
-        ([], Mergeability.MERGEABLE),
-        ([conflict], Mergeability.NOT_MERGEABLE),
-        ([disapprove], Mergeability.NOT_MERGEABLE),
-        ([doubt], Mergeability.NOT_MERGEABLE),
-        ([lock], Mergeability.CHECKING),
-        # The queue itself updates and tests merge requests
-        ([fall_behind], Mergeability.MERGEABLE),
-        ([ask_for_pipelines], Mergeability.MERGEABLE),
-        ([run_the_pipeline], Mergeability.MERGEABLE),
-        ([fail_the_pipeline], Mergeability.MERGEABLE),
-        ([make_a_draft], Mergeability.MERGEABLE),
-        # GitLab names only the first obstacle
-        ([fail_the_pipeline, disapprove], Mergeability.NOT_MERGEABLE),
-        ([run_the_pipeline, conflict], Mergeability.NOT_MERGEABLE),
-        ([make_a_draft, conflict], Mergeability.NOT_MERGEABLE),
-        ([make_a_draft, doubt], Mergeability.NOT_MERGEABLE),
-    ],
-)
-@asynchronous
-async def test_obstacles_count_unless_the_queue_resolves_them(
-    gitlab: GitlabEnvironment, facts: list[Callable[[GitlabEnvironment], None]], expected: Mergeability
-):
-    gitlab.open(1)
-    for become_true in facts:
-        become_true(gitlab)
-    async with gitlab.host() as host:
-        pull_request = await host.read_pull_request(gitlab.repo, ONE)
-        assert pull_request
-        assert (pull_request.mergeability, pull_request.is_open) == (expected, True)
-
-
-@pytest.mark.parametrize("status", ["unchecked", "checking", "preparing", "approvals_syncing"])
-@asynchronous
-async def test_mergeability_is_checking_while_gitlab_computes_it(gitlab: GitlabEnvironment, status: str):
-    gitlab.open(1)
-    gitlab.request().undecided = status
-    async with gitlab.host() as host:
-        pull_request = await host.read_pull_request(gitlab.repo, ONE)
-        assert pull_request
-        assert pull_request.mergeability is Mergeability.CHECKING

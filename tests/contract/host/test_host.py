@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
 from mergeyard.domain.states import Mergeability
 from mergeyard.ports.forge import HostUnavailable, OpenPullRequest
 from tests.contract.host.environment import ONE, TWO, HostEnvironment
@@ -18,9 +18,21 @@ async def test_a_pull_request_is_read_with_all_fields_that_the_queue_needs(env: 
     async with env.host() as host:
         pull_request = await host.read_pull_request(env.repo, ONE)
         assert pull_request
-        assert replace(pull_request, mergeability=Mergeability.UNKNOWN) == PullRequest(
+        assert pull_request.head_branch_access in (HeadBranchAccess.MOVABLE, HeadBranchAccess.NOT_MOVED)
+        differing = {"head_branch_access": HeadBranchAccess.MOVABLE, "is_merged_by_head": False}
+        assert replace(pull_request, mergeability=Mergeability.UNKNOWN, **differing) == PullRequest(
             number=ONE, head=head, base_branch="main", head_branch="topic-1", title="Add a page", author="grace"
         )
+
+
+@asynchronous
+async def test_the_text_of_a_pull_request_is_read(env: HostEnvironment):
+    env.open(1, title="Add a page", author="grace")
+    async with env.host() as host:
+        text = await host.read_text(env.repo, ONE)
+        assert text
+        assert (text.title, text.author_name.lower()) == ("Add a page", "grace")
+        assert await host.read_text(env.repo, TWO) is None
 
 
 @asynchronous
@@ -65,7 +77,7 @@ async def test_a_pull_request_marked_as_merged_is_merged_into_its_base(env: Host
     head = env.open(1)
     landed = env.land(1)
     async with env.host() as host:
-        await host.mark_merged(env.repo, ONE, head, landed)
+        assert await host.mark_merged(env.repo, ONE, head, landed)
         pull_request = await host.read_pull_request(env.repo, ONE)
         assert pull_request
         assert (pull_request.is_open, pull_request.merged_into) == (False, "main")
@@ -76,9 +88,9 @@ async def test_marking_a_pull_request_as_merged_again_changes_nothing(env: HostE
     head = env.open(1)
     landed = env.land(1)
     async with env.host() as host:
-        await host.mark_merged(env.repo, ONE, head, landed)
+        assert await host.mark_merged(env.repo, ONE, head, landed)
         once = await host.refs(env.repo, ["main"])
-        await host.mark_merged(env.repo, ONE, head, landed)
+        assert await host.mark_merged(env.repo, ONE, head, landed)
         assert await host.refs(env.repo, ["main"]) == once
 
 

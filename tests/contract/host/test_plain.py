@@ -14,9 +14,10 @@ import uvloop
 from msgspec.structs import replace
 
 from mergeyard.adapters.host_plain.host import ObjectReaderCache, PlainHost
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.domain.pull_requests import HeadBranchAccess
+from mergeyard.ports.forge import HostUnavailable, PullRequestText
 from tests.contract.host.environment import ONE, REPO, TWO, PlainEnvironment
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
@@ -282,7 +283,7 @@ async def test_a_pull_request_that_was_closed_meanwhile_is_still_marked_as_merge
     head = plain.open(1)
     plain.close(1)
     async with plain.host() as host:
-        await host.mark_merged(REPO, ONE, head, LANDED)
+        assert await host.mark_merged(REPO, ONE, head, LANDED)
     assert plain.meta(1)["state"] == "merged"
 
 
@@ -291,14 +292,39 @@ async def test_a_pull_request_that_was_pushed_to_since_stays_open(plain: PlainEn
     head = plain.open(1)
     plain.push(1)
     async with plain.host() as host:
-        await host.mark_merged(REPO, ONE, head, LANDED)
+        assert not await host.mark_merged(REPO, ONE, head, LANDED)
     assert plain.meta(1)["state"] == "open"
+
+
+@asynchronous
+async def test_a_moved_head_branch_changes_nothing_before_its_pull_request_is_marked(plain: PlainEnvironment):
+    head = plain.open(1)
+    async with plain.host() as host:
+        before = await host.refs(REPO)
+        landed = plain.origin.commit("main", {"1.txt": "1"})
+        plain.origin.set_ref("topic-1", landed)
+        changed = dict(await host.refs(REPO)).items() - before.items()
+        assert {host.pull_request_number_of(ref) for ref, _ in changed} == {None}
+        assert await head_of(host) == head
+        assert await host.mark_merged(REPO, ONE, head, landed)
+        assert await head_of(host) == head
+    assert plain.meta(1)["state"] == "merged"
+
+
+@asynchronous
+async def test_a_pull_request_that_was_updated_to_its_moved_branch_is_marked_as_merged(plain: PlainEnvironment):
+    head = plain.open(1)
+    landed = plain.origin.commit("main", {"1.txt": "1"})
+    plain.origin.set_ref("refs/pull/1/head", landed)
+    async with plain.host() as host:
+        assert await host.mark_merged(REPO, ONE, head, landed)
+    assert plain.meta(1)["state"] == "merged"
 
 
 @asynchronous
 async def test_a_deleted_pull_request_needs_no_mark(plain: PlainEnvironment):
     async with plain.host() as host:
-        await host.mark_merged(REPO, ONE, LANDED, LANDED)
+        assert await host.mark_merged(REPO, ONE, LANDED, LANDED)
     assert "refs/pull/1/meta" not in plain.origin.refs()
 
 
@@ -318,6 +344,85 @@ async def test_no_hook_of_the_repository_runs(plain: PlainEnvironment):
     async with plain.host() as host:
         await host.mark_merged(REPO, ONE, head, LANDED)
     assert plain.meta(1)["state"] == "merged"
+
+
+# The head branch
+
+
+async def access_of(host: PlainHost) -> HeadBranchAccess:
+    pull_request = await host.read_pull_request(REPO, ONE)
+    assert pull_request
+    assert not pull_request.is_merged_by_head
+    return pull_request.head_branch_access
+
+
+@asynchronous
+async def test_a_head_branch_can_be_moved_only_while_it_is_at_the_head(plain: PlainEnvironment):
+    plain.open(1)
+    async with plain.host() as host:
+        assert await access_of(host) is HeadBranchAccess.MOVABLE
+        plain.origin.commit("topic-1", {"more.txt": "1"})
+        assert await access_of(host) is HeadBranchAccess.GONE
+        plain.origin.run("update-ref", "-d", "refs/heads/topic-1")
+        assert await access_of(host) is HeadBranchAccess.GONE
+
+
+@asynchronous
+async def test_the_branch_that_head_names_and_the_base_are_not_moved(plain: PlainEnvironment):
+    plain.open(1)
+    async with plain.host() as host:
+        (plain.origin.path / "HEAD").write_text("ref: refs/heads/topic-1\n")
+        assert await access_of(host) is HeadBranchAccess.SHARED
+        (plain.origin.path / "HEAD").write_text("ref: refs/heads/main\n")
+        plain.open(1, base="topic-1")
+        assert await access_of(host) is HeadBranchAccess.SHARED
+
+
+@pytest.mark.parametrize("skipped", ["with_requirements", "with_head_branch"])
+@asynchronous
+async def test_a_head_branch_that_does_not_matter_is_not_read(plain: PlainEnvironment, skipped: str):
+    plain.open(1)
+    plain.origin.run("update-ref", "-d", "refs/heads/topic-1")
+    async with plain.host() as host:
+        pull_request = await host.read_pull_request(REPO, ONE, **{skipped: False})
+        assert pull_request
+        assert pull_request.head_branch_access is HeadBranchAccess.MOVABLE
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["", "topic-1\ninfo HEAD", "topic-1~0", "topic-1^{commit}", "topic-1@{0}", "x-g{head}", "topic-1 x", "topic-1\0"],
+)
+@asynchronous
+async def test_a_name_that_git_reads_as_something_else_is_no_head_branch(plain: PlainEnvironment, branch: str):
+    head = plain.open(1)
+    plain.write_meta(1, json.dumps(plain.data[1] | {"branch": branch.replace("{head}", head)}))
+    async with plain.host() as host:
+        assert await access_of(host) is HeadBranchAccess.GONE
+        assert await head_of(host) == head
+
+
+# The text
+
+
+@pytest.mark.parametrize(
+    ("author", "name", "address"),
+    [
+        ("Ada Lovelace <ada@example.org>", "Ada Lovelace", "ada@example.org"),
+        ("ada", "ada", ""),
+        ("<ada@example.org>", "<ada@example.org>", ""),
+        ("Ada <ada> <x>", "Ada <ada> <x>", ""),
+    ],
+)
+@asynchronous
+async def test_the_author_of_the_metadata_can_have_an_address(
+    plain: PlainEnvironment, author: str, name: str, address: str
+):
+    plain.open(1, title="Add a page", author=author)
+    async with plain.host() as host:
+        expected = PullRequestText(title="Add a page", author_name=name, author_email=address)
+        assert await host.read_text(REPO, ONE) == expected
+        assert await host.own_address(REPO) is None
 
 
 # Refs and names
@@ -382,7 +487,8 @@ async def test_the_remote_is_the_folder_itself_and_there_are_no_pages(plain: Pla
         assert (await host.remote(REPO)).url == str(plain.origin.path)
         assert host.pull_request_url(REPO, ONE) is None
         assert host.head_ref_pattern == "refs/pull/*/head"
-        assert not any(host.unsupported_reason(method, landing) for method in MergeMethod for landing in LandingMethod)
+        configs = [Config(merge_method=method, landing=landing) for method in MergeMethod for landing in LandingMethod]
+        assert not any(map(host.unsupported_reason, configs))
         assert not host.reports_mergeability
         assert await host.required_statuses(REPO, "main") == ()
 

@@ -31,6 +31,8 @@ FORGE: dict[str, Any] = {
     "token_file": "token",
     "webhook_secret_file": "token",
     "poll_seconds": 20,
+    "unreadable_rules": "unknown",
+    "urgent_from": "writers",
 }
 OIDC: dict[str, Any] = {
     "issuer": "https://login.example.com",

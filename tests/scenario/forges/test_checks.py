@@ -5,6 +5,7 @@ import pytest
 from mergeyard.domain.config import Config, DirectMergeMode
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.domain.states import Reason
+from mergeyard.service.check_sources import CHECK_POLL_INTERVAL_MS, MAX_PROMPT_READS, MIN_READ_INTERVAL_MS
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.github import GithubDriver
@@ -12,7 +13,7 @@ from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S, ForgeScenario
 from tests.support.forges.faults import ALWAYS, RespondsWith
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.world import BranchProtection
-from tests.support.scenario import KEY, MINUTE, ScenarioSetup
+from tests.support.scenario import KEY, MINUTE, SECOND, ScenarioSetup
 
 UNPROTECTED = ScenarioSetup(repository_config="version = 1\n")
 
@@ -66,7 +67,7 @@ async def test_check_required_from_one_app_counts_from_no_other_after_a_restart(
 async def submit_with_check_required_from_one_app(scenario: ForgeScenario) -> FakeRepository:
     assert isinstance(scenario.forge, GithubDriver)
     acme = scenario.forge.acme
-    acme.protections["main"] = BranchProtection(contexts=["unit"], apps={"unit": 7})
+    acme.rulesets["main"] = BranchProtection(contexts=["unit"], apps={"unit": 7})
     scenario.open(1)
     acme.report_status(scenario.forge.head(1), "unit", "success", app=7)
     scenario.forge.push_to_main({"news": "n"})
@@ -89,13 +90,13 @@ async def test_without_required_checks_nothing_merges(forge_scenario: StartScena
 @pytest.mark.long
 @asynchronous
 async def test_checks_and_statuses_are_shown_with_their_links(forge_scenario: StartScenario):
-    async with forge_scenario() as scenario:
+    async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
         scenario.open(1)
         await scenario.submit(1)
         tip = scenario.run_of(1).tip
         scenario.forge.run_check(tip, "lint", "https://ci.example/lint")
         scenario.forge.report(tip, "deploy", StatusState.PENDING, "https://ci.example/deploy")
-        await scenario.wait_until_idle()
+        await scenario.advance_time(USUAL_POLL_INTERVAL_S * SECOND)
         details = await scenario.run_details(1)
         links = {run["name"]: run["url"] for suite in details["checkSuites"] for run in suite["checkRuns"]}
         links |= {status["context"]: status["url"] for status in details["statusChecks"]}
@@ -233,3 +234,38 @@ async def test_pr_with_a_conflict_at_the_forge_waits_until_it_is_resolved(forge_
         scenario.forge.push_to_main({"README": "hello\n"})
         await scenario.advance_one_minute()
         assert scenario.queue_text == "main ← 1…"
+
+
+def count_reads(scenario: ForgeScenario) -> int:
+    path = f"/commits/{scenario.run_of(1).tip}/status?"
+    return sum(path in call for call in scenario.forge.faults.calls)
+
+
+@asynchronous
+async def test_a_webhook_about_a_check_that_is_not_required_causes_no_read(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = count_reads(scenario)
+        for number in range(10):
+            scenario.forge.report(scenario.run_of(1).tip, f"other {number}", StatusState.SUCCESS, "")
+        await scenario.wait_until_idle()
+        assert count_reads(scenario) == before
+        scenario.forge.report(scenario.run_of(1).tip, "Unit", StatusState.PENDING, "")
+        await scenario.wait_until_idle()
+        assert count_reads(scenario) == before + 1
+
+
+@asynchronous
+async def test_many_webhooks_about_required_checks_cause_few_reads(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = count_reads(scenario)
+        for _ in range(20):
+            scenario.forge.report(scenario.run_of(1).tip, "unit", StatusState.PENDING, "")
+            await scenario.wait_until_idle()
+        assert count_reads(scenario) == before + MAX_PROMPT_READS
+        scenario.forge.report(scenario.run_of(1).tip, "unit", StatusState.SUCCESS, "")
+        await scenario.advance_time(MIN_READ_INTERVAL_MS + CHECK_POLL_INTERVAL_MS)
+        assert await scenario.state(1) == "merged: merged_by_queue"

@@ -10,8 +10,8 @@ from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import MAINTAINER, NEGATIVE, POSITIVE, STRANGER
 from tests.support.forge_drivers.github import GithubDriver
-from tests.support.forge_scenario import RARE_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, ForgeScenario
-from tests.support.scenario import KEY
+from tests.support.forge_scenario import LABEL, RARE_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, ForgeScenario
+from tests.support.scenario import KEY, ScenarioSetup
 from tests.support.web_client import a_signed_in_client
 
 QUEUE_NAME = "git.local/acme/app:main"
@@ -139,9 +139,26 @@ async def test_only_a_maintainer_can_submit_as_urgent_or_forced(forge_scenario: 
         await scenario.comment(1, "/merge --priority urgent", "/merge --priority 0", "/merge --force")
         assert scenario.queue_text == "main"
         assert len(scenario.replies(1)) == 3
-        assert all("Only maintainers" in answer for answer in scenario.replies(1))
+        assert all("can use `--force` or `--priority urgent`" in answer for answer in scenario.replies(1))
         await scenario.comment(1, "/merge --priority urgent", person=MAINTAINER)
         assert (await scenario.submission(1)).priority == 0
+
+
+@asynchronous
+async def test_anyone_with_write_access_can_submit_as_urgent_where_the_settings_permit_it(
+    forge_scenario: StartScenario,
+):
+    async with forge_scenario(setup=ScenarioSetup(hosts_with_urgent_writers=(KEY.repo.host,))) as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge --priority urgent", person=STRANGER)
+        assert scenario.queue_text == "main"
+        await scenario.comment(1, "/merge --priority 0")
+        assert (await scenario.submission(1)).priority == 0
+        await scenario.comment(1, "/merge --force", "/merge --force --priority urgent")
+        assert not (await scenario.submission(1)).forced
+        refused = [answer for answer in scenario.replies(1) if "Only maintainers" in answer]
+        assert len(refused) == 2
+        assert not any("urgent" in answer for answer in refused)
 
 
 @pytest.mark.long
@@ -267,6 +284,17 @@ async def test_fork_is_merged_and_shown_as_merged(forge_scenario: StartScenario)
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert scenario.forge.is_merged(1)
         assert "Merged" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_label_submits_in_any_case_and_is_removed_after_the_merge(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.label(1, LABEL.upper())
+        await scenario.wait_until_idle()
+        assert scenario.queue_text == "main ← 1…"
+        await scenario.passes(1)
+        assert scenario.forge.labels(1) == []
 
 
 @asynchronous

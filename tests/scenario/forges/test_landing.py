@@ -4,11 +4,10 @@ import pytest
 
 from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.states import QueueState
-from mergeyard.service.errors import Code, RequestRefused
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S
-from tests.support.forges.faults import ActsFirst, LosesResponse, RespondsWith
+from tests.support.forges.faults import ALWAYS, ActsFirst, LosesResponse, RespondsWith
 from tests.support.scenario import MINUTE, SECOND
 
 every_method = pytest.mark.parametrize("method", [MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH])
@@ -251,21 +250,12 @@ async def test_pr_merged_by_hand_is_recorded_as_merged(forge_scenario: StartScen
         assert scenario.queue_text == "main ← 2…"
 
 
-@asynchronous
-async def test_squash_with_landing_by_push_is_refused_with_an_explanation(github_scenario: StartScenario):
-    async with github_scenario() as scenario:
-        with pytest.raises(RequestRefused) as refused:
-            await scenario.update_without_waiting(merge_method=MergeMethod.SQUASH)
-        assert refused.value.code is Code.INVALID_REQUEST
-        assert "provider_merge" in refused.value.detail
-
-
 # Draft pull requests for test branches
 
 
-@pytest.mark.long
 @asynchronous
 async def test_test_branches_have_a_draft_while_they_are_tested(forge_scenario: StartScenario):
+    """The draft is closed before its commit is on the target branch: otherwise the forge shows it as merged."""
     async with forge_scenario(Config(create_prs_for_testing_branches=True)) as scenario:
         scenario.open(1)
         await scenario.submit(1)
@@ -274,6 +264,53 @@ async def test_test_branches_have_a_draft_while_they_are_tested(forge_scenario: 
         await scenario.passes(1)
         assert scenario.forge.is_merged(1)
         assert scenario.forge.drafts() == {branch: False}
+        assert not scenario.forge.is_merged(2)
+
+
+@asynchronous
+async def test_a_pr_that_the_forge_never_merges_fails_with_its_message_and_blocks_no_other(
+    github_scenario: StartScenario,
+):
+    async with github_scenario(by_forge()) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        refuses = RespondsWith(405, body=b'{"message": "The moon is wrong"}')
+        scenario.forge.faults.plan(refuses, "/pulls/1/merge", times=ALWAYS)
+        await scenario.passes(2)
+        await scenario.passes(1)
+        await scenario.advance_time(2 * MINUTE)
+        assert await scenario.state(1) == "failed: merge_refused"
+        assert "The moon is wrong" in (await scenario.view(1)).reason.message
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_drafts_of_all_runs_whose_commits_are_merged_are_closed_before(github_scenario: StartScenario):
+    """Also that of the first pull request, which the push for the second one merges."""
+    async with github_scenario(Config(create_prs_for_testing_branches=True)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        await scenario.passes(1)
+        assert [scenario.forge.is_merged(number) for number in (1, 2, 3, 4)] == [True, True, False, False]
+
+
+@asynchronous
+async def test_a_draft_that_the_forge_refuses_pauses_the_queue_with_its_message(forge_scenario: StartScenario):
+    """Without it, CI that runs for pull requests never starts, and the run would wait until its timeout."""
+    async with forge_scenario(Config(create_prs_for_testing_branches=True)) as scenario:
+        refuses = RespondsWith(403, body=b'{"message": "Resource not accessible"}')
+        scenario.forge.faults.plan(refuses, scenario.forge.paths.drafts, method="POST", times=ALWAYS)
+        scenario.open(1)
+        await scenario.submit(1)
+        assert scenario.queue_actor.queue.state is QueueState.PAUSED
+        assert "Resource not accessible" in scenario.queue_actor.queue.state_reason
+        scenario.forge.faults.clear()
+        await scenario.update(state=QueueState.RUNNING)
+        assert list(scenario.forge.drafts().values()) == [True]
+        await scenario.passes(1)
+        assert scenario.forge.is_merged(1)
 
 
 @pytest.mark.long

@@ -1,16 +1,25 @@
 """How the forge shows a pull request's state: one comment, edited in place, and a status on its head."""
 
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
 
 from mergeyard.domain.config import Config
+from mergeyard.ports.external import Clock
 from mergeyard.service.comments.commands import ThreadStates
 from mergeyard.service.comments.listener import CommentPublisher, CommentRefresher
 from mergeyard.service.repositories import Repositories
+from mergeyard.settings.schema import UnreadableRules
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
-from tests.support.forge_drivers.driver import POSITIVE
-from tests.support.forge_scenario import PUBLIC_URL
-from tests.support.forges.faults import LosesResponse, RespondsWith
+from tests.support.forge_drivers.driver import MAINTAINER, POSITIVE
+from tests.support.forge_drivers.github import GithubDriver
+from tests.support.forge_scenario import PUBLIC_URL, a_forge_scenario
+from tests.support.forges.faults import ALWAYS, LosesResponse, RespondsWith
+from tests.support.forges.github.rulesets import pull_request_rule
+from tests.support.forges.github.world import BranchProtection
+from tests.support.scenario import KEY
 
 PULL_REQUEST_PAGE = "http://yard.example/pulls/git.local/acme/app/1"
 
@@ -42,6 +51,53 @@ async def test_comment_shows_another_reason_for_which_the_pr_is_not_ready(forge_
         await scenario.advance_one_second()
         assert "⏳ Not ready" in scenario.status_comment(1)
         assert "`mergeability_unknown`" in scenario.status_comment(1)
+
+
+@asynchronous
+async def test_comment_counts_the_approvals_and_mentions_no_reviewer(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        assert isinstance(scenario.forge, GithubDriver)
+        scenario.forge.acme.add_ruleset("reviews", [pull_request_rule(2)])
+        scenario.forge.acme.roles["bob"] = "write"
+        scenario.open(1)
+        await scenario.submit(1)
+        assert "(0 of 2 approvals)." in scenario.status_comment(1).replace("\\", "")
+        scenario.forge.approve(1, MAINTAINER)
+        await scenario.advance_one_second()
+        assert "(1 of 2 approvals)." in scenario.status_comment(1).replace("\\", "")
+        scenario.forge.request_changes(1, "bob")
+        await scenario.advance_one_second()
+        assert "Changes were requested by @\u200bbob." in scenario.status_comment(1)
+        assert scenario.commit_status(1).description.startswith("Not ready. Changes were requested by @bob.")
+        scenario.forge.approve(1, "bob")
+        await scenario.advance_one_second()
+        assert "🧪 Testing" in scenario.status_comment(1)
+
+
+@pytest.mark.parametrize(("setting", "state"), [("unmet", "not_ready"), ("unknown", "testing")])
+@asynchronous
+async def test_setting_decides_whether_a_rule_that_cannot_be_read_blocks(
+    tmp_path: Path, setting: UnreadableRules, state: str
+):
+    def make_forge(root: Path, clock: Clock) -> GithubDriver:
+        driver = GithubDriver(root, clock)
+        driver.settings = replace(driver.settings, unreadable_rules=setting)
+        return driver
+
+    async with a_forge_scenario(tmp_path, make_forge) as scenario:
+        assert isinstance(scenario.forge, GithubDriver)
+        scenario.forge.acme.protections["main"] = BranchProtection()
+        scenario.forge.faults.plan(RespondsWith(403), "/branches/main/protection$", times=ALWAYS)
+        scenario.open(1)
+        await scenario.submit(1)
+        assert (await scenario.submission(1)).state == state
+        (requirement,) = (await scenario.view(1)).requirements
+        assert (requirement.code, requirement.given, requirement.met) == (
+            "host_rule_unreadable",
+            None,
+            setting == "unknown",
+        )
+        assert ("An administrator has to grant" in scenario.status_comment(1)) == (setting == "unmet")
 
 
 @asynchronous
@@ -115,8 +171,9 @@ async def test_comment_names_the_prs_that_are_tested_together(forge_scenario: St
     async with forge_scenario(Config(batch=True, batching_min_size=2)) as scenario:
         scenario.open(1, 2)
         await scenario.submit(1, 2)
-        assert "- Tested together with #2" in scenario.status_comment(1)
-        assert "- Tested together with #1" in scenario.status_comment(2)
+        prefix = scenario.service.repositories.get_host(KEY.repo.host).number_prefix
+        assert f"- Tested together with {prefix}2" in scenario.status_comment(1)
+        assert f"- Tested together with {prefix}1" in scenario.status_comment(2)
 
 
 @asynchronous
@@ -124,7 +181,8 @@ async def test_status_on_the_head_summarizes_the_state(forge_scenario: StartScen
     async with forge_scenario() as scenario:
         scenario.open(1, 2)
         await scenario.submit(1, 2)
-        assert scenario.commit_status(1).state == "pending"
+        is_gitlab = scenario.forge.settings.provider == "gitlab"  # it accepts new words only with a new state
+        assert scenario.commit_status(1).state == ("running" if is_gitlab else "pending")
         assert scenario.commit_status(1).url == PULL_REQUEST_PAGE
         assert f"[Details and current position]({PULL_REQUEST_PAGE})" in scenario.status_comment(1)
         await scenario.passes(1)
@@ -143,6 +201,7 @@ async def test_deleted_comment_is_created_again(forge_scenario: StartScenario):
         await scenario.submit(1)
         scenario.forge.delete_our_comments(1)
         await scenario.passes(1)
+        await scenario.advance_one_second()
         assert "🎉 Merged" in scenario.status_comment(1)
 
 

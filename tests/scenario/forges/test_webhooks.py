@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from mergeyard.domain.pull_requests import StatusState
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import POSITIVE
@@ -36,8 +37,11 @@ async def test_pr_that_waits_for_its_own_checks_is_tested_as_soon_as_they_pass(g
         await scenario.advance_one_second()
         await scenario.submit(1)
         await scenario.advance_one_second()
-        assert await scenario.state(1) == "not_ready: not_mergeable"
-        polls = scenario.poll_count()
+        assert await scenario.state(1) == "not_ready: waiting_for_head_checks"
+        polls, calls = scenario.poll_count(), len(scenario.forge.faults.calls)
+        scenario.forge.report(scenario.forge.head(1), "another check", StatusState.SUCCESS, "")
+        await scenario.wait_until_idle()
+        assert scenario.forge.faults.calls[calls:] == []
         scenario.forge.satisfy_protection(scenario.forge.head(1))
         await scenario.advance_one_second()
         assert scenario.queue_text == "main ← 1…"

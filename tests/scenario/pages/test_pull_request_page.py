@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
+from mergeyard.adapters.signing import SshKey
 from mergeyard.domain.access import Scope
-from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.config import Config, MergeMethod, Mode
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.pull_requests import ALL_TARGETS, Status, StatusState, impacted_targets_from_names
 from mergeyard.domain.states import QueueState
+from mergeyard.ports.git import Identity
 from mergeyard.ports.writes import AppendEntries, EntryRow
 from mergeyard.service.persistence import encode
 from mergeyard.service.submissions import SubmitOptions
@@ -151,6 +154,29 @@ async def test_merge_estimate_is_shown_after_the_first_passed_run(tmp_path: Path
         assert f"Merged as {scenario.origin.tip('main')[:8]}" in merged.text
         assert merged.title.startswith("✓ #1 · Change 1")
         assert actions(merged) == []
+
+
+@asynchronous
+async def test_page_of_a_merged_pr_has_the_command_that_verifies_it(tmp_path: Path):
+    signer = SshKey(Ed25519PrivateKey.generate())
+    setup = ScenarioSetup(identity=Identity("Mergeyard", "queue@example.org", signer))
+    async with a_scenario(tmp_path, setup=setup) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        assert "mergeyard verify" not in (await visitor.get(PULL_1)).text
+        await scenario.passes(1)
+        merged = await visitor.get(PULL_1)
+        command = f"mergeyard verify {scenario.origin.tip('main')} --key KEY.pub"
+        assert command in [button["data-copy"] for button in merged.all("button.copy")]
+
+
+@asynchronous
+async def test_page_of_a_merged_pr_without_a_signing_key_names_no_provenance(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        assert "provenance" not in (await visitor.get(PULL_1)).text
 
 
 @asynchronous
@@ -503,3 +529,27 @@ async def test_missing_target_branch_is_not_called_a_missing_check(tmp_path: Pat
         text = (await visitor.get(PULL_1)).text
         assert "Target branch does not exist" in text
         assert "no required checks" not in text
+
+
+@asynchronous
+async def test_a_waiting_pr_says_how_it_merges_and_leads_to_its_commit_message(tmp_path: Path):
+    config = Config(merge_method=MergeMethod.SQUASH, squash_template="{title}\n\n{commits}")
+    async with a_scenario(tmp_path, config) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
+        scenario.open(1)
+        scenario.set_pull_request(1, title=HOSTILE)
+        before = await visitor.get(PULL_1)
+        (link,) = [each for each in before.links() if each.startswith("/actions/message")]
+        assert link in (await visitor.get("/actions/submit?queue=git.local/acme/app:main&number=1")).links()
+        shown = await visitor.get(link)
+        assert (shown.status, shown.title) == (200, "Commit message of #1 · Mergeyard")
+        message = "<script>alert(1)</script> <img src=x onerror=alert(2)>\"' - A change Mergeyard-Pull-Request: 1"
+        assert shown.one("pre").text.startswith(message)
+        await scenario.submit(1)
+        page = await visitor.get(PULL_1)
+        how = "The queue pushes the tested commit and moves the head branch feature1 to it."
+        assert f"Merge {how} Show the commit message" in page.one("#live").text
+        shown = await visitor.get(next(each for each in page.links() if each.startswith("/actions/message")))
+        assert how in shown.one("#act").text
+        assert f"Mergeyard-Run: {scenario.run_of(1).id}" in shown.one("pre").text
+        await scenario.passes(1)
+        assert "Show the commit message" not in (await visitor.get(PULL_1)).text

@@ -7,7 +7,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from mergeyard.domain.access import Scope
-from mergeyard.domain.config import Config, Mode
+from mergeyard.domain.config import Config, LandingMethod, Mode
 from mergeyard.domain.events import AuditMismatchFound, Mismatch, MismatchKind
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.pull_requests import Status, StatusState, impacted_targets_from_names
@@ -26,6 +26,7 @@ from tests.support.scenario import KEY, MINUTE, REPO, SECOND, Scenario, Scenario
 from tests.support.web_client import Page, a_signed_in_client
 
 HERE = "/queues/git.local/acme/app:main"
+REVIEWS = BranchProtection(approvals=1)
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\"'"
 
 
@@ -430,20 +431,19 @@ async def test_cost_of_the_page_does_not_grow_with_the_number_of_waiting_prs(tmp
 
 
 @asynchronous
-async def test_bypass_of_required_reviews_is_shown_as_a_danger_warning_without_waiting_for_the_host(tmp_path: Path):
-    reviews = BranchProtection(approvals=1, bypass={BOT: "always"})
+async def test_rule_that_refuses_the_push_is_shown_as_a_danger_warning_without_waiting_for_the_host(tmp_path: Path):
     async with a_forge_scenario(tmp_path, GithubDriver) as scenario, a_signed_in_client(scenario) as visitor:
         repository = cast(GithubDriver, scenario.forge).acme
-        repository.rulesets["main"] = reviews
+        repository.rulesets["main"] = REVIEWS
         assert not (await visitor.get(HERE)).all(".alarm")
         await scenario.wait_until_idle()
         warning = (await visitor.get(HERE)).one(".alarm")
-        assert f"The account {BOT} can bypass the ruleset reviews and checks" in warning.text
+        assert "The ruleset reviews and checks refuses the queue's push to main" in warning.text
         asked = scenario.api_call_count()
         await visitor.get(HERE)
         await scenario.wait_until_idle()
         assert scenario.api_call_count() == asked
-        repository.rulesets["main"] = replace(reviews, bypass={})
+        repository.rulesets["main"] = replace(REVIEWS, bypass={BOT: "always"})
         await scenario.advance_time(WARNINGS_REFRESH_AFTER_MS)
         await visitor.get(HERE)
         await scenario.wait_until_idle()
@@ -451,9 +451,20 @@ async def test_bypass_of_required_reviews_is_shown_as_a_danger_warning_without_w
 
 
 @asynchronous
+async def test_warning_is_read_again_when_the_landing_method_changes(tmp_path: Path):
+    async with a_forge_scenario(tmp_path, GithubDriver) as scenario, a_signed_in_client(scenario) as visitor:
+        cast(GithubDriver, scenario.forge).acme.rulesets["main"] = REVIEWS
+        for landing, is_refused in ((LandingMethod.TESTED_COMMIT, True), (LandingMethod.PROVIDER_MERGE, False)) * 2:
+            await scenario.update(landing=landing)
+            assert not (await visitor.get(HERE)).all(".alarm")
+            await scenario.wait_until_idle()
+            assert bool((await visitor.get(HERE)).all(".alarm")) is is_refused
+
+
+@asynchronous
 async def test_warning_is_kept_while_the_host_does_not_answer(tmp_path: Path):
     async with a_forge_scenario(tmp_path, GithubDriver) as scenario, a_signed_in_client(scenario) as visitor:
-        cast(GithubDriver, scenario.forge).acme.rulesets["main"] = BranchProtection(approvals=1, bypass={BOT: "exempt"})
+        cast(GithubDriver, scenario.forge).acme.rulesets["main"] = REVIEWS
         await visitor.get(HERE)
         await scenario.wait_until_idle()
         scenario.fail_all_requests()

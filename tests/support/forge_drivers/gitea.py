@@ -23,7 +23,10 @@ from tests.support.forges.gitea.world import Account, Comment, Hook, Label, Pull
 from tests.support.repositories import Files
 
 SCOPES = ("write:repository", "write:issue", "read:user")
-EVENTS = ["push", "delete", "pull_request", "pull_request_sync", "pull_request_label", "pull_request_comment", "status"]
+EVENTS = [
+    *("push", "delete", "status", "pull_request", "pull_request_sync", "pull_request_label", "pull_request_comment"),
+    *("pull_request_review", "pull_request_review_request"),
+]
 REQUIRED_STATUS = "required"
 DRAFT_PREFIX = "WIP: "
 
@@ -50,6 +53,16 @@ class GiteaDriver:
         self.acme.origin.commit("main", {"a.txt": "1"})
         self.acme.roles |= {"ada": "write", MAINTAINER: "admin", BOT: "admin"}
         self.acme.settings.allow_manual_merge = True
+        self.rule = Rule(
+            rule_name="main",
+            enable_push=True,
+            enable_push_whitelist=True,
+            push_whitelist_usernames=[BOT],
+            enable_merge_whitelist=True,
+            merge_whitelist_usernames=[BOT],
+        )
+        """Only the queue can change `main`."""
+        self.acme.rules.append(self.rule)
         self.origin = self.acme.origin
         self.deliveries = self.gitea.deliveries
         self.faults = self.gitea.faults
@@ -100,6 +113,17 @@ class GiteaDriver:
         self._pull_request(number).state = "closed"
         self._touch(number, "closed")
 
+    def allow_edits(self, number: int) -> None:
+        """Nothing to do: the queue pushes to no fork on Gitea."""
+
+    def retarget(self, number: int, base: str) -> None:
+        self.actions.retarget(self.acme, self._pull_request(number), base)
+        self._touch(number, "edited")
+
+    def describe(self, number: int, text: str) -> None:
+        self._pull_request(number).body = text
+        self._touch(number, "edited")
+
     def comment(self, number: int, person: str, text: str) -> None:
         pull, now = self._pull_request(number), self.world.now()
         comment = Comment(self.world.next_id(), self._accounts[person], text, now, now)
@@ -124,6 +148,28 @@ class GiteaDriver:
         labels[:] = [each for each in labels if each.name != label]
         self._touch(number, "label_updated", "pull_request_label")
 
+    # Reviews.
+
+    def approve(self, number: int, person: str) -> None:
+        self._review(number, person, "APPROVED")
+
+    def request_changes(self, number: int, person: str) -> None:
+        self._review(number, person, "REQUEST_CHANGES")
+
+    def request_review(self, number: int, person: str) -> None:
+        self.actions.request_review(self.acme, self._pull_request(number), self._accounts[person])
+
+    def request_team_review(self, number: int, team: str) -> None:
+        self.actions.request_team_review(self._pull_request(number), team)
+
+    def dismiss_reviews(self, number: int, *, dismissed: bool = True) -> None:
+        pull = self._pull_request(number)
+        for review in pull.reviews:
+            self.actions.dismiss(pull, review, dismissed=dismissed)
+
+    def _review(self, number: int, person: str, state: str) -> None:
+        self.actions.review(self.acme, self._pull_request(number), self._accounts[person], state)
+
     # Results of CI.
 
     def report(self, sha: Sha, check: str, state: StatusState, url: str = "") -> None:
@@ -144,15 +190,16 @@ class GiteaDriver:
         self._pull_request(number).mergeability_unknown = False
 
     def protect_main(self) -> str:
-        self.acme.rules.append(
-            Rule(rule_name="main", enable_push=True, enable_status_check=True, status_check_contexts=[REQUIRED_STATUS])
-        )
+        self.rule.enable_status_check, self.rule.status_check_contexts = True, [REQUIRED_STATUS]
         return REQUIRED_STATUS
 
     def satisfy_protection(self, sha: Sha) -> None:
         self.report(sha, REQUIRED_STATUS, StatusState.SUCCESS)
 
     # State.
+
+    def base(self, number: int) -> str:
+        return self._pull_request(number).base
 
     def head(self, number: int) -> Sha:
         return self._pull_request(number).head

@@ -2,18 +2,24 @@
 
 from pathlib import Path
 
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.ids import TEST_BRANCH_PREFIX, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import Clock
 from mergeyard.settings import ForgeHost, Provider
 from tests.support.forge_drivers.driver import BOT, MAINTAINER, REACTIONS, SECRET, ForgeComment, ForgePaths, ForgeStatus
+from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.fake import FakeGithub
 from tests.support.forges.github.rules import merge
-from tests.support.forges.github.world import BranchProtection, Hook, PullRequest
+from tests.support.forges.github.rulesets import required_checks_rule
+from tests.support.forges.github.world import Hook, PullRequest
 from tests.support.repositories import Files
 
-EVENTS = ["pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push"]
-TOKEN = "github_pat_of_mergeyard"
+EVENTS = [
+    *("pull_request", "pull_request_review", "pull_request_review_thread", "issue_comment"),
+    *("status", "check_run", "check_suite", "push"),
+]
+TOKEN = "ghp_of_mergeyard"
+"""A classic token: the only kind that can push to forks."""
 REQUIRED_STATUS = "required"
 FOREVER = 1_000_000
 
@@ -56,10 +62,16 @@ class GithubDriver:
     # Actions of users.
 
     def open(self, number: int, files: Files, base: str) -> None:
-        self._open(number, files, base, "acme/app")
+        self._open(number, files, base, self.acme)
 
     def open_fork(self, number: int, files: Files) -> None:
-        self._open(number, files, "main", "eve/app")
+        self._open(number, files, "main", self.fork)
+
+    def allow_edits(self, number: int) -> None:
+        self._pull_request(number).maintainer_can_modify = True
+
+    def retarget(self, number: int, base: str) -> None:
+        self.acme.edit(number, base=base)
 
     def make_draft(self, number: int) -> None:
         self.acme.edit(number, "converted_to_draft", draft=True)
@@ -69,12 +81,7 @@ class GithubDriver:
 
     def push(self, number: int, files: Files) -> Sha:
         change = self._pull_request(number)
-        if change.home == "acme/app":
-            return self.acme.push_commit(change.branch, files)
-        head = self.origin.commit(change.branch, files)
-        self.origin.set_ref(f"refs/pull/{number}/head", head)
-        self.acme.edit(number, "synchronize", head=head)
-        return head
+        return (self.acme if change.home == "acme/app" else self.fork).push_commit(change.branch, files)
 
     def point_fork_at(self, number: int, head: Sha) -> None:
         self.origin.set_ref(f"refs/pull/{number}/head", head)
@@ -89,6 +96,9 @@ class GithubDriver:
     def close_pull_request(self, number: int) -> None:
         self.acme.close(number)
 
+    def describe(self, number: int, text: str) -> None:
+        self.acme.edit(number, text=text)
+
     def comment(self, number: int, person: str, text: str) -> None:
         self.acme.add_comment(number, person, text)
 
@@ -101,6 +111,19 @@ class GithubDriver:
 
     def unlabel(self, number: int, label: str) -> None:
         self.acme.remove_label(number, label)
+
+    # Reviews.
+
+    def approve(self, number: int, person: str) -> None:
+        self.acme.add_review(number, person, "APPROVED")
+
+    def request_changes(self, number: int, person: str) -> None:
+        self.acme.add_review(number, person, "CHANGES_REQUESTED")
+
+    def dismiss_reviews(self, number: int) -> None:
+        for review in self._pull_request(number).reviews:
+            if review.state in ("APPROVED", "CHANGES_REQUESTED"):
+                self.acme.dismiss(number, review.user)
 
     # Results of CI.
 
@@ -119,7 +142,8 @@ class GithubDriver:
         self._pull_request(number).being_checked = 0
 
     def protect_main(self) -> str:
-        self.acme.protections["main"] = BranchProtection(contexts=[REQUIRED_STATUS])
+        """With a ruleset: only administrators, and apps with a permission, can read classic protection."""
+        self.acme.add_ruleset("checks", [required_checks_rule(REQUIRED_STATUS)])
         return REQUIRED_STATUS
 
     def satisfy_protection(self, sha: Sha) -> None:
@@ -129,6 +153,9 @@ class GithubDriver:
 
     def head(self, number: int) -> Sha:
         return self._pull_request(number).head
+
+    def base(self, number: int) -> str:
+        return self._pull_request(number).base
 
     def is_open(self, number: int) -> bool:
         return self._pull_request(number).open
@@ -155,13 +182,21 @@ class GithubDriver:
         return found and ForgeStatus(state=found.state, url=found.url or "", description=found.description or "")
 
     def drafts(self) -> dict[str, bool]:
-        changes = self.acme.pull_requests.values()
-        return {change.branch: change.open for change in changes if change.draft and change.author == BOT}
+        changes = [change for change in self.acme.pull_requests.values() if change.author == BOT]
+        return {change.branch: change.open for change in changes if change.branch.startswith(TEST_BRANCH_PREFIX)}
 
-    def _open(self, number: int, files: Files, base: str, home: str) -> None:
+    @property
+    def fork(self) -> FakeRepository:
+        """Eve's fork, created when it is first needed."""
+        return self.github.repositories.get("eve/app") or self.github.fork(self.acme, "eve/app")
+
+    def _open(self, number: int, files: Files, base: str, home: FakeRepository) -> None:
         branch = f"feature{number}"
-        self.origin.branch(branch, base=base, files=files)
-        change = self.acme.open_pull_request(branch, title=f"Change {number}", home=home)
+        fork = None if home is self.acme else home
+        if fork is not None:
+            fork.origin.run("fetch", "--quiet", self.origin.url, "+refs/heads/main:refs/heads/main")
+        home.origin.branch(branch, base=base, files=files)
+        change = self.acme.open_pull_request(branch, title=f"Change {number}", fork=fork)
         assert change.number == number
 
     def _pull_request(self, number: int) -> PullRequest:

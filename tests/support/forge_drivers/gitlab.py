@@ -9,7 +9,16 @@ from mergeyard.settings import ForgeHost, Provider
 from tests.support.forge_drivers.driver import MAINTAINER, REACTIONS, SECRET, ForgeComment, ForgePaths, ForgeStatus
 from tests.support.forges.gitlab.api import API_ROOT
 from tests.support.forges.gitlab.fake import FakeGitlab
-from tests.support.forges.gitlab.world import BOT, DEVELOPER, TOKEN, Hook, MergeRequest, Pipeline, Project
+from tests.support.forges.gitlab.world import (
+    BOT,
+    DEVELOPER,
+    TOKEN,
+    ApprovalRule,
+    Hook,
+    MergeRequest,
+    Pipeline,
+    Project,
+)
 from tests.support.repositories import Files
 
 STATES = {
@@ -20,6 +29,7 @@ STATES = {
 }
 DRAFT_PREFIX = "Draft: "
 MAINTAINER_LEVEL = 40
+BRANCHES = "refs/heads/"
 
 
 class GitlabDriver:
@@ -65,10 +75,23 @@ class GitlabDriver:
         self._open(number, self.project)
 
     def open_fork(self, number: int, files: Files) -> None:
-        fork = self.gitlab.world.add_project(self.gitlab.git_server, "eve/app")
-        fork.origin.run("fetch", "--quiet", self.origin.url, "refs/heads/main:refs/heads/main")
-        fork.origin.branch(f"feature{number}", base="main", files=files)
-        self._open(number, fork)
+        self.fork.origin.run("fetch", "--quiet", self.origin.url, "+refs/heads/main:refs/heads/main")
+        self.fork.origin.branch(f"feature{number}", base="main", files=files)
+        self._open(number, self.fork)
+        self._request(number).wants_collaboration = False
+
+    @property
+    def fork(self) -> Project:
+        """Eve's fork, created when it is first needed. GitLab lets no member push to forks of a private project."""
+        world, self.project.visibility = self.gitlab.world, "public"
+        return world.projects.get("eve/app") or world.add_fork(self.git_server, self.project, "eve/app", "eve")
+
+    def allow_edits(self, number: int) -> None:
+        """The author lets members who can merge push to the branch in the fork."""
+        self._request(number).wants_collaboration = True
+
+    def retarget(self, number: int, base: str) -> None:
+        self.actions.retarget(self.project, self._request(number), self._ada, base)
 
     def make_draft(self, number: int) -> None:
         self._update(number, title=DRAFT_PREFIX + self._request(number).title)
@@ -83,7 +106,7 @@ class GitlabDriver:
         return self.actions.commit(self.project, "main", files)
 
     def merge_by_hand(self, number: int) -> None:
-        self.actions.merge(self.project, self._request(number), self._ada, "By hand", None)
+        self.actions.merge(self.project, self._request(number), self._ada, "By hand")
 
     def close_pull_request(self, number: int) -> None:
         self._update(number, state="closed")
@@ -95,6 +118,9 @@ class GitlabDriver:
         notes = self._request(number).notes
         notes[:] = [note for note in notes if note.author.username != BOT]
 
+    def describe(self, number: int, text: str) -> None:
+        self._update(number, description=text)
+
     def label(self, number: int, label: str) -> None:
         self._update(number, labels=[*self.labels(number), label])
 
@@ -104,13 +130,14 @@ class GitlabDriver:
     # Results of CI.
 
     def report(self, sha: Sha, check: str, state: StatusState, url: str = "") -> None:
-        reported = self.actions.report_status(self.project, self._pipeline(sha), check, STATES[state], by=self._ada)
+        home, pipeline = self._pipeline(sha)
+        reported = self.actions.report_status(home, pipeline, check, STATES[state], by=self._ada)
         if reported is not None:
             reported.target_url = url or None
 
     def run_check(self, sha: Sha, check: str, url: str) -> None:  # noqa: ARG002
         """The URL of a job is determined by GitLab."""
-        self.actions.add_job(self.project, self._pipeline(sha), check, "success")
+        self.actions.add_job(*self._pipeline(sha), check, "success")
 
     # Mergeability and protection.
 
@@ -127,10 +154,49 @@ class GitlabDriver:
     def satisfy_protection(self, sha: Sha) -> None:
         self.run_check(sha, "unit", "")
 
+    # Rules for merge requests: only at GitLab.
+
+    def require_approvals(self, *rules: ApprovalRule) -> None:
+        self.actions.require_approvals(self.project, *rules)
+
+    def approve(self, number: int, *people: str) -> None:
+        self.actions.approve(self.project, self._request(number), *people)
+
+    def unapprove(self, number: int, person: str) -> None:
+        self.actions.unapprove(self.project, self._request(number), person)
+
+    def request_changes(self, number: int, person: str) -> None:
+        self.project.premium = True
+        self.actions.request_changes(self.project, self._request(number), person)
+
+    def withdraw_request(self, number: int, person: str) -> None:
+        self._request(number).changes_requested_by.remove(person)
+        self._update(number)
+
+    def set_unresolved(self, number: int, count: int) -> None:
+        """Sets the number of unresolved threads, in a project that wants them resolved."""
+        self.project.discussions_must_be_resolved = True
+        self._request(number).unresolved = count
+        self._update(number)
+
+    def set_external_check(self, number: int, name: str, status: str) -> None:
+        """GitLab sends no webhook about it."""
+        self._request(number).external_checks[name] = status
+
+    def set_obstacle(self, number: int, status: str | None) -> None:
+        """Another rule blocks it, or no longer. GitLab sends no webhook about it."""
+        self._request(number).obstacle = status
+
+    def give_role(self, person: str, level: int) -> None:
+        self.project.members[person] = level
+
     # State.
 
     def head(self, number: int) -> Sha:
         return Sha(str(self._request(number).head))
+
+    def base(self, number: int) -> str:
+        return self._request(number).target_branch
 
     def is_open(self, number: int) -> bool:
         return self._request(number).state == "opened"
@@ -175,7 +241,13 @@ class GitlabDriver:
     def _request(self, number: int) -> MergeRequest:
         return self.project.merge_requests[number]
 
-    def _pipeline(self, sha: Sha) -> Pipeline:
-        """The latest pipeline of the commit, or a new one."""
-        found = [pipeline for pipeline in self.project.pipelines if pipeline.sha == sha]
-        return found[-1] if found else self.actions.add_pipeline(self.project, sha, "a-branch")
+    def _pipeline(self, sha: Sha) -> tuple[Project, Pipeline]:
+        """The latest pipeline of the commit, or a new one of its branch; with its project, which can be a fork."""
+        for project in (self.project, *self._head_projects.values()):
+            found = [pipeline for pipeline in project.pipelines if pipeline.sha == sha]
+            if found:
+                return project, found[-1]
+            branches = [ref for ref, tip in project.origin.refs().items() if tip == sha and ref.startswith(BRANCHES)]
+            if branches:
+                return project, self.actions.add_pipeline(project, sha, branches[0].removeprefix(BRANCHES))
+        return self.project, self.actions.add_pipeline(self.project, sha, "a-branch")

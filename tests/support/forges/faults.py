@@ -123,7 +123,7 @@ class ActsFirst(Struct, frozen=True):
 
 
 class AddsHeaders(Struct, frozen=True):
-    """Adds headers to the response."""
+    """Adds headers to the response, in place of those with the same name."""
 
     headers: dict[str, str]
 
@@ -132,7 +132,8 @@ class AddsHeaders(Struct, frozen=True):
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *added]
+                kept = [pair for pair in message["headers"] if pair[0].decode() not in self.headers]
+                message["headers"] = [*kept, *added]
             await send(message)
 
         await app(scope, receive, send_with_headers)

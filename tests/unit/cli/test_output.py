@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import typer
-from msgspec import convert
+from msgspec import convert, json
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -140,6 +140,43 @@ def test_status_of_a_run_that_took_too_long_names_the_checks_without_a_result(ca
     assert ["·", "unit  not finished  https://ci.example.com/unit  41 s"] in lines
     assert ["·", "lint  not reported"] in lines
     assert output.list_failing_checks(a_run(("unit", "pending"), status="in_progress")) == []
+
+
+REVIEW: dict[str, Any] = {
+    "code": "waiting_for_review",
+    "message": "Waiting for a review from @acme/db (1 of 2 approvals).",
+    "needed": 2,
+    "given": 1,
+    "names": ["@acme/db"],
+    "met": False,
+}
+CONVERSATIONS: dict[str, Any] = REVIEW | {"code": "waiting_for_conversations", "message": "Resolve \x1bthem."}
+
+
+def test_status_shows_each_unmet_requirement_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]):
+    members: dict[str, Any] = {"state": "not_ready", "position": None, "requirements": [REVIEW, CONVERSATIONS]}
+    reason: dict[str, Any] = {"code": "waiting_for_review", "message": "All sentences together.", "waitingFor": []}
+    lines = shown_status(capsys, a_pull_request(reason=reason, **members))
+    assert lines[1] == ["reason", "Waiting for a review from @acme/db (1 of 2 approvals). (waiting_for_review)"]
+    assert " ".join(lines[2]) == "Resolve �them. (waiting_for_conversations)"
+    assert "All sentences together" not in str(lines)
+    draft: dict[str, Any] = {"code": "draft", "message": "The pull request is a draft.", "waitingFor": []}
+    lines = shown_status(capsys, a_pull_request(reason=draft, **members))
+    assert lines[1] == ["reason", "The pull request is a draft. (draft)"]
+    assert lines[2] == ["missing", f"{REVIEW['message']} (waiting_for_review)"]
+
+
+@pytest.mark.parametrize("members", [{"forceEnqueued": True}, {"isCurrentlySubmittedToQueue": False}], ids=str)
+def test_status_shows_no_requirement_that_the_queue_does_not_wait_for(
+    capsys: pytest.CaptureFixture[str], members: dict[str, Any]
+):
+    assert "acme/db" in str(shown_status(capsys, a_pull_request(requirements=[REVIEW])))
+    assert "acme/db" not in str(shown_status(capsys, a_pull_request(requirements=[REVIEW | {"met": True}])))
+    assert "acme/db" not in str(shown_status(capsys, a_pull_request(requirements=[REVIEW], **members)))
+
+
+def test_requirements_are_in_the_json_as_the_server_sent_them():
+    assert json.decode(encode_json(a_pull_request(requirements=[REVIEW])))["requirements"] == [REVIEW]
 
 
 def test_status_shows_position_and_estimate(capsys: pytest.CaptureFixture[str]):

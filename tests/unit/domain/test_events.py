@@ -44,6 +44,7 @@ ONE_OF_EACH: list[e.Event] = [
     e.LandingPullRequestsRead(landing=1, pull_requests=(a_pull_request(),), observed_at_revision=3),
     e.LandingSucceeded(landing=1, steps=(a_step("1"),)),
     e.LandingMissed(landing=1),
+    e.RunStartRefused(run=RUN, detail="no"),
     e.LandingRefused(landing=1, detail="no", submission_id=SubmissionId(1)),
     e.LandingOutcomeUnknown(landing=1),
     e.AuditMismatchFound(

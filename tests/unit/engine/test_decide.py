@@ -205,6 +205,7 @@ OF_A_RUN: list[e.Event] = [
     e.RunBuilt(run=UNKNOWN, steps=(a_step("1"),)),
     e.BaseCommitMissing(run=UNKNOWN),
     e.RunBuildRefused(run=UNKNOWN, submission_id=SubmissionId(1), refusal=e.BuildRefusal.REFUSED),
+    e.RunStartRefused(run=UNKNOWN, detail="no"),
     e.BranchDeleted(run=UNKNOWN),
     e.ChecksObserved(run=UNKNOWN, checks={}, observed_at_revision=99),
 ]

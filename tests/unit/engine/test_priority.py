@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mergeyard.engine.priority import aged_priority, waiting_in_order
+from mergeyard.engine.batching import aged_priority, waiting_in_order
 from tests.support.builders import a_plain_queue, a_submission
 from tests.support.world.world import START_TIME
 

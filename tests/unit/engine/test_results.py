@@ -231,6 +231,31 @@ def test_a_pr_that_the_target_contains_is_merged():
     )
 
 
+def test_a_run_that_the_host_does_not_let_start_pauses_the_queue_and_fails_no_pr():
+    world = a_world()
+    world.submit(1)
+    decision = world.apply(e.RunStartRefused(run=world.run_of(1).id, detail="no drafts here"))
+    assert (world.queue.state, world.queue.state_reason) == (QueueState.PAUSED, "no drafts here")
+    assert [entry.reason for entry in decision.journal] == [Reason.TEST_BRANCH_REFUSED]
+    assert world.state(1) is PullRequestState.PENDING
+
+
+def test_a_run_that_the_host_does_not_let_start_is_built_when_the_queue_is_resumed():
+    world = a_world()
+    world.submit(1)
+    run = world.run_of(1).id
+    world.apply(e.RunStartRefused(run=run, detail="no drafts here"))
+    assert (pending_tasks(world.queue), world.wait_reason(1)) == ((), a_wait_reason(Reason.QUEUE_PAUSED))
+    world.apply(e.StateRequested(state=QueueState.RUNNING))
+    assert [task.run for task in pending_tasks(world.queue) if isinstance(task, t.BuildRun)] == [run]
+
+
+def test_a_run_that_has_started_is_not_refused_any_more():
+    world = a_world(prs=1)
+    world.apply(e.RunStartRefused(run=world.run_of(1).id, detail="too late"))
+    assert world.queue.state is QueueState.RUNNING
+
+
 def test_a_pr_under_test_whose_next_run_cannot_be_built_fails():
     world = a_world(prs=1, test_retries=1)
     world.fails(1)
@@ -526,6 +551,17 @@ def test_a_read_that_began_before_the_last_observation_was_recorded_is_ignored()
     world.apply(world.observe_pull_request(1))
     world.apply(outdated)
     assert not landing_of(world).is_intended
+
+
+def test_a_read_during_which_a_pr_changed_is_repeated():
+    world = a_world_with_a_landing_being_read(1)
+    (read,) = world.pending_tasks(t.ReadPullRequests)
+    outdated = world.host.perform_task(read, world.queue.counters.revision)
+    world.apply(e.PullRequestDirty(number=PullRequestNumber(1)))
+    world.apply(outdated)
+    assert not landing_of(world).is_intended
+    world.perform(t.ReadPullRequests)
+    assert landing_of(world).is_intended
 
 
 def test_a_pr_that_left_in_the_same_decision_does_not_land():

@@ -1,12 +1,15 @@
-"""An action's price: the running test runs that it stops, and the pull requests that are tested again."""
+"""An action's price: the runs that it stops, and the pull requests that are tested again; and how one would merge."""
 
 import pytest
+from msgspec.structs import replace
 
-from mergeyard.domain.config import URGENT
+from mergeyard.domain.config import URGENT, Config, HeadBranchFallback, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
 from mergeyard.domain.timestamps import MINUTE
-from mergeyard.service.previews import Action, ActionPreview, preview_action
-from tests.support.builders import QueueWorld, a_world
+from mergeyard.engine import merging
+from mergeyard.service.previews import BRANCH_PROBLEMS, Action, ActionPreview, MergesBy, explain_merge, preview_action
+from tests.support.builders import QueueWorld, a_pull_request, a_run, a_world
 
 
 def a_busy_world() -> QueueWorld:
@@ -52,3 +55,73 @@ def test_a_preview_changes_nothing():
     before = world.queue
     preview(world, 4, Action.PRIORITY, URGENT)
     assert world.queue is before
+
+
+SQUASH = Config(merge_method=MergeMethod.SQUASH)
+HOST_MERGES = "the Git host merges the pull request, and the queue compares the result with the tested commit."
+
+
+def on_github(access: HeadBranchAccess = HeadBranchAccess.MOVABLE, fork: str = "") -> PullRequest:
+    pull_request = replace(a_pull_request(1), head_branch="greet", head_repo=fork)
+    return replace(pull_request, is_merged_by_head=True, head_branch_access=access)
+
+
+def test_the_tested_commit_merges_if_the_head_branch_can_be_moved():
+    expected = "The queue pushes the tested commit and moves the head branch greet to it."
+    assert explain_merge(SQUASH, on_github()) == (MergesBy.TESTED_COMMIT, expected)
+    expected = "The queue pushes the tested commit and moves the head branch greet in bob/app to it."
+    assert explain_merge(SQUASH, on_github(fork="bob/app")) == (MergesBy.TESTED_COMMIT, expected)
+
+
+def test_a_merge_commit_needs_no_move():
+    expected = "The queue pushes the tested commit, which contains the commits of the pull request."
+    for access in HeadBranchAccess:
+        assert explain_merge(Config(), on_github(access)) == (MergesBy.TESTED_COMMIT, expected)
+
+
+@pytest.mark.parametrize("access", [HeadBranchAccess.NOT_MOVED, HeadBranchAccess.IN_FORK])
+def test_a_git_host_that_is_told_needs_no_move(access: HeadBranchAccess):
+    told = replace(on_github(access), is_merged_by_head=False)
+    expected = "The queue pushes the tested commit and reports the merge to the Git host."
+    assert explain_merge(SQUASH, told) == (MergesBy.TESTED_COMMIT, expected)
+
+
+def test_a_queue_that_merges_at_the_git_host_says_so():
+    by_host = replace(SQUASH, landing=LandingMethod.PROVIDER_MERGE)
+    expected = f"{HOST_MERGES[0].upper()}{HOST_MERGES[1:]}"
+    assert explain_merge(by_host, on_github(HeadBranchAccess.IN_FORK)) == (MergesBy.PROVIDER_MERGE, expected)
+
+
+def test_a_fork_that_the_queue_cannot_push_to_is_named_with_what_to_do():
+    reason = "The head branch is in a fork that the queue cannot push to, so"
+    advice = "The author of the pull request can allow edits by maintainers to change this."
+    fork = on_github(HeadBranchAccess.IN_FORK)
+    assert explain_merge(SQUASH, fork) == (MergesBy.PROVIDER_MERGE, f"{reason} {HOST_MERGES} {advice}")
+    closes = "the queue pushes the tested commit and closes the pull request with a link to it."
+    config = replace(SQUASH, head_branch_fallback=HeadBranchFallback.CLOSE)
+    assert explain_merge(config, fork) == (MergesBy.CLOSE, f"{reason} {closes} {advice}")
+
+
+def test_every_reason_for_the_fallback_has_its_own_words():
+    """Also one that is added later."""
+    found = set[str]()
+    for access in HeadBranchAccess:
+        if merging.fallback_of(SQUASH, on_github(access)) is None:
+            continue
+        found.add(explain_merge(SQUASH, on_github(access))[1])
+        reason, advice = BRANCH_PROBLEMS[access]
+        assert explain_merge(SQUASH, on_github(access))[1] == f"{reason}, so {HOST_MERGES} {advice}", access
+    assert len(found) == len(BRANCH_PROBLEMS)
+
+
+@pytest.mark.parametrize("access", HeadBranchAccess)
+def test_the_setting_is_named_if_it_is_off(access: HeadBranchAccess):
+    config = replace(SQUASH, move_head_branches=False)
+    assert explain_merge(config, on_github(access))[1].startswith("The setting moveHeadBranches is off, so ")
+
+
+def test_a_pull_request_that_is_tested_with_one_that_the_git_host_merges_says_so():
+    run = replace(a_run(2, 1), landing_method=LandingMethod.PROVIDER_MERGE)
+    expected = f"It is tested together with a pull request that the Git host has to merge, so {HOST_MERGES}"
+    assert explain_merge(SQUASH, on_github(), run) == (MergesBy.PROVIDER_MERGE, expected)
+    assert explain_merge(SQUASH, on_github(), a_run(2, 1))[0] is MergesBy.TESTED_COMMIT

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mergeyard.ports.git import TooLargeFile
+from mergeyard.service.commit_messages import TEMPLATE_FIELDS
 from mergeyard.service.repo_config import (
     InvalidConfig,
     PathTargets,
@@ -52,6 +53,12 @@ def test_a_file_with_only_a_version_equals_no_file():
 
 def test_a_command_can_have_several_lines():
     assert parsed('version = 1\n[checks]\nunit = """\nmake\nmake test\n"""').checks == {"unit": "make\nmake test\n"}
+
+
+def test_the_template_of_squashed_commits_is_read():
+    text = 'version = 1\n[commit]\nsquash = """\n{title}\n\n{{x}} {body}\n"""'
+    assert parsed(text).squash_template == "{title}\n\n{{x}} {body}\n"
+    assert parsed("version = 1\n[commit]").squash_template == ""
 
 
 def test_targets_are_named_with_the_globs_of_their_paths():
@@ -141,7 +148,7 @@ def test_windows_line_ends_are_fine():
         ("version = 1\n[targets]\nunmatched = ['a']", "targets.unmatched: expected one of ALL, ignore, path"),
         (
             'version = 1\n"" = 1',
-            "'': unknown key; known are version, required_statuses, checks, targets, guarded_paths",
+            "'': unknown key; known are version, required_statuses, checks, targets, guarded_paths, commit",
         ),
         (
             "version = 1\nguarded_paths = 'ci'",
@@ -156,6 +163,27 @@ def test_windows_line_ends_are_fine():
             "required_status: unknown key (did you mean required_statuses?)",
         ),
         ("version = 1\n[check]\nunit = 'make'", "check: unknown key (did you mean checks?)"),
+        (
+            "version = 1\ncommit = '{title}'",
+            'commit: expected a table, such as [commit] and squash = "{title}" below it',
+        ),
+        ("version = 1\n[commit]\nmerge = 'x'", "commit.merge: unknown key; known is squash"),
+        (
+            "version = 1\n[commit]\nsquash = ['x']",
+            "commit.squash: expected a template as a string; leave the key out to use that of the queue",
+        ),
+        (
+            "version = 1\n[commit]\nsquash = ' '",
+            "commit.squash: expected a template as a string; leave the key out to use that of the queue",
+        ),
+        (
+            "version = 1\n[commit]\nsquash = '{titel}'",
+            f"commit.squash: unknown field {{titel}}; known are {', '.join(TEMPLATE_FIELDS)}",
+        ),
+        (
+            "version = 1\n[commit]\nsquash = 'a { b'",
+            "commit.squash: line 1 has a single {; write {{ for the character",
+        ),
     ],
 )
 def test_an_error_names_its_key(text: str, expected: str):

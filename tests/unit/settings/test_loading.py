@@ -1,15 +1,21 @@
 """Settings from the file, the environment and the command line: precedence, hosts, single sign-on, problems."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from mergeyard.adapters.forges.rate_limits import GITHUB_CLOUD_PACE
+from mergeyard.adapters.signing import parse_signing_key
 from mergeyard.domain.access import Scope
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.settings import ForgeHost, Oidc, PlainHost, Provider, Settings, SettingsError, load
 from mergeyard.settings.loading import Hosts, read_hosts, to_secret_variable
 from mergeyard.settings.parsing import SettingsFile, read_settings_file
+from mergeyard.wiring import build_forge_config, make_identities
 
 
 def write_settings(folder: Path, text: str) -> Path:
@@ -312,6 +318,9 @@ def forge_problem(folder: Path, text: str, environment: Mapping[str, str] = TOKE
     [
         ("github.com", "github", "https://api.github.com"),
         ("git.acme.com", "github", "https://git.acme.com/api/v3"),
+        ("acme.ghe.com", "github", "https://api.acme.ghe.com"),
+        ("acme.ghe.com", "gitea", "https://acme.ghe.com/api/v1"),
+        ("notghe.com", "github", "https://notghe.com/api/v3"),
         ("gitlab.com", "gitlab", "https://gitlab.com/api/v4"),
         ("codeberg.org", "gitea", "https://codeberg.org/api/v1"),
     ],
@@ -321,6 +330,32 @@ def test_a_name_and_a_token_are_enough(folder: Path, name: str, provider: str, a
     assert read_forge(folder, text, {to_secret_variable(name, "token"): "secret\n"}) == ForgeHost(
         provider=Provider(provider), url=f"https://{name}", api_url=api, token="secret", checks=ChecksFrom.HOST
     )
+
+
+def test_a_private_authority_is_a_file_next_to_the_settings(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    certificate = Path(__file__).parents[2] / "support" / "no_public_authority.pem"
+    (folder / "ca.pem").write_bytes(certificate.read_bytes())
+    assert read_forge(folder, GITHUB + 'ca_file = "ca.pem"\n', TOKEN).ca_file == folder / "ca.pem"
+    monkeypatch.chdir(folder)
+    assert read_forge(Path(), GITHUB + 'ca_file = "ca.pem"\n', TOKEN).ca_file == folder / "ca.pem"
+    assert read_forge(folder, GITHUB + 'ca_file = ""\n', TOKEN).ca_file is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "api_url", "is_cloud"),
+    [
+        ("github", "https://api.github.com", True),
+        ("github", "https://api.acme.ghe.com", True),
+        ("github", "https://git.acme.com/api/v3", False),
+        ("github", "https://api.github.com.acme.com", False),
+        ("gitlab", "https://api.github.com", False),
+    ],
+)
+def test_the_limits_of_githubs_cloud_apply_there_only(provider: str, api_url: str, is_cloud: bool):
+    host = ForgeHost(provider=Provider(provider), url="https://x", api_url=api_url)
+    assert host.is_github_cloud is is_cloud
+    config = build_forge_config("x", host, None)
+    assert config.write_pace == (GITHUB_CLOUD_PACE if is_cloud else None)
 
 
 def test_a_forge_can_have_another_address_than_its_name(folder: Path):
@@ -344,6 +379,90 @@ def test_a_secret_file_takes_precedence_over_the_environment(folder: Path):
     assert read_forge(folder, GITHUB + 'token_file = "token"', TOKEN).token == "from the file"
 
 
+def test_rules_that_cannot_be_read_block_unless_the_file_permits_to_go_on(folder: Path):
+    assert read_forge(folder, GITHUB, TOKEN).unreadable_rules == "unmet"
+    assert read_forge(folder, GITHUB + 'unreadable_rules = "unmet"\n', TOKEN).unreadable_rules == "unmet"
+    assert read_forge(folder, GITHUB + 'unreadable_rules = "unknown"\n', TOKEN).unreadable_rules == "unknown"
+
+
+def test_only_maintainers_can_submit_as_urgent_unless_the_file_permits_writers(folder: Path):
+    assert Settings(hosts=read_forge_hosts(folder, GITHUB, TOKEN)[0]).hosts_with_urgent_writers == frozenset()
+    for group, hosts in (("maintainers", frozenset[str]()), ("writers", frozenset({"github.com"}))):
+        text = f'{GITHUB}urgent_from = "{group}"\n\n[hosts."git.local"]\nprovider = "git"\nroot = "."\n'
+        assert Settings(hosts=read_forge_hosts(folder, text, TOKEN)[0]).hosts_with_urgent_writers == hosts
+
+
+PLAIN = '[hosts."git.local"]\nprovider = "git"\nroot = "."\n'
+SIGNING_KEY = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+
+
+@pytest.mark.parametrize("text", [GITHUB, PLAIN])
+def test_the_key_that_signs_commits_is_a_file_next_to_the_settings(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+):
+    (folder / "signing.key").write_bytes(SIGNING_KEY)
+    monkeypatch.chdir(folder)
+    for place in (folder, Path()):
+        hosts, problems = read_forge_hosts(place, text + 'signing_key_file = "signing.key"\n', TOKEN)
+        assert (problems, [host.signing_key_file for host in hosts.values()]) == ([], [folder / "signing.key"])
+    hosts, _ = read_forge_hosts(folder, text + 'signing_key_file = ""\n', TOKEN)
+    assert [host.signing_key_file for host in hosts.values()] == [None]
+
+
+@pytest.mark.parametrize("text", [GITHUB, PLAIN])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('signing_key_file = "nowhere.key"', "nowhere.key cannot be read: No such file or directory"),
+        ('signing_key_file = "."', "cannot be read: "),
+        ('signing_key_file = "a\\u0000b"', "cannot be read: "),
+        ('signing_key_file = "mergeyard.toml"', "mergeyard.toml has no private key in a known format; create one with"),
+        ('signing_key_file = "half.key"', "half.key is damaged, or its type is not supported; use an Ed25519 key"),
+        ('signing_key = "abc123"', "secrets are not allowed here; set signing_key_file to a file"),
+    ],
+)
+def test_a_key_that_cannot_sign_is_reported_without_its_contents(folder: Path, text: str, line: str, message: str):
+    (folder / "half.key").write_bytes(SIGNING_KEY[:150])
+    problem = forge_problem(folder, text + line)
+    assert message in problem
+    assert "abc123" not in problem
+    assert SIGNING_KEY[100:140].decode() not in problem
+
+
+def test_a_pipe_or_a_large_file_is_no_key(folder: Path):
+    """Neither may hold up the start, or fill the memory."""
+    os.mkfifo(folder / "pipe")
+    (folder / "large.key").write_bytes(SIGNING_KEY + b"\n" * 300_000)
+    assert "pipe cannot be read: it is not a regular file" in forge_problem(folder, f'{PLAIN}signing_key_file = "pipe"')
+    problem = forge_problem(folder, f'{PLAIN}signing_key_file = "large.key"')
+    assert "large.key has more than 262144 bytes" in problem
+
+
+def test_the_key_signs_for_its_own_host_only_with_the_address_of_the_settings(folder: Path):
+    (folder / "signing.key").write_bytes(SIGNING_KEY)
+    hosts, _ = read_forge_hosts(folder, f'{PLAIN}signing_key_file = "signing.key"\n\n{GITHUB}', TOKEN)
+    identities = make_identities(Settings(hosts=hosts, committer_name="Ada"))
+    key = parse_signing_key(SIGNING_KEY).fingerprint
+    found = {
+        name: (identity.name, identity.email, identity.signer and identity.signer.fingerprint)
+        for name, identity in identities.items()
+    }
+    assert found == {"git.local": ("Ada", "", key), "github.com": ("Ada", "", None)}
+    settings = Settings(hosts=hosts, committer_email="ada@example.org")
+    assert {identity.email for identity in make_identities(settings).values()} == {"ada@example.org"}
+    assert SIGNING_KEY.decode()[100:140] not in repr(settings)
+
+
+def test_a_forge_knows_the_key_that_must_be_registered_there(folder: Path):
+    (folder / "signing.key").write_bytes(SIGNING_KEY)
+    host = read_forge(folder, GITHUB + 'signing_key_file = "signing.key"\n', TOKEN)
+    config = build_forge_config("github.com", host, None)
+    assert config.signer is not None
+    assert config.signer.public_key == parse_signing_key(SIGNING_KEY).public_key
+    assert "signer" not in repr(config)
+    assert config.signer is make_identities(Settings(hosts={"github.com": host}))["github.com"].signer
+
+
 def test_secrets_are_never_shown(folder: Path):
     assert "secret" not in repr(read_forge(folder, GITHUB, TOKEN))
 
@@ -361,13 +480,20 @@ def test_a_secret_in_the_table_is_refused_and_not_repeated(folder: Path, key: st
         ('url = "github.com"', "expected an address such as"),
         ('url = "https://me:pw@x"', "remove the user name and password before the @"),
         ('api_url = "ftp://x"', "expected an address such as"),
-        ('checks = "github"', "expected one of api, run, host"),
+        ('checks = "github"', "expected one of host, api, run"),
         ('checks = "run"', "or accept the risk with allow_untrusted_checks = true"),
         ('checks = "run"\nallow_untrusted_checks = false', "files of pull requests, also from forks"),
         ('checks = "run"\nallow_untrusted_checks = "true"', "expected true or false"),
         ("poll_seconds = 0", "expected a whole number from 1 to 60"),
         ("poll_seconds = true", "expected a whole number from 1 to 60"),
+        ('unreadable_rules = "ignored"', ".unreadable_rules: expected one of unmet, unknown"),
+        ("urgent_from = []", ".urgent_from: expected one of maintainers, writers"),
         ('token_file = "nowhere"', "cannot be read: No such file or directory"),
+        ('ca_file = "nowhere.pem"', "nowhere.pem cannot be read: No such file or directory"),
+        ('ca_file = "."', "cannot be read: "),
+        ('ca_file = "a\\u0000b"', "cannot be read: "),
+        ('ca_file = "mergeyard.toml"', "mergeyard.toml contains no certificate; put"),
+        ('ca = "x"', "unknown setting; remove it"),
         ('app_id = "12"', "the App has no private key; set private_key_file"),
         ('tokenfile = "x"', "did you mean token_file?"),
         ('root = "repos"', "unknown setting"),

@@ -1,6 +1,7 @@
 """The page of a pull request: its progress, why it waits, its checklist and its timeline."""
 
 import re
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -8,10 +9,17 @@ from msgspec.structs import replace
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
-from mergeyard.domain.pull_requests import impacted_targets_from_names
+from mergeyard.domain.pull_requests import Requirement, impacted_targets_from_names
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
-from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
+from mergeyard.domain.states import (
+    REQUIREMENT_REASONS,
+    Mergeability,
+    PullRequestState,
+    QueueState,
+    Reason,
+    RunStatus,
+)
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.views import SubmissionView, view_submission
 from mergeyard.web.pull_request_page import (
@@ -97,7 +105,7 @@ def test_a_complete_checklist_has_no_open_items():
     assert [item.label for item in build_checklist(not_ready(), a_queue())] == [
         "Targets main",
         "Not a draft",
-        "Mergeable",
+        "No conflicts",
         "Queue has required checks",
         "Queue is running",
     ]
@@ -121,8 +129,73 @@ def test_an_unknown_mergeability_is_awaited_without_advice_to_act():
     assert "nothing to do" in unknown.advice
 
 
+def requirement(reason: Reason, given: int | None, **members: Any) -> Requirement:
+    return Requirement(reason=reason, given=given, **members)
+
+
+def test_the_checklist_shows_each_requirement_of_the_git_host_in_a_fixed_order():
+    grant = ("Members: Read-only",)
+    unread = "The queue cannot read a rule of the Git host, and goes on without it. An administrator can grant: "
+    required = (
+        requirement(Reason.HOST_RULE_UNREADABLE, None, names=grant, blocks_if_unknown=False),
+        requirement(Reason.WAITING_FOR_CONVERSATIONS, 0, needed=3),
+        requirement(Reason.WAITING_FOR_REVIEW, 2, needed=2),
+    )
+    items = build_checklist(not_ready(requirements=required), a_queue())[2:-2]
+    assert [(item.status, item.label, item.advice) for item in items] == [
+        ("met", "No conflicts", ""),
+        ("met", "Approvals", "2 of 2 approvals."),
+        ("missing", "Review conversations", "Unresolved review conversations: 3. Resolve them."),
+        ("unknown", "A rule that cannot be read", f"{unread}Members: Read-only."),
+    ]
+    (unreadable,) = missing(not_ready(requirements=(replace(required[0], blocks_if_unknown=True),)))
+    assert unreadable.status is ItemStatus.MISSING
+    assert unreadable.advice.endswith("An administrator has to grant: Members: Read-only.")
+
+
+def test_a_rule_that_the_queue_cannot_check_is_named():
+    signed = requirement(Reason.BLOCKED_BY_HOST_RULE, None, names=("signatures of the ruleset main",))
+    (item,) = missing(not_ready(requirements=(signed,)))
+    assert (item.status, item.label) == (ItemStatus.MISSING, "Another rule of the Git host")
+    assert item.advice == (
+        "The queue cannot check a rule of the Git host: signatures of the ruleset main. "
+        "An administrator has to change it, or set unreadable_rules to unknown."
+    )
+    (ignored,) = missing(not_ready(requirements=(replace(signed, blocks_if_unknown=False),)))
+    assert ignored.status is ItemStatus.UNKNOWN
+    assert ignored.advice == (
+        "The queue cannot check a rule of the Git host, and goes on without it: signatures of the ruleset main."
+    )
+
+
+@pytest.mark.parametrize("reason", REQUIREMENT_REASONS)
+def test_every_requirement_has_a_label_and_other_sentences_when_it_is_met_or_missing(reason: Reason):
+    unmet = not_ready(requirements=(requirement(reason, 0),))
+    (lacking,) = missing(unmet)
+    assert lacking.label
+    assert lacking.advice == unmet.reason.message
+    met = build_checklist(not_ready(requirements=(requirement(reason, 1),)), a_queue())[3]
+    assert met.status is ItemStatus.MET
+    assert met.advice != lacking.advice
+    more = build_checklist(not_ready(requirements=(requirement(reason, 3),)), a_queue())[3]
+    assert more.advice in (met.advice, "3 approvals, 1 required.")
+
+
+def test_a_long_list_of_requirements_is_shortened_in_the_message_and_complete_in_the_checklist():
+    names = tuple(f"@acme/team-{number}" for number in range(20))
+    view = not_ready(requirements=(requirement(Reason.WAITING_FOR_REVIEW, 0, names=names),) * 12)
+    assert len(view.requirements) == len(missing(view)) == 12
+    assert view.requirements[0].names == names
+    assert view.reason.message.count("@acme/team-4 and others (0 of 1 approvals).") == 10
+    assert view.reason.message.endswith(" Further rules that are not met: 2.")
+
+
 def test_a_forced_pull_request_need_not_be_mergeable():
     assert missing(not_ready(mergeability=Mergeability.NOT_MERGEABLE, forced=True)) == []
+    unreviewed = (requirement(Reason.WAITING_FOR_REVIEW, 0),)
+    forced = build_checklist(not_ready(requirements=unreviewed, forced=True), a_queue())
+    assert [item.label for item in forced[2:-2]] == ["Conflicts and rules of the Git host ignored"]
+    assert missing(not_ready(requirements=unreviewed, forced=True)) == []
 
 
 def test_a_fork_that_changes_guarded_paths_needs_a_maintainer():

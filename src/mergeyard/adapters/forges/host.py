@@ -7,9 +7,11 @@ implement the ports `Host` and `Forge`.
 import asyncio
 import re
 from abc import ABC, abstractmethod
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha1
+from itertools import islice
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,14 +23,15 @@ from mergeyard.adapters.forges.http import (
     MISSING_STATUSES,
     ForgeClient,
     ForgeConfig,
-    build_git_remote,
     format_timestamp,
     quote_segment,
     to_instant,
 )
 from mergeyard.adapters.forges.rate_limits import RateLimits
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.timestamps import Instant
+from mergeyard.domain.pull_requests import MAX_REQUIREMENT_NAMES, PullRequest, Requirement
+from mergeyard.domain.states import Reason
+from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
     Comment,
@@ -37,6 +40,7 @@ from mergeyard.ports.forge import (
     HostRefused,
     HostUnavailable,
     InvalidSignature,
+    QueueSetup,
     Thread,
 )
 from mergeyard.ports.git import Remote
@@ -84,6 +88,7 @@ class ForgeHost(ABC):
     forge_name: str
     """As users write it: `GitHub`."""
     refs_prefix = "refs/pull"
+    number_prefix = "#"
     page_path: str
     """The part of a pull request's URL between the repository and the number."""
     edit_method = "PATCH"
@@ -93,6 +98,7 @@ class ForgeHost(ABC):
     success_reaction, failure_reaction = "rocket", "confused"
     has_groups = False
     reports_mergeability = True
+    moves_heads_first = False
 
     def __init__(self, config: ForgeConfig, clock: Clock) -> None:
         self.name = config.name
@@ -102,7 +108,8 @@ class ForgeHost(ABC):
         self.forge = self
         self._config = config
         self._clock = clock
-        self._client = ForgeClient(config.api_url, self._credentials, RateLimits(config.name, clock))
+        limits = RateLimits(config.name, clock, config.write_pace)
+        self._client = ForgeClient(config.api_url, self._credentials, limits, config.ca_file)
         self._login = ""
 
     # Credentials
@@ -114,6 +121,13 @@ class ForgeHost(ABC):
     @abstractmethod
     async def _git_credentials(self, repo: Repo) -> tuple[str, str]:
         """User and password for git over HTTP."""
+
+    def _find_key_problem(self) -> str:
+        """Why the commits of the queue have no valid signature; empty: they have one, perhaps of an unknown key."""
+        signer = self._config.signer
+        if signer is None:
+            return f"signing_key_file is not set for {self.name}"
+        return f"{signer.fingerprint}, which has expired" if self._clock.now() >= signer.expires_at * SECOND else ""
 
     async def _client_for(self, repo: Repo) -> ForgeClient:
         return self._client.for_repository(repo, self._api_path(repo))
@@ -152,8 +166,15 @@ class ForgeHost(ABC):
         return f"/repos/{self._full_name(repo)}"
 
     async def remote(self, repo: Repo) -> Remote:
-        url = f"{self._config.web_url}/{self._full_name(repo)}.git"
-        return build_git_remote(url, *await self._git_credentials(repo))
+        """The same certificates apply as for the API."""
+        url, ca_file = f"{self._config.web_url}/{self._full_name(repo)}.git", self._config.ca_file
+        basic = b64encode(":".join(await self._git_credentials(repo)).encode()).decode()
+        environment = {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+        }
+        return Remote(url, environment if ca_file is None else environment | {"GIT_SSL_CAINFO": str(ca_file)})
 
     def pull_request_url(self, repo: Repo, number: PullRequestNumber) -> str | None:
         return f"{self._config.web_url}/{repo.owner}/{repo.name}/{self.page_path}/{number}"
@@ -197,8 +218,16 @@ class ForgeHost(ABC):
     async def find_changed(self, repos: Mapping[Repo, Collection[PullRequestNumber]]) -> Collection[Repo]:
         return repos
 
-    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:  # noqa: B027
-        """Nothing to do on a forge that detects by itself that the head is part of the target branch."""
+    @abstractmethod
+    async def read_pull_request(
+        self, repo: Repo, number: PullRequestNumber, *, with_requirements: bool = True, with_head_branch: bool = True
+    ) -> PullRequest | None: ...
+
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> bool:  # noqa: ARG002
+        """Only reads it: the forge itself detects that the head is part of the target branch. A pull request that is
+        gone needs no mark."""
+        pull_request = await self.read_pull_request(repo, number, with_requirements=False)
+        return pull_request is None or pull_request.merged_into is not None
 
     # Comments and labels
 
@@ -215,7 +244,8 @@ class ForgeHost(ABC):
     async def _read_comments(self, client: ForgeClient, number: PullRequestNumber, since: Instant) -> Sequence[Comment]:
         """Oldest first."""
         query = {"since": format_timestamp(since), **self.comments_query}
-        comments = await client.get_all(self._comments_path(number), list[IssueComment], query)
+        path = self._comments_path(number)
+        comments = await client.get_all(path, list[IssueComment], query, missing=MISSING_STATUSES)
         return [
             Comment(
                 id=str(comment.id),
@@ -234,7 +264,7 @@ class ForgeHost(ABC):
         client = await self._client_for(repo)
         labels = await self._read_labels(client, number)
         if labels is None:
-            raise HostRefused(f"pull request {number} of {repo} is gone")
+            raise HostRefused(f"{repo}{self.number_prefix}{number} is gone")
         return Thread(frozenset(labels), tuple(await self._read_comments(client, number, since)))
 
     async def put_comment(self, repo: Repo, number: PullRequestNumber, text: str, comment: str | None) -> str:
@@ -290,12 +320,32 @@ class ForgeHost(ABC):
             f"`webhook_secret_file`, and the same long random text in the webhook on {self.forge_name}."
         )
 
-    async def branch_warnings(self, repo: Repo, branch: str) -> Sequence[str]:  # noqa: ARG002
+    async def branch_warnings(self, repo: Repo, queue: QueueSetup) -> Sequence[str]:  # noqa: ARG002
         return ()
+
+    def _require_permission(self, *permissions: str) -> Requirement:
+        """A rule that our account cannot read: `permissions` are what an administrator has to grant."""
+        unreadable = build_requirement(Reason.HOST_RULE_UNREADABLE, permissions, given=None)
+        return replace(unreadable, blocks_if_unknown=self._config.unreadable_rules_block)
+
+
+MAX_NAME_CHARS = 100
+
+
+def build_requirement(
+    reason: Reason, names: Iterable[str] = (), *, needed: int = 1, given: int | None = 0
+) -> Requirement:
+    """Bounds the names, which come from the forge."""
+    bounded = tuple(name[:MAX_NAME_CHARS] for name in islice(dict.fromkeys(filter(None, names)), MAX_REQUIREMENT_NAMES))
+    return Requirement(reason=reason, needed=needed, given=given, names=bounded)
 
 
 def ok(message: str) -> Finding:
     return Finding(True, message)
+
+
+def advise(message: str) -> Finding:
+    return Finding(True, message, advice=True)
 
 
 def problem(message: str) -> Finding:

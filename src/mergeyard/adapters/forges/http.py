@@ -1,25 +1,39 @@
 """HTTP client for forges: within rate limits, with conditional requests, without redirects; credentials."""
 
 import asyncio
+import re
 import ssl
-from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Self, TypeVar, cast
+from pathlib import Path
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx
 import msgspec
+import structlog
 from msgspec import Struct
 
-from mergeyard.adapters.forges.rate_limits import RateLimits
+from mergeyard.adapters.forges.rate_limits import (
+    MAX_DETAIL_CHARS,
+    MAX_ERROR_BYTES,
+    MAX_HEADER_CHARS,
+    ORDINARY_WRITES,
+    WRITES,
+    RateLimits,
+    Reply,
+    WritePace,
+)
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.ports.forge import ChecksFrom, HostRefused, HostUnavailable
-from mergeyard.ports.git import Remote
+from mergeyard.ports.forge import ChecksFrom, HostUnavailable
+from mergeyard.ports.git import Signer
+
+log = structlog.get_logger()
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024
 ENTRY_OVERHEAD_BYTES = 500
@@ -28,7 +42,7 @@ ENTRY_OVERHEAD_BYTES = 500
 
 class CachedResponse(Struct, frozen=True):
     etag: str
-    link: str
+    page_headers: Mapping[str, str]
     body: bytes
 
 
@@ -63,19 +77,27 @@ def _entry_size(url: str, response: CachedResponse) -> int:
 
 
 REQUEST_TIMEOUT_S = 30
+"""For each step of a request, such as to connect or to read a part of the response."""
+TOTAL_TIMEOUT_S = 2 * REQUEST_TIMEOUT_S
+"""For a request with its whole response: other writes wait for that."""
 MAX_RESPONSE_BYTES = 20 * 1024 * 1024
 MAX_PAGES = 50
 MAX_CONCURRENT_REQUESTS = 8
 NO_RESPONSE_STATUS = 599
 """Recorded in the rate limits when no response arrived, so that it counts as a failure."""
-MAX_DETAIL_CHARS = 300
-MISSING_STATUSES = (404, 410)
-TRANSIENT_STATUSES = (401, 408, 429)
-"""Can succeed later; 401 because credentials are being renewed."""
+RATE_LIMITED_TYPE = b'"RATE_LIMITED"'
+"""GitHub reports an exceeded limit of its GraphQL API with status 200, and with this type of error."""
+NOT_FOUND, GONE = 404, 410
+MISSING_STATUSES = (NOT_FOUND, GONE)
+"""For single comments, labels and reactions. Elsewhere GitHub answers 410 when it has ended a version of its API."""
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 """Never followed: our credentials are sent only to the configured address."""
-
-DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+MOVED_MESSAGE = b"moved projects"
+"""Part of GitLab's message when it answers 405 to a write below the former name of a project."""
+PAGE_HEADERS = ("link", "x-next-page")
+END_HEADERS = ("deprecation", "sunset")
+VARIABLE_SEGMENT = re.compile(r"/[^/]*[0-9%][^/]*")
+"""A number, a commit, or a quoted name in a path."""
 
 T = TypeVar("T")
 Query = Mapping[str, str | int]
@@ -85,65 +107,50 @@ OnUnauthorized = Callable[[], None]
 """Called after a 401, to discard cached credentials."""
 
 
-class Reply(Struct, frozen=True):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    url: str
+class ReadOptions(TypedDict, total=False):
+    urgent: bool
+    """Not urgent by default: then it raises when only the reserve for landings is left."""
+    missing: Collection[int]
+    """The statuses that mean that there is no such resource; by default only 404."""
 
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
 
-    def raise_for_status(self, *, allowed: Collection[int] = ()) -> Self:
-        """Returns itself for a 2xx status or one of `allowed`; otherwise raises `to_error()`."""
-        if not self.is_success and self.status not in allowed:
-            raise self.to_error()
-        return self
+class RenamedRepository(Struct, frozen=True):
+    """GitLab calls it `path_with_namespace`, the others `full_name`."""
 
-    def decode(self, kind: type[T]) -> T:
-        try:
-            return msgspec.json.decode(self.body, type=kind)
-        except DECODE_ERRORS as error:
-            raise HostUnavailable(f"unexpected response from {self.url}: {error}") from error
-
-    @property
-    def is_rate_limited(self) -> bool:
-        """Some forges report a rate limit as 403, with a header or only with a message."""
-        if self.status != 403:
-            return self.status == 429
-        if "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0":
-            return True
-        detail = extract_error_detail(self.body).lower()
-        return "rate limit" in detail or "abuse" in detail
-
-    @property
-    def is_transient(self) -> bool:
-        """Whether a retry can succeed."""
-        return self.is_rate_limited or self.status >= 500 or self.status in TRANSIENT_STATUSES
-
-    def to_error(self) -> HostUnavailable:
-        """`HostRefused` when a retry cannot succeed, otherwise `HostUnavailable`."""
-        kind = HostRefused if self.status >= 400 and not self.is_transient else HostUnavailable
-        return kind(f"{self.url} answered {self.status}: {extract_error_detail(self.body)}")
+    full_name: str = ""
+    path_with_namespace: str = ""
 
 
 class ForgeClient:
-    """Requests for landings are `urgent`: they can also spend the reserve of the rate limit."""
+    """Requests for landings are `urgent`: they can also spend the reserve of the rate limit, and do not wait for other
+    writes."""
 
-    def __init__(self, base: str, credentials: HeadersProvider, limits: RateLimits) -> None:
+    def __init__(
+        self, base: str, credentials: HeadersProvider, limits: RateLimits, ca_file: Path | None = None
+    ) -> None:
         """`base` is the URL that every path is appended to, without a trailing slash."""
         self._base = base
         self.repo: Repo | None = None
         """The repository that paths are relative to, after `for_repository`."""
         self._repo_path = ""
         self._credentials = credentials
-        self._limits = limits
         self._on_unauthorized: OnUnauthorized | None = None
-        self._cache = ResponseCache()
+        self._announced_ends = set[str]()
         headers = {"user-agent": "mergeyard"}
-        self._http = httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, headers=headers, verify=load_certificates())
+        self._http = httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, headers=headers, verify=load_certificates(ca_file))
+        self._set_limits(limits)
+
+    def _set_limits(self, limits: RateLimits) -> None:
+        self._limits = limits
+        self._query_limits = limits.copy_unused()
+        self._cache = ResponseCache()
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
+
+    def with_own_limits(self) -> Self:
+        """A copy for another account on the same forge, with its own cache and rate limits."""
+        other = copy(self)
+        other._set_limits(self._limits.copy_unused())
+        return other
 
     def for_repository(
         self,
@@ -163,36 +170,51 @@ class ForgeClient:
         other._credentials, other._on_unauthorized = credentials or self._credentials, on_unauthorized
         return other
 
-    async def get(self, path: str, kind: type[T], query: Query | None = None, *, urgent: bool = False) -> T | None:
-        """The resource, or None if there is none (404, 410). Raises when only the reserve for landings is left, unless
-        the request is urgent."""
-        self._raise_if_reserved(urgent=urgent)
-        reply = await self._get_cached(self._repo_path + path, query)
-        return None if reply.status in MISSING_STATUSES else reply.raise_for_status().decode(kind)
+    def without_repository(self) -> Self:
+        """A copy for paths that are not below the repository, with the same credentials."""
+        other = copy(self)
+        other.repo, other._repo_path = None, ""
+        return other
+
+    async def get(
+        self, path: str, kind: type[T], query: Query | None = None, **options: Unpack[ReadOptions]
+    ) -> T | None:
+        """The resource, or None if there is none."""
+        self._raise_if_reserved(urgent=options.get("urgent", False))
+        return _decode_unless_missing(await self._get_cached(self._repo_path + path, query), kind, options)
+
+    async def iterate_pages(
+        self, path: str, kind: type[T], query: Query | None = None, **options: Unpack[ReadOptions]
+    ) -> AsyncGenerator[T]:
+        """The pages of a list, each requested when the caller wants it; none if there is no such resource. A page can
+        have fewer items than requested and still not be the last one."""
+        self._raise_if_reserved(urgent=options.get("urgent", False))
+        places: list[tuple[str, Query | None]] = [(self._repo_path + path, query)]
+        for place in places:
+            if len(places) > MAX_PAGES:
+                raise HostUnavailable(f"{self._base}{self._repo_path}{path} has more than {MAX_PAGES} pages")
+            reply = await self._get_cached(*place)
+            page = _decode_unless_missing(reply, kind, options)
+            if page is not None:
+                yield page
+                places += self._find_next_page(reply, self._repo_path + path, query)
 
     async def get_all(
         self,
         path: str,
         kind: type[list[T]],
         query: Query | None = None,
-        *,
-        urgent: bool = False,
         first_pages: int | None = None,
+        **options: Unpack[ReadOptions],
     ) -> list[T]:
         """The items of all pages, or of the first ones only; an empty list if there is no such resource."""
-        self._raise_if_reserved(urgent=urgent)
-        items, next_path = list[T](), cast(str | None, self._repo_path + path)
-        for _ in range(first_pages or MAX_PAGES):
-            reply = await self._get_cached(cast(str, next_path), query)
-            if reply.status in MISSING_STATUSES:
-                return items
-            items += reply.raise_for_status().decode(kind)
-            next_path, query = self._next_page(reply), None
-            if next_path is None:
-                return items
-        if first_pages is not None:
-            return items
-        raise HostUnavailable(f"{self._base}{self._repo_path}{path} has more than {MAX_PAGES} pages")
+        items, pages = list[T](), 0
+        async for page in self.iterate_pages(path, kind, query, **options):
+            items += page
+            pages += 1
+            if pages == first_pages:
+                break
+        return items
 
     async def read_repository(self, kind: type[T], *, urgent: bool = False) -> T:
         """Raises if the repository is not visible to us."""
@@ -203,10 +225,26 @@ class ForgeClient:
             )
         return found
 
-    async def send(self, method: str, path: str, body: Any = None) -> Reply:
-        """Sends a request without the cache. The caller decides which 4xx statuses are errors."""
-        content = None if body is None else msgspec.json.encode(body)
-        return await self._request(method, self._repo_path + path, None, {"content-type": "application/json"}, content)
+    async def send(self, method: str, path: str, body: Any = None, *, urgent: bool = False) -> Reply:
+        """Sends a request without the cache. The caller decides which 4xx statuses are errors. A write that is not
+        urgent waits for its turn."""
+        is_read = method == "GET"
+        if not is_read:
+            self._raise_if_reserved(urgent=urgent)
+        content = None if body is None and method != "POST" else msgspec.json.encode({} if body is None else body)
+        kinds = () if is_read else (WRITES,) if urgent else (WRITES, ORDINARY_WRITES)
+        return await self._request(method, self._repo_path + path, content=content, kinds=kinds)
+
+    async def query(self, query: str, variables: Mapping[str, Any]) -> Reply:
+        """Sends a GraphQL query to GitHub, whose GraphQL API is next to the REST API: `…/api/graphql` on an enterprise
+        server, where the REST API is `…/api/v3`."""
+        other = copy(self)
+        other._base, other._limits, other.repo = self._base.removesuffix("/v3"), self._query_limits, None
+        content = msgspec.json.encode({"query": query, "variables": variables})
+        reply = await other._request("POST", "/graphql", content=content)
+        if RATE_LIMITED_TYPE in reply.body[:MAX_ERROR_BYTES]:
+            self._query_limits.record_response(429, reply.headers)
+        return reply.raise_for_status()
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -219,64 +257,122 @@ class ForgeClient:
         url = str(httpx.URL(self._base + path, params=query or None))
         cached = self._cache.get(url)
         headers = {} if cached is None else {"if-none-match": cached.etag}
-        reply = await self._request("GET", path, query, headers, None)
+        reply = await self._request("GET", path, query, headers)
         if reply.status == 304 and cached is not None:
-            return msgspec.structs.replace(reply, status=200, body=cached.body, headers={"link": cached.link})
+            return msgspec.structs.replace(reply, status=200, body=cached.body, headers=cached.page_headers)
         if reply.is_success and "etag" in reply.headers:
-            self._cache.put(url, CachedResponse(reply.headers["etag"], reply.headers.get("link", ""), reply.body))
+            page_headers = {name: reply.headers[name] for name in PAGE_HEADERS if name in reply.headers}
+            self._cache.put(url, CachedResponse(reply.headers["etag"], page_headers, reply.body))
         return reply
 
     async def _request(
-        self, method: str, path: str, query: Query | None, headers: Mapping[str, str], content: bytes | None
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        kinds: Sequence[str] = (),
     ) -> Reply:
-        self._limits.raise_if_paused()
+        """`kinds`: those of a write, the narrowest last."""
+        endpoint = f"{method} {VARIABLE_SEGMENT.sub('/*', path.removeprefix(self._repo_path).partition('?')[0])}"
+        self._limits.raise_if_paused(endpoint, *kinds)
         url = self._base + path
-        headers = {"accept": "application/json", **await self._credentials(), **headers}
+        content_type = {} if content is None else {"content-type": "application/json"}
+        headers = {"accept": "application/json", **await self._credentials(), **content_type, **(headers or {})}
         try:
             request = self._http.build_request(method, url, params=query, headers=headers, content=content)
-            async with self._slots:
+            turn = self._limits.write(endpoint, *kinds) if kinds else nullcontext()
+            async with turn, self._slots, asyncio.timeout(TOTAL_TIMEOUT_S):
                 reply = await _send_request(self._http, request)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             self._limits.record_response(NO_RESPONSE_STATUS, {})
             raise HostUnavailable(f"{url} does not answer: {str(error) or type(error).__name__}") from error
+        # Recorded before another task runs, so that the next write finds the pause.
+        self._log_announced_end(reply)
         if reply.status == 401 and self._on_unauthorized is not None:
             self._on_unauthorized()
-        self._limits.record_response(429 if reply.is_rate_limited else reply.status, reply.headers)
-        if reply.is_transient or reply.status in REDIRECT_STATUSES:
+        if reply.is_rate_limited:
+            self._limits.record_response(429, reply.headers, reply.find_limited_kind(endpoint, kinds))
+        else:
+            self._limits.record_response(reply.status, reply.headers)
+        if reply.is_transient:
             raise reply.to_error()
-        if self.repo is not None and reply.status in MISSING_STATUSES and path != self._repo_path:
-            await self.read_repository(dict[str, Any], urgent=True)
+        is_redirected = reply.status in REDIRECT_STATUSES
+        is_moved = is_redirected or (reply.status == 405 and MOVED_MESSAGE in reply.body[:MAX_ERROR_BYTES])
+        if self.repo is not None and path != self._repo_path and (is_moved or reply.status in MISSING_STATUSES):
+            await self.read_repository(dict[str, Any], urgent=True)  # raises if it was renamed or is not visible
+        if is_redirected:
+            raise await self._to_redirect_error(reply, path)
         return reply
 
-    def _next_page(self, reply: Reply) -> str | None:
-        """Only below our own base URL: a link to another server must not receive our credentials."""
+    def _log_announced_end(self, reply: Reply) -> None:
+        """Once: GitHub announces the end of a version of its API in the headers of every response."""
+        ends = {name: reply.headers[name][:MAX_HEADER_CHARS] for name in END_HEADERS if name in reply.headers}
+        if ends and not self._announced_ends:
+            self._announced_ends.add(self._limits.name)
+            log.warning("api_version_ends", host=self._limits.name, url=reply.url, **ends)
+
+    async def _to_redirect_error(self, reply: Reply, path: str) -> HostUnavailable:
+        """Forges redirect from the former name of a repository. A redirect of the repository itself, to an address
+        below our own base URL, is followed once, to read the new name."""
+        location = _resolve_location(reply)
+        if self.repo is not None and path == self._repo_path and location.startswith(f"{self._base}/"):
+            moved = await self.without_repository()._request("GET", location.removeprefix(self._base))
+            repository = moved.decode(RenamedRepository)
+            name = (repository.full_name or repository.path_with_namespace)[:MAX_DETAIL_CHARS]
+            if name:
+                return HostUnavailable(
+                    f"{self.repo} is now {self.repo.host}/{name}: create the queue for the new name, or rename it back"
+                )
+        return HostUnavailable(
+            f"{reply.url} answered {reply.status}: it redirects to {location[:MAX_DETAIL_CHARS] or 'no valid URL'}, "
+            "which we do not follow. If the repository was renamed, create the queue for the new name; otherwise "
+            "configure the URL that the Git host uses for itself"
+        )
+
+    def _find_next_page(self, reply: Reply, path: str, query: Query | None) -> Iterator[tuple[str, Query | None]]:
+        """By its number if the forge reports one: in links, GitLab uses the host name of its own settings, which can be
+        another one. Links are followed only below our own base URL: another server must not get our credentials."""
+        number = reply.headers.get("x-next-page")
+        if number is not None:
+            if number.isascii() and number.isdecimal():
+                yield path, {**(query or {}), "page": int(number[:9])}
+            return
         for link in reply.headers.get("link", "").split(","):
             url, _, parameters = link.strip().partition(">")
             if 'rel="next"' in parameters:
-                base, path = url[1 : 1 + len(self._base)], url[1 + len(self._base) :]
-                if base != self._base or not path.startswith("/"):
+                if not url[1:].startswith(f"{self._base}/"):
                     raise HostUnavailable(
                         f"the next page of {reply.url} is at {url[1:]}, not below {self._base}: "
                         "configure the URL that the Git host uses for itself"
                     )
-                return path
-        return None
+                yield url[1:].removeprefix(self._base), None
+                return
 
 
 @cache
-def load_certificates() -> ssl.SSLContext:
-    """Cached: loading the trusted certificates takes longer than many requests."""
-    return httpx.create_ssl_context()
+def load_certificates(ca_file: Path | None) -> ssl.SSLContext:
+    """Those of the file only, or without one the public ones. Cached: loading them takes longer than many requests."""
+    return httpx.create_ssl_context() if ca_file is None else ssl.create_default_context(cafile=ca_file)
 
 
-def extract_error_detail(body: bytes) -> str:
-    """The readable part of an error response, shortened."""
+def _decode_unless_missing(reply: Reply, kind: type[T], options: ReadOptions) -> T | None:
+    if reply.status in options.get("missing", (NOT_FOUND,)):
+        return None
+    if reply.status == GONE:
+        raise HostUnavailable(
+            f"{reply.to_error()}. The Git host no longer offers this call, or this version of its API: update Mergeyard"
+        )
+    return reply.raise_for_status().decode(kind)
+
+
+def _resolve_location(reply: Reply) -> str:
+    """The target of a redirect. Forges also send a path only. Empty if it is not valid."""
     try:
-        decoded = msgspec.json.decode(body)
-    except DECODE_ERRORS:
-        decoded = body.decode(errors="replace")
-    detail = cast(dict[str, Any], decoded).get("message", decoded) if isinstance(decoded, dict) else decoded
-    return " ".join(str(detail).split())[:MAX_DETAIL_CHARS]
+        return str(httpx.URL(reply.url).join(reply.headers["location"][:MAX_ERROR_BYTES]))
+    except (KeyError, httpx.InvalidURL):
+        return ""
 
 
 async def _send_request(client: httpx.AsyncClient, request: httpx.Request) -> Reply:
@@ -331,6 +427,16 @@ class ForgeConfig(Struct, frozen=True, kw_only=True):
     webhook_secret: str | None = None
     checks_from: ChecksFrom = ChecksFrom.HOST
     poll_interval_ms: int = 20_000
+    unreadable_rules_block: bool = True
+    """Whether a pull request waits while a rule of its base branch cannot be read."""
+    public_url: str | None = None
+    """The address of our server, which webhooks must be sent to; None: not configured."""
+    ca_file: Path | None = None
+    write_pace: WritePace | None = None
+    """None: the forge does not limit writes."""
+    signer: Signer | None = None
+    """The key that signs our commits, which must be registered on the forge; None: our commits are not signed."""
+    committer_email: str | None = None
 
     def __repr__(self) -> str:
         """Omits the secrets, because this text can end up in logs."""
@@ -342,13 +448,3 @@ def quote_segment(text: str) -> str:
     if text in ("", ".", ".."):
         raise HostUnavailable(f"{text!r} is not a valid name: check the spelling")
     return quote(text, safe="")
-
-
-def build_git_remote(url: str, user: str, password: str) -> Remote:
-    basic = b64encode(f"{user}:{password}".encode()).decode()
-    environment = {
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"http.{url}.extraHeader",
-        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
-    }
-    return Remote(url, environment)

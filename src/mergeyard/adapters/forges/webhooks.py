@@ -34,8 +34,11 @@ def _to_branch_notice(repo: Repo, ref: str) -> BranchNotice | None:
 
 # GitHub, and Gitea and Forgejo, which send the same members.
 
+MAX_CHECK_NAME_CHARS = 255
+"""A longer name is not passed on: replicas tell each other about notices in short messages."""
 SIGNATURE_HEADERS = ("x-gitea-signature", "x-forgejo-signature", "x-hub-signature-256")
-EVENT_HEADERS = ("x-gitea-event", "x-forgejo-event", "x-github-event")
+GITEA_EVENT_HEADERS = ("x-gitea-event", "x-forgejo-event")
+EVENT_HEADERS = (*GITEA_EVENT_HEADERS, "x-github-event")
 
 
 class Owner(Struct, frozen=True):
@@ -54,7 +57,10 @@ class Numbered(Struct, frozen=True):
 
 
 class CheckedCommit(Struct, frozen=True):
+    """A check run, or a check suite, which has no name."""
+
     head_sha: CommitSha
+    name: str | None = None
 
 
 class GithubPayload(Struct, frozen=True, kw_only=True):
@@ -68,6 +74,8 @@ class GithubPayload(Struct, frozen=True, kw_only=True):
     check_run: CheckedCommit | None = None
     check_suite: CheckedCommit | None = None
     sha: CommitSha | None = None
+    context: str | None = None
+    """The name of a commit status."""
     ref: str | None = None
     ref_type: str = ""
 
@@ -96,9 +104,9 @@ def parse_github_notice(host: str, headers: Mapping[str, str], body: bytes) -> F
         ):
             return PullRequestNotice(repo, PullRequestNumber(issue.number))
         case "status", GithubPayload(sha=str(sha)):
-            return CommitNotice(repo, Sha(sha))
-        case "check_run", GithubPayload(check_run=CheckedCommit(head_sha=sha)):
-            return CommitNotice(repo, Sha(sha))
+            return CommitNotice(repo, Sha(sha), _to_check_name(headers, payload.context))
+        case "check_run", GithubPayload(check_run=CheckedCommit(head_sha=sha, name=name)):
+            return CommitNotice(repo, Sha(sha), _to_check_name(headers, name))
         case "check_suite", GithubPayload(check_suite=CheckedCommit(head_sha=sha)):
             return CommitNotice(repo, Sha(sha))
         case "push", GithubPayload(ref=str(ref)):
@@ -107,6 +115,12 @@ def parse_github_notice(host: str, headers: Mapping[str, str], body: bytes) -> F
             return BranchNotice(repo, ref.removeprefix(BRANCH_PREFIX))
         case _:
             return None
+
+
+def _to_check_name(headers: Mapping[str, str], name: str | None) -> str | None:
+    """None on Gitea, where a required check can be a pattern."""
+    is_gitea = any(header in headers for header in GITEA_EVENT_HEADERS)
+    return None if is_gitea or name is None or len(name) > MAX_CHECK_NAME_CHARS else name
 
 
 # GitLab

@@ -10,7 +10,6 @@
 Repositories with SHA-256 object names are not supported.
 """
 
-from mergeyard.adapters.git_cli.history import Committer
 from mergeyard.adapters.git_cli.mirrors import GitCli
 
-__all__ = ["Committer", "GitCli"]
+__all__ = ["GitCli"]

@@ -130,6 +130,27 @@ def encode_index_info(changes: Collection[Difference]) -> bytes:
     return b"".join(b"%b %b\t%b\0" % (change.mode, change.content, change.path) for change in deletions_first)
 
 
+EMPTY_TREE = Sha("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+NOTES_MESSAGE = "Notes added by Mergeyard\n"
+
+
+async def write_notes(repository: Repository, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
+    """The tree of the notes. git finds a note in a folder with the first two digits of the commit, or the first four in
+    two folders, or in no folder: we write the first form, and remove the others."""
+    changes = list[Difference]()
+    for commit, content in notes.items():
+        name = validate_sha(commit).encode()
+        blob = await repository.read_sha("hash-object", "-w", "--stdin", stdin=content)
+        changes += (
+            Difference(path, ABSENT_MODE, b"0" * 40) for path in (name, b"/".join((name[:2], name[2:4], name[4:])))
+        )
+        changes.append(Difference(b"/".join((name[:2], name[2:])), FILE_MODES[0], blob.encode()))
+    try:
+        return await write_changed_tree(repository, tip or EMPTY_TREE, changes)
+    except InvalidTreeError as error:
+        raise GitError(f"the notes contain a name that git does not accept: {error}") from error
+
+
 async def read_file(repository: Repository, commit: Sha, path: str, max_bytes: int) -> bytes | TooLargeFile | None:
     if not path or "\0" in path:
         return None

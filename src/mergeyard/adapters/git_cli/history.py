@@ -1,13 +1,21 @@
 """Reads commits and their ancestry, creates commits, and merges them without a working tree."""
 
+import zlib
 from collections.abc import Collection, Iterator, Sequence
-
-from msgspec import Struct
 
 from mergeyard.adapters.git_cli.process import MAX_OUTPUT_BYTES, GitResult, Repository
 from mergeyard.adapters.git_cli.remote import to_display_path, validate_sha
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Commit, Conflict, GitError, MissingObject, OutputTooLargeError, Signature
+from mergeyard.ports.git import (
+    Commit,
+    Conflict,
+    GitError,
+    Identity,
+    MissingObject,
+    OutputTooLargeError,
+    Signature,
+    Signer,
+)
 
 LOG_FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%cd")
 FULL_MESSAGE, TRAILERS, NO_MESSAGE = "%B", "%(trailers:only,unfold)", ""
@@ -146,19 +154,14 @@ def parse_commits(out: bytes) -> Iterator[Commit]:
 
 TRIMMED_CHARS = " .,:;<>\"\\'"
 """git removes these characters from both ends of a name."""
+SIGNATURE_NAMESPACE = "git"
+"""In which git verifies SSH signatures of commits."""
 FORBIDDEN_CHARS = frozenset("<>\n\0")
-
-
-class Committer(Struct, frozen=True):
-    """The identity of our own commits."""
-
-    name: str
-    email: str
 
 
 async def create_commit(
     repository: Repository,
-    committer: Committer,
+    identity: Identity,
     tree: Sha,
     parents: Sequence[Sha],
     message: str,
@@ -171,11 +174,12 @@ async def create_commit(
         "-F-",
         validate_sha(tree),
         stdin=encode_message(message),
-        environment=committer_variables(committer)
+        environment=identity_variables(identity)
         | (date_variables(committer_date) if committer_date else {})
         | (author_variables(author) if author else {}),
     )
-    return await restore_author(repository, created, author) if author and is_trimmed(author) else created
+    is_complete = identity.signer is None and not (author and is_trimmed(author))
+    return created if is_complete else await complete_commit(repository, created, author, identity.signer)
 
 
 def is_trimmed(author: Signature) -> bool:
@@ -184,13 +188,35 @@ def is_trimmed(author: Signature) -> bool:
     return is_valid and any(text != text.strip(TRIMMED_CHARS) for text in (author.name, author.email))
 
 
-async def restore_author(repository: Repository, commit: Sha, author: Signature) -> Sha:
-    """Writes the same commit with the untrimmed author. The first `author` line of a commit object is the header."""
-    raw = await repository.run_checked("cat-file", "commit", commit)
-    head, _, rest = raw.partition(b"\nauthor ")
-    line = f"author {author.name} <{author.email}> {author.date}".encode(errors="replace")
-    content = b"\n".join((head, line, rest.partition(b"\n")[2]))
+async def complete_commit(repository: Repository, commit: Sha, author: Signature | None, signer: Signer | None) -> Sha:
+    """Writes the same commit with the untrimmed author and a signature. Git could sign only with another process."""
+    content = read_loose_object(repository, commit) or await repository.run_checked("cat-file", "commit", commit)
+    content = restore_author(content, author) if author and is_trimmed(author) else content
+    content = add_signature(content, signer.sign(content, SIGNATURE_NAMESPACE)) if signer else content
     return await repository.read_sha("hash-object", "-t", "commit", "-w", "--stdin", stdin=content)
+
+
+def read_loose_object(repository: Repository, sha: Sha) -> bytes:
+    """Read without a process: git has just written it. Empty if it is not there, because a pack had it already."""
+    try:
+        stored = (repository.path / "objects" / sha[:2] / sha[2:]).read_bytes()
+        return zlib.decompress(stored).partition(b"\0")[2]
+    except (OSError, zlib.error):
+        return b""
+
+
+def restore_author(content: bytes, author: Signature) -> bytes:
+    """The first `author` line of a commit object is the header."""
+    head, _, rest = content.partition(b"\nauthor ")
+    line = f"author {author.name} <{author.email}> {author.date}".encode(errors="replace")
+    return b"\n".join((head, line, rest.partition(b"\n")[2]))
+
+
+def add_signature(content: bytes, signature: str) -> bytes:
+    """As the last header, where git puts it. The further lines of a header start with a space."""
+    headers, _, message = content.partition(b"\n\n")
+    lines = signature.strip().replace("\n", "\n ")
+    return b"%b\ngpgsig %b\n\n%b" % (headers, lines.encode(), message)
 
 
 def encode_message(message: str) -> bytes:
@@ -198,12 +224,12 @@ def encode_message(message: str) -> bytes:
     return message.replace("\0", "").encode(errors="replace") or b"\n"
 
 
-def committer_variables(committer: Committer) -> dict[str, str]:
+def identity_variables(identity: Identity) -> dict[str, str]:
     return {
-        "GIT_AUTHOR_NAME": committer.name,
-        "GIT_AUTHOR_EMAIL": committer.email,
-        "GIT_COMMITTER_NAME": committer.name,
-        "GIT_COMMITTER_EMAIL": committer.email,
+        "GIT_AUTHOR_NAME": identity.name,
+        "GIT_AUTHOR_EMAIL": identity.email,
+        "GIT_COMMITTER_NAME": identity.name,
+        "GIT_COMMITTER_EMAIL": identity.email,
     }
 
 

@@ -2,10 +2,12 @@
 
 from asyncio import Lock
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from typing import Self
 
 from mergeyard.adapters.git_cli import contents, history
-from mergeyard.adapters.git_cli.history import Committer, cherry_pick, create_commit, merge
-from mergeyard.adapters.git_cli.process import Repository
+from mergeyard.adapters.git_cli.history import cherry_pick, create_commit, merge
+from mergeyard.adapters.git_cli.process import MAINTENANCE_ROUNDS, Repository
 from mergeyard.adapters.git_cli.remote import (
     fetch,
     fetch_commit,
@@ -15,31 +17,33 @@ from mergeyard.adapters.git_cli.remote import (
     read_remote_refs,
 )
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Commit, Conflict, PushOutcome, RefUpdate, Remote, Signature, TooLargeFile
+from mergeyard.ports.git import Commit, Conflict, Identity, PushOutcome, RefUpdate, Remote, Signature, TooLargeFile
 
 MAX_CACHED_TREES = 1000
-MAINTENANCE_ROUNDS = 2
-"""The second round removes the loose objects that the first one packed."""
 
 
 class CliMirror:
-    def __init__(self, repository: Repository, remote: Remote, committer: Committer, fetch_lock: Lock) -> None:
+    def __init__(self, repository: Repository, remote: Remote, identity: Identity, fetch_lock: Lock) -> None:
         self.remote = remote
         self.repository = repository
-        self._committer = committer
-        self.maintenance_rounds_left = MAINTENANCE_ROUNDS
-        """How many maintenance rounds are needed."""
+        self.identity = identity
         self._fetch_lock = fetch_lock
         self._trees: dict[Sha, Sha] = {}
         self._checked_heads = set[Sha]()
-        self._same_files: dict[tuple[Sha, Sha, str], bool] = {}
         """Heads without tree problems, so that a pull request is checked once and not in every run."""
+        self._same_files: dict[tuple[Sha, Sha, str], bool] = {}
+
+    def with_identity(self, identity: Identity) -> Self:
+        """The same mirror for another committer: the two share their caches."""
+        other = copy(self)
+        other.identity = identity
+        return other
 
     async def remote_refs(self, *patterns: str) -> Mapping[str, Sha]:
         return await read_remote_refs(self.repository, self.remote, patterns)
 
     async def fetch(self, refs: Collection[str]) -> Mapping[str, Sha]:
-        self.maintenance_rounds_left = MAINTENANCE_ROUNDS
+        self.repository.maintenance_rounds_left = MAINTENANCE_ROUNDS
         async with self._fetch_lock:
             return await fetch(self.repository, self.remote, refs)
 
@@ -65,10 +69,16 @@ class CliMirror:
         author: Signature | None = None,
         committer_date: str | None = None,
     ) -> Sha:
-        arguments = (self._committer, tree, parents, message, author, committer_date)
+        arguments = (self.identity, tree, parents, message, author, committer_date)
         commit = await create_commit(self.repository, *arguments)
         self._cache_tree(commit, tree)
         return commit
+
+    async def add_notes(self, tip: Sha | None, notes: Mapping[Sha, bytes]) -> Sha:
+        tree = await contents.write_notes(self.repository, tip, notes)
+        if tip is None or tree != await self.tree(tip):
+            tip = await self.commit(tree, () if tip is None else (tip,), contents.NOTES_MESSAGE)
+        return tip
 
     async def read_commit(self, commit: Sha) -> Commit:
         return await history.read_commit(self.repository, commit)
@@ -137,8 +147,8 @@ class CliMirror:
             self._same_files[compared] = await contents.has_same_file(self.repository, *compared)
         return self._same_files[compared]
 
-    async def push(self, *updates: RefUpdate) -> PushOutcome:
-        return await push(self.repository, self.remote, updates)
+    async def push(self, *updates: RefUpdate, to: Remote | None = None) -> PushOutcome:
+        return await push(self.repository, to or self.remote, updates)
 
     async def export_tree(self, commit: Sha, folder: str) -> None:
         await contents.export_tree(self.repository, commit, folder)

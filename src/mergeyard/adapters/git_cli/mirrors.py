@@ -20,9 +20,8 @@ from uuid import uuid4
 import structlog
 
 from mergeyard.adapters.git_cli import process
-from mergeyard.adapters.git_cli.history import Committer
-from mergeyard.adapters.git_cli.mirror import MAINTENANCE_ROUNDS, CliMirror
-from mergeyard.ports.git import GitError, Remote
+from mergeyard.adapters.git_cli.mirror import CliMirror
+from mergeyard.ports.git import GitError, Identity, Remote
 
 PACK_REFS = ("pack-refs", "--all")
 MAINTENANCE_TASKS = ("loose-objects", "incremental-repack", "commit-graph")
@@ -165,9 +164,10 @@ MIN_FREE_BYTES = 64 * 1024
 
 
 class GitCli:
-    def __init__(self, folder: str | Path, committer: Committer) -> None:
+    def __init__(self, folder: str | Path, identity: Identity) -> None:
+        """The identity is for mirrors that are opened without one."""
         self._folder = Path(folder).absolute()
-        self._committer = committer
+        self._identity = identity
         self._runner = process.GitRunner()
         self._check_runner = process.GitRunner()
         """Separate, so that health checks and work do not wait for each other's slots."""
@@ -178,8 +178,7 @@ class GitCli:
         self._mirrors: dict[str, CliMirror] = {}
 
     def mirror_names(self) -> Collection[str]:
-        mirrors = (path.relative_to(self._folder) for path in find_mirrors(self._folder))
-        return {path.as_posix().removesuffix(".git") for path in mirrors}
+        return {to_mirror_name(self._folder, path) for path in find_mirrors(self._folder)}
 
     async def check(self) -> None:
         """Success is cached for `CHECK_CACHE_S`, because the health endpoint is public."""
@@ -206,7 +205,11 @@ class GitCli:
             )
         return None
 
-    async def mirror(self, name: str, remote: Remote) -> CliMirror:
+    async def mirror(self, name: str, remote: Remote, identity: Identity | None = None) -> CliMirror:
+        mirror, identity = await self._get_mirror(name, remote), identity or self._identity
+        return mirror if mirror.identity == identity else mirror.with_identity(identity)
+
+    async def _get_mirror(self, name: str, remote: Remote) -> CliMirror:
         known = self._mirrors.get(name)
         if known is not None and known.remote == remote and known.repository.is_healthy:
             return known
@@ -218,17 +221,18 @@ class GitCli:
             elif known.remote == remote:
                 return known
             repository = process.Repository(path, self._runner)
-            mirror = self._mirrors[name] = CliMirror(repository, remote, self._committer, self._fetching[path])
+            mirror = self._mirrors[name] = CliMirror(repository, remote, self._identity, self._fetching[path])
         return mirror
 
     async def run_maintenance(self) -> None:
-        for mirror in [mirror for mirror in self._mirrors.values() if mirror.maintenance_rounds_left]:
-            mirror.maintenance_rounds_left -= 1
+        repositories = [mirror.repository for mirror in self._mirrors.values()]
+        for repository in [each for each in repositories if each.maintenance_rounds_left]:
+            repository.maintenance_rounds_left -= 1
             try:
-                await run_maintenance(mirror.repository)
+                await run_maintenance(repository)
             except GitError as error:
-                mirror.maintenance_rounds_left = MAINTENANCE_ROUNDS
-                log.warning("mirror_maintenance_failed", mirror=mirror.repository.path.name, error=str(error))
+                repository.maintenance_rounds_left = process.MAINTENANCE_ROUNDS
+                log.warning("mirror_maintenance_failed", mirror=repository.path.name, error=str(error))
 
     async def _open(self, path: Path, known: CliMirror | None) -> None:
         try:
@@ -272,9 +276,24 @@ def find_mirrors(folder: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if name not in found and not name.startswith(".")]
 
 
+ESCAPES = {".": "%2E", "%": "%25"}
+"""The escape character itself is escaped as well, so that no two names have the same path."""
+UNESCAPED = {escaped: character for character, escaped in ESCAPES.items()}
+
+
 def mirror_path(folder: Path, name: str) -> Path:
-    """The mirror `host/owner/name` is at `host/owner/name.git`, never outside the folder."""
+    """The mirror `host/owner/name` is at `host/owner/name.git`, never outside the folder.
+
+    A dot at the beginning of a part is escaped: such files are our temporary ones.
+    """
     parts = name.split("/")
-    if "\0" in name or "\\" in name or any(part.startswith(".") or not part for part in parts):
+    if "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
         raise GitError(f"{name!r} is not a valid name for a mirror")
-    return folder.joinpath(*parts[:-1], f"{parts[-1]}.git")
+    *owner, last = (ESCAPES.get(part[0], part[0]) + part[1:] for part in parts)
+    return folder.joinpath(*owner, f"{last}.git")
+
+
+def to_mirror_name(folder: Path, path: Path) -> str:
+    """The reverse of `mirror_path`."""
+    parts = path.relative_to(folder).as_posix().removesuffix(".git").split("/")
+    return "/".join(UNESCAPED.get(part[:3], part[:3]) + part[3:] for part in parts)

@@ -30,11 +30,12 @@ TERMINATION_GRACE_S = 2.0
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """Default limit of one output: its size can depend on the contents of a pull request."""
 CHUNK_BYTES = 64 * 1024
-MAX_STDERR_BYTES = 2000
-"""How much of stderr is kept, from its end."""
+MAX_STDERR_BYTES = 16 * 1024
+"""How much of stderr is kept, from its end: GitHub's reason for a refusal is before the list of what it is about."""
+MAX_MESSAGE_CHARS = 2000
 
 INHERITED_VARIABLES = (
-    "PATH", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "PATH", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
     "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
 )  # fmt: skip
 FIXED_VARIABLES = {
@@ -189,7 +190,11 @@ def read_end(stderr: IO[bytes]) -> str:
 
 
 def build_environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | FIXED_VARIABLES
+    """The API clients read `SSL_CERT_FILE`; git has its own variable for the same file. Its path is made absolute,
+    because git runs in another folder."""
+    inherited = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    ca_file = inherited.get("GIT_SSL_CAINFO") or inherited.get("SSL_CERT_FILE")
+    return inherited | FIXED_VARIABLES | ({"GIT_SSL_CAINFO": os.path.abspath(ca_file)} if ca_file else {})
 
 
 # The lengths of paths are limited, because unlimited ones would take quadratic time on partial matches.
@@ -223,12 +228,23 @@ def _select_mirror_lines(stderr: str) -> str:
     return "\n".join(line for line in stderr.splitlines() if not line.startswith(IGNORED_PREFIXES))
 
 
+REDIRECT_PATTERN = re.compile(r"returned error: 30[12378]\b")
+REDIRECT_ADVICE = (
+    "the Git host redirects to another URL, which we do not follow. If the repository was renamed, create the queue "
+    "for the new name; otherwise configure the URL that the Git host uses for itself"
+)
 SHA_IN_TEXT = re.compile(r"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+
+
+MAINTENANCE_ROUNDS = 2
+"""The second round removes the loose objects that the first one packed."""
 
 
 class Repository:
     def __init__(self, path: Path, runner: GitRunner) -> None:
         self.path = path
+        self.maintenance_rounds_left = MAINTENANCE_ROUNDS
+        """How many maintenance rounds are needed."""
         self.damage_message = ""
         """git's last message that indicates damage or stale files in this repository; empty if there was none."""
         self._runner = runner
@@ -266,7 +282,8 @@ class Repository:
         if missing:
             return MissingObject(f"{self.path.name} lacks {', '.join(missing)}")
         self._note_damage(result.stderr)
-        return GitError(result.stderr)
+        message = result.stderr[-MAX_MESSAGE_CHARS:]
+        return GitError(f"{message}: {REDIRECT_ADVICE}" if REDIRECT_PATTERN.search(message) else message)
 
     async def find_missing(self, objects: Iterable[str]) -> list[str]:
         """The objects that git reports as missing; none if that check itself failed."""

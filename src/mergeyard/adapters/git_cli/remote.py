@@ -11,9 +11,9 @@ from io import BytesIO
 
 from msgspec import Struct
 
-from mergeyard.adapters.git_cli.process import NETWORK_TIMEOUT_S, GitResult, Repository
+from mergeyard.adapters.git_cli.process import MAX_MESSAGE_CHARS, NETWORK_TIMEOUT_S, GitResult, Repository
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import GitError, Pushed, PushOutcome, PushRefused, RefUpdate, Remote, Stale
+from mergeyard.ports.git import GitError, MissingObject, Pushed, PushOutcome, PushRefused, RefUpdate, Remote, Stale
 
 MIRROR_REFS = "refs/origin/"
 SHA_PATTERN = re.compile(r"[0-9a-f]{40}")
@@ -81,6 +81,7 @@ def to_display_path(path: bytes) -> str:
 HEAD = "HEAD"
 PEELED_SUFFIX = "^{}"
 """`ls-remote` lists the commit of an annotated tag under this name, in addition to the tag."""
+BRANCHES = "refs/heads/"
 HTTP_SCHEMES = ("http://", "https://")
 """Over these, git accepts any web page as an empty repository."""
 FETCH = (
@@ -101,44 +102,73 @@ FOR_EACH_REF = ("for-each-ref", "--format=%(objectname) %(objecttype) %(refname)
 
 
 async def read_remote_refs(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
-    """`ls-remote` also returns refs whose names only end like a pattern; these are left out."""
+    """Lists all branches if only branches are wanted: that is the one case in which git asks the server for a part of
+    its refs, and the hosts keep refs for every pull request ever opened. `ls-remote` also returns refs whose names only
+    end like a pattern; these are left out."""
     if not patterns:
         return {}
     wanted = [validate_pattern(pattern) for pattern in patterns]
-    arguments = ("ls-remote", "--quiet", "--end-of-options", remote.url, HEAD, *wanted)
+    selection = ("--heads",) if all(pattern.startswith(BRANCHES) for pattern in wanted) else ()
+    names = () if selection else (HEAD, *wanted)
+    arguments = ("ls-remote", "--quiet", *selection, "--end-of-options", remote.url, *names)
     out = await repository.run_checked(*arguments, environment=remote.environment, max_bytes=MAX_REFS_BYTES)
     listed = [(sha, ref) for sha, ref in parse_refs(out) if not ref.endswith(PEELED_SUFFIX)]
-    if remote.url.startswith(HTTP_SCHEMES) and HEAD not in {ref for _, ref in listed}:
-        raise GitError(f"{remote.url} has no HEAD: it is empty, or it is not a git repository")
+    if remote.url.startswith(HTTP_SCHEMES) and not any(ref == HEAD or ref.startswith(BRANCHES) for _, ref in listed):
+        raise GitError(f"{remote.url} has no branch: it is empty, or it is not a git repository")
     return select_matching(listed, wanted)
 
 
 async def fetch(repository: Repository, remote: Remote, patterns: Collection[str]) -> dict[str, Sha]:
     """Reads the remote refs first, because a fetch that names an absent ref fails completely. If refs disappeared
-    between the two, it tries once more without them."""
-    present = await read_remote_refs(repository, remote, patterns)
+    between the two, it tries once more without them.
+
+    Over HTTP, named refs that are not branches are fetched without that: git can fetch them alone, but not list them
+    without those of all other pull requests.
+    """
+    unlisted = {ref for ref in map(validate_pattern, patterns) if can_fetch_unlisted(remote, ref)}
+    present = await read_remote_refs(repository, remote, [each for each in patterns if each not in unlisted])
     try:
-        await fetch_changed_refs(repository, remote, patterns, present)
+        await fetch_changed_refs(repository, remote, patterns, present, unlisted)
     except GitError:
-        before, present = present, await read_remote_refs(repository, remote, patterns)
-        if present.keys() >= before.keys():
+        before, present = {*present, *unlisted}, await read_remote_refs(repository, remote, patterns)
+        if present.keys() >= before:
             raise
         await fetch_changed_refs(repository, remote, patterns, present)
-    return {ref: sha for ref, sha in (await read_mirror_refs(repository, patterns)).items() if ref in present}
+        unlisted = set[str]()
+    fetched = await read_mirror_refs(repository, patterns)
+    return {ref: sha for ref, sha in fetched.items() if ref in present or ref in unlisted}
+
+
+def can_fetch_unlisted(remote: Remote, pattern: str) -> bool:
+    """Local repositories are listed faster than a fetch starts."""
+    return remote.url.startswith(HTTP_SCHEMES) and "*" not in pattern and not pattern.startswith(BRANCHES)
 
 
 async def fetch_changed_refs(
-    repository: Repository, remote: Remote, patterns: Collection[str], present: Mapping[str, Sha]
+    repository: Repository,
+    remote: Remote,
+    patterns: Collection[str],
+    present: Mapping[str, Sha],
+    unlisted: Collection[str] = (),
 ) -> None:
     have = await read_mirror_refs(repository, patterns)
-    refspecs = [f"+{ref}:{to_mirror_ref(ref)}\n" for ref, sha in present.items() if have.get(ref) != sha]
-    if refspecs:
-        await _run_fetch(repository, remote, "".join(refspecs))
+    changed = [ref for ref, sha in present.items() if have.get(ref) != sha]
+    if changed or unlisted:
+        refspecs = "".join(f"+{ref}:{to_mirror_ref(ref)}\n" for ref in (*changed, *unlisted))
+        await _run_fetch(repository, remote, refspecs)
+
+
+NOT_GIVEN = re.compile("not our ref|unadvertised object")
 
 
 async def fetch_commit(repository: Repository, remote: Remote, commit: Sha) -> None:
     """Newer servers return any object they have, and large hosts keep unreferenced ones for weeks."""
-    await _run_fetch(repository, remote, f"{validate_sha(commit)}\n")
+    try:
+        await _run_fetch(repository, remote, f"{validate_sha(commit)}\n")
+    except GitError as error:
+        if NOT_GIVEN.search(str(error)):
+            raise MissingObject(str(error)) from error
+        raise
 
 
 async def prune_refs(repository: Repository, pattern: str, keep: Callable[[str], bool]) -> None:
@@ -193,19 +223,29 @@ ATOMIC_FAILURE = re.compile(r"atomic push fail")
 """Reported for refs that did not move because another ref of the push did not."""
 UNKNOWN_RESULT = re.compile(r"\[remote failure\]")
 STALE_REF = re.compile(r"but expected|reference already exists|reference is missing|unable to resolve reference")
+GITHUB_REFUSAL = re.compile(r"\berror: GH[0-9]{3}:")
+"""GitHub's codes for refusals. The words after one contain names of checks and files, so they prove nothing; not even
+those of `STALE_REF`. The name of a branch contains no colon."""
 PERMANENT_FAILURE = re.compile(r"exists; cannot create")
 TRANSIENT_FAILURE = re.compile(
-    r"unpacker error|failed to (?:update|lock|write)|unable to (?:create '|write)|atomic transaction failed"
-    r"|no space|internal (?:server |api )?error|temporar|time[d ]*out|try again|unavailable"
-    r"|fatal error in commit_refs|internal api|api is not accessible|unreachable|read-only|\b50[0-9]\b",
+    r"unable to create '|(?<![\w./-])(?:"
+    r"unpacker error|failed to (?:update|lock|write)|unable to write|atomic transaction failed"
+    r"|no space|internal (?:server |api )?error|temporar(?:y|ily)|try again|(?:service ?)?unavailable"
+    r"|e?timed?[ -]?out|client\.timeout exceeded|deadline ?exceeded"
+    r"|fatal error in commit_refs|internal api|api is not accessible|unreachable|read-only"
+    r"|(?:http(?:/[0-9.]{1,3})?|error:?|status:?|code:?|returned) \(?50[0-9]"
+    r"|50[0-9]:? (?:bad|service|gateway|internal)"
+    r")(?![\w/-]|\.\w)",
     re.IGNORECASE,
 )
+"""As words: in a name such as `timeout-tests` or `src/timeout.py` they prove nothing."""
 
 
 class RefResult(Struct, frozen=True):
     """git's result for one ref: in porcelain, `<flag> <from>:<to> <summary>`, separated by tabs."""
 
     flag: str
+    ref: str
     summary: str
 
 
@@ -227,12 +267,17 @@ async def push(repository: Repository, remote: Remote, updates: Sequence[RefUpda
     present = await read_remote_refs(repository, remote, [update.ref for update in updates])
     if all(present.get(update.ref) == update.new for update in updates):
         return Pushed()
-    if has_moved_nothing(ref_results) and any(present.get(update.ref) != update.old for update in updates):
+    if has_moved_nothing(ref_results) and any(is_stale(update, present.get(update.ref)) for update in updates):
         return Stale()
     outcome = classify_failure(result, ref_results) if has_moved_nothing(ref_results) else None
     if outcome is None:
         raise await repository.to_error(result, [update.new for update in updates if update.new])
     return outcome
+
+
+def is_stale(update: RefUpdate, present: Sha | None) -> bool:
+    """A ref that is at the new commit already is no reason for a failure. One that should be deleted and is gone is."""
+    return present != update.old and (present != update.new or update.new is None)
 
 
 def to_lease_option(update: RefUpdate) -> str:
@@ -247,7 +292,8 @@ def parse_push_output(out: bytes) -> Iterator[RefResult]:
     for line in out.decode(errors="replace").split("\n"):
         flag, tab, rest = line.partition("\t")
         if tab:
-            yield RefResult(flag, rest.partition("\t")[2])
+            refs, _, summary = rest.partition("\t")
+            yield RefResult(flag, refs.rpartition(":")[2], summary)
 
 
 def has_moved_nothing(ref_results: Sequence[RefResult]) -> bool:
@@ -259,14 +305,24 @@ def has_moved_nothing(ref_results: Sequence[RefResult]) -> bool:
 
 def classify_failure(result: GitResult, ref_results: Sequence[RefResult]) -> Stale | PushRefused | None:
     """Why nothing moved although every ref is at its old value (again); None for a transient failure."""
-    rejected = [ref.summary for ref in ref_results if ref.flag == REJECTED_FLAG]
-    reasons = " ".join(summary for summary in rejected if not ATOMIC_FAILURE.search(summary))
-    detail = extract_remote_messages(result.stderr) or reasons
+    rejected = [ref for ref in ref_results if ref.flag == REJECTED_FLAG and not ATOMIC_FAILURE.search(ref.summary)]
+    reasons = " ".join(ref.summary for ref in rejected)
+    detail = " ".join(extract_remote_messages(result.stderr).split()) or reasons
+    refusal = PushRefused(detail[:MAX_MESSAGE_CHARS], find_refused_refs(rejected, ref_results))
+    if GITHUB_REFUSAL.search(detail):
+        return refusal
     if "[remote rejected]" not in reasons or STALE_REF.search(detail):
         return Stale()
     if TRANSIENT_FAILURE.search(f"{reasons} {detail}") and not PERMANENT_FAILURE.search(detail):
         return None
-    return PushRefused(detail)
+    return refusal
+
+
+def find_refused_refs(rejected: Sequence[RefResult], ref_results: Sequence[RefResult]) -> tuple[str, ...]:
+    """The refs with a reason of their own. A hook that refuses a whole push names none of several refs: it gives all of
+    them the same reason."""
+    is_same_for_all = len(rejected) == len(ref_results) > 1 and len({ref.summary for ref in rejected}) == 1
+    return () if is_same_for_all else tuple(ref.ref for ref in rejected)
 
 
 def extract_remote_messages(stderr: str) -> str:

@@ -21,21 +21,24 @@ from mergeyard.adapters.host_plain.pull_requests import (
     ReaderExited,
     StoredPullRequest,
     StoredState,
+    judge_head_branch,
     list_refs,
     pull_request_number_of,
     read_stored_pull_request,
     to_open_pull_request,
     to_pull_request,
+    to_text,
 )
 from mergeyard.adapters.host_plain.ref_watch import RefWatch
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
 from mergeyard.ports.forge import (
     MAX_LISTED,
     ChecksFrom,
     HostUnavailable,
     OpenPullRequest,
+    PullRequestText,
     UnexpectedHostResponse,
     select_newest,
 )
@@ -118,6 +121,15 @@ def read_identity(folder: Path) -> tuple[int, int]:
     return stat.st_ino, stat.st_mtime_ns
 
 
+def read_current(folder: Path) -> str:
+    """The branch that HEAD names; empty if it names none."""
+    try:
+        head = (folder / "HEAD").read_text(errors="replace")
+    except OSError:
+        raise HostUnavailable(f"there is no repository at {folder}") from None
+    return head.removeprefix("ref: refs/heads/").strip()
+
+
 POLL_INTERVAL_MS = 0
 """No minimum: a look at unchanged refs costs next to nothing."""
 MAX_CONCURRENT_SCANS = 2
@@ -138,9 +150,11 @@ class PlainHost:
         self.checks_from = checks_from
         self.provider = "git"
         self.has_groups = False
+        self.number_prefix = "#"
         self.forge = None
         self.poll_interval_ms = POLL_INTERVAL_MS
         self.reports_mergeability = False
+        self.moves_heads_first = False
         self.head_ref_pattern = pull_requests.HEAD_REF_PATTERN
         self._root = root.absolute()
         self._readers = ObjectReaderCache()
@@ -153,8 +167,12 @@ class PlainHost:
     def canonical_repo(self, repo: Repo) -> Repo:
         return repo
 
-    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> None:
+    def unsupported_reason(self, config: Config) -> None:
         """All methods are supported: any commit can be pushed, and the metadata marks the pull request as merged."""
+
+    async def own_address(self, repo: Repo) -> str | None:  # noqa: ARG002
+        """There are no accounts."""
+        return None
 
     async def remote(self, repo: Repo) -> Remote:
         return Remote(str(repository_folder(self._root, repo)))
@@ -174,9 +192,23 @@ class PlainHost:
         except HostUnavailable:
             return False
 
-    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+    async def read_pull_request(
+        self, repo: Repo, number: PullRequestNumber, *, with_requirements: bool = True, with_head_branch: bool = True
+    ) -> PullRequest | None:
+        folder = repository_folder(self._root, repo)
+        stored = await self._read_stored(folder, number)
+        if stored is None:
+            return None
+        if stored.meta.state is not StoredState.OPEN:
+            return to_pull_request(stored, HeadBranchAccess.GONE)
+        if not (with_requirements and with_head_branch):
+            return to_pull_request(stored, HeadBranchAccess.MOVABLE)
+        access = await self._with_reader(folder, lambda reader: judge_head_branch(reader, stored, read_current(folder)))
+        return to_pull_request(stored, access)
+
+    async def read_text(self, repo: Repo, number: PullRequestNumber) -> PullRequestText | None:
         stored = await self._read_stored(repository_folder(self._root, repo), number)
-        return stored and to_pull_request(stored)
+        return stored and to_text(stored)
 
     async def branch_tip(self, repo: Repo, branch: str) -> Sha | None:
         folder, ref = repository_folder(self._root, repo), f"refs/heads/{branch}"
@@ -216,17 +248,20 @@ class PlainHost:
 
         return await self._in_thread(find)
 
-    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:  # noqa: ARG002
-        """Does nothing if the head changed: the new commits did not land, so the pull request stays open."""
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> bool:
+        """Does nothing if the author pushed: the new commits did not land, so the pull request stays open. Its head is
+        the landed commit if a user updated it after the queue moved its branch."""
         folder = repository_folder(self._root, repo)
 
-        async def mark() -> None:
+        async def mark() -> bool:
             stored = await self._read_stored(folder, number)
-            if stored and stored.head == head and stored.meta.state is not StoredState.MERGED:
+            if stored and stored.head in (head, commit) and stored.meta.state is not StoredState.MERGED:
                 await update_pull_request_refs(folder, stored, replace(stored.meta, state=StoredState.MERGED))
+                return True
+            return stored is None or stored.meta.state is StoredState.MERGED
 
         try:
-            await retry_on_conflict(mark)
+            return await retry_on_conflict(mark)
         except InvalidMetadata as error:
             raise HostUnavailable(
                 f"{pull_requests.meta_ref(number)} of {repo} cannot be marked as merged: {error}"

@@ -16,8 +16,8 @@ from msgspec import Struct
 from mergeyard.adapters.host_plain.process import GitFailed, kill_and_wait, run_git, start_git
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
-from mergeyard.domain.pull_requests import PullRequest
-from mergeyard.ports.forge import OpenPullRequest, UnexpectedHostResponse
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
+from mergeyard.ports.forge import OpenPullRequest, PullRequestText, UnexpectedHostResponse
 
 MAX_METADATA_BYTES = 64 * 1024
 
@@ -333,13 +333,31 @@ def require_type(found: ObjectInfo, kind: str, ref: str) -> None:
         raise UnexpectedHostResponse(f"{ref} is a {found.kind}, not a {kind}")
 
 
-def to_pull_request(stored: StoredPullRequest) -> PullRequest:
+BRANCH_PATTERN = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]{1,1000}")
+OTHER_REVISION_PATTERN = re.compile(r"@\{|-g[0-9a-f]+\Z")
+"""Part of a name that git can also parse as something else than the name of a ref: `x@{1}`, `x-g1234`."""
+
+
+async def judge_head_branch(reader: ObjectReader, stored: StoredPullRequest, current: str) -> HeadBranchAccess:
+    """`current` is the branch that HEAD names: the default branch, or in a checkout the one that git lets no push
+    change. That another pull request has the same branch is not looked up: its head ref does not follow the branch."""
+    branch = stored.meta.branch
+    if not BRANCH_PATTERN.fullmatch(branch) or OTHER_REVISION_PATTERN.search(branch):
+        return HeadBranchAccess.GONE
+    if branch in (stored.meta.base, current):
+        return HeadBranchAccess.SHARED
+    (tip,) = await reader.read_info(f"refs/heads/{branch}")
+    return HeadBranchAccess.MOVABLE if tip is not None and tip.sha == stored.head else HeadBranchAccess.GONE
+
+
+def to_pull_request(stored: StoredPullRequest, access: HeadBranchAccess) -> PullRequest:
     meta = stored.meta
     return PullRequest(
         number=stored.number,
         head=stored.head,
         base_branch=meta.base,
         head_branch=meta.branch,
+        head_branch_access=access,
         title=meta.title,
         author=meta.author,
         is_open=meta.state is StoredState.OPEN,
@@ -358,3 +376,13 @@ def to_open_pull_request(stored: StoredPullRequest) -> OpenPullRequest:
         head_branch=meta.branch,
         draft=meta.draft,
     )
+
+
+AUTHOR_PATTERN = re.compile(r"([^<>]+) <([^<> ]+)>")
+
+
+def to_text(stored: StoredPullRequest) -> PullRequestText:
+    """The metadata has no body. Its author is a name, or a name and an address: `Ada <ada@example.org>`."""
+    match = AUTHOR_PATTERN.fullmatch(stored.meta.author)
+    name, address = match.groups() if match else (stored.meta.author, "")
+    return PullRequestText(title=stored.meta.title, author_name=name.strip(), author_email=address)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 from typing import assert_never
@@ -228,6 +228,7 @@ class CommandRequest(Struct, frozen=True, kw_only=True):
     key: str
     prefix: str
     """What commands start with at this Git host, for the replies."""
+    number_prefix: str = "#"
 
     @property
     def idempotent_request(self) -> IdempotentRequest:
@@ -251,8 +252,14 @@ class CommandRequest(Struct, frozen=True, kw_only=True):
 
 class CommandExecutor:
     def __init__(
-        self, submissions: Submissions, submission_queries: SubmissionQueries, idempotency: Idempotency, clock: Clock
+        self,
+        submissions: Submissions,
+        submission_queries: SubmissionQueries,
+        idempotency: Idempotency,
+        clock: Clock,
+        hosts_with_urgent_writers: Collection[str],
     ) -> None:
+        self._hosts_with_urgent_writers = hosts_with_urgent_writers
         self._submissions = submissions
         self._submission_queries = submission_queries
         self._idempotency = idempotency
@@ -271,13 +278,15 @@ class CommandExecutor:
                 return CommandOutcome(False, texts.WRITE_ACCESS_REQUIRED, reply_once=True)
             if isinstance(command, UnknownArgument):
                 return CommandOutcome(False, texts.render_unknown_argument(command.argument, request.prefix))
-            bypasses_rules = command.forced or command.priority == URGENT
+            writers_can_use_urgent = key.repo.host in self._hosts_with_urgent_writers
+            needs_maintainer = command.forced or (command.priority == URGENT and not writers_can_use_urgent)
             # Only a maintainer can let a fork change guarded paths.
             submits_fork = command.verb is Verb.SUBMIT and request.pull_request.fork
-            if bypasses_rules or submits_fork:
+            if needs_maintainer or submits_fork:
                 command = replace(command, by_maintainer=await forge.can_maintain(key.repo, comment.author))
-            if bypasses_rules and not command.by_maintainer:
-                return CommandOutcome(False, texts.MAINTAINER_REQUIRED)
+            if needs_maintainer and not command.by_maintainer:
+                message = texts.FORCE_REFUSED if writers_can_use_urgent else texts.FORCE_AND_URGENT_REFUSED
+                return CommandOutcome(False, message)
         except HostRefused:
             return CommandOutcome(False, texts.PERMISSIONS_UNREADABLE, reply_once=True)
         try:
@@ -288,7 +297,9 @@ class CommandExecutor:
             return CommandOutcome(False, message)
         except RequestRefused as refused:
             return CommandOutcome(False, texts.escape_markdown(refused.detail))
-        return CommandOutcome(True, texts.render_state(view), shown_in_comment=command.verb is not Verb.STATUS)
+        return CommandOutcome(
+            True, texts.render_state(view, request.number_prefix), shown_in_comment=command.verb is not Verb.STATUS
+        )
 
     async def can_write(self, forge: Forge, key: QueueKey, user: str) -> bool:
         """Whether the user can merge into the branch. Caches missing write access, so that repeated commands of such a

@@ -96,8 +96,10 @@ class CommentListener:
         if fingerprint and await self.thread_states.is_up_to_date(repo, number, fingerprint):
             return
         host = self.repositories.get_host(repo.host)
-        pull_request = None if host.forge is None else await host.read_pull_request(repo, number)
-        if host.forge is None or pull_request is None or pull_request.head_branch.startswith(ids.TEST_BRANCH_PREFIX):
+        if host.forge is None:
+            return
+        pull_request = await host.read_pull_request(repo, number, with_requirements=False)
+        if pull_request is None or pull_request.head_branch.startswith(ids.TEST_BRANCH_PREFIX):
             return
         by_branch = {each.key.branch: each for each in await self.registry.load_by_repo(repo)}
         if not by_branch:
@@ -108,8 +110,8 @@ class CommentListener:
         async with self.thread_states.lock(queue_actor, number) as stored_thread:
             if fingerprint and stored_thread.state.fingerprint == fingerprint:
                 return
-            prefix = texts.command_prefix(host.provider)
-            handler = ThreadHandler(self.executor, queue_actor, host.forge, pull_request, stored_thread, prefix)
+            prefixes = texts.command_prefix(host.provider), host.number_prefix
+            handler = ThreadHandler(self.executor, queue_actor, host.forge, pull_request, stored_thread, *prefixes)
             await self._handle_new_activity(handler, other_branches)
             stored_thread.state.fingerprint = fingerprint
 
@@ -128,9 +130,9 @@ class CommentListener:
             await handler.handle_labels(thread.labels)
 
     async def _read_creation_time(self, queue_actor: QueueActor) -> Instant:
-        """Comments from before the queue was created are not commands for it."""
+        """Comments from before the queue was created are not commands for it. Git hosts show times in whole seconds."""
         (first, *_) = await self.registry.store.entries(queue_actor.id, 0, 1)
-        return persistence.decode_record(first.body).at
+        return Instant(persistence.decode_record(first.body).at // SECOND * SECOND)
 
 
 class CommentPublisher:
@@ -180,13 +182,15 @@ class CommentPublisher:
         run = await self._find_run(queue_actor, pr_view)
         repo, number = queue_actor.key.repo, pr_view.submission.number
         accepts_commands = queue_actor.queue.config.commands_enabled
+        host = self._repositories.get_host(repo.host)
         render = partial(
             texts.render_comment,
             pr_view,
             batch=() if run is None else [member.number for member in run.tested_members],
             failed_checks=() if run is None else await self._read_failed_checks(queue_actor, run),
             page_url=self._page_url(queue_actor, pr_view),
-            prefix=texts.command_prefix(self._repositories.get_host(repo.host).provider) if accepts_commands else "",
+            prefix=texts.command_prefix(host.provider) if accepts_commands else "",
+            number_prefix=host.number_prefix,
         )
         if (text := render()) != thread_state.comment_text:
             written = render(written_at=self._registry.clock.now())
@@ -287,7 +291,11 @@ def list_not_ready_for_another_reason(before: Queue | None, queue: Queue) -> lis
         if submission.state is PullRequestState.NOT_READY
         and (old := before.submissions.get(submission_id)) is not None
         and old.state is PullRequestState.NOT_READY
-        and not_ready_reason(before, old) is not not_ready_reason(queue, submission)
+        and (
+            not_ready_reason(before, old) is not not_ready_reason(queue, submission)
+            or list(map(texts.describe_requirement, old.pull_request.unmet_requirements))
+            != list(map(texts.describe_requirement, submission.pull_request.unmet_requirements))
+        )
     ]
 
 
@@ -315,6 +323,7 @@ class ThreadHandler:
     pull_request: PullRequest
     stored_thread: commands.LockedThread
     prefix: str
+    number_prefix: str
 
     async def handle_comment(self, comment: Comment) -> None:
         """Stores that a command is executed before replying: if the reply fails, the command must not be executed
@@ -357,12 +366,14 @@ class ThreadHandler:
         """The new label state is recorded only after the action, so a failed action is tried again at the next read."""
         thread_state, label = self.stored_thread.state, self.queue_actor.queue.config.enqueueing_label
         await self._recover_submission(thread_state)
-        had_label, has_label = thread_state.label == label, label in labels
+        # GitHub ignores the case of labels. On other forges, two labels that differ only in case are unlikely.
+        shown = next((each for each in sorted(labels) if each.casefold() == label.casefold()), "")
+        had_label, has_label = thread_state.label.casefold() == label.casefold(), bool(shown)
         if has_label and not had_label and self.pull_request.is_open:
             await self._submit(label)
         elif had_label and not has_label:
             await self._cancel()
-        thread_state.label, thread_state.label_request = label if has_label else "", None
+        thread_state.label, thread_state.label_request = shown, None
 
     async def _recover_submission(self, thread_state: commands.ThreadState) -> None:
         """The previous attempt may have submitted and then failed, so that even the queue actor does not know the
@@ -407,7 +418,12 @@ class ThreadHandler:
 
     def _build_request(self, user: str, key: str) -> commands.CommandRequest:
         return commands.CommandRequest(
-            queue_actor=self.queue_actor, pull_request=self.pull_request, user=user, key=key, prefix=self.prefix
+            queue_actor=self.queue_actor,
+            pull_request=self.pull_request,
+            user=user,
+            key=key,
+            prefix=self.prefix,
+            number_prefix=self.number_prefix,
         )
 
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
-from mergeyard.domain.pull_requests import Status, StatusState
-from mergeyard.domain.states import LIVE_STATES, PullRequestState, Reason
+from mergeyard.domain.pull_requests import Requirement, Status, StatusState
+from mergeyard.domain.states import LIVE_STATES, REASON_MESSAGES, REQUIREMENT_REASONS, PullRequestState, Reason
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.service.views import SubmissionView
+from mergeyard.service.views import MAX_REQUIREMENTS, SubmissionView, render_reason, render_requirement
 
 COMMENT_MARKER_PREFIX = "<!-- mergeyard"
 """The start of every text that we post."""
@@ -62,9 +62,12 @@ RESUBMITTABLE_STATES = (PullRequestState.FAILED, PullRequestState.CANCELLED)
 MOVED_AWAY_REASONS = (Reason.PR_CLOSED, Reason.PR_BASE_CHANGED)
 """A command cannot submit such a pull request to this queue again."""
 QUEUED_DESCRIPTION = "In the merge queue."
-MAINTAINER_REQUIRED = (
+FORCE_AND_URGENT_REFUSED = (
     "Only maintainers of this repository can use `--force` or `--priority urgent`. Ask one of them, or post the "
     "command without that option."
+)
+FORCE_REFUSED = (
+    "Only maintainers of this repository can use `--force`. Ask one of them, or post the command without that option."
 )
 PERMISSIONS_UNREADABLE = (
     "The queue cannot read which users have write access to this repository. An administrator can run `mergeyard host "
@@ -75,7 +78,7 @@ WRITE_ACCESS_REQUIRED = (
     "protected, can use this command. Ask one of them."
 )
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>+!|~&]|#(?!\d))")
-_MENTIONS_AND_LINKS = re.compile(r"@(?=\w)|www(?=\.)|:(?=//)", re.IGNORECASE)
+_MENTIONS_AND_LINKS = re.compile(r"@(?=\S)|www(?=\.)|:(?=//)", re.IGNORECASE)
 """Plain text that forges turn into mentions and links."""
 
 
@@ -91,6 +94,7 @@ def render_comment(
     failed_checks: Iterable[Status] = (),
     page_url: str = "",
     prefix: str = "",
+    number_prefix: str = "#",
     written_at: Instant | None = None,
 ) -> str:
     """The state comment. `batch` has the pull requests of the run, including this one; `page_url` is empty if the
@@ -100,7 +104,7 @@ def render_comment(
     headline = HEADLINES[state] + HEADLINE_BRANCHES.get(state, "").format(render_code(view.target_branch))
     position = f" · position {view.position}" if view.position else ""
     lines = [f"- Failed: {_render_link(status)}" for status in failed_checks]
-    others = [f"#{number}" for number in batch if number != view.submission.number]
+    others = [f"{number_prefix}{number}" for number in batch if number != view.submission.number]
     if others:
         lines.append(f"- Tested together with {', '.join(others)}")
     estimate = None if state is PullRequestState.PENDING_FAILURE else view.estimated_merge_at
@@ -114,7 +118,7 @@ def render_comment(
             COMMENT_MARKER,
             f"### {headline}{position}",
             "",
-            _render_reason(view),
+            _render_reason(view, number_prefix),
             *(["", *lines] if lines else []),
             "",
             f"{page}Reason: `{view.reason.code}`",
@@ -124,9 +128,30 @@ def render_comment(
     )
 
 
-def _render_reason(view: SubmissionView) -> str:
+def describe_requirement(requirement: Requirement) -> str:
+    """Without the names of checks: these change with every check, and the Git host shows them on the same page."""
+    if requirement.reason is Reason.WAITING_FOR_HEAD_CHECKS:
+        return REASON_MESSAGES[requirement.reason]
+    return render_requirement(requirement)
+
+
+def _describe_reason(view: SubmissionView, number_prefix: str) -> str:
+    unmet = view.submission.pull_request.unmet_requirements[:MAX_REQUIREMENTS]
+    is_unmet = view.submission.state in LIVE_STATES and view.reason.code in REQUIREMENT_REASONS
+    if is_unmet:
+        return " ".join(map(describe_requirement, unmet))
+    submission, prefix = view.submission, number_prefix
+    if submission.state in LIVE_STATES or not submission.stacked_on:
+        return view.reason.message
+    return render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on, number_prefix=prefix)
+
+
+def _render_reason(view: SubmissionView, number_prefix: str) -> str:
     """The reason for waiting, or how the submission ended."""
-    message, waiting = escape_markdown(view.reason.message), ", ".join(f"#{each}" for each in view.reason.waiting_for)
+    message, waiting = (
+        escape_markdown(_describe_reason(view, number_prefix)),
+        ", ".join(f"{number_prefix}{each}" for each in view.reason.waiting_for),
+    )
     if not waiting:
         return message
     if view.reason.code is Reason.WAITING_FOR_PRS_AHEAD:
@@ -169,6 +194,26 @@ def build_status(view: SubmissionView, page: str) -> Status:
     )
 
 
+def build_closing_comment(branch: str, commit: Sha, *, has_new_commits: bool) -> str:
+    """For a merged pull request that the Git host does not show as merged."""
+    next_step = (
+        "Commits that were pushed later are not part of it: open another pull request for them."
+        if has_new_commits
+        else "The Git host does not show it as merged, so the queue closed it. No action is needed."
+    )
+    merged = f"The queue merged this pull request into {render_code(branch)} as {commit}."
+    return f"{COMMENT_MARKER_PREFIX} closing -->\n{merged} {next_step}"
+
+
+def build_not_moved_back_comment(branch: str, head: Sha) -> str:
+    """For a head branch that the queue moved, or tried to move, for a merge that did not happen."""
+    return (
+        f"{COMMENT_MARKER_PREFIX} not-moved-back -->\nThe queue tried to move the branch {render_code(branch)} for a "
+        f"merge that did not happen, and cannot move it back. If the branch is not at {head}, push that commit to it "
+        "with `git push --force-with-lease`, then submit the pull request again."
+    )
+
+
 def build_merging_status() -> Status:
     return Status(
         context=ids.STATUS_CONTEXT, state=StatusState.SUCCESS, at=Instant(0), description="Passed. Merging now."
@@ -186,8 +231,8 @@ def render_reply(comment: str, user: str, detail: str) -> str:
     return f"{COMMENT_MARKER_PREFIX} answers {comment} -->\n@{user} {detail}\n"
 
 
-def render_state(view: SubmissionView) -> str:
-    return f"{HEADLINES[view.submission.state]}. {_render_reason(view)}"
+def render_state(view: SubmissionView, number_prefix: str = "#") -> str:
+    return f"{HEADLINES[view.submission.state]}. {_render_reason(view, number_prefix)}"
 
 
 def render_unknown_argument(argument: str, prefix: str) -> str:
@@ -229,14 +274,19 @@ def render_no_queue(base_branch: str, queue_branches: Sequence[str]) -> str:
 
 
 def render_draft_title(numbers: Sequence[PullRequestNumber], target_branch: str) -> str:
-    """At most 240 characters: some forges allow 255, including a prefix for drafts."""
+    """At most 240 characters: some forges allow 255, including a prefix for drafts. The numbers have no prefix: GitLab
+    would leave a note in each merge request for every run."""
     branch, others = _truncate(target_branch, MAX_TITLE_BRANCH_CHARS), len(numbers) - MAX_TITLE_PULL_REQUESTS
-    names = ", ".join(f"#{number}" for number in numbers[:MAX_TITLE_PULL_REQUESTS]) or branch
-    return f"[Mergeyard] Test {names}{f' and {others} more' if others > 0 else ''} on {branch}"
+    if not numbers:
+        return f"[Mergeyard] Test {branch}"
+    names = ", ".join(map(str, numbers[:MAX_TITLE_PULL_REQUESTS]))
+    noun, more = "pull requests" if len(numbers) > 1 else "pull request", f" and {others} more" if others > 0 else ""
+    return f"[Mergeyard] Test {noun} {names}{more} on {branch}"
 
 
-def render_draft_text(numbers: Sequence[PullRequestNumber]) -> str:
-    tested = ", ".join(f"#{number}" for number in numbers) or "the target branch itself"
+def render_draft_text(numbers: Sequence[PullRequestNumber], number_prefix: str = "#") -> str:
+    """The numbers are marked as code: a link would leave a reference in each pull request for every run."""
+    tested = ", ".join(render_code(f"{number_prefix}{number}") for number in numbers) or "the target branch itself"
     return f"Tests {tested} as it would be merged. This draft closes automatically: do not merge, push or comment here."
 
 

@@ -11,10 +11,10 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.states import CheckState
 from mergeyard.domain.tasks import BuildRun
-from mergeyard.ports.forge import ChecksFrom
+from mergeyard.ports.forge import ChecksFrom, HostRefused
 from mergeyard.ports.git import Conflict, GitError, MissingObject, OutputTooLargeError, PushRefused, RefUpdate, Stale
 from mergeyard.ports.store import Store
-from mergeyard.service import git_names
+from mergeyard.service.commit_messages import base_run_message, sanitize_line
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
 from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.tasks import commit_builder
@@ -53,7 +53,10 @@ async def build_run(context: RepositoryContext, store: Store, task: BuildRun) ->
         return (steps,)
     pushed = await _push_chain(context, task, run, steps)
     if isinstance(pushed, events.RunBuilt):
-        await open_draft(context, run)
+        try:
+            await open_draft(context, run)
+        except HostRefused as refused:  # CI that runs for pull requests would never start
+            return (events.RunStartRefused(run=task.run, detail=f"The Git host refuses the draft: {refused}"),)
         return (replace(pushed, head_checks=await _read_head_checks(context, store, task, pushed.steps)),)
     return (pushed,)
 
@@ -77,7 +80,7 @@ async def _read_head_checks(
 async def _build_chain(context: RepositoryContext, task: BuildRun) -> tuple[Step, ...] | events.RunBuildRefused:
     if not task.members:
         return (await _build_base_step(context, task),)
-    builder = commit_builder.MergeCommitBuilder(context.mirror, task.merge_method, task.run, task.base)
+    builder = commit_builder.MergeCommitBuilder(context, task.merge_method, task.run, task.base)
     steps, onto = list[Step](), task.onto
     for member in task.members:
         step = await _build_step(context, task, builder, member, onto)
@@ -96,7 +99,7 @@ async def _build_step(
             return _refuse(task, member, events.BuildRefusal.CONTAINS_REMOVED_COMMIT)
         if problems := await commit_builder.find_tree_problems(context, member.head, task.base):
             return _refuse(task, member, events.BuildRefusal.INVALID_TREE, problems)
-        step = await builder.build_step(member, context.title_of(member), onto)
+        step = await builder.build_step(member, onto)
         if isinstance(step, commit_builder.PullRequestTooLarge):
             return _refuse(task, member, events.BuildRefusal.TOO_LARGE, step.message)
         if isinstance(step, Conflict):
@@ -113,7 +116,7 @@ async def _build_step(
 async def _build_base_step(context: RepositoryContext, task: BuildRun) -> Step:
     """Creates an empty commit on the base: the base commit itself can carry statuses of earlier CI runs."""
     tree = await context.mirror.tree(task.onto)
-    commit = await context.mirror.commit(tree, (task.onto,), git_names.base_run_message(task.run))
+    commit = await context.mirror.commit(tree, (task.onto,), base_run_message(task.run))
     return Step(commit, task.onto, tree)
 
 
@@ -138,7 +141,7 @@ async def _explain_conflict(
     member: Member,
     conflict: Conflict,
 ) -> events.RunBuildRefused:
-    alone = await builder.build_step(member, "", task.base)
+    alone = await builder.build_step(member, task.base)
     if isinstance(alone, Conflict):
         return _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_TARGET, _describe_conflict(alone))
     stack = (*task.built_members, *task.members)
@@ -154,31 +157,44 @@ async def _explain_conflict(
 
 async def _push_chain(
     context: RepositoryContext, task: BuildRun, run: Run, steps: tuple[Step, ...]
-) -> events.RunBuilt | events.RunBuildRefused:
+) -> events.RunBuilt | events.RunBuildRefused | events.RunStartRefused:
     ref = branch_ref(name_test_branch(run))
     outcome = await context.mirror.push(RefUpdate(ref, None, steps[-1].commit))
     if isinstance(outcome, PushRefused):
+        refusal = f"The Git host refuses the test branch {name_test_branch(run)}: {outcome.detail}"
+        if await _is_every_commit_refused(context, task, ref):
+            return events.RunStartRefused(run=task.run, detail=refusal)
         culprit = await _find_culprit(context, task, ref, steps)
         if culprit is None:
-            raise GitError(f"The Git host refuses test branch {ref}: {outcome.detail}")
+            raise GitError(refusal)
         return _refuse(task, culprit, events.BuildRefusal.REFUSED, outcome.detail)
     if isinstance(outcome, Stale):
         return events.RunBuilt(run=task.run, steps=await _read_existing_steps(context, task, ref, steps))
     return events.RunBuilt(run=task.run, steps=steps)
 
 
+async def _is_every_commit_refused(context: RepositoryContext, task: BuildRun, ref: str) -> bool:
+    """Whether the Git host refuses even an empty commit of ours there: because of the name of the branch, our address,
+    a missing signature. Then no pull request is the cause."""
+    probe = (await _build_base_step(context, task)).commit
+    if isinstance(await context.mirror.push(RefUpdate(ref, None, probe)), PushRefused):
+        return True
+    await context.mirror.push(RefUpdate(ref, probe, None))
+    return False
+
+
 async def _find_culprit(context: RepositoryContext, task: BuildRun, ref: str, steps: tuple[Step, ...]) -> Member | None:
     """Finds the first member whose commit the Git host refuses, by pushing the chain step by step. None if the host
-    refuses even the commit that the chain is stacked on."""
-    if isinstance(await context.mirror.push(RefUpdate(ref, None, task.onto)), PushRefused):
-        return None
-    pushed, culprit = task.onto, None
+    refuses nothing any longer."""
+    pushed: Sha | None = None
+    culprit: Member | None = None
     for member, step in zip(task.members, steps, strict=False):
         if isinstance(await context.mirror.push(RefUpdate(ref, pushed, step.commit)), PushRefused):
             culprit = member
             break
         pushed = step.commit
-    await context.mirror.push(RefUpdate(ref, pushed, None))
+    if pushed is not None:
+        await context.mirror.push(RefUpdate(ref, pushed, None))
     return culprit
 
 
@@ -220,4 +236,4 @@ def _refuse(task: BuildRun, member: Member, refusal: events.BuildRefusal, detail
 
 
 def _describe_conflict(conflict: Conflict) -> str:
-    return f"Conflicts in {', '.join(git_names.sanitize_line(path) for path in conflict.paths[:10])}"
+    return f"Conflicts in {', '.join(sanitize_line(path) for path in conflict.paths[:10])}"

@@ -4,14 +4,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import RunId, Sha
+from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.queue import LandedCommit
 from mergeyard.domain.runs import Member, Step
-from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject, OutputTooLargeError
+from mergeyard.ports.forge import PullRequestText
+from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject, OutputTooLargeError, Signature
 from mergeyard.ports.store import Store
 from mergeyard.service import git_names, persistence
+from mergeyard.service.commit_messages import Squash, merge_message, rebase_message, sanitize_line, squash_message
 from mergeyard.service.pull_request_reader import find_squashed_heads, merge_base_with_squashed_heads
 from mergeyard.service.repo_config import CONFIG_FILE, InvalidConfig, parse_config, read_config_file
 from mergeyard.service.repositories import RepositoryContext
@@ -29,69 +33,120 @@ class PullRequestTooLarge(Struct, frozen=True):
     message: str
 
 
+MAX_DESCRIBED_COMMITS = 250
+"""Of a longer pull request only the newest commits count for the message of its squash."""
+
+
+async def write_squash(
+    context: RepositoryContext, pull_request: PullRequest, run: str, base: Sha, onto: Sha
+) -> tuple[str, Signature]:
+    """Message and author of a squashed commit on top of `onto`. `base` is the tip of the target branch: it has the
+    template of the repository, which counts before that of the queue."""
+    host, mirror, head = context.host, context.mirror, pull_request.head
+    text = await host.read_text(context.repo, pull_request.number)
+    commits = await read_own_commits(mirror, head, base, onto, limit=MAX_DESCRIBED_COMMITS)
+    squash = Squash(
+        number=pull_request.number,
+        head=head,
+        text=text or PullRequestText(title=pull_request.title),
+        commits=[commit for commit in commits if len(commit.parents) < 2] or [await mirror.read_commit(head)],
+        branch=pull_request.head_branch,
+        base=context.queue_actor.key.branch,
+        url=host.pull_request_url(context.repo, pull_request.number) or "",
+        number_prefix=host.number_prefix,
+    )
+    config = parse_config(await read_config_file(mirror, base))
+    of_repository = "" if isinstance(config, InvalidConfig) else config.squash_template
+    return squash_message(squash, run, of_repository, context.queue_actor.queue.config.squash_template), squash.author
+
+
+def pull_request_of(context: RepositoryContext, member: Member) -> PullRequest:
+    """As the queue knows it, with the head of the member."""
+    submission = context.queue_actor.queue.submissions.get(member.submission_id)
+    if submission is None:
+        return PullRequest(number=member.number, head=member.head, base_branch=context.queue_actor.key.branch)
+    return replace(submission.pull_request, head=member.head)
+
+
+async def list_own_commits(mirror: Mirror, head: Sha, base: Sha) -> tuple[Sha, ...]:
+    """The commits of a pull request, its head last."""
+    return await mirror.commit_shas(head, without=[base]) or (head,)
+
+
+async def read_own_commits(
+    mirror: Mirror, head: Sha, base: Sha, onto: Sha, *, limit: int, full_messages: bool = False
+) -> tuple[Commit, ...]:
+    """Without those of another pull request that `onto` contains as a squash or rebase; the newest if there are
+    many."""
+    landed = await find_squashed_heads(mirror, onto, await list_own_commits(mirror, head, base))
+    return await mirror.commits(head, without=[base, *landed], limit=limit, full_messages=full_messages)
+
+
 @dataclass(frozen=True)
 class MergeCommitBuilder:
-    mirror: Mirror
+    context: RepositoryContext
     method: MergeMethod
     run: RunId
     base: Sha
+    pull_request: PullRequest | None = None
+    """Of the only member, if it was read for this; None: as the queue knows it."""
 
-    async def build_step(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+    @property
+    def mirror(self) -> Mirror:
+        return self.context.mirror
+
+    async def build_step(self, member: Member, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
         methods = {
             MergeMethod.MERGE_COMMIT: self._merge,
             MergeMethod.SQUASH: self._squash,
             MergeMethod.REBASE: self._rebase,
         }
         try:
-            return await methods[self.method](member, title, onto)
+            return await methods[self.method](member, onto)
         except OutputTooLargeError:
             return PullRequestTooLarge(OUTPUT_TOO_LARGE_MESSAGE)
 
-    async def _merge(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
+    async def _merge(self, member: Member, onto: Sha) -> Step | Conflict:
         tree = await self.mirror.merge(onto, member.head)
         if isinstance(tree, Conflict):
             return tree
-        message = git_names.merge_message(member.number, title, self.run)
+        title, prefix = self.context.title_of(member), self.context.host.number_prefix
+        message = merge_message(member.number, title, self.run, prefix)
         commit = await self.mirror.commit(tree, (onto, member.head), message)
         return Step(commit, onto, tree)
 
-    async def _squash(self, member: Member, title: str, onto: Sha) -> Step | Conflict:
-        tree = await self.mirror.merge(
-            await merge_base_with_squashed_heads(self.mirror, onto, await self._list_commits(member)), member.head
-        )
+    async def _squash(self, member: Member, onto: Sha) -> Step | Conflict:
+        commits = await list_own_commits(self.mirror, member.head, self.base)
+        tree = await self.mirror.merge(await merge_base_with_squashed_heads(self.mirror, onto, commits), member.head)
         if isinstance(tree, Conflict):
             return tree
-        message = git_names.squash_message(member.number, title, self.run, member.head)
-        author = (await self.mirror.read_commit(member.head)).author
-        commit = await self.mirror.commit(tree, (onto,), message, author)
-        return Step(commit, onto, tree)
+        return Step(await self._commit_squash(member, onto, tree), onto, tree)
 
-    async def _list_commits(self, member: Member) -> tuple[Sha, ...]:
-        """The commits of the pull request, its head last."""
-        return await self.mirror.commit_shas(member.head, without=[self.base]) or (member.head,)
+    async def _commit_squash(self, member: Member, onto: Sha, tree: Sha) -> Sha:
+        pull_request = self.pull_request or pull_request_of(self.context, member)
+        message, author = await write_squash(self.context, pull_request, self.run, self.base, onto)
+        return await self.mirror.commit(tree, (onto,), message, author)
 
-    async def _rebase(self, member: Member, title: str, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+    async def _rebase(self, member: Member, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
         """Rebases the commits one by one, without merge commits and without those whose change the base already has. If
         a merge commit contains a change of its own (a resolved conflict), everything becomes one commit instead."""
-        parent = await find_squashed_heads(self.mirror, onto, await self._list_commits(member))
-        without, limit = [self.base, *parent], MAX_REBASE_COMMITS + 1
-        commits = await self.mirror.commits(member.head, without=without, limit=limit, full_messages=True)
+        commits = await read_own_commits(
+            self.mirror, member.head, self.base, onto, limit=MAX_REBASE_COMMITS + 1, full_messages=True
+        )
         if len(commits) > MAX_REBASE_COMMITS:
             return PullRequestTooLarge(
                 f"The pull request has more than {MAX_REBASE_COMMITS} commits, the limit for rebasing."
             )
         plain = [commit for commit in commits if len(commit.parents) == 1]
-        step = await self._rebase_commits(member, title, onto, plain)
+        step = await self._rebase_commits(member, onto, plain)
         if len(plain) == len(commits):
             return step
-        squashed_step = await self._squash(member, title, onto)
+        squashed_step = await self._squash(member, onto)
         if isinstance(squashed_step, Conflict) or (isinstance(step, Step) and step.tree == squashed_step.tree):
             return step
         return squashed_step
 
-    async def _rebase_commits(
-        self, member: Member, title: str, onto: Sha, commits: Iterable[Commit]
-    ) -> Step | Conflict:
+    async def _rebase_commits(self, member: Member, onto: Sha, commits: Iterable[Commit]) -> Step | Conflict:
         tip, tree = onto, await self.mirror.tree(onto)
         for commit in commits:
             tree_after = await self.mirror.cherry_pick(tip, commit.sha)
@@ -99,11 +154,10 @@ class MergeCommitBuilder:
                 return tree_after
             if tree_after == tree:
                 continue
-            message = git_names.rebase_message(member.number, commit.message, self.run, member.head)
+            message = rebase_message(member.number, commit.message, self.run, member.head)
             tip, tree = await self.mirror.commit(tree_after, (tip,), message, commit.author), tree_after
         if tip == onto:
-            message = git_names.squash_message(member.number, title, self.run, member.head)
-            tip = await self.mirror.commit(tree, (onto,), message)
+            tip = await self._commit_squash(member, onto, tree)
         return Step(tip, onto, tree)
 
 
@@ -125,7 +179,7 @@ async def find_tree_problems(context: RepositoryContext, head: Sha, base: Sha) -
     if not found:
         return ""
     known = await context.mirror.tree_problems(await context.mirror.tree(base), without=None)
-    return "; ".join(git_names.sanitize_line(problem) for problem in found if problem not in known)
+    return "; ".join(sanitize_line(problem) for problem in found if problem not in known)
 
 
 async def find_config_error(context: RepositoryContext, before: Sha, after: Sha) -> str:

@@ -1,22 +1,28 @@
 """Reads what the engine asks for: the target branch, pull requests and checks."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain import events
-from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.runs import HeadMove, Member
+from mergeyard.domain.states import Reason
 from mergeyard.domain.tasks import ReadChecks, ReadPullRequest, ReadPullRequests, ReadTargetBranch
-from mergeyard.ports.forge import UnexpectedHostResponse
+from mergeyard.domain.timestamps import SECOND
+from mergeyard.engine import admission
+from mergeyard.ports.external import Clock
+from mergeyard.ports.forge import HostUnavailable, UnexpectedHostResponse
 from mergeyard.ports.store import Store
 from mergeyard.service import persistence
 from mergeyard.service.check_sources import ForgeCheckPoller
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.repositories import RepositoryContext, read_required_statuses
 from mergeyard.service.statuses import to_check_states
-from mergeyard.service.tasks import commit_builder
+from mergeyard.service.tasks import commit_builder, head_branches
 
 log = structlog.get_logger()
 
@@ -63,6 +69,40 @@ async def read_landing_pull_requests(
     return (events.LandingPullRequestsRead(landing=task.landing, pull_requests=found, observed_at_revision=revision),)
 
 
+MAX_READ_AGE_MS = 10 * SECOND
+"""A merge relies on a read of its pull requests that began at most this long before."""
+MAX_READS = 3
+
+
+async def can_no_longer_merge(
+    context: RepositoryContext, members: Sequence[Member], clock: Clock, moves: Sequence[HeadMove] = ()
+) -> bool:
+    """Reads pull requests whose landing was decided once more, right before they merge. An earlier attempt may have
+    moved their head branches."""
+    commits = {move.number: move.commit for move in moves}
+    for _ in range(MAX_READS):
+        began_at = clock.now()
+        reads = (_can_no_longer_merge(context, member, commits.get(member.number)) for member in members)
+        if any(await asyncio.gather(*reads)):
+            return True
+        if began_at <= clock.now() <= began_at + MAX_READ_AGE_MS:
+            return False
+    raise HostUnavailable("The Git host takes too long to show the pull requests that are about to merge.")
+
+
+async def _can_no_longer_merge(context: RepositoryContext, member: Member, moved_to: Sha | None) -> bool:
+    """A Git host can withdraw approvals because we moved the head branch: those that were given before count, unless a
+    reviewer requests changes."""
+    try:
+        pull_request = await context.read_pull_request(member.number)
+    except UnexpectedHostResponse:
+        pull_request = None
+    if pull_request is not None and pull_request.head == moved_to:
+        requirements = (each for each in pull_request.requirements if each.reason is Reason.CHANGES_REQUESTED)
+        pull_request = replace(pull_request, head=member.head, requirements=tuple(requirements))
+    return pull_request is None or admission.can_no_longer_merge(context.queue_actor.queue, member, pull_request)
+
+
 async def read_checks(
     context: RepositoryContext, forge_checks: ForgeCheckPoller, store: Store, task: ReadChecks
 ) -> tuple[events.Event, ...]:
@@ -79,12 +119,35 @@ async def _read_or_mark_closed(
     context: RepositoryContext, reader: PullRequestReader, number: PullRequestNumber
 ) -> PullRequest | None:
     """A pull request that the Git host no longer has, or describes with invalid data, counts as closed."""
+    submission, found = context.queue_actor.queue.submission_of(number), await _read_if_valid(context, reader, number)
+    if submission is not None and found is not None:
+        moved = found.head
+        if await head_branches.undo_late_move(context, submission, found):
+            found = await _read_if_valid(context, reader, number)
+            if found is not None and found.head == moved:  # the Git host does not show the head of before yet
+                found = _with_known_head(found, submission.pull_request)
+    if submission is not None and found is None:
+        return replace(submission.pull_request, is_open=False)
+    return found
+
+
+async def _read_if_valid(
+    context: RepositoryContext, reader: PullRequestReader, number: PullRequestNumber
+) -> PullRequest | None:
     try:
-        pull_request = await reader.read_with_merge_check(context, number)
+        return await reader.read_with_merge_check(context, number)
     except UnexpectedHostResponse as error:
         log.warning("pull_request_unreadable", repo=str(context.repo), number=number, error=str(error))
-        pull_request = None
-    submission = context.queue_actor.queue.submission_of(number)
-    if pull_request is None and submission is not None:
-        return replace(submission.pull_request, is_open=False)
-    return pull_request
+        return None
+
+
+def _with_known_head(found: PullRequest, known: PullRequest) -> PullRequest:
+    """With what git found out about the known head, and what else the Git host shows now."""
+    return replace(
+        known,
+        base_branch=found.base_branch,
+        is_open=found.is_open,
+        draft=found.draft,
+        requirements=found.requirements,
+        merged_into=found.merged_into,
+    )

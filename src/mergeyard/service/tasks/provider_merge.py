@@ -21,11 +21,20 @@ from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.tasks import Land
 from mergeyard.ports import forge as port
+from mergeyard.ports.external import Clock
 from mergeyard.ports.git import Conflict, MissingObject, PushRefused, RefUpdate, Stale
 from mergeyard.service import git_names
 from mergeyard.service.comments import texts
+from mergeyard.service.commit_messages import merge_message
 from mergeyard.service.repositories import RepositoryContext, mark_merged
-from mergeyard.service.tasks.commit_builder import MergeCommitBuilder, PullRequestTooLarge, read_steps
+from mergeyard.service.tasks.commit_builder import (
+    MergeCommitBuilder,
+    PullRequestTooLarge,
+    pull_request_of,
+    read_steps,
+    write_squash,
+)
+from mergeyard.service.tasks.observe import can_no_longer_merge
 
 
 class MemberMergeRefused(Struct, frozen=True):
@@ -57,10 +66,10 @@ class GitMerger:
     async def merge(self, member: Member, onto: Sha) -> Step | MemberMergeRefused | None:
         """None if it cannot be merged onto this commit."""
         context, task = self.context, self.task
-        builder = MergeCommitBuilder(context.mirror, context.merge_method_of(task.run), task.run, task.expected_tip)
+        builder = MergeCommitBuilder(context, context.merge_method_of(task.run), task.run, task.expected_tip)
         await context.fetch_head_if_missing(member.number, member.head)
         try:
-            step = await builder.build_step(member, context.title_of(member), onto)
+            step = await builder.build_step(member, onto)
         except MissingObject:  # the Git host no longer has the head
             return None
         if isinstance(step, PullRequestTooLarge):
@@ -92,6 +101,7 @@ class ForgeMerger:
     context: RepositoryContext
     task: Land
     forge: port.Forge
+    clock: Clock
     can_retry: bool
 
     async def find_merged_steps(self, tip: Sha | None) -> list[Step]:
@@ -122,7 +132,7 @@ class ForgeMerger:
         return None
 
     async def _find_merge_commit(self, member: Member) -> Sha | None:
-        return await self.forge.find_merge_commit(self.context.repo, self._build_merge(member))
+        return await self.forge.find_merge_commit(self.context.repo, self._build_merge(member, ""))
 
     async def _raise_if_forge_is_stale(self, tip: Sha | None, onto: Sha, member: Member) -> None:
         """Raises if our commit is on the target branch although the forge does not report the pull request as merged
@@ -130,7 +140,7 @@ class ForgeMerger:
         commits_above = () if tip is None else await self.context.mirror.first_parents(tip, down_to=onto) or ()
         if any(git_names.has_trailers_of(commit.message, member.number, self.task.run) for commit in commits_above):
             raise port.HostUnavailable(
-                f"#{member.number} is on the target branch, but the Git host does not report it as merged yet."
+                f"{self._name(member)} is on the target branch, but the Git host does not report it as merged yet."
             )
 
     async def merge(self, member: Member, onto: Sha) -> Step | MemberMergeRefused | None:
@@ -138,12 +148,22 @@ class ForgeMerger:
         if await self.context.fetch_target_tip() != onto:
             return None
         await self._set_status(member, texts.build_merging_status())
-        outcome = await self.forge.merge(self.context.repo, self._build_merge(member))
+        if await can_no_longer_merge(self.context, [member], self.clock):
+            return None
+        try:
+            message = await self._write_message(member, onto)
+        except MissingObject:  # the Git host no longer has the head
+            return None
+        outcome = await self.forge.merge(self.context.repo, self._build_merge(member, message))
         match outcome:
             case port.Merged():
                 return await self._read_step_or_refuse(member, outcome.commit, onto)
             case port.NotMerged():
-                return None if self.can_retry else await self._refuse_if_unmergeable(member, outcome.detail)
+                submission = self.context.queue_actor.queue.submissions.get(member.submission_id)
+                is_forced = submission is not None and submission.forced
+                if self.can_retry and not is_forced:
+                    return None
+                return await self._refuse_if_final(member, outcome.detail)
             case port.MergeRefused():
                 return MemberMergeRefused(outcome.detail)
             case port.MergeForbidden():
@@ -157,36 +177,48 @@ class ForgeMerger:
         for member in remaining[:1]:
             await self._set_status(member, texts.build_not_merged_status())
 
-    async def _refuse_if_unmergeable(self, member: Member, detail: str) -> MemberMergeRefused | None:
-        """Refuses a head that the forge still reports as not mergeable on the last attempt. A force-submitted pull
-        request would otherwise be tried indefinitely and block the queue."""
+    async def _refuse_if_final(self, member: Member, detail: str) -> MemberMergeRefused | None:
+        """A pull request that was force-submitted fails at once if it has conflicts or lacks what a rule requires,
+        because the landing does not read it as not ready then. On the last attempt every pull request fails that is
+        still the same: we cannot tell when the forge would accept it, and all others wait for it."""
         pull_request = await self.context.host.read_pull_request(self.context.repo, member.number)
-        if pull_request is None or pull_request.head != member.head:
+        if pull_request is None or not pull_request.is_open or pull_request.head != member.head:
             return None
-        return MemberMergeRefused(detail) if pull_request.mergeability is Mergeability.NOT_MERGEABLE else None
+        if pull_request.base_branch != self.context.queue_actor.key.branch:
+            return None
+        if pull_request.mergeability is Mergeability.NOT_MERGEABLE or pull_request.unmet_requirements:
+            return MemberMergeRefused(detail)
+        is_last = not self.can_retry and pull_request.mergeability is Mergeability.MERGEABLE
+        return MemberMergeRefused(detail) if is_last else None
 
-    def _build_merge(self, member: Member) -> port.Merge:
-        run, title = self.task.run, self.context.title_of(member)
-        method = self.context.merge_method_of(self.task.run)
-        if method is MergeMethod.SQUASH:
-            text = git_names.squash_message(member.number, title, run, member.head)
-        else:
-            text = git_names.merge_message(member.number, title, run)
-        subject, _, message = text.partition("\n\n")
+    def _name(self, member: Member) -> str:
+        return f"{self.context.host.number_prefix}{member.number}"
+
+    async def _write_message(self, member: Member, onto: Sha) -> str:
+        """The same as that of the tested commit, unless the pull request was edited since."""
+        context, run = self.context, self.task.run
+        if context.merge_method_of(run) is not MergeMethod.SQUASH:
+            return merge_message(member.number, context.title_of(member), run, context.host.number_prefix)
+        await context.fetch_head_if_missing(member.number, member.head)
+        message, _ = await write_squash(context, pull_request_of(context, member), run, self.task.expected_tip, onto)
+        return message
+
+    def _build_merge(self, member: Member, message: str) -> port.Merge:
+        subject, _, body = message.partition("\n\n")
         return port.Merge(
             number=member.number,
             head=member.head,
             base_branch=self.context.queue_actor.key.branch,
-            method=method,
+            method=self.context.merge_method_of(self.task.run),
             title=subject,
-            message=message,
+            message=body,
         )
 
     async def _set_status(self, member: Member, status: Status) -> None:
         """If our status is a required check, the forge merges only heads on which it is `success`."""
         if self.context.queue_actor.queue.config.status_check_enabled:
             with suppress(port.HostRefused):
-                await self.forge.set_status(self.context.repo, member.head, status)
+                await self.forge.set_status(self.context.repo, member.head, status, urgent=True)
 
     async def _is_new_on_target(self, tip: Sha, commit: Sha) -> bool:
         mirror = self.context.mirror
@@ -197,7 +229,8 @@ class ForgeMerger:
         commit, the forge is not asked."""
         if not await self._is_on_target(commit) and await self._find_merge_commit(member) is None:
             log.error("merged_into_other_branch", repo=str(self.context.repo), number=member.number, commit=commit)
-            message = f"The base of #{member.number} was changed during the merge; it was merged elsewhere as {commit}."
+            name = self._name(member)
+            message = f"The base of {name} was changed during the merge; it was merged elsewhere as {commit}."
             return MemberMergeRefused(message, blames_pull_request=False)
         return await self._read_step(member, commit, onto)
 
@@ -230,11 +263,11 @@ MAX_ATTEMPTS = 16
 removed from it, and a pull request that the forge reports as not mergeable stays so."""
 
 
-async def merge_one_by_one(context: RepositoryContext, task: Land, attempt: int) -> tuple[Event, ...]:
+async def merge_one_by_one(context: RepositoryContext, task: Land, clock: Clock, attempt: int) -> tuple[Event, ...]:
     """Finishes a landing that has begun. Members that are already merged are found on the target branch and not merged
     again."""
     forge, can_retry = context.host.forge, attempt < MAX_ATTEMPTS
-    merger = GitMerger(context, task) if forge is None else ForgeMerger(context, task, forge, can_retry)
+    merger = GitMerger(context, task) if forge is None else ForgeMerger(context, task, forge, clock, can_retry)
     outcome = await _find_and_merge(merger, can_retry=can_retry)
     while isinstance(outcome, LandingMissed):  # possibly because another replica merged the same members
         next_outcome = await _find_and_merge(merger, can_retry=can_retry)

@@ -12,7 +12,7 @@ from mergeyard.domain.runs import Run
 from mergeyard.domain.tasks import DeleteBranch
 from mergeyard.domain.timestamps import DAY, MINUTE
 from mergeyard.engine.tasks import pending_tasks
-from mergeyard.ports.forge import DraftPullRequest, Host, HostRefused, HostUnavailable
+from mergeyard.ports.forge import DraftPullRequest, Host, HostUnavailable
 from mergeyard.ports.git import GitError, Mirror, PushRefused, RefUpdate
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.comments import texts
@@ -28,17 +28,15 @@ log = structlog.get_logger()
 
 
 async def open_draft(context: RepositoryContext, run: Run) -> None:
-    """Does nothing if the draft is already open."""
+    """Does nothing if the draft is already open. Raises `HostRefused` if the Git host does not allow it."""
     forge, target_branch = context.host.forge, context.queue_actor.key.branch
     if forge is None or not context.queue_actor.queue.config.create_prs_for_testing_branches:
         return
     branch, numbers = name_test_branch(run), [member.number for member in run.tested_members]
-    title, text = texts.render_draft_title(numbers, target_branch), texts.render_draft_text(numbers)
+    title = texts.render_draft_title(numbers, target_branch)
+    text = texts.render_draft_text(numbers, context.host.number_prefix)
     draft = DraftPullRequest(branch=branch, base_branch=target_branch, title=title, text=text)
-    try:
-        await forge.open_draft(context.repo, draft)
-    except HostRefused as refused:
-        log.warning("draft_not_opened", repo=str(context.repo), branch=branch, error=str(refused))
+    await forge.open_draft(context.repo, draft)
 
 
 async def close_draft(context: RepositoryContext, run: Run) -> None:

@@ -14,21 +14,16 @@ from typing import Protocol
 import structlog
 from msgspec import Struct
 
-from mergeyard.domain.ids import QueueId, QueueKey, Repo
-from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.ids import QueueId, QueueKey
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.timestamps import DAY, MINUTE, SECOND, later
+from mergeyard.domain.timestamps import MINUTE, SECOND
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostUnavailable
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.ports.writes import MoveCursor, StartConsumer
-from mergeyard.service import persistence
 from mergeyard.service.background import Background, retry_until_stored
-from mergeyard.service.errors import RequestRefused
 from mergeyard.service.leases import Leases
-from mergeyard.service.merge_audit.records import LANDED_REASONS
 from mergeyard.service.queue_actor import QueueActor
-from mergeyard.service.repositories import Repositories
 
 log = structlog.get_logger()
 
@@ -214,49 +209,3 @@ class JournalConsumers:
         for queue in await self._store.queues_with_unread_entries(loop.consumer.name):
             if self._leases.has_lease(queue.key.repo):
                 loop.wake(queue.key, queue.id)
-
-
-GIVE_UP_AFTER_MS = DAY
-"""After this time an entry that cannot be marked is skipped, so that it does not block later ones."""
-
-
-def has_landing_changed(before: Queue | None, after: Queue) -> bool:
-    return before is None or before.landing is not after.landing
-
-
-MERGE_MARKER_OPTIONS = ConsumerOptions(batch_size=500, max_retry_delay_ms=MINUTE, is_woken_by=has_landing_changed)
-
-
-class MergeMarker:
-    name = "marks"
-
-    def __init__(self, store: Store, clock: Clock, repositories: Repositories) -> None:
-        self._store = store
-        self._clock = clock
-        self._repositories = repositories
-
-    async def consume(self, key: QueueKey, queue: QueueId, entries: Sequence[StoredEntry]) -> None:
-        """Marks all that can be marked, also if some fail."""
-        records = (persistence.decode_record(entry.body) for entry in entries)
-        landed = [
-            record for record in records if isinstance(record, PullRequestChanged) and record.reason in LANDED_REASONS
-        ]
-        results = await asyncio.gather(*(self._mark_or_give_up(key.repo, queue, record) for record in landed))
-        if not all(results):
-            raise PartiallyDelivered(
-                None, f"{results.count(False)} of {len(results)} merged pull requests are not marked as merged."
-            )
-
-    async def _mark_or_give_up(self, repo: Repo, queue: QueueId, landed: PullRequestChanged) -> bool:
-        """False if it should be tried again."""
-        submission = await persistence.read_submission(self._store, queue, landed.submission_id)
-        if submission is None or submission.merged_sha is None:
-            return True
-        try:
-            await self._repositories.get_host(repo.host).mark_merged(
-                repo, submission.number, submission.pull_request.head, submission.merged_sha
-            )
-        except (HostUnavailable, RequestRefused) as error:
-            log.warning("pull_request_not_marked_merged", repo=str(repo), number=submission.number, error=str(error))
-            return isinstance(error, HostRefused) or self._clock.now() >= later(landed.at, GIVE_UP_AFTER_MS)
-        return True

@@ -6,9 +6,9 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from mergeyard.domain.ids import Repo
-from mergeyard.ports.forge import ChecksFrom, Finding, Host
+from mergeyard.ports.forge import ChecksFrom, Finding, Host, QueueSetup
 from mergeyard.service.errors import Code, RequestRefused
-from mergeyard.service.repositories import diagnose_host
+from mergeyard.service.repositories import diagnose_host, read_queue_setup
 from mergeyard.web.rendering import PageRequest
 
 PROVIDER_NAMES = {"git": "local Git", "github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea or Forgejo"}
@@ -42,7 +42,15 @@ async def check(page: PageRequest) -> Response:
         host, repo = _resolve(page, name, repo_text)
     except RequestRefused as refused:
         return await _render(page, HostCheck(name, repo_text, error=refused.detail))
-    return await _render(page, HostCheck(name, repo_text, await diagnose_host(host, repo)))
+    return await _render(
+        page, HostCheck(name, repo_text, await diagnose_host(host, repo, await _read_queues(page, repo)))
+    )
+
+
+async def _read_queues(page: PageRequest, repo: Repo | None) -> list[QueueSetup]:
+    service = page.service
+    actors = () if repo is None else await service.registry.load_by_repo(repo)
+    return [await read_queue_setup(service.store, actor.queue, service.clock.now()) for actor in actors]
 
 
 def _resolve(page: PageRequest, name: str, repo_text: str) -> tuple[Host, Repo | None]:

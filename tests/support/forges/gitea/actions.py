@@ -3,15 +3,17 @@
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 
 from mergeyard.domain.ids import Sha
 from tests.support.forges.git_server import GitRequest, RefUpdates
-from tests.support.forges.gitea.rules import contains
+from tests.support.forges.gitea.rules import contains, is_official_reviewer
 from tests.support.forges.gitea.webhooks import Webhooks
-from tests.support.forges.gitea.world import TOKEN_AS_USER, Account, ApiError, PullRequest, Repository, World
+from tests.support.forges.gitea.world import TOKEN_AS_USER, Account, ApiError, PullRequest, Repository, Review, World
 from tests.support.repositories import ENVIRONMENT
 
 HEADS = "refs/heads/"
+REVIEW_EVENTS = {"APPROVED": "pull_request_review_approved", "REQUEST_CHANGES": "pull_request_review_rejected"}
 STYLES = {"merge": "allow_merge_commits", "squash": "allow_squash_merge", "rebase": "allow_rebase"}
 
 
@@ -32,10 +34,11 @@ class Actions:
             raise ApiError(409, "pull request already exists for these targets")
         now, number = self._world.now(), len(repository.pull_requests) + 1
         pull = PullRequest(
-            number, by, fields["title"], fields.get("body", ""), fields["base"], branch, source, head, now, now
+            number, by, fields["title"], fields.get("body", ""), fields["base"], branch, source, head, None, now, now
         )
         repository.pull_requests[number] = pull
         self._show_head(repository, pull)
+        self._update_merge_base(repository, pull)
         self.webhooks.send_pull_request(repository, pull, by, "pull_request", "opened")
         return pull
 
@@ -43,13 +46,52 @@ class Actions:
         pull.updated = self._world.now()
         self.webhooks.send_pull_request(repository, pull, by, event, action)
 
+    def review(self, repository: Repository, pull: PullRequest, by: Account, state: str, body: str = "") -> Review:
+        """Of each account only the latest review is official. It answers a request."""
+        pull.reviews[:] = [each for each in pull.reviews if each.author is not by or each.state != "REQUEST_REVIEW"]
+        review = self._add_review(repository, pull, by, state, body)
+        event = REVIEW_EVENTS.get(state, "pull_request_review_comment")
+        self.touch(repository, pull, by, event, "reviewed")
+        return review
+
+    def request_review(self, repository: Repository, pull: PullRequest, reviewer: Account) -> Review:
+        """An earlier review of the same account is no longer official."""
+        request = self._add_review(repository, pull, reviewer, "REQUEST_REVIEW", "")
+        self.touch(repository, pull, pull.author, "pull_request_review_request", "review_requested")
+        return request
+
+    def request_team_review(self, pull: PullRequest, team: str) -> Review:
+        """Never official, as on Gitea."""
+        request = Review(self._world.next_id(), None, "REQUEST_REVIEW", "", pull.head, official=False, team=team)
+        pull.reviews.append(request)
+        pull.updated = self._world.now()
+        return request
+
+    def dismiss(self, pull: PullRequest, review: Review, *, dismissed: bool = True) -> None:
+        """Gitea sends no webhook for it."""
+        if review.state not in REVIEW_EVENTS:
+            raise ApiError(403, "not need to dismiss this review because it's type is not Approve or change request")
+        review.dismissed = dismissed
+        pull.updated = self._world.now()
+
+    def _add_review(self, repository: Repository, pull: PullRequest, by: Account, state: str, body: str) -> Review:
+        official = state != "COMMENT" and is_official_reviewer(self._world, repository, pull, by)
+        for earlier in pull.reviews:
+            is_replaced = state != "COMMENT" and earlier.author is by
+            earlier.official = earlier.official and not is_replaced
+        review = Review(self._world.next_id(), by, state, body, pull.head, official)
+        pull.reviews.append(review)
+        return review
+
     def on_push(self, request: GitRequest, updates: RefUpdates) -> None:
         token = self._world.tokens[request.user if request.password == TOKEN_AS_USER else request.password]
         with self._world.lock:
             self.on_refs_updated(self._world.repositories[request.repository.lower()], token.account, updates)
 
     def on_refs_updated(self, repository: Repository, by: Account, updates: RefUpdates) -> None:
-        """Updates the heads of pull requests, and closes those whose branch was deleted."""
+        """Updates the heads of pull requests, and closes those whose branch was deleted. One whose base was deleted
+        gets the default branch as its base, unless Gitea refuses that. Gitea finds out again what an open pull request
+        changes when its head or its base moves: nothing, if both move to the same commit."""
         for ref, (old, new) in updates.items():
             if not ref.startswith(HEADS):
                 continue
@@ -62,6 +104,36 @@ class Actions:
                         and pull.head_branch == ref.removeprefix(HEADS)
                     ):
                         self._update_head(base, pull, by, new)
+            if new is None:
+                self._leave_branch(repository, ref.removeprefix(HEADS))
+        for base in self._world.repositories.values():
+            for pull in base.pull_requests.values():
+                places = ((base, pull.base), (pull.head_repository, pull.head_branch))
+                has_moved = any(place is repository and f"{HEADS}{branch}" in updates for place, branch in places)
+                if pull.state == "open" and has_moved:
+                    self._update_merge_base(base, pull)
+
+    def retarget(self, repository: Repository, pull: PullRequest, base: str) -> None:
+        others = (each for each in repository.pull_requests.values() if each is not pull)
+        if repository.origin.ref(base) is None:
+            raise ApiError(404, f"new base '{base}' not exist")
+        if pull.state != "open":
+            raise ApiError(422, f"Pull Request [index: {pull.number}] is already closed")
+        if any(_is_duplicate(each, pull.head_repository, pull.head_branch, base) for each in others):
+            raise ApiError(409, "pull request already exists for these targets")
+        pull.base = base
+        self._update_merge_base(repository, pull)
+
+    def _leave_branch(self, repository: Repository, branch: str) -> None:
+        for pull in repository.pull_requests.values():
+            if pull.state == "open" and pull.base == branch:
+                with suppress(ApiError):
+                    self.retarget(repository, pull, repository.settings.default_branch)
+
+    def _update_merge_base(self, repository: Repository, pull: PullRequest) -> None:
+        tip = repository.origin.ref(pull.base)
+        if tip is not None:
+            pull.merge_base = Sha(repository.origin.run("merge-base", tip, pull.head).decode().strip())
 
     def merge(self, repository: Repository, pull: PullRequest, by: Account, style: str, message: str) -> None:
         if not getattr(repository.settings, STYLES[style]):
@@ -111,7 +183,7 @@ def _create_merge_commit(repository: Repository, pull: PullRequest, style: str, 
     tree = origin.merged_tree(tip, pull.head)
     assert tree
     parents = ["-p", tip, *(["-p", pull.head] if style == "merge" else [])]
-    author = {"GIT_AUTHOR_NAME": pull.author.login, "GIT_AUTHOR_EMAIL": f"{pull.author.login}@example.org"}
+    author = {"GIT_AUTHOR_NAME": pull.author.login, "GIT_AUTHOR_EMAIL": pull.author.email}
     command = ["git", "--git-dir", origin.url, "commit-tree", *parents, "-m", message, tree]
     out = subprocess.run(command, env=ENVIRONMENT | author, check=True, capture_output=True).stdout
     return Sha(out.decode().strip())

@@ -1,7 +1,6 @@
 """One API request, and the table of routes."""
 
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,18 +11,27 @@ from mergeyard.domain.ids import Sha
 from tests.support.forges.gitea import payloads
 from tests.support.forges.gitea.actions import Actions
 from tests.support.forges.gitea.payloads import Payload, Payloads
-from tests.support.forges.gitea.rules import check_merge_permission, check_merge_readiness, latest_statuses
+from tests.support.forges.gitea.rules import (
+    changed_files,
+    check_merge_permission,
+    check_merge_readiness,
+    is_verified,
+    latest_statuses,
+    own_commits,
+    read_committer,
+    read_signature,
+)
 from tests.support.forges.gitea.world import (
     Account,
     ApiError,
     Blocker,
     Comment,
     Hook,
+    Key,
     Label,
     PullRequest,
     Reaction,
     Repository,
-    Review,
     Rule,
     Settings,
     Status,
@@ -65,12 +73,12 @@ class Call(Struct, frozen=True):
             message = "user should be an owner or a collaborator with admin write of a repository"
             raise ApiError(403, message if role == "admin" else f"user should have {role} permission")
 
-    def page(self, entries: Sequence[Payload]) -> Response:
-        """One page of the entries, with a link to the next."""
+    def page(self, entries: Sequence[Payload], *, has_link: bool = True) -> Response:
+        """One page of the entries. Gitea sends no link to the next page of reviews and dependencies."""
         size = min(int(self.query.get("limit", MAX_PAGE_SIZE)), MAX_PAGE_SIZE)
         number = int(self.query.get("page", 1))
         headers = {"x-total-count": str(len(entries))}
-        if number * size < len(entries):
+        if has_link and number * size < len(entries):
             next_url = f"{self.world.url}/api/v1{self.path}?limit={size}&page={number + 1}"
             others = "".join(f"&{name}={value}" for name, value in self.query.items() if name not in ("limit", "page"))
             headers["link"] = f'<{next_url}{others}>; rel="next"'
@@ -125,12 +133,32 @@ def get_version(call: Call) -> Response:  # noqa: ARG001
 
 @route("GET", "/user")
 def get_current_user(call: Call) -> Response:
-    return Response(200, payloads.user(call.account))
+    return Response(200, payloads.user(call.account, call.account))
+
+
+@route("GET", "/user/keys")
+def list_ssh_keys(call: Call) -> Response:
+    """Gitea does not report which of them are verified."""
+    wanted = call.query.get("fingerprint")
+    shown = [payloads.ssh_key(key) for key in call.account.keys if key.is_ssh]
+    return call.page([each for each in shown if wanted in (None, each["fingerprint"])])
+
+
+@route("POST", "/user/keys")
+def add_ssh_key(call: Call) -> Response:
+    key = Key(call.world.next_id(), call.body["key"])
+    call.account.keys.append(key)
+    return Response(201, payloads.ssh_key(key))
+
+
+@route("GET", "/user/gpg_keys")
+def list_gpg_keys(call: Call) -> Response:
+    return call.page([payloads.gpg_key(key) for key in call.account.keys if not key.is_ssh])
 
 
 @route("GET", "/users/{username}")
 def get_user(call: Call) -> Response:
-    return Response(200, payloads.user(call.world.account(call.path_params["username"])))
+    return Response(200, payloads.user(call.world.account(call.path_params["username"]), call.account))
 
 
 @route("POST", "/users/{username}/tokens")
@@ -159,8 +187,7 @@ def create_repository(call: Call) -> Response:
 def create_fork(call: Call) -> Response:
     source = call.repository
     created = add_repository(call, source.name)
-    shutil.rmtree(created.origin.path)
-    shutil.copytree(source.origin.path, created.origin.path)
+    created.origin.run("fetch", "--quiet", source.origin.url, "+refs/heads/*:refs/heads/*")
     return Response(202, call.payloads.repository(created, call.account))
 
 
@@ -203,6 +230,17 @@ def list_refs(call: Call) -> Response:
     return Response(200, [{"ref": ref, "object": {"type": "commit", "sha": sha}} for ref, sha in found.items()])
 
 
+@route("GET", f"{REPO}/git/commits/{{sha}}")
+def get_commit(call: Call) -> Response:
+    sha = require_commit(call.repository, call.path_params["sha"])
+    verification = {
+        "verified": is_verified(call.world, call.repository, sha),
+        "signature": read_signature(call.repository, sha),
+    }
+    committer = {"email": read_committer(call.repository, sha)}
+    return Response(200, {"sha": sha, "commit": {"committer": committer, "verification": verification}})
+
+
 @route("POST", f"{REPO}/branch_protections")
 def create_branch_protection(call: Call) -> Response:
     call.require_role("admin")
@@ -211,6 +249,12 @@ def create_branch_protection(call: Call) -> Response:
         raise ApiError(403, "Branch protection already exist")
     call.repository.rules.append(rule)
     return Response(201, structs.asdict(rule))
+
+
+@route("GET", f"{REPO}/branch_protections")
+def list_branch_protections(call: Call) -> Response:
+    call.require_role("admin")
+    return Response(200, [structs.asdict(rule) for rule in call.repository.rules])
 
 
 @route("GET", f"{REPO}/branch_protections/{{name}}")
@@ -240,6 +284,13 @@ def get_collaborator_permission(call: Call) -> Response:
     return Response(200, {"permission": role, "role_name": role, "user": payloads.user(account)})
 
 
+PULL_REQUEST_EVENTS = (
+    *("pull_request_sync", "pull_request_label", "pull_request_comment"),
+    *("pull_request_review", "pull_request_review_request"),
+)
+"""What a webhook for the event `pull_request` sends too, if it is created with the API."""
+
+
 @route("GET", f"{REPO}/hooks")
 def list_hooks(call: Call) -> Response:
     call.require_role("admin")
@@ -250,14 +301,14 @@ def list_hooks(call: Call) -> Response:
 def create_hook(call: Call) -> Response:
     call.require_role("admin")
     config: dict[str, Any] = call.body["config"]
-    facts = (config["url"], config.get("secret", ""), config["content_type"], call.body["events"], call.body["active"])
+    events = [*call.body["events"], *(PULL_REQUEST_EVENTS if "pull_request" in call.body["events"] else ())]
+    facts = (config["url"], config.get("secret", ""), config["content_type"], sorted({*events}), call.body["active"])
     created = Hook(call.world.next_id(), *facts)
     call.repository.hooks.append(created)
     return Response(201, payloads.hook(created))
 
 
 PULL = f"{REPO}/pulls/{{index}}"
-EVENTS = {"APPROVED": "pull_request_review_approved", "REQUEST_CHANGES": "pull_request_review_rejected"}
 
 
 @route("GET", f"{REPO}/pulls")
@@ -277,13 +328,20 @@ def create_pull_request(call: Call) -> Response:
 
 @route("GET", PULL)
 def get_pull_request(call: Call) -> Response:
-    return Response(200, call.payloads.pull_request(call.repository, call.pull_request, call.account))
+    """Unlike a list, with the number of changed files."""
+    repository, pull = call.repository, call.pull_request
+    count = len(changed_files(repository, pull))
+    return Response(200, call.payloads.pull_request(repository, pull, call.account) | {"changed_files": count})
 
 
 @route("PATCH", PULL)
 def update_pull_request(call: Call) -> Response:
     pull = call.pull_request
-    for name in ("title", "state", "base"):
+    if "state" in call.body and pull.merged:
+        raise ApiError(412, "cannot change state of this pull request, it was already merged")
+    if call.body.get("base", pull.base) != pull.base:
+        call.actions.retarget(call.repository, pull, call.body["base"])
+    for name in ("title", "state", "body"):
         setattr(pull, name, call.body.get(name, getattr(pull, name)))
     action = {"closed": "closed", "open": "reopened"}.get(call.body.get("state", ""), "edited")
     call.actions.touch(call.repository, pull, call.account, "pull_request", action)
@@ -297,7 +355,7 @@ def merge_pull_request(call: Call) -> Response:
     if body["Do"] == "manually-merged":
         call.actions.mark_merged(repository, pull, call.account, body.get("MergeCommitID", ""))
         return Response(200)
-    check_merge_readiness(repository, pull)
+    check_merge_readiness(call.world, repository, pull, call.account, force=body.get("force_merge", False))
     if body.get("head_commit_id", pull.head) != pull.head:
         raise ApiError(409, "head out of date")
     message = "\n\n".join(part for part in (body["MergeTitleField"], body.get("MergeMessageField")) if part)
@@ -307,20 +365,57 @@ def merge_pull_request(call: Call) -> Response:
 
 @route("GET", f"{PULL}/reviews")
 def list_reviews(call: Call) -> Response:
-    return call.page([payloads.review(each, call.pull_request) for each in call.pull_request.reviews])
+    reviews = [payloads.review(each, call.pull_request) for each in call.pull_request.reviews]
+    return call.page(reviews, has_link=False)
 
 
 @route("POST", f"{PULL}/reviews")
 def create_review(call: Call) -> Response:
-    """A later review of the same user replaces the earlier one."""
-    repository, pull, state = call.repository, call.pull_request, call.body["event"]
-    for earlier in pull.reviews:
-        earlier.official = earlier.official and earlier.author is not call.account
-    official = call.world.has_role(repository, call.account, "write")
-    review = Review(call.world.next_id(), call.account, state, call.body["body"], pull.head, official)
-    pull.reviews.append(review)
-    call.actions.touch(repository, pull, call.account, EVENTS.get(state, "pull_request_review_comment"), "reviewed")
-    return Response(200, payloads.review(review, pull))
+    state, body = call.body["event"], call.body["body"]
+    review = call.actions.review(call.repository, call.pull_request, call.account, state, body)
+    return Response(200, payloads.review(review, call.pull_request))
+
+
+@route("POST", f"{PULL}/reviews/{{id}}/dismissals")
+def dismiss_review(call: Call) -> Response:
+    return set_dismissed(call, dismissed=True)
+
+
+@route("POST", f"{PULL}/reviews/{{id}}/undismissals")
+def undismiss_review(call: Call) -> Response:
+    return set_dismissed(call, dismissed=False)
+
+
+def set_dismissed(call: Call, *, dismissed: bool) -> Response:
+    call.require_role("admin")
+    review = next((each for each in call.pull_request.reviews if each.id == int(call.path_params["id"])), None)
+    if review is None:
+        raise ApiError(404, "not found")
+    call.actions.dismiss(call.pull_request, review, dismissed=dismissed)
+    return Response(200, payloads.review(review, call.pull_request))
+
+
+@route("POST", f"{PULL}/requested_reviewers")
+def request_reviews(call: Call) -> Response:
+    """Teams are not requested with the API, because the fake has no organizations."""
+    call.require_role("write")
+    reviewers = [call.world.account(login) for login in call.body["reviewers"]]
+    created = [call.actions.request_review(call.repository, call.pull_request, each) for each in reviewers]
+    return Response(201, [payloads.review(each, call.pull_request) for each in created])
+
+
+@route("GET", f"{PULL}/files")
+def list_files(call: Call) -> Response:
+    return call.page([{"filename": path} for path in changed_files(call.repository, call.pull_request)])
+
+
+@route("GET", f"{PULL}/commits")
+def list_commits(call: Call) -> Response:
+    repository = call.repository
+    verified = {sha: is_verified(call.world, repository, sha) for sha in own_commits(repository, call.pull_request)}
+    return call.page(
+        [{"sha": sha, "commit": {"verification": {"verified": is_good}}} for sha, is_good in verified.items()]
+    )
 
 
 @route("GET", f"{REPO}/issues/{{index}}/timeline")
@@ -454,7 +549,7 @@ DEPENDENCIES = f"{REPO}/issues/{{index}}/dependencies"
 
 @route("GET", DEPENDENCIES)
 def list_dependencies(call: Call) -> Response:
-    return call.page([payloads.issue(each) for each in call.pull_request.blockers])
+    return call.page([payloads.issue(each) for each in call.pull_request.blockers], has_link=False)
 
 
 @route("POST", DEPENDENCIES)

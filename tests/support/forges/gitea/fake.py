@@ -5,6 +5,7 @@ with FakeGitea(tmp_path) as gitea:
     gitea.faults.plan(RespondsWith(503), "/pulls/1")
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -15,6 +16,7 @@ from tests.support.forges.git_server import GitServer
 from tests.support.forges.gitea.actions import Actions
 from tests.support.forges.gitea.api import API_ROOT, ApiApp
 from tests.support.forges.gitea.payloads import Payloads
+from tests.support.forges.gitea.rules import refuse_push
 from tests.support.forges.gitea.webhooks import Webhooks
 from tests.support.forges.gitea.world import PullRequest, World
 from tests.support.http_server import Receive, Scope, Send, ThreadedServer
@@ -30,6 +32,7 @@ class FakeGitea:
         self.deliveries = webhooks.deliveries
         self.actions = Actions(self.world, webhooks)
         self.world.git_server = GitServer(root / "forge", self.world.is_git_request_allowed, self.actions.on_push)
+        self.world.git_server.refuse_push = partial(refuse_push, self.world)
         self._api = ApiApp(self.world, self.actions, payloads)
         self.faults = Faults(self._route)
         admin = self.world.make_account(ADMIN_LOGIN, "", site_admin=True)

@@ -1,6 +1,8 @@
 """The JSON payloads of the fake Gitea's API."""
 
+from base64 import b64encode
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from msgspec import structs
@@ -11,6 +13,7 @@ from tests.support.forges.gitea.world import (
     Blocker,
     Comment,
     Hook,
+    Key,
     Label,
     PullRequest,
     Reaction,
@@ -28,9 +31,22 @@ def format_time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def user(account: Account) -> Payload:
-    email = f"{account.login}@example.org"
-    return {"id": account.id, "login": account.login, "email": email, "is_admin": account.site_admin}
+def user(account: Account, viewer: Account | None = None) -> Payload:
+    """The account itself and administrators of the server see everything."""
+    is_insider = viewer is not None and (viewer is account or viewer.site_admin)
+    email = f"{account.login}@noreply.localhost" if account.hides_email and not is_insider else account.email
+    names = {"login": account.login, "full_name": account.full_name, "email": email}
+    return {"id": account.id, **names, "is_admin": is_insider and account.site_admin}
+
+
+def ssh_key(found: Key) -> Payload:
+    digest = b64encode(sha256(found.mark).digest()).decode().rstrip("=")
+    return {"id": found.id, "key": found.content, "fingerprint": f"SHA256:{digest}"}
+
+
+def gpg_key(found: Key) -> Payload:
+    """Without subkeys. Without addresses too, so its signatures count only if it is verified."""
+    return {"id": found.id, "key_id": found.content[-16:], "verified": found.verified, "emails": [], "subkeys": None}
 
 
 def label(found: Label) -> Payload:
@@ -59,7 +75,7 @@ class Payloads:
         return {
             "id": found.number,
             "number": found.number,
-            "user": user(found.author),
+            "user": user(found.author, viewer),
             "title": found.title,
             "body": found.body,
             "labels": [label(each) for each in found.labels],
@@ -70,6 +86,7 @@ class Payloads:
             "mergeable": is_mergeable(repository, found),
             "merged": found.merged,
             "merge_commit_sha": found.merge_commit,
+            "merge_base": found.merge_base,
             "base": base | {"repo_id": repository.id, "repo": self.repository(repository, viewer)},
             "head": head
             | {"repo_id": found.head_repository.id, "repo": self.repository(found.head_repository, viewer)},
@@ -141,13 +158,14 @@ def reaction(found: Reaction, author: Account) -> Payload:
 def review(found: Review, pull: PullRequest) -> Payload:
     return {
         "id": found.id,
-        "user": user(found.author),
+        "user": user(found.author) if found.author else None,
+        "team": {"name": found.team} if found.team else None,
         "state": found.state,
         "body": found.body,
         "commit_id": found.commit,
-        "stale": found.commit != pull.head,
+        "stale": found.state != "REQUEST_REVIEW" and found.commit != pull.head,
         "official": found.official,
-        "dismissed": False,
+        "dismissed": found.dismissed,
     }
 
 

@@ -25,10 +25,21 @@ RULE = (
     "rule_name:string enable_push:boolean enable_push_whitelist:boolean push_whitelist_usernames:[string] "
     "enable_merge_whitelist:boolean merge_whitelist_usernames:[string] enable_status_check:boolean "
     "status_check_contexts:[string] required_approvals:integer block_on_rejected_reviews:boolean "
-    "block_on_official_review_requests:boolean ignore_stale_approvals:boolean"
+    "block_on_official_review_requests:boolean ignore_stale_approvals:boolean push_whitelist_teams:[string] "
+    "push_whitelist_deploy_keys:boolean merge_whitelist_teams:[string] enable_approvals_whitelist:boolean "
+    "approvals_whitelist_username:[string] block_on_outdated_branch:boolean require_signed_commits:boolean "
+    "protected_file_patterns:string unprotected_file_patterns:string block_admin_merge_override:boolean"
 )
 SHAPES = {
-    "User": _shape("id:integer login:string email:string is_admin:boolean"),
+    "User": _shape("id:integer login:string full_name:string email:string is_admin:boolean"),
+    "PublicKey": _shape("id:integer key:string fingerprint:string"),
+    "GPGKey": _shape("id:integer key_id:string verified:boolean emails:[GPGKeyEmail] subkeys:[GPGKey]"),
+    "GPGKeyEmail": _shape("email:string verified:boolean"),
+    "CreateKeyOption": _shape("title:string key:string"),
+    "PayloadCommitVerification": _shape("verified:boolean signature:string"),
+    "CommitUser": _shape("email:string"),
+    "RepoCommit": _shape("committer:CommitUser verification:PayloadCommitVerification"),
+    "Commit": _shape("sha:string commit:RepoCommit"),
     "Label": _shape("id:integer name:string color:string description:string"),
     "Permission": _shape("admin:boolean push:boolean pull:boolean"),
     "Repository": _shape(
@@ -38,8 +49,8 @@ SHAPES = {
     "PRBranchInfo": _shape("label:string ref:string sha:string repo_id:integer repo:Repository"),
     "PullRequest": _shape(
         "id:integer number:integer user:User title:string body:string labels:[Label] state:string "
-        "draft:boolean comments:integer html_url:string mergeable:boolean merged:boolean "
-        "merge_commit_sha:string base:PRBranchInfo head:PRBranchInfo created_at:string "
+        "draft:boolean comments:integer changed_files:integer html_url:string mergeable:boolean merged:boolean "
+        "merge_commit_sha:string merge_base:string base:PRBranchInfo head:PRBranchInfo created_at:string "
         "updated_at:string"
     ),
     "GitObject": _shape("type:string sha:string"),
@@ -61,10 +72,14 @@ SHAPES = {
     "IssueMeta": _shape("index:integer owner:string repo:string"),
     "Comment": _shape("id:integer user:User body:string created_at:string updated_at:string"),
     "Reaction": _shape("user:User content:string"),
+    "Team": _shape("name:string"),
     "PullReview": _shape(
-        "id:integer user:User state:string body:string commit_id:string stale:boolean "
+        "id:integer user:User team:Team state:string body:string commit_id:string stale:boolean "
         "official:boolean dismissed:boolean"
     ),
+    "ChangedFile": _shape("filename:string"),
+    "DismissPullReviewOptions": _shape("message:string priors:boolean"),
+    "PullReviewRequestOptions": _shape("reviewers:[string] team_reviewers:[string]"),
     "Hook": _shape("id:integer type:string config:object events:[string] active:boolean"),
     "TimelineComment": _shape("id:integer type:string"),
     "RepoCollaboratorPermission": _shape("permission:string role_name:string user:User"),
@@ -77,9 +92,10 @@ SHAPES = {
     "CreateForkOption": _shape("name:string"),
     "CreateBranchProtectionOption": _shape(RULE),
     "CreatePullRequestOption": _shape("head:string base:string title:string body:string"),
-    "EditPullRequestOption": _shape("title:string state:string base:string"),
+    "EditPullRequestOption": _shape("title:string body:string state:string base:string"),
     "MergePullRequestOption": _shape(
-        "do:string merge_title_field:string merge_message_field:string merge_commit_id:string head_commit_id:string"
+        "do:string merge_title_field:string merge_message_field:string merge_commit_id:string head_commit_id:string "
+        "force_merge:boolean"
     ),
     "CreatePullReviewOptions": _shape("event:string body:string"),
     "CreateIssueCommentOption": _shape("body:string"),
@@ -94,6 +110,9 @@ SHAPES = {
 OPERATIONS = {
     "GET /version": Operation({200: "ServerVersion"}),
     "GET /user": Operation({200: "User"}),
+    "GET /user/keys": Operation({200: "[PublicKey]"}),
+    "POST /user/keys": Operation({201: "PublicKey"}, (422,), request_shape="CreateKeyOption"),
+    "GET /user/gpg_keys": Operation({200: "[GPGKey]"}),
     "GET /users/{username}": Operation({200: "User"}, (404,)),
     "POST /users/{username}/tokens": Operation(
         {201: "AccessToken"}, (400, 403), request_shape="CreateAccessTokenOption"
@@ -107,9 +126,11 @@ OPERATIONS = {
     "PATCH /repos/{owner}/{repo}": Operation({200: "Repository"}, (403, 404, 422), request_shape="EditRepoOption"),
     "GET /repos/{owner}/{repo}/branches/{branch}": Operation({200: "Branch"}, (404,)),
     "GET /repos/{owner}/{repo}/git/refs/{ref}": Operation({200: "[Reference]"}, (404,)),
+    "GET /repos/{owner}/{repo}/git/commits/{sha}": Operation({200: "Commit"}, (404, 422)),
     "POST /repos/{owner}/{repo}/branch_protections": Operation(
         {201: "BranchProtection"}, (403, 404, 422, 423), request_shape="CreateBranchProtectionOption"
     ),
+    "GET /repos/{owner}/{repo}/branch_protections": Operation({200: "[BranchProtection]"}),
     "GET /repos/{owner}/{repo}/branch_protections/{name}": Operation({200: "BranchProtection"}, (404,)),
     "PUT /repos/{owner}/{repo}/collaborators/{collaborator}": Operation(
         {204: ""}, (403, 404, 422), request_shape="AddCollaboratorOption"
@@ -134,6 +155,17 @@ OPERATIONS = {
     "POST /repos/{owner}/{repo}/pulls/{index}/reviews": Operation(
         {200: "PullReview"}, (404, 422), request_shape="CreatePullReviewOptions"
     ),
+    "POST /repos/{owner}/{repo}/pulls/{index}/reviews/{id}/dismissals": Operation(
+        {200: "PullReview"}, (403, 404, 422), request_shape="DismissPullReviewOptions"
+    ),
+    "POST /repos/{owner}/{repo}/pulls/{index}/reviews/{id}/undismissals": Operation(
+        {200: "PullReview"}, (403, 404, 422)
+    ),
+    "POST /repos/{owner}/{repo}/pulls/{index}/requested_reviewers": Operation(
+        {201: "[PullReview]"}, (404, 422), request_shape="PullReviewRequestOptions"
+    ),
+    "GET /repos/{owner}/{repo}/pulls/{index}/files": Operation({200: "[ChangedFile]"}, (404,)),
+    "GET /repos/{owner}/{repo}/pulls/{index}/commits": Operation({200: "[Commit]"}, (404,)),
     "GET /repos/{owner}/{repo}/issues/{index}/timeline": Operation({200: "[TimelineComment]"}, (404,)),
     "POST /repos/{owner}/{repo}/statuses/{sha}": Operation(
         {201: "CommitStatus"}, (400, 404), request_shape="CreateStatusOption"

@@ -19,6 +19,7 @@ EVENTS = {
     "pull_request_review_rejected": "pull_request_rejected",
 }
 """Value of the event header where it differs from the event's name."""
+REVIEW_PREFIXES = ("pull_request_review_approved", "pull_request_review_rejected", "pull_request_review_comment")
 ZERO_SHA = Sha("0" * 40)
 
 
@@ -51,8 +52,9 @@ class Webhooks:
 
     def _send(self, repository: Repository, by: Account, event: str, content: Payload) -> None:
         body = content | {"repository": self._payloads.repository(repository, by), "sender": payloads_module.user(by)}
+        names = {event, "pull_request_review"} if event.startswith(REVIEW_PREFIXES) else {event}
         for hook in repository.hooks:
-            if hook.active and event in hook.events:
+            if hook.active and names & {*hook.events}:
                 self.deliveries.enqueue(_sign(hook, event, json.dumps(body, indent=2).encode()))
 
 

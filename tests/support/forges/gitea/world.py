@@ -1,5 +1,6 @@
 """The state of the fake Gitea: accounts, repositories, pull requests, and who is allowed to do what."""
 
+from base64 import b64decode
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from itertools import count
@@ -15,11 +16,37 @@ from tests.support.forges.git_server import GitRequest, GitServer
 from tests.support.repositories import Origin
 
 
+class Key(Struct):
+    """A public key of an account: of SSH, or of OpenPGP. Only the signatures of a verified one count."""
+
+    id: int
+    content: str
+    """A line of an SSH key, or the fingerprint of an OpenPGP key."""
+    verified: bool = False
+
+    @property
+    def is_ssh(self) -> bool:
+        return " " in self.content
+
+    @property
+    def mark(self) -> bytes:
+        """What every signature of the key contains."""
+        return b64decode(self.content.split()[1]) if self.is_ssh else bytes.fromhex(self.content)
+
+
 class Account(Struct):
     id: int
     login: str
     password: str = ""
     site_admin: bool = False
+    full_name: str = ""
+    hides_email: bool = False
+    keys: list[Key] = field(default_factory=list[Key])
+    address: str = ""
+
+    @property
+    def email(self) -> str:
+        return self.address or f"{self.login}@example.org"
 
 
 class Token(Struct):
@@ -48,12 +75,16 @@ class Comment(Struct):
 
 
 class Review(Struct):
+    """A review of an account, or a request to an account or a team."""
+
     id: int
-    author: Account
+    author: Account | None
     state: str
     body: str
     commit: Sha
     official: bool
+    team: str = ""
+    dismissed: bool = False
 
 
 class Status(Struct):
@@ -92,6 +123,8 @@ class PullRequest(Struct):
     head_branch: str
     head_repository: "Repository"
     head: Sha
+    merge_base: Sha | None
+    """From here to the head are the changes that Gitea shows. It stays as it is when the pull request is merged."""
     created: datetime
     updated: datetime
     state: str = "open"
@@ -117,12 +150,22 @@ class Rule(Struct):
     push_whitelist_usernames: list[str] = field(default_factory=list[str])
     enable_merge_whitelist: bool = False
     merge_whitelist_usernames: list[str] = field(default_factory=list[str])
+    push_whitelist_teams: list[str] = field(default_factory=list[str])
+    push_whitelist_deploy_keys: bool = False
+    merge_whitelist_teams: list[str] = field(default_factory=list[str])
+    enable_approvals_whitelist: bool = False
+    approvals_whitelist_username: list[str] = field(default_factory=list[str])
     enable_status_check: bool = False
     status_check_contexts: list[str] = field(default_factory=list[str])
     required_approvals: int = 0
     block_on_rejected_reviews: bool = False
     block_on_official_review_requests: bool = False
+    block_on_outdated_branch: bool = False
     ignore_stale_approvals: bool = False
+    require_signed_commits: bool = False
+    protected_file_patterns: str = ""
+    unprotected_file_patterns: str = ""
+    block_admin_merge_override: bool = False
 
 
 class Settings(Struct):

@@ -1,95 +1,18 @@
-"""One API request, and the kinds of responses."""
+"""The API requests that the fake GitHub serves."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, Union
 from urllib.parse import unquote
 
 from msgspec import Struct
 
-from mergeyard.domain.ids import Sha
-from tests.support.forges.github import payloads
+from tests.support.forges.github import calls, payloads
 from tests.support.forges.github.actions import FakeRepository
+from tests.support.forges.github.calls import ApiError, Call, Created, Handler, Page
 from tests.support.forges.github.description import models as m
 from tests.support.forges.github.rules import MergeRefused, merge
-from tests.support.forges.github.world import (
-    PERMISSION_LEVELS,
-    Authentication,
-    Caller,
-    Comment,
-    PullRequest,
-    RegisteredApp,
-)
-
-MAX_PAGE_SIZE = 100
-T = TypeVar("T")
-
-
-class ApiError(Exception):
-    """An error response."""
-
-    def __init__(self, status: int, message: str = "Not Found") -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
-class Call(Struct, frozen=True, kw_only=True):
-    caller: Caller
-    auth: Authentication
-    repositories: Mapping[str, FakeRepository]
-    path_params: Mapping[str, str]
-    """Path parameters by name."""
-    query: Mapping[str, str]
-    body: Any
-
-    @property
-    def repository(self) -> FakeRepository:
-        """Case is ignored; a repository that the caller cannot see counts as missing."""
-        name = f"{self.path_params['owner']}/{self.path_params['repo']}".lower()
-        repository = self.repositories.get(name)
-        if repository is None or not (self.caller.is_app or self.caller.can_see(name)):
-            raise ApiError(404)
-        return repository
-
-    @property
-    def pull_request(self) -> PullRequest:
-        return self._find(self.repository.pull_requests, int(self.path_params["number"]))
-
-    @property
-    def comment(self) -> Comment:
-        return self._find(self.repository.comments, int(self.path_params["comment"]))
-
-    @property
-    def tip(self) -> Sha:
-        found = self.repository.origin.ref(self.path_params["branch"])
-        if found is None:
-            raise ApiError(404, "Branch not found")
-        return found
-
-    def page(self, items: Sequence[T]) -> list[T]:
-        size = min(int(self.query.get("per_page", "30")), MAX_PAGE_SIZE)
-        first = (int(self.query.get("page", "1")) - 1) * size
-        return list(items[first : first + size])
-
-    def _find(self, items: Mapping[int, T], number: int) -> T:
-        if number not in items:
-            raise ApiError(404)
-        return items[number]
-
-
-class Page(Struct, frozen=True):
-    """One page of a list, with the total length."""
-
-    items: list[Any]
-    total: int
-
-
-class Created(Struct, frozen=True):
-    content: Any
-
-
-Handler = Callable[[Call], Any]
+from tests.support.forges.github.world import PERMISSION_LEVELS, RegisteredApp
 
 
 def require_app(call: Call) -> RegisteredApp:
@@ -100,6 +23,14 @@ def require_app(call: Call) -> RegisteredApp:
 
 def get_app(call: Call) -> Any:
     return payloads.app(require_app(call))
+
+
+def get_app_by_slug(call: Call) -> Any:
+    """Every account can read it; without the permissions that the app has."""
+    app = call.auth.find_app_by_slug(call.path_params["slug"])
+    if app is None:
+        raise ApiError(404)
+    return payloads.public_app(app)
 
 
 def get_app_hook(call: Call) -> Any:
@@ -114,7 +45,17 @@ def get_installation(call: Call) -> Any:
 
 
 def get_user(call: Call) -> Any:
-    return payloads.user(call.caller.login)
+    return payloads.user(call.caller.login, call.auth.display_names.get(call.caller.login))
+
+
+def get_user_by_login(call: Call) -> Any:
+    """An app cannot ask with its JWT, only with the token of an installation."""
+    login = call.path_params["login"]
+    if call.caller.is_app:
+        raise ApiError(403, "Resource not accessible by integration")
+    if login in call.auth.missing_users:
+        raise ApiError(404)
+    return payloads.user(login, call.auth.display_names.get(login), call.auth.public_addresses.get(login))
 
 
 def get_repository(call: Call) -> Any:
@@ -122,7 +63,8 @@ def get_repository(call: Call) -> Any:
 
 
 def get_pull_request(call: Call) -> Any:
-    return payloads.pull_request(call.repository, call.pull_request)
+    call.repository.count_read(call.pull_request)
+    return payloads.pull_request(call.repository, call.pull_request, call.caller)
 
 
 def list_pull_requests(call: Call) -> Page:
@@ -139,47 +81,20 @@ def list_pull_requests(call: Call) -> Page:
     return Page([payloads.listed_pull_request(repository, change) for change in call.page(found)], len(found))
 
 
-def list_reviews(call: Call) -> Page:
-    items = call.pull_request.reviews
-    return Page([payloads.review(user, opinion) for user, opinion in call.page(items)], len(items))
-
-
-def get_branch(call: Call) -> Any:
-    return payloads.branch(call.repository, call.path_params["branch"], call.tip)
-
-
 def get_ref(call: Call) -> Any:
     return payloads.ref(f"refs/heads/{call.path_params['branch']}", call.tip)
-
-
-def list_rules(call: Call) -> Page:
-    items = payloads.rules(call.repository, call.path_params["branch"])
-    return Page(call.page(items), len(items))
-
-
-def get_ruleset(call: Call) -> Any:
-    number, repository = int(call.path_params["ruleset"]), call.repository
-    guards = {payloads.RULESET: repository.rulesets, payloads.UPDATE_RULESET: repository.update_rulesets}.get(
-        number, {}
-    )
-    guard = next(iter(guards.values()), None)
-    if guard is None:
-        raise ApiError(404)
-    login = call.caller.login
-    return payloads.ruleset(repository, number, guard, login, edits=repository.roles.get(login) == "admin")
-
-
-def get_protection(call: Call) -> Any:
-    guard = call.repository.protections.get(call.path_params["branch"])
-    if guard is None:
-        raise ApiError(404, "Branch not protected")
-    return payloads.protection(guard)
 
 
 def get_combined_status(call: Call) -> Any:
     sha = resolve_commit(call)
     statuses = list(call.repository.statuses.get(sha, {}).values())
-    return payloads.combined_status(statuses, call.page(statuses), sha)
+    return payloads.combined_status(call.repository, statuses, call.page(statuses), sha)
+
+
+def list_statuses(call: Call) -> Page:
+    """All, the newest first, with their creators."""
+    found = call.repository.status_history.get(resolve_commit(call), [])[::-1]
+    return Page([payloads.status(call.repository, one) for one in call.page(found)], len(found))
 
 
 def list_check_runs(call: Call) -> Any:
@@ -188,9 +103,20 @@ def list_check_runs(call: Call) -> Any:
     return payloads.check_runs(runs, call.page(runs), sha)
 
 
+def list_check_suites(call: Call) -> Any:
+    sha = resolve_commit(call)
+    app, suites = call.query.get("app_id"), call.repository.check_suites(sha)
+    found = [suite for suite in suites if app in (None, str(suite.app_id))]
+    return payloads.check_suites(call.repository, found, call.page(found), sha)
+
+
 def resolve_commit(call: Call) -> str:
     """The parameter can also be a branch."""
-    return call.repository.origin.tip(call.path_params["sha"])
+    wanted, repository = call.path_params["sha"], call.repository
+    sha = repository.origin.ref(wanted)
+    if sha is None or not repository.has_commit(sha):
+        raise ApiError(422, f"No commit found for SHA: {wanted}")
+    return sha
 
 
 def list_comments(call: Call) -> Page:
@@ -206,8 +132,12 @@ def list_issues(call: Call) -> Page:
 
 
 def get_permission(call: Call) -> Any:
-    person = call.path_params["person"]
-    return payloads.permission(person, call.repository.roles.get(person, "read"))
+    """The bot of an app is not a user, so GitHub does not find it."""
+    person, repository = call.path_params["person"], call.repository
+    if person.endswith("[bot]") or person in call.auth.missing_users:
+        raise ApiError(404, f"{person} is not a user")
+    role = repository.roles.get(person, "none" if repository.is_private else "read")
+    return payloads.permission(person, role, repository.role_names.get(person, role))
 
 
 def list_hooks(call: Call) -> Page:
@@ -215,16 +145,13 @@ def list_hooks(call: Call) -> Page:
     return Page([payloads.hook(hook) for hook in call.page(items)], len(items))
 
 
-def find_open_pull_request(call: Call, branch: str) -> PullRequest | None:
-    changes = call.repository.pull_requests.values()
-    return next((change for change in changes if change.open and change.branch == branch), None)
-
-
 MAX_DESCRIPTION_LENGTH = 140
 
 
 def create_installation_token(call: Call) -> Any:
     app, installation = require_app(call), int(call.path_params["installation"])
+    if app.suspended:
+        raise ApiError(403, "This installation has been suspended")
     requested: dict[str, str] | None = call.body.get("permissions")
     if any(
         PERMISSION_LEVELS[level] > PERMISSION_LEVELS[app.permissions.get(name, "none")]
@@ -253,7 +180,14 @@ def merge_pull_request(call: Call) -> Any:
     body = call.body
     message = "\n\n".join(filter(None, [body.get("commit_title", "Merge"), body.get("commit_message")]))
     try:
-        commit = merge(call.repository, call.pull_request, body.get("merge_method", "merge"), body.get("sha"), message)
+        commit = merge(
+            call.repository,
+            call.pull_request,
+            body.get("merge_method", "merge"),
+            body.get("sha"),
+            message,
+            call.caller,
+        )
     except MergeRefused as error:
         raise ApiError(error.status, error.message) from error
     return payloads.merge_result(commit)
@@ -261,20 +195,38 @@ def merge_pull_request(call: Call) -> Any:
 
 def create_pull_request(call: Call) -> Any:
     repository, body = call.repository, call.body
-    if repository.origin.ref(body["head"]) is None or repository.origin.ref(body["base"]) is None:
-        raise ApiError(422, "Validation Failed")
-    if find_open_pull_request(call, body["head"]):
-        raise ApiError(422, "A pull request already exists")
+    refuse_pull_request(repository, repository.name, body["head"], body["base"])
+    if body.get("draft") and not repository.drafts_supported:
+        raise ApiError(422, "Draft pull requests are not supported in this repository.")
     facts = {"title": body["title"], "base": body["base"], "draft": body.get("draft", False), "text": body["body"]}
-    return Created(
-        payloads.pull_request(repository, repository.open_pull_request(body["head"], author=call.caller.login, **facts))
-    )
+    change = repository.open_pull_request(body["head"], author=call.caller.login, **facts)
+    return Created(payloads.pull_request(repository, change, call.caller))
+
+
+def refuse_pull_request(repository: FakeRepository, home: str, head: str, base: str) -> None:
+    """Raises if a pull request of these two branches is not possible. `home` has the head."""
+    problem = {"resource": "PullRequest", "code": "custom"}
+    tips = {field: repository.origin.ref(branch) for field, branch in (("head", head), ("base", base))}
+    missing = [problem | {"field": field, "code": "invalid"} for field, tip in tips.items() if tip is None]
+    if missing:
+        raise ApiError(422, "Validation Failed", errors=missing)
+    changes = [change for change in repository.pull_requests.values() if change.open and change.home == home]
+    if any((change.branch, change.base) == (head, base) for change in changes):
+        message = f"A pull request already exists for {home.partition('/')[0]}:{head}."
+        raise ApiError(422, "Validation Failed", errors=[problem | {"message": message}])
+    if repository.contains(repository.origin.tip(base), repository.origin.tip(head)):
+        message = f"No commits between {base} and {head}"
+        raise ApiError(422, "Validation Failed", errors=[problem | {"message": message}])
 
 
 def update_pull_request(call: Call) -> Any:
-    if call.body.get("state") == "closed":
-        call.repository.close(call.pull_request.number)
-    return payloads.pull_request(call.repository, call.pull_request)
+    repository, change = call.repository, call.pull_request
+    if call.body.get("state") == "closed" and change.open:
+        repository.close(change.number)
+    if base := call.body.get("base"):
+        refuse_pull_request(repository, change.home, change.branch, base)
+        repository.edit(change.number, base=base)
+    return payloads.pull_request(call.repository, call.pull_request, call.caller)
 
 
 def create_comment(call: Call) -> Any:
@@ -309,21 +261,16 @@ def create_status(call: Call) -> Any:
     repository, body, sha = call.repository, call.body, call.path_params["sha"]
     if len(body.get("description") or "") > MAX_DESCRIPTION_LENGTH:
         raise ApiError(422, "Validation Failed")
-    object_info = repository.origin.run("cat-file", "--batch-check", stdin=sha.encode())
-    if b" commit " not in object_info:
+    if not repository.has_commit(sha):
         raise ApiError(422, f"No commit found for SHA: {sha}")
-    details = {"url": body.get("target_url"), "description": body.get("description")}
+    details: dict[str, Any] = {"url": body.get("target_url"), "description": body.get("description")}
+    details |= {"app": call.caller.app_id, "creator": call.caller.login}
     status = repository.report_status(sha, body["context"], body["state"], **details)
-    return Created(payloads.status(status))
+    return Created(payloads.status(repository, status))
 
 
 REPO = "/repos/{owner}/{repo}"
-RULES = (
-    m.RepositoryRuleDetailedOneof1
-    | m.RepositoryRuleDetailedOneof6
-    | m.RepositoryRuleDetailedOneof7
-    | m.RepositoryRuleDetailedOneof8
-)
+RULES: Any = Union[*payloads.DETAILED_RULES]  # pyright: ignore[reportUnknownVariableType]
 
 
 class Route(Struct, frozen=True):
@@ -347,12 +294,16 @@ def compile_path(path: str) -> str:
 
 ROUTES = (
     Route("GET", "/app", "", get_app, m.Integration),
+    Route("GET", "/apps/{slug}", "", get_app_by_slug, m.Integration),
     Route("GET", "/app/hook/config", "", get_app_hook, m.WebhookConfig),
     Route(
         "POST", "/app/installations/{installation}/access_tokens", "",
         create_installation_token, m.InstallationToken, m.AppInstallationsInstallationIdAccessTokensPostBody,
     ),
     Route("GET", "/user", "", get_user, m.PublicUser),
+    Route("GET", "/users/{login}", "", get_user_by_login, m.PublicUser),
+    Route("GET", "/users/{login}/ssh_signing_keys", "", calls.list_ssh_signing_keys, list[m.SshSigningKey]),
+    Route("GET", "/users/{login}/gpg_keys", "", calls.list_gpg_keys, list[m.GpgKey]),
     Route("GET", f"{REPO}/installation", "", get_installation, m.Installation),
     Route("GET", REPO, "metadata:read", get_repository, m.FullRepository),
     Route("GET", f"{REPO}/hooks", "repository_hooks:read", list_hooks, list[m.Hook]),
@@ -363,22 +314,43 @@ ROUTES = (
     ),
     # Branches.
     Route("GET", f"{REPO}/git/ref/heads/{{branch...}}", "contents:read", get_ref, m.GitRef),
-    Route("GET", f"{REPO}/branches/{{branch}}", "contents:read", get_branch, m.BranchWithProtection),
-    Route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata:read", list_rules, list[RULES]),
-    Route("GET", f"{REPO}/rulesets/{{ruleset}}", "metadata:read", get_ruleset, m.RepositoryRuleset),
+    Route("GET", f"{REPO}/branches/{{branch}}", "contents:read", calls.get_branch, m.BranchWithProtection),
+    Route("GET", f"{REPO}/rules/branches/{{branch}}", "metadata:read", calls.list_rules, list[RULES]),
+    Route("GET", f"{REPO}/rulesets", "metadata:read", calls.list_rulesets, list[m.RepositoryRuleset]),
+    Route("GET", f"{REPO}/rulesets/{{ruleset}}", "metadata:read", calls.get_ruleset, m.RepositoryRuleset),
     Route(
         "GET", f"{REPO}/branches/{{branch}}/protection", "administration:read",
-        get_protection, m.BranchProtection,
+        calls.get_protection, m.BranchProtection,
     ),
+    Route("GET", f"{REPO}/activity", "contents:read", calls.list_activities, list[m.Activity]),
     # Commits.
     Route("GET", f"{REPO}/commits/{{sha}}/status", "statuses:read", get_combined_status, m.CombinedCommitStatus),
     Route(
         "GET", f"{REPO}/commits/{{sha}}/check-runs", "checks:read",
         list_check_runs, m.ReposOwnerRepoCommitsRefCheckRunsGetResponse200,
     ),
+    Route("GET", f"{REPO}/commits/{{sha}}/statuses", "statuses:read", list_statuses, list[m.Status]),
+    Route(
+        "GET", f"{REPO}/commits/{{sha}}/check-suites", "checks:read",
+        list_check_suites, m.ReposOwnerRepoCommitsRefCheckSuitesGetResponse200,
+    ),
     Route(
         "POST", f"{REPO}/statuses/{{sha}}", "statuses:write",
         create_status, m.Status, m.ReposOwnerRepoStatusesShaPostBody,
+    ),
+    Route("GET", f"{REPO}/deployments", "deployments:read", calls.list_deployments, list[m.Deployment]),
+    Route(
+        "GET", f"{REPO}/deployments/{{deployment}}/statuses", "deployments:read",
+        calls.list_deployment_statuses, list[m.DeploymentStatus],
+    ),
+    # Teams.
+    Route(
+        "GET", "/organizations/{org}/team/{team}/members", "members:read",
+        calls.list_team_members, list[m.SimpleUser],
+    ),
+    Route(
+        "GET", "/orgs/{org}/teams/{slug}/memberships/{person}", "members:read",
+        calls.get_team_membership, m.TeamMembership,
     ),
     # Pull requests.
     Route("GET", f"{REPO}/pulls", "pull_requests:read", list_pull_requests, list[m.PullRequestSimple]),
@@ -391,7 +363,12 @@ ROUTES = (
         "PATCH", f"{REPO}/pulls/{{number}}", "pull_requests:write",
         update_pull_request, m.PullRequest, m.ReposOwnerRepoPullsPullNumberPatchBody,
     ),
-    Route("GET", f"{REPO}/pulls/{{number}}/reviews", "pull_requests:read", list_reviews, list[m.PullRequestReview]),
+    Route(
+        "GET", f"{REPO}/pulls/{{number}}/reviews", "pull_requests:read",
+        calls.list_reviews, list[m.PullRequestReview],
+    ),
+    Route("GET", f"{REPO}/pulls/{{number}}/commits", "pull_requests:read", calls.list_commits, list[m.Commit]),
+    Route("GET", f"{REPO}/pulls/{{number}}/files", "pull_requests:read", calls.list_files, list[m.DiffEntry]),
     Route(
         "PUT", f"{REPO}/pulls/{{number}}/merge", "contents:write",
         merge_pull_request, m.PullRequestMergeResult, m.ReposOwnerRepoPullsPullNumberMergePutBody,

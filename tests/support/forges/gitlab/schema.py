@@ -16,9 +16,14 @@ class Schema(Struct, forbid_unknown_fields=True, kw_only=True):
 class User(Schema):
     id: int
     username: str
+    public_email: str | None
     name: str
     state: Literal["active", "blocked", "deactivated"]
     web_url: str
+
+
+class Account(User):
+    commit_email: str
 
 
 class Member(User):
@@ -48,13 +53,44 @@ class Project(Schema):
     only_allow_merge_if_pipeline_succeeds: bool
     allow_merge_on_skipped_pipeline: bool | None
     only_allow_merge_if_all_discussions_are_resolved: bool | None
+    archived: bool
+    jobs_enabled: bool
+    builds_access_level: Literal["disabled", "private", "enabled"]
     permissions: Permissions
+    merge_pipelines_enabled: bool = False
+    """Premium only."""
 
 
 class Commit(Schema):
     id: str
     short_id: str
     title: str
+
+
+class CommitSignature(Schema):
+    signature_type: Literal["PGP", "SSH", "X509"]
+    verification_status: str
+    commit_source: Literal["gitaly", "rugged"]
+
+
+class SshKey(Schema):
+    id: int
+    title: str
+    key: str
+    usage_type: Literal["auth", "signing", "auth_and_signing"]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+class GpgKey(Schema):
+    id: int
+    key: str
+    created_at: datetime
+
+
+class CommitDetail(Commit):
+    parent_ids: list[str]
 
 
 class Branch(Schema):
@@ -91,6 +127,7 @@ MergeStatus = Literal[
 ]
 DetailedMergeStatus = Literal[
     "approvals_syncing",
+    "broken_status",
     "checking",
     "ci_must_pass",
     "ci_still_running",
@@ -117,7 +154,7 @@ DetailedMergeStatus = Literal[
 ]
 
 
-class ListedMergeRequest(Schema):
+class ListedMergeRequest(Schema, kw_only=True):
     id: int
     iid: int
     project_id: int
@@ -128,9 +165,11 @@ class ListedMergeRequest(Schema):
     updated_at: datetime
     source_branch: str
     target_branch: str
-    author: User | None
+    author: User
     source_project_id: int | None
     target_project_id: int
+    allow_collaboration: bool = False
+    """Only of a merge request from a fork."""
     labels: list[str]
     draft: bool
     merge_status: MergeStatus
@@ -138,6 +177,10 @@ class ListedMergeRequest(Schema):
     sha: str | None
     merge_commit_sha: str | None
     squash_commit_sha: str | None
+    squash: bool
+    squash_on_merge: bool
+    should_remove_source_branch: bool | None
+    force_remove_source_branch: bool | None
     user_notes_count: int
     web_url: str
     has_conflicts: bool
@@ -150,18 +193,90 @@ class MergeRequestUser(Schema):
 
 class MergeRequest(ListedMergeRequest):
     merge_error: str | None
+    head_pipeline: "Pipeline | None"
     user: MergeRequestUser
 
 
 class Approvals(Schema):
+    user_has_approved: bool
+    user_can_approve: bool
     approved: bool
     approved_by: list[dict[str, User]]
+    approvals_required: int = 0
+    """This and the next: Premium only."""
+    approvals_left: int = 0
+
+
+class Group(Schema):
+    id: int
+    name: str
+    full_path: str
+
+
+class ApprovalRule(Schema):
+    id: int
+    name: str
+    rule_type: Literal["regular", "any_approver", "code_owner", "report_approver"]
+    eligible_approvers: list[User]
+    approvals_required: int
+    users: list[User]
+    groups: list[Group]
+    contains_hidden_groups: bool
+    approved_by: list[User]
+    approved: bool
+
+
+class ApprovalState(Schema):
+    approval_rules_overwritten: bool
+    rules: list[ApprovalRule]
+
+
+class DiscussionNote(Schema):
+    id: int
+    resolvable: bool
+    resolved: bool
+
+
+class Discussion(Schema):
+    id: str
+    notes: list[DiscussionNote]
+
+
+class Reviewer(Schema):
+    user: User
+    state: Literal["unreviewed", "reviewed", "requested_changes", "approved", "unapproved", "review_started"]
+    created_at: datetime
+
+
+class ExternalCheck(Schema):
+    id: int
+    name: str
+    external_url: str
+    status: Literal["pending", "passed", "failed"]
+
+
+class PushRule(Schema):
+    id: int
+    project_id: int
+    commit_message_regex: str
+    commit_message_negative_regex: str
+    branch_name_regex: str
+    author_email_regex: str
+    file_name_regex: str
+    max_file_size: int
+    deny_delete_tag: bool
+    member_check: bool
+    prevent_secrets: bool
+    commit_committer_check: bool
+    commit_committer_name_check: bool
+    reject_unsigned_commits: bool
+    reject_non_dco_commits: bool
 
 
 class Note(Schema):
     id: int
     body: str
-    author: User | None
+    author: User
     created_at: datetime
     updated_at: datetime
     system: bool

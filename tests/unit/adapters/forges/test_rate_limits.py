@@ -1,12 +1,14 @@
 """Rate limits are respected: pauses when the forge asks for them, and a reserve for landings."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
 
-from mergeyard.adapters.forges.rate_limits import RateLimits
-from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
+from mergeyard.adapters.forges.rate_limits import GITHUB_CLOUD_PACE, ORDINARY_WRITES, WRITES, RateLimits, WritePace
+from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant, later
 from mergeyard.ports.forge import HostUnavailable
+from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
 
 
@@ -28,9 +30,9 @@ def budget(left: int, renewed_at: Instant, of: int = 5000) -> Mapping[str, str]:
     }
 
 
-def is_paused(limits: RateLimits) -> bool:
+def is_paused(limits: RateLimits, *kinds: str) -> bool:
     try:
-        limits.raise_if_paused()
+        limits.raise_if_paused(*kinds)
     except HostUnavailable:
         return True
     return False
@@ -73,6 +75,47 @@ def test_too_many_requests_without_a_time_pause_for_a_minute(limits: RateLimits,
     assert is_paused(limits)
     clock.move_to(later(clock.now(), 1))
     assert not is_paused(limits)
+
+
+def measure_pause(limits: RateLimits, clock: ManualClock, *kinds: str) -> int:
+    started_at = clock.now()
+    while is_paused(limits, *kinds):
+        clock.move_to(later(clock.now(), SECOND))
+    return (clock.now() - started_at) // SECOND
+
+
+@pytest.mark.parametrize("kind", ["", "POST /notes"])
+def test_a_limit_that_is_exceeded_again_and_again_doubles_the_pause(limits: RateLimits, clock: ManualClock, kind: str):
+    pauses = list[int]()
+    for _ in range(8):
+        limits.record_response(429, {}, kind)
+        pauses.append(measure_pause(limits, clock, kind))
+        clock.move_to(later(clock.now(), 30 * SECOND))
+        limits.record_response(200, {})
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+
+def test_a_limit_that_is_exceeded_much_later_starts_with_a_minute(limits: RateLimits, clock: ManualClock):
+    for _ in range(3):
+        limits.record_response(429, {})
+        assert measure_pause(limits, clock) == 60
+        clock.move_to(later(clock.now(), MINUTE))
+
+
+def test_concurrent_requests_that_exceed_the_same_limit_count_once(limits: RateLimits, clock: ManualClock):
+    for _ in range(8):
+        limits.record_response(429, {})
+    assert measure_pause(limits, clock) == 60
+
+
+def test_a_limit_of_one_kind_of_call_pauses_no_other(limits: RateLimits, clock: ManualClock):
+    limits.record_response(429, {"retry-after": "30"}, "POST /notes")
+    assert is_paused(limits, "POST /notes")
+    assert not is_paused(limits)
+    assert not is_paused(limits, "GET /notes")
+    limits.record_response(429, {"retry-after": "40"})
+    assert is_paused(limits, "GET /notes")
+    assert measure_pause(limits, clock, "POST /notes") == 40
 
 
 def test_requests_pause_until_an_exhausted_budget_is_renewed(limits: RateLimits, clock: ManualClock):
@@ -160,3 +203,131 @@ def test_header_names_without_x_are_accepted(limits: RateLimits, clock: ManualCl
     headers = budget(1, later(clock.now(), MINUTE))
     limits.record_response(200, {name.removeprefix("x-"): value for name, value in headers.items()})
     assert not has_more_than_reserve(limits)
+
+
+# Writes
+
+
+PACE = WritePace(interval_ms=SECOND, per_minute=3, per_hour=5)
+ORDINARY = (WRITES, ORDINARY_WRITES)
+
+
+def paced(clock: ManualClock) -> RateLimits:
+    return RateLimits("a forge", clock, PACE)
+
+
+async def write(limits: RateLimits, *, urgent: bool = False) -> None:
+    async with asyncio.timeout(10), limits.write(*([WRITES] if urgent else ORDINARY)):
+        await asyncio.sleep(0)
+
+
+async def write_at_once(limits: RateLimits, clock: ManualClock) -> None:
+    """Fails if the write has to wait."""
+    await write(limits)
+    assert clock.next_wakeup() is None
+
+
+@asynchronous
+async def test_a_write_waits_until_a_second_after_the_last_one():
+    clock = ManualClock()
+    limits = paced(clock)
+    await write_at_once(limits, clock)
+    clock.move_to(later(clock.now(), 300))
+    second = asyncio.create_task(write(limits))
+    await clock.next_sleep()
+    assert clock.next_wakeup() == later(clock.now(), 700)
+    clock.move_to(later(clock.now(), 700))
+    await second
+    clock.move_to(later(clock.now(), SECOND))
+    await write_at_once(limits, clock)
+
+
+@asynchronous
+async def test_a_write_waits_for_the_reply_to_the_one_before_it():
+    clock = ManualClock()
+    limits = paced(clock)
+    async with asyncio.TaskGroup() as tasks, limits.write(*ORDINARY):
+        clock.move_to(later(clock.now(), MINUTE))
+        second = tasks.create_task(write(limits))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not second.done()
+
+
+@pytest.mark.parametrize(("pause", "count", "seconds"), [(SECOND, 3, 58), (MINUTE, 5, 3360)])
+@asynchronous
+async def test_the_writes_of_a_minute_and_of_an_hour_are_limited(pause: int, count: int, seconds: int):
+    clock = ManualClock()
+    limits, started_at = paced(clock), clock.now()
+    for number in range(count):
+        clock.move_to(later(started_at, number * pause))
+        await write_at_once(limits, clock)
+    with pytest.raises(
+        HostUnavailable,
+        match=rf"a forge limits how much we write: the next comment or check can be sent in {seconds} seconds",
+    ):
+        await write(limits)
+    await write(limits, urgent=True)
+
+
+@asynchronous
+async def test_urgent_writes_do_not_wait_but_count():
+    clock = ManualClock()
+    limits = paced(clock)
+    for _ in range(10):
+        await write(limits, urgent=True)
+    assert clock.next_wakeup() is None
+    with pytest.raises(HostUnavailable, match="in 3600 seconds"):
+        await write(limits)
+    clock.move_to(later(clock.now(), HOUR))
+    await write_at_once(limits, clock)
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+@asynchronous
+async def test_writes_that_a_pause_stops_do_not_count(urgent: bool):
+    clock = ManualClock()
+    limits = paced(clock)
+    limits.record_response(429, {"retry-after": "600"}, WRITES)
+    for _ in range(PACE.per_hour):
+        with pytest.raises(HostUnavailable, match="wait for 600 seconds"):
+            await write(limits, urgent=urgent)
+    clock.move_to(later(clock.now(), 600 * SECOND))
+    await write_at_once(limits, clock)
+
+
+@asynchronous
+async def test_a_pause_that_starts_while_a_write_waits_stops_it():
+    clock = ManualClock()
+    limits = paced(clock)
+    await write(limits)
+    second = asyncio.create_task(write(limits))
+    await clock.next_sleep()
+    limits.record_response(429, {"retry-after": "30"}, ORDINARY_WRITES)
+    clock.move_to(later(clock.now(), SECOND))
+    with pytest.raises(HostUnavailable, match="wait for 29 seconds"):
+        await second
+
+
+@asynchronous
+async def test_only_some_writes_wait_at_a_time():
+    clock = ManualClock()
+    limits = RateLimits("a forge", clock, GITHUB_CLOUD_PACE)
+    await write(limits)
+    waiting = [asyncio.create_task(write(limits)) for _ in range(30)]
+    await clock.next_sleep()
+    with pytest.raises(HostUnavailable, match="in 30 seconds"):
+        await write(limits)
+    for _ in waiting:
+        clock.move_to(later(clock.now(), SECOND))
+        while clock.next_wakeup() is None and not all(task.done() for task in waiting):
+            await asyncio.sleep(0)
+    await asyncio.gather(*waiting)
+
+
+@asynchronous
+async def test_without_a_pace_writes_do_not_wait():
+    clock = ManualClock()
+    limits = RateLimits("a forge", clock)
+    for _ in range(1000):
+        await write_at_once(limits, clock)

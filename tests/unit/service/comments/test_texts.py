@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import Status, StatusState
+from mergeyard.domain.pull_requests import Requirement, Status, StatusState
 from mergeyard.domain.states import REASON_MESSAGES, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.comments import texts
 from mergeyard.service.comments.commands import Command, Verb, parse_command
-from mergeyard.service.views import ReasonView, view_submission
+from mergeyard.service.views import ReasonView, SubmissionView, view_submission
 from tests.support.builders import QueueWorld, a_world
 
 PAGE = "https://queue.example.com/pulls/github.com/acme/app/1"
@@ -150,6 +150,31 @@ def test_text_from_others_is_escaped_and_mentions_no_user():
     assert "- Failed: @\u200beveryone \\<img src=x\\> \\[a\\]\\(b\\) \\`c\\` \\# d \\# e\n" in text
 
 
+def waiting_for_reviews(*names: str) -> SubmissionView:
+    """A pull request that lacks one of two approvals."""
+    world = a_world()
+    world.open_pull_request(1)
+    review = Requirement(reason=Reason.WAITING_FOR_REVIEW, needed=2, given=1, names=names)
+    world.change(1, requirements=(review,))
+    world.submit(1)
+    return view_submission(world.queue, world.submission(1), world.now)
+
+
+@pytest.mark.parametrize("name", ["@acme/db", "@_ann", "@.ann", "@-ann", "@änn"])
+def test_a_comment_names_missing_reviewers_without_a_mention(name: str):
+    view = waiting_for_reviews(name, "@ada")
+    for text in (texts.render_comment(view, prefix="/merge"), texts.render_state(view)):
+        assert not re.search(r"@[^\u200b]", text)
+        readable = text.replace("\u200b", "").replace("\\", "")
+        assert f"Waiting for a review from {name}, @ada (1 of 2 approvals)." in readable
+
+
+def test_the_status_of_a_pull_request_with_many_missing_reviewers_has_at_most_140_characters():
+    status = texts.build_status(waiting_for_reviews(*(f"@{letter * 100}" for letter in "abcdefgh")), PAGE)
+    assert status.description.startswith("Not ready. Waiting for a review from @aaa")
+    assert len(status.description) == 140
+
+
 @pytest.mark.parametrize("state", PullRequestState)
 def test_every_state_has_a_headline(state: PullRequestState):
     assert texts.HEADLINES[state]
@@ -197,7 +222,9 @@ def test_escaping_keeps_reason_messages_readable():
 
 def test_the_title_of_a_draft_stays_short():
     many = [PullRequestNumber(number) for number in range(1_000_000_000, 1_000_000_100)]
-    assert texts.render_draft_title(many[:2], "main") == "[Mergeyard] Test #1000000000, #1000000001 on main"
+    assert texts.render_draft_title(many[:2], "main") == (
+        "[Mergeyard] Test pull requests 1000000000, 1000000001 on main"
+    )
     assert " and 90 more on main" in texts.render_draft_title(many, "main")
     assert len(texts.render_draft_title(many, "a/" * 100)) <= 240
     assert len(texts.render_draft_title([], "a/" * 100)) <= 240

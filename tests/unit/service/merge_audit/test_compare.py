@@ -27,7 +27,7 @@ def a_commit(sha: str, parent: str, *, tree: str = "", claims: int | None = None
     message = (
         "By hand\n"
         if claims is None
-        else git_names.squash_message(PullRequestNumber(claims), "", RunId(run), Sha(parent))
+        else f"Greet\n\n{git_names.format_trailers(PullRequestNumber(claims), RunId(run), Sha(parent))}"
     )
     return Commit(Sha(sha), (Sha(parent),), Sha(tree or f"tree of {sha}"), ADA, "0 +0000", message)
 

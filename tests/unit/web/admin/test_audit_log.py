@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from mergeyard.adapters.git_cli.history import Committer
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, SubmissionId
 from mergeyard.domain.journal import (
@@ -22,6 +21,7 @@ from mergeyard.domain.journal import (
 )
 from mergeyard.domain.states import PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
+from mergeyard.ports.git import Identity
 from mergeyard.ports.store import AuditQuery
 from mergeyard.service.audit_log import AuditLogEntry
 from mergeyard.service.errors import RequestRefused
@@ -62,7 +62,7 @@ def test_a_csv_row_is_read_back_as_written(actor: str):
     assert (row["seq"], row["actor"].removeprefix("'"), row["pull_request"], row["from"]) == ("7", actor, "5", "")
 
 
-REPOSITORIES = Repositories({}, GitCli(Path("unused"), Committer("Ada", "ada@example.org")))
+REPOSITORIES = Repositories({}, GitCli(Path("unused"), Identity("Ada", "ada@example.org")))
 DAY = 86_400_000
 
 

@@ -1,9 +1,10 @@
-"""Merges pull requests with Gitea's merge call, and marks pushed ones as merged: Gitea does not detect those."""
+"""Merges pull requests with Gitea's merge call, marks pushed ones as merged, which Gitea does not detect, and prepares
+the deletion of their branches."""
 
 from mergeyard.adapters.forges.gitea import pull_requests, wire
 from mergeyard.adapters.forges.gitea.pull_requests import PullRequests
-from mergeyard.adapters.forges.http import ForgeClient, Reply, extract_error_detail, quote_segment
-from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.adapters.forges.http import ForgeClient, Reply, quote_segment
+from mergeyard.domain.config import Config, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports import forge
@@ -21,10 +22,11 @@ PUSH_REJECTED_MARKER = "PushRejected"
 FORBIDDEN_STATUSES = (403, 423)
 """The token lacks a scope, or the repository is archived."""
 NOT_FOUND, CONFLICT = 404, 409
+MAX_RETARGETED = 100
 
 
 class Merging(PullRequests):
-    def unsupported_reason(self, method: MergeMethod, landing: LandingMethod) -> None:
+    def unsupported_reason(self, config: Config) -> None:
         """Gitea supports all methods, and any pushed commit can be marked as the merge of a pull request."""
 
     async def merge(self, repo: Repo, merge: forge.Merge) -> forge.MergeOutcome:
@@ -39,35 +41,77 @@ class Merging(PullRequests):
             if refusal is None:
                 raise
             return refusal
-        detail = extract_error_detail(reply.body)
+        detail = reply.detail
         if reply.status in FORBIDDEN_STATUSES:
             return forge.MergeForbidden(detail)
         if _is_transient(reply):
             self._mergeability_tracker.record_refusal(repo, merge.number, merge.head)
             return forge.NotMerged(detail)
-        return await _find_outcome(client, merge) or await _classify_refusal(client, merge, reply)
+        return await _find_outcome(client, merge) or await self._classify_refusal(client, repo, merge, reply)
+
+    async def _classify_refusal(
+        self, client: ForgeClient, repo: Repo, merge: forge.Merge, reply: Reply
+    ) -> forge.MergeOutcome:
+        """Refused, unless our account cannot merge there at all, a requirement is unmet, or checks are in progress.
+
+        The reported mergeability is no help here: Gitea recomputes it after every attempt to merge.
+        """
+        detail = reply.detail
+        if reply.is_success:
+            raise forge.HostUnavailable(f"{reply.url} answered with success, but the pull request is not merged")
+        if not await _can_merge(client, merge):
+            return forge.MergeForbidden(detail)
+        pull_request = await self.read_pull_request(repo, merge.number)
+        is_waiting = pull_request is None or pull_request.unmet_requirements or await _has_pending_checks(client, merge)
+        return forge.NotMerged(detail) if is_waiting else forge.MergeRefused(detail)
 
     async def find_merge_commit(self, repo: Repo, merge: forge.Merge) -> Sha | None:
         outcome = await _find_outcome(await self._client_for(repo), merge)
         return outcome.commit if isinstance(outcome, forge.Merged) else None
 
-    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> None:
-        """Does nothing if the head changed: the new commits did not land, so the pull request stays open."""
+    async def mark_merged(self, repo: Repo, number: PullRequestNumber, head: Sha, commit: Sha) -> bool:
+        """Does nothing if the author pushed: the new commits did not land, so the pull request stays open. Its head is
+        the landed commit if the queue moved its branch."""
         client = await self._client_for(repo)
         payload = await _read(client, number)
-        if payload is None or payload.merged or payload.state != "open" or payload.head.sha != head:
-            return
+        if payload is None or payload.merged:
+            return True
+        if payload.state != "open" or payload.head.sha not in (head, commit):
+            return False
         reply = await _send_merge(client, number, {"Do": "manually-merged", "MergeCommitID": commit})
         if reply.is_success:
-            return
+            return True
         payload = await _read(client, number)
         if payload is None or not payload.merged:
             raise forge.HostRefused(
                 f"{repo}#{number} is on its target branch as {commit}, but cannot be marked as merged: "
-                f"{extract_error_detail(reply.body)}. "
+                f"{reply.detail}. "
                 "In the repository's settings, under pull requests, enable "
                 '"Mark pull request as manually merged" (allow_manual_merge)'
             )
+        return True
+
+    async def close_pull_request(self, repo: Repo, number: PullRequestNumber) -> None:
+        client = await self._client_for(repo)
+        payload = await _read(client, number)
+        if payload is not None and pull_requests.is_open(payload):
+            (await client.send("PATCH", f"/pulls/{number}", {"state": "closed"})).raise_for_status()
+
+    async def retarget_pull_requests(self, repo: Repo, branch: str, target: str) -> None:
+        """Raises `HostRefused` if the branch must stay: it is the head of another open pull request, or Gitea refuses
+        to change a base, for example because the head has another pull request into the target branch."""
+        client = await self._client_for(repo)
+        found = await client.get_all("/pulls", list[wire.PullRequestPayload], {"state": "open", "limit": 50})
+        based = [payload for payload in found if payload.base.label == branch]
+        if len(based) > MAX_RETARGETED or any(
+            payload.head.label == branch and not pull_requests.is_fork(payload) for payload in found
+        ):
+            raise forge.HostRefused(
+                f"{branch} of {repo} is the head of another open pull request, or the base of more than "
+                f"{MAX_RETARGETED}: delete it when they are merged or closed"
+            )
+        for payload in based:
+            (await client.send("PATCH", f"/pulls/{payload.number}", {"base": target})).raise_for_status()
 
 
 async def _find_outcome(client: ForgeClient, merge: forge.Merge) -> forge.MergeOutcome | None:
@@ -101,45 +145,13 @@ async def _find_merged_head(client: ForgeClient, payload: wire.PullRequestPayloa
 
 async def _check_dependencies(client: ForgeClient, repo: Repo, merge: forge.Merge) -> forge.MergeOutcome | None:
     """Gitea answers with an internal error if the pull request has an open dependency."""
-    open_ones = await _list_open_dependencies(client, repo, merge.number)
+    open_ones = await pull_requests.list_open_dependencies(client, repo, merge.number)
     if not open_ones:
         return None
     return await _find_outcome(client, merge) or forge.MergeRefused(
         f"The pull request depends on {', '.join(open_ones)}, still open: close it or remove the dependency, then "
         "submit the pull request again."
     )
-
-
-async def _list_open_dependencies(client: ForgeClient, repo: Repo, number: PullRequestNumber) -> list[str]:
-    """As references: `#12`, or `owner/name#12` for another repository."""
-    path = f"/issues/{number}/dependencies"
-    found = await client.get_all(path, list[wire.Dependency], {"limit": 50}, urgent=True)
-    return [_format_reference(dependency, repo) for dependency in found if dependency.state == "open"]
-
-
-def _format_reference(dependency: wire.Dependency, repo: Repo) -> str:
-    full_name = "" if dependency.repository is None else dependency.repository.full_name
-    is_same_repository = full_name.lower() == f"{repo.owner}/{repo.name}".lower()
-    return f"#{dependency.number}" if is_same_repository else f"{full_name}#{dependency.number}"
-
-
-async def _classify_refusal(client: ForgeClient, merge: forge.Merge, reply: Reply) -> forge.MergeOutcome:
-    """Refused, unless our account cannot merge there at all, or reviews or check results are still missing.
-
-    The reported mergeability is no help here: Gitea recomputes it after every attempt to merge.
-    """
-    detail = extract_error_detail(reply.body)
-    if reply.is_success:
-        raise forge.HostUnavailable(f"{reply.url} answered with success, but the pull request is not merged")
-    if not await _can_merge(client, merge):
-        return forge.MergeForbidden(detail)
-    payload = await _read(client, merge.number)
-    is_waiting = (
-        payload is None
-        or await pull_requests.has_missing_reviews(client, payload)
-        or await _has_pending_checks(client, merge)
-    )
-    return forge.NotMerged(detail) if is_waiting else forge.MergeRefused(detail)
 
 
 async def _has_pending_checks(client: ForgeClient, merge: forge.Merge) -> bool:
@@ -159,7 +171,7 @@ async def _can_merge(client: ForgeClient, merge: forge.Merge) -> bool:
 async def _send_merge(client: ForgeClient, number: PullRequestNumber, body: dict[str, str]) -> Reply:
     """With both spellings of the members, because the version is not known here."""
     body_for_all = body | {NEWER_NAMES[name]: value for name, value in body.items() if name in NEWER_NAMES}
-    return await client.send("POST", f"/pulls/{number}/merge", body_for_all)
+    return await client.send("POST", f"/pulls/{number}/merge", body_for_all, urgent=True)
 
 
 async def _read(client: ForgeClient, number: PullRequestNumber) -> wire.PullRequestPayload | None:
@@ -176,7 +188,7 @@ def _to_request(merge: forge.Merge) -> dict[str, str]:
 
 
 def _is_transient(reply: Reply) -> bool:
-    detail = extract_error_detail(reply.body)
+    detail = reply.detail
     if reply.status == CONFLICT:
         return PUSH_REJECTED_MARKER not in detail
     return reply.status == NOT_FOUND or RETRY_MARKER in detail

@@ -1,21 +1,34 @@
-"""Reads pull requests and their checks from Gitea: mergeability, dependencies, branch protection, drafts, refs."""
+"""Reads pull requests and their checks from Gitea: conflicts, what its rules require, drafts, refs."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from msgspec import Struct
 
 from mergeyard.adapters.forges.gitea import wire
-from mergeyard.adapters.forges.host import ForgeHost, PolledPullRequest
+from mergeyard.adapters.forges.host import ForgeHost, PolledPullRequest, build_requirement
 from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
-from mergeyard.domain.pull_requests import PullRequest, Status, StatusState
-from mergeyard.domain.states import Mergeability
+from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest, Requirement, Status, StatusState
+from mergeyard.domain.states import Mergeability, Reason
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import DraftPullRequest, OpenPullRequest, select_newest
+from mergeyard.ports.forge import DraftPullRequest, HostRefused, HostUnavailable, OpenPullRequest, select_newest
 
-UNKNOWN_RULE = wire.Rule()
+ADMIN_PERMISSION = "the permission admin in the repository"
+MAX_FILE_PAGES = 20
+MAX_COMMIT_PAGES = 20
+SHORT_SHA_CHARS = 10
+MAX_READ_TEST_COMMITS = 3
+TEST_BRANCHES_PATH = f"/git/refs/{quote_segment('heads/' + ids.TEST_BRANCH_PREFIX)}"
+SSH_FINGERPRINT_START = "SHA256:"
+KEY_ID_CHARS = 16
+MAX_NUMBERED_PAGES = 20
+MAX_FILE_COMPARISONS = 10_000_000
+"""Characters of changed paths, times characters of patterns."""
 
 
 async def read_branch(client: ForgeClient, name: str) -> wire.Branch | None:
@@ -30,34 +43,131 @@ def select_required_contexts(branch: wire.Branch | None) -> tuple[str, ...]:
     return tuple(context for context in branch.status_check_contexts or () if context != ids.STATUS_CONTEXT)
 
 
-async def has_missing_reviews(client: ForgeClient, payload: wire.PullRequestPayload) -> bool:
-    branch = await read_branch(client, payload.base.label)
-    if branch is None:
-        return False
-    rule = await _read_rule(client, branch)
-    if not branch.required_approvals and rule == UNKNOWN_RULE:
-        return False
-    path = f"/pulls/{payload.number}/reviews"
-    reviews = await client.get_all(path, list[wire.Review], {"limit": 50}, urgent=True)
+async def read_rule(client: ForgeClient, branch: wire.Branch) -> wire.Rule | None:
+    """The protection rule of the branch; None if it has one that our account cannot read."""
+    name = branch.effective_branch_protection_name
+    if not branch.protected:
+        return wire.Rule()
+    if not name:
+        return None
+    rule = await client.get(f"/branch_protections/{quote_segment(name)}", wire.Rule, urgent=True)
+    if rule is None:
+        raise HostUnavailable(f"the protection rule {name} of {client.repo} changes at this moment")
+    return rule
+
+
+def judge_reviews(rule: wire.Rule, reviews: Sequence[wire.Review], owner: str) -> Iterator[Requirement]:
     counting = [review for review in reviews if review.official and not review.dismissed]
-    return _is_blocked(branch.required_approvals, rule, counting)
+    fresh = [review for review in counting if not (rule.ignore_stale_approvals and review.stale)]
+    requests = [review for review in reviews if review.state == "REQUEST_REVIEW"]
+    needed, given = rule.required_approvals, sum(review.state == "APPROVED" for review in fresh)
+    awaited = [request for request in requests if request.official] if rule.block_on_official_review_requests else []
+    if given < needed:
+        yield build_requirement(Reason.WAITING_FOR_REVIEW, _names(requests, owner), needed=needed, given=given)
+    elif awaited:
+        yield build_requirement(Reason.WAITING_FOR_REVIEW, _names(awaited, owner), needed=len(awaited))
+    rejections = [review for review in counting if review.state == "REQUEST_CHANGES"]
+    if rule.block_on_rejected_reviews and rejections:
+        yield build_requirement(Reason.CHANGES_REQUESTED, _names(rejections, owner))
 
 
-async def _read_rule(client: ForgeClient, branch: wire.Branch) -> wire.Rule:
-    if not branch.effective_branch_protection_name:
-        return UNKNOWN_RULE
-    path = f"/branch_protections/{quote_segment(branch.effective_branch_protection_name)}"
-    return await client.get(path, wire.Rule, urgent=True) or UNKNOWN_RULE
+async def _read_reviews(
+    client: ForgeClient, payload: wire.PullRequestPayload, rule: wire.Rule
+) -> Sequence[wire.Review]:
+    is_needed = rule.required_approvals or rule.block_on_rejected_reviews or rule.block_on_official_review_requests
+    path = f"/pulls/{payload.number}/reviews"
+    return await read_numbered_pages(client, path, list[wire.Review]) if is_needed else []
 
 
-def _is_blocked(required_approvals: int, rule: wire.Rule, reviews: Sequence[wire.Review]) -> bool:
-    states = [review.state for review in reviews if not (rule.ignore_stale_approvals and review.stale)]
-    if states.count("APPROVED") < required_approvals:
-        return True
-    all_states = {review.state for review in reviews}
-    is_rejected = rule.block_on_rejected_reviews and "REQUEST_CHANGES" in all_states
-    is_review_requested = rule.block_on_official_review_requests and "REQUEST_REVIEW" in all_states
-    return is_rejected or is_review_requested
+T = TypeVar("T")
+
+
+async def read_numbered_pages(client: ForgeClient, path: str, kind: type[list[T]]) -> list[T]:
+    """For lists without links to the next page. A server can limit pages to any size, so an empty page is the last."""
+    items = list[T]()
+    for number in range(1, MAX_NUMBERED_PAGES + 1):
+        page = await client.get(path, kind, {"limit": 50, "page": number}, urgent=True)
+        if not page:
+            return items
+        items += page
+    raise HostUnavailable(f"{path} of {client.repo} has more than {MAX_NUMBERED_PAGES} pages")
+
+
+def _names(reviews: Iterable[wire.Review], owner: str) -> Iterator[str]:
+    for review in reviews:
+        if review.team:
+            yield f"@{owner}/{review.team.name}"
+        elif review.user:
+            yield f"@{review.user.login}"
+
+
+async def _list_protected_files(client: ForgeClient, payload: wire.PullRequestPayload, rule: wire.Rule) -> list[str]:
+    """The changed files that Gitea lets no account change. Files that are too many to compare block as well."""
+    patterns = [pattern.strip() for pattern in rule.protected_file_patterns.lower().split(";") if pattern.strip()]
+    if not patterns:
+        return []
+    path, query = f"/pulls/{payload.number}/files", {"limit": 50}
+    files = await client.get_all(path, list[wire.ChangedFile], query, urgent=True, first_pages=MAX_FILE_PAGES)
+    comparisons = sum(len(file.filename) for file in files) * len(rule.protected_file_patterns)
+    if len(files) < (payload.changed_files or 0) or comparisons > MAX_FILE_COMPARISONS:
+        return ["protected files, because the pull request changes too many files to compare them"]
+    changed = [file.filename for file in files]
+    return [
+        f"protected file {name}"
+        for name in changed
+        if any(matches(pattern, name.lower(), "./") for pattern in patterns)
+    ]
+
+
+async def list_open_dependencies(client: ForgeClient, repo: Repo, number: PullRequestNumber) -> list[str]:
+    """As references: `#12`, or `owner/name#12` for another repository."""
+    found = await read_numbered_pages(client, f"/issues/{number}/dependencies", list[wire.Dependency])
+    return [_format_reference(dependency, repo) for dependency in found if dependency.state == "open"]
+
+
+def _format_reference(dependency: wire.Dependency, repo: Repo) -> str:
+    full_name = "" if dependency.repository is None else dependency.repository.full_name
+    is_same_repository = full_name.lower() == f"{repo.owner}/{repo.name}".lower()
+    return f"#{dependency.number}" if is_same_repository else f"{full_name}#{dependency.number}"
+
+
+TOKEN_PATTERN = re.compile(r"\*\*?|\[!?(?:\\.|[^\[\]\\])+\]|\\.|.", re.DOTALL)
+
+
+def matches(pattern: str, text: str, separators: str) -> bool:
+    """Whether a pattern of a protection rule matches: `*` and `?` match no separator, `**` matches everything.
+
+    Each bit of `reached` is a position in the text that the pattern can reach. Unlike a regular expression, this takes
+    no longer for a pattern with many stars."""
+    reached, groups = 1, list[tuple[int, int]]()
+    plain, all_positions = _find_characters("?", text, separators), (2 << len(text)) - 1
+    for token in TOKEN_PATTERN.findall(pattern):
+        if token == "{":
+            groups.append((reached, 0))
+        elif token == "," and groups:
+            start, found = groups.pop()
+            groups.append((start, found | reached))
+            reached = start
+        elif token == "}" and groups:
+            reached |= groups.pop()[1]
+        elif token == "**":
+            reached = -(reached & -reached) & all_positions
+        elif token == "*":  # the carry of the addition runs up to the next separator
+            reached |= ((reached & plain) + plain) ^ plain
+        else:
+            reached = (reached & _find_characters(token, text, separators)) << 1
+    return bool(reached >> len(text) & 1)
+
+
+def _find_characters(token: str, text: str, separators: str) -> int:
+    """A bit for each position of a character that the token matches: `?`, a set such as `[a-z]`, or a character."""
+    if token == "?":
+        matching = {character for character in text if character not in separators}
+    elif len(token) > 1 and token[0] == "[":
+        matching = {character for character in text if fnmatchcase(character, token.replace("\\", ""))}
+    else:
+        matching = {token[-1]}
+    return sum(1 << position for position, character in enumerate(text) if character in matching)
 
 
 def is_open(payload: wire.PullRequestPayload) -> bool:
@@ -67,6 +177,25 @@ def is_open(payload: wire.PullRequestPayload) -> bool:
 def is_fork(payload: wire.PullRequestPayload) -> bool:
     """From another repository, or without a branch (AGit flow), which every account with read access can create."""
     return payload.head.repo_id != payload.base.repo_id or not payload.head.label
+
+
+async def _judge_head_branch(
+    client: ForgeClient, payload: wire.PullRequestPayload, *, is_read: bool
+) -> HeadBranchAccess:
+    """Gitea deletes no branch that a rule protects, and accepts no forced push to it, whatever the rule allows. That
+    another open pull request has the same head branch, only a list of all of them can show: it is read before the
+    branch is deleted."""
+    if is_fork(payload) or not is_read:
+        return HeadBranchAccess.IN_FORK if is_fork(payload) else HeadBranchAccess.NOT_MOVED
+    if payload.base.repo is not None and payload.head.label == payload.base.repo.default_branch:
+        return HeadBranchAccess.SHARED
+    try:
+        branch = await read_branch(client, payload.head.label)
+    except HostRefused:
+        return HeadBranchAccess.PROTECTED
+    if branch is None or branch.commit.id != payload.head.sha:
+        return HeadBranchAccess.GONE
+    return HeadBranchAccess.PROTECTED if branch.protected or not branch.user_can_push else HeadBranchAccess.NOT_MOVED
 
 
 RECHECK_WINDOW_MS = 15 * SECOND
@@ -138,23 +267,33 @@ class PullRequests(ForgeHost):
     def __init__(self, config: ForgeConfig, clock: Clock) -> None:
         super().__init__(config, clock)
         self._mergeability_tracker = MergeabilityTracker(clock)
+        self._verified_keys = set[str]()
+        """Fingerprints of our keys whose signatures Gitea accepts."""
+        self._unverified: dict[Repo, Sha] = {}
+        """A test commit of each repository whose signature Gitea does not accept; it exists longer than its branch."""
 
-    async def read_pull_request(self, repo: Repo, number: PullRequestNumber) -> PullRequest | None:
+    async def read_pull_request(
+        self, repo: Repo, number: PullRequestNumber, *, with_requirements: bool = True, with_head_branch: bool = True
+    ) -> PullRequest | None:
         client = await self._client_for(repo)
         payload = await client.get(f"/pulls/{number}", wire.PullRequestPayload, urgent=True)
         if payload is None:
             return None
+        is_judged = with_requirements and is_open(payload)
         return PullRequest(
             number=payload.number,
             head=Sha(payload.head.sha),
             base_branch=payload.base.label,
             head_branch=payload.head.label,
+            head_repo=payload.head.repo.full_name if is_fork(payload) and payload.head.repo else "",
+            head_branch_access=await _judge_head_branch(client, payload, is_read=is_judged and with_head_branch),
             title=payload.title,
             author=payload.user.login if payload.user else "",
             is_open=is_open(payload),
             draft=payload.draft,
             fork=is_fork(payload),
-            mergeability=await self._derive_mergeability(client, repo, payload),
+            mergeability=self._mergeability_tracker.assess(repo, payload),
+            requirements=await self._read_requirements(client, repo, payload) if is_judged else (),
             merged_into=payload.base.label if payload.merged else None,
         )
 
@@ -174,21 +313,82 @@ class PullRequests(ForgeHost):
             if payload.base.label == branch and not payload.head.label.startswith(ids.TEST_BRANCH_PREFIX)
         )
 
-    async def _derive_mergeability(
+    async def _read_requirements(
         self, client: ForgeClient, repo: Repo, payload: wire.PullRequestPayload
-    ) -> Mergeability:
-        """Gitea's `mergeable` ignores missing reviews, so they are checked here."""
-        mergeability = self._mergeability_tracker.assess(repo, payload)
-        is_decided = mergeability not in (Mergeability.MERGEABLE, Mergeability.UNKNOWN) or not is_open(payload)
-        if is_decided or not await has_missing_reviews(client, payload):
-            return mergeability
-        return Mergeability.NOT_MERGEABLE
+    ) -> tuple[Requirement, ...]:
+        """Judged by facts that are the same for every account. Gitea's `mergeable` is about conflicts alone, and an
+        administrator can override the rules, so neither counts.
+
+        The required checks are no requirement of the head: each run requires them of the tested commit. Only when Gitea
+        itself merges (`provider_merge`), it requires them of the head too, and refuses."""
+        blockers = [f"open dependency {each}" for each in await list_open_dependencies(client, repo, payload.number)]
+        found = list[Requirement]()
+        branch = await read_branch(client, payload.base.label)
+        if branch:
+            readable_rule = await read_rule(client, branch)
+            rule = readable_rule or wire.Rule(required_approvals=branch.required_approvals)
+            found += judge_reviews(rule, await _read_reviews(client, payload, rule), repo.owner)
+            found += await self._judge_signatures(client, payload) if rule.require_signed_commits else []
+            blockers += await _list_protected_files(client, payload, rule)
+            found += [] if readable_rule else [self._require_permission(ADMIN_PERMISSION)]
+        return (*found, build_requirement(Reason.BLOCKED_BY_HOST_RULE, blockers)) if blockers else tuple(found)
+
+    async def _judge_signatures(self, client: ForgeClient, payload: wire.PullRequestPayload) -> list[Requirement]:
+        """Gitea accepts a commit only if a key of its committer's account signed it. Commits after the first thousand
+        are not read."""
+        path, query = f"/pulls/{payload.number}/commits", {"limit": 50, "files": "false", "stat": "false"}
+        commits = await client.get_all(path, list[wire.Commit], query, urgent=True, first_pages=MAX_COMMIT_PAGES)
+        unsigned = [commit.sha[:SHORT_SHA_CHARS] for commit in commits if not commit.is_verified]
+        found = [build_requirement(Reason.COMMITS_UNSIGNED, unsigned)] if unsigned else []
+        missing = await self.find_missing_key() or await self._find_unverified_key(client)
+        return [*found, build_requirement(Reason.SIGNING_KEY_NOT_ACCEPTED, [missing])] if missing else found
+
+    async def find_missing_key(self) -> str:
+        """The key that our account lacks; empty if our commits are signed with one of its keys. Gitea does not report
+        whether an SSH key is verified."""
+        signer, problem = self._config.signer, self._find_key_problem()
+        if signer is None or problem:
+            return problem
+        fingerprint = signer.fingerprint
+        if fingerprint.startswith(SSH_FINGERPRINT_START):
+            query = {"fingerprint": fingerprint}
+            keys = await self._client.get("/user/keys", list[wire.SshKey], query, urgent=True) or []
+            has_key = any(key.key.split()[:2] == signer.public_key.split()[:2] for key in keys)
+        else:
+            found = await self._client.get_all("/user/gpg_keys", list[wire.GpgKey], {"limit": 50}, urgent=True)
+            has_key = any(key.accepts(fingerprint[-KEY_ID_CHARS:].upper()) for key in found)
+        return "" if has_key else f"{fingerprint} of @{await self._read_own_login()}"
+
+    async def _find_unverified_key(self, client: ForgeClient) -> str:
+        """Our key, if Gitea does not accept its signature of a test commit: only such a commit shows whether an SSH key
+        is verified. Without this, Gitea would refuse the merge with an internal error. A commit with an address that
+        is no longer ours shows nothing."""
+        signer, repo = self._config.signer, client.repo
+        if signer is None or repo is None or signer.fingerprint in self._verified_keys:
+            return ""
+        if not signer.fingerprint.startswith(SSH_FINGERPRINT_START):
+            return ""
+        account = await self._client.get("/user", wire.Author, urgent=True) or wire.Author()
+        address = self._config.committer_email or account.email
+        refs = await client.get(TEST_BRANCHES_PATH, list[wire.GitRef], urgent=True) or []
+        remembered = [self._unverified[repo]] if repo in self._unverified else []
+        for sha in [*(ref.object.sha for ref in refs[:MAX_READ_TEST_COMMITS]), *remembered]:
+            commit = await client.get(f"/git/commits/{quote_segment(sha)}", wire.Commit, urgent=True)
+            if commit is None or not commit.is_made_by(address, signer.public_key):
+                continue
+            if commit.is_verified:
+                self._verified_keys.add(signer.fingerprint)
+                return ""
+            self._unverified[repo] = Sha(sha)
+            return f"{signer.fingerprint} of @{await self._read_own_login()}, which is not verified there"
+        self._unverified.pop(repo, None)
+        return ""
 
     async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
         """Idempotent: Gitea answers 409 if the test branch has an open pull request."""
         title = DRAFT_PREFIX + draft.title
         body = {"head": draft.branch, "base": draft.base_branch, "title": title, "body": draft.text}
-        reply = await (await self._client_for(repo)).send("POST", "/pulls", body)
+        reply = await (await self._client_for(repo)).send("POST", "/pulls", body, urgent=True)
         reply.raise_for_status(allowed=(ALREADY_OPEN_STATUS,))
 
     async def close_draft(self, repo: Repo, branch: str) -> None:
@@ -196,7 +396,8 @@ class PullRequests(ForgeHost):
         client = await self._client_for(repo)
         for payload in await client.get_all("/pulls", list[wire.PullRequestPayload], {"state": "open", "limit": 50}):
             if payload.head.label == branch and payload.head.repo_id == payload.base.repo_id:
-                (await client.send("PATCH", f"/pulls/{payload.number}", {"state": "closed"})).raise_for_status()
+                reply = await client.send("PATCH", f"/pulls/{payload.number}", {"state": "closed"}, urgent=True)
+                reply.raise_for_status()
 
     async def _read_branch_tip(self, client: ForgeClient, branch: str) -> str | None:
         found = await read_branch(client, branch)
@@ -224,15 +425,11 @@ class PullRequests(ForgeHost):
     async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
         return await read_statuses(await self._client_for(repo), sha, self._config.web_url)
 
-    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
-        body = {
-            "context": status.context,
-            "state": status.state.value,
-            "target_url": status.url,
-            "description": status.description,
-        }
+    async def set_status(self, repo: Repo, sha: Sha, status: Status, *, urgent: bool = False) -> None:
+        shown = {"target_url": status.url, "description": status.description}
+        body = {"context": status.context, "state": status.state.value, **shown}
         client = await self._client_for(repo)
-        (await client.send("POST", f"/statuses/{quote_segment(sha)}", body)).raise_for_status()
+        (await client.send("POST", f"/statuses/{quote_segment(sha)}", body, urgent=urgent)).raise_for_status()
 
 
 async def read_statuses(client: ForgeClient, sha: Sha, web_url: str) -> list[Status]:

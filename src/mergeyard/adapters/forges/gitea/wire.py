@@ -1,5 +1,6 @@
 """Gitea's JSON, with the members that we read."""
 
+from base64 import b64decode
 from datetime import datetime
 from typing import assert_never
 
@@ -15,12 +16,19 @@ class Label(Struct, frozen=True):
     name: str
 
 
+class BranchRepository(Struct, frozen=True):
+    full_name: str
+    default_branch: str = ""
+
+
 class PullRequestBranch(Struct, frozen=True):
     """The head or base branch of a pull request. `label` keeps the name when the branch is deleted."""
 
     label: str
     sha: str
     repo_id: int
+    repo: BranchRepository | None = None
+    """None if the fork is gone."""
 
 
 class PullRequestPayload(Struct, frozen=True):
@@ -36,7 +44,83 @@ class PullRequestPayload(Struct, frozen=True):
     updated_at: datetime
     draft: bool = False
     comments: int = 0
+    changed_files: int | None = None
     labels: list[Label] | None = None
+
+
+class Author(Struct, frozen=True):
+    login: str = ""
+    full_name: str = ""
+    email: str = ""
+    is_admin: bool = False
+    """Of the server. Visible only to the account itself, and to administrators."""
+
+
+class PullRequestTextPayload(Struct, frozen=True):
+    title: str
+    body: str = ""
+    user: Author | None = None
+
+
+class Verification(Struct, frozen=True):
+    verified: bool = False
+    signature: str = ""
+
+    def is_made_with(self, ssh_key: str) -> bool:
+        """Whether the commit has a signature that contains this public SSH key."""
+        body = "".join(line for line in self.signature.split("\n") if "-----" not in line)
+        try:
+            return b64decode(ssh_key.split()[1]) in b64decode(body)
+        except ValueError:
+            return False
+
+
+class Committer(Struct, frozen=True):
+    email: str = ""
+
+
+class CommitDetails(Struct, frozen=True):
+    verification: Verification | None = None
+    committer: Committer | None = None
+
+
+class Commit(Struct, frozen=True):
+    sha: str
+    commit: CommitDetails
+
+    @property
+    def is_verified(self) -> bool:
+        return self.commit.verification is not None and self.commit.verification.verified
+
+    def is_made_by(self, address: str, ssh_key: str) -> bool:
+        verification, committer = self.commit.verification, self.commit.committer
+        is_theirs = committer is not None and committer.email.casefold() == address.casefold()
+        return is_theirs and verification is not None and verification.is_made_with(ssh_key)
+
+
+class SshKey(Struct, frozen=True):
+    key: str
+
+
+class KeyAddress(Struct, frozen=True):
+    verified: bool = False
+
+
+class GpgKey(Struct, frozen=True):
+    key_id: str
+    verified: bool = False
+    emails: list[KeyAddress] | None = None
+    """Of the key. One is verified if it is an address of the account."""
+    subkeys: "list[GpgKey] | None" = None
+
+    def accepts(self, key_id: str) -> bool:
+        """Whether Gitea accepts signatures of the key or subkey with this identifier."""
+        is_trusted = self.verified or any(address.verified for address in self.emails or ())
+        return is_trusted and key_id in (self.key_id, *(subkey.key_id for subkey in self.subkeys or ()))
+
+
+class ChangedFile(Struct, frozen=True):
+    filename: str
 
 
 class RepositoryName(Struct, frozen=True):
@@ -68,6 +152,7 @@ class Branch(Struct, frozen=True):
     """A branch, with the protection rule that applies to it."""
 
     commit: BranchCommit
+    protected: bool = False
     required_approvals: int = 0
     enable_status_check: bool = False
     status_check_contexts: list[str] | None = None
@@ -78,13 +163,39 @@ class Branch(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
+    """A protection rule. Without one, nothing is required."""
+
+    rule_name: str = ""
+    """The name of a branch, or a pattern."""
+    enable_push: bool = False
+    enable_push_whitelist: bool = False
+    push_whitelist_usernames: list[str] | None = None
+    push_whitelist_teams: list[str] | None = None
+    push_whitelist_deploy_keys: bool = False
+    enable_merge_whitelist: bool = False
+    merge_whitelist_usernames: list[str] | None = None
+    merge_whitelist_teams: list[str] | None = None
+    required_approvals: int = 0
     block_on_rejected_reviews: bool = False
     block_on_official_review_requests: bool = False
+    block_on_outdated_branch: bool = False
     ignore_stale_approvals: bool = False
+    require_signed_commits: bool = False
+    protected_file_patterns: str = ""
+    unprotected_file_patterns: str = ""
+    block_admin_merge_override: bool = False
+
+
+class Team(Struct, frozen=True):
+    name: str
 
 
 class Review(Struct, frozen=True):
+    """A review, or a request for one, until it is answered. Only an official one counts for the protection rule."""
+
     state: str
+    user: User | None = None
+    team: Team | None = None
     official: bool = False
     stale: bool = False
     dismissed: bool = False

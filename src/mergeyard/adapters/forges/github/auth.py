@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import jwt
 from msgspec import Struct
@@ -12,11 +13,10 @@ from msgspec import Struct
 from mergeyard.adapters.forges import http
 from mergeyard.adapters.forges.github import wire
 from mergeyard.adapters.forges.host import ForgeHost, User
-from mergeyard.adapters.forges.rate_limits import RateLimits
 from mergeyard.domain.ids import Repo
-from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
+from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Finding, HostUnavailable
+from mergeyard.ports.forge import Finding, HostRefused, HostUnavailable
 
 CLOCK_SKEW_S = 60
 """`iat` is set this far into the past, in case our clock is ahead of GitHub's."""
@@ -66,8 +66,22 @@ REQUIRED_PERMISSIONS = (
         "administration", "read", "to read from classic branch protection who must approve, and who can bypass that"
     ),
 )
+OPTIONAL_PERMISSIONS = (
+    RequiredPermission("members", "read", "to read which teams of the organization must approve"),
+    RequiredPermission("deployments", "read", "to read required deployments"),
+)
+"""Needed only where a rule of a branch requires the approval of a team, or a deployment."""
 LEVELS = ("read", "write", "admin")
-EVENTS = ("pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "push")
+EVENTS = (
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_thread",
+    "issue_comment",
+    "status",
+    "check_run",
+    "check_suite",
+    "push",
+)
 
 
 def check_permissions(granted: Mapping[str, str], where: str) -> list[Finding]:
@@ -78,7 +92,8 @@ def check_permissions(granted: Mapping[str, str], where: str) -> list[Finding]:
 def select_requestable_permissions(granted: Mapping[str, str]) -> dict[str, str]:
     """The permissions to request for a token: those we need, reduced to what is granted. GitHub refuses to issue a
     token with more than the installation has."""
-    levels = {need.permission: (need.level, granted.get(need.permission, "")) for need in REQUIRED_PERMISSIONS}
+    usable = (*REQUIRED_PERMISSIONS, *OPTIONAL_PERMISSIONS)
+    levels = {need.permission: (need.level, granted.get(need.permission, "")) for need in usable}
     return {name: min(pair, key=LEVELS.index) for name, pair in levels.items() if pair[1] in LEVELS}
 
 
@@ -100,6 +115,7 @@ def _check_permission(need: RequiredPermission, level: str | None, where: str) -
     return Finding(False, f"{need.title} is missing. It is needed {need.purpose}: grant it {where}.")
 
 
+TOKEN_LIFETIME_MS = HOUR
 RENEW_BEFORE_MS = 5 * MINUTE
 REFUSED_STATUSES = (403, 404, 422)
 """The installation is gone or suspended, or it lost the repository or a permission."""
@@ -142,23 +158,32 @@ class Installations:
         self._tokens.pop(repo, None)
         self._installations.pop(repo, None)
 
+    def renew_if_old(self, repo: Repo) -> None:
+        """After a read that a missing permission refused: a new token has the permissions that were granted since."""
+        token = self._tokens.get(repo)
+        if token is not None and http.to_instant(token.expires_at) < self._clock.now() + TOKEN_LIFETIME_MS - MINUTE:
+            self.forget(repo)
+
     async def _renew_token(self, repo: Repo, path: str) -> wire.InstallationToken:
         if self._tokens.pop(repo, None) is not None:
             self._installations.pop(repo, None)  # its permissions may have changed since the last token
         installation = await self.get_installation(repo, path)
         body = {"repositories": [repo.name], "permissions": select_requestable_permissions(installation.permissions)}
-        reply = await self._app.send("POST", f"/app/installations/{installation.id}/access_tokens", body)
+        reply = await self._app.send("POST", f"/app/installations/{installation.id}/access_tokens", body, urgent=True)
         if reply.status in REFUSED_STATUSES:
             self.forget(repo)
-            raise HostUnavailable(
-                f"the app's installation {installation.id} gives no token for {repo}: "
-                f"{http.extract_error_detail(reply.body)}"
-            )
+            raise HostUnavailable(f"the app's installation {installation.id} gives no token for {repo}: {reply.detail}")
         return reply.raise_for_status().decode(wire.InstallationToken)
 
 
 GITHUB_HEADERS = {"accept": "application/vnd.github+json", "x-github-api-version": "2022-11-28"}
 GIT_USER = "x-access-token"
+FINE_GRAINED_PREFIX = "github_pat_"
+PER_PAGE = {"per_page": 100}
+KEY_ID_CHARS = 16
+IDENTITY_START = "a verified identity "
+FOREIGN_START = "committer_email "
+SSH_KEY_START = ("ssh-", "ecdsa-", "sk-")
 
 
 class Identity(Struct, frozen=True):
@@ -178,6 +203,7 @@ class Authentication(ForgeHost):
         self._clients: dict[int, http.ForgeClient] = {}
         self._installations = Installations(self._client, clock) if config.app else None
         self._identity: Identity | None = None
+        self._address: str | None = None
 
     async def _client_for(self, repo: Repo) -> http.ForgeClient:
         path, repo, installations = self._api_path(repo), self.canonical_repo(repo), self._installations
@@ -185,9 +211,7 @@ class Authentication(ForgeHost):
             return self._client.for_repository(repo, path)
         installation = (await installations.get_installation(repo, path)).id
         if installation not in self._clients:
-            self._clients[installation] = http.ForgeClient(
-                self._config.api_url, self._credentials, RateLimits(self.name, self._clock)
-            )
+            self._clients[installation] = self._client.with_own_limits()
 
         async def build_headers() -> Mapping[str, str]:
             return _build_headers(await installations.get_token(repo, path))
@@ -217,9 +241,69 @@ class Authentication(ForgeHost):
             raise HostUnavailable(f"{self.name} does not report the account of our credentials")
         return self._identity
 
-    async def close(self) -> None:
-        for client in (self._client, *self._clients.values()):
-            await client.close()
+    async def own_address(self, repo: Repo) -> str | None:
+        """Cached indefinitely, as the account is. GitHub answers about users with the credentials of a repository."""
+        if self._address is None:
+            user = await self._read_user(await self._client_for(repo), await self._read_own_login())
+            self._address = user and self._build_address(user)
+        return self._address
+
+    async def _read_user(self, client: http.ForgeClient, login: str) -> wire.UserDetails | None:
+        """None if GitHub does not show the account to us."""
+        path = f"/users/{http.quote_segment(login)}"
+        try:
+            return await client.without_repository().get(path, wire.UserDetails, urgent=True)
+        except HostRefused:
+            return None
+
+    def _build_address(self, user: wire.UserDetails) -> str:
+        """The address that GitHub gives every account, and shows with it. An enterprise server has its own name there:
+        `users.noreply.git.example.com`."""
+        return f"{user.id}+{user.login}@users.noreply.{urlsplit(self._config.web_url).hostname}"
+
+    async def _find_missing_key(self, client: http.ForgeClient) -> str:
+        """What GitHub needs to accept our signatures; empty if it accepts them. The account must have the key and the
+        address of our commits, and a key of OpenPGP must have this address too (GitHub documents this as *Using a
+        verified email address in your GPG key*)."""
+        identity, signer = await self._read_identity(), self._config.signer
+        if identity.app_id is not None:
+            return f"GitHub accepts no keys of apps: let {identity.login.removesuffix('[bot]')} bypass the rule"
+        problem = self._find_key_problem()
+        if signer is None or problem:
+            return problem
+        users, path = client.without_repository(), f"/users/{http.quote_segment(identity.login)}"
+        missing = f"{signer.fingerprint} of @{identity.login}"
+        if signer.public_key.startswith(SSH_KEY_START):
+            ssh = await users.get_all(f"{path}/ssh_signing_keys", list[wire.SshSigningKey], PER_PAGE, urgent=True)
+            has_key = any(each.key.split()[:2] == signer.public_key.split()[:2] for each in ssh)
+            return await self._find_foreign_address(client, identity.login) if has_key else missing
+        key_id = signer.fingerprint[-KEY_ID_CHARS:].upper()
+        gpg = await users.get_all(f"{path}/gpg_keys", list[wire.GpgKey], PER_PAGE, urgent=True)
+        ours = [each for each in gpg if (each.key_id or "").upper() == key_id and not each.revoked]
+        address = self._config.committer_email or (client.repo and await self.own_address(client.repo)) or ""
+        if any(each.has_verified(address) for each in ours):
+            return ""
+        return f"{IDENTITY_START}{address} in the key {key_id}" if ours else missing
+
+    async def _find_foreign_address(self, client: http.ForgeClient, login: str) -> str:
+        """The configured address of our commits, unless GitHub shows that our account has it. GitHub shows other
+        accounts only the public address of an account, and gives each one that does not receive mail."""
+        address = (self._config.committer_email or "").casefold()
+        if not address:
+            return ""
+        user = await self._read_user(client, login)
+        own = [self._build_address(user), user.email or ""] if user else []
+        is_own = address in (each.casefold() for each in own)
+        return "" if is_own else f"{FOREIGN_START}{address}, which is no public address of @{login}"
+
+    @property
+    def _can_push_to_forks(self) -> bool:
+        """GitHub lets accounts that can push to the upstream repository push to the branch of such a fork (*Allowing
+        changes to a pull request branch created from a fork*). An installation of an app has access only to the
+        repositories that it is installed in (*Authenticating as a GitHub App installation*), and a fine-grained token
+        only to those of one owner (*Managing your personal access tokens*). That leaves classic tokens."""
+        token = self._config.token if self._config.app is None else None
+        return token is not None and not token.startswith(FINE_GRAINED_PREFIX)
 
     async def _credentials(self) -> Mapping[str, str]:
         return _build_headers(self._own_credential())

@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github import rules, wire
 from mergeyard.adapters.forges.github.rules import RequiredCheck
@@ -16,21 +17,30 @@ from mergeyard.domain import ids
 from mergeyard.domain.ids import Repo, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState
-from mergeyard.domain.timestamps import MINUTE, Instant, later
+from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, later
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostRefused, HostUnavailable
 
 AppsByCheck = Mapping[str, frozenset[int]]
-"""Check names with the ids of the apps whose success counts. A check that is missing here counts from any source."""
+"""Check names in lower case, with the ids of the apps whose success counts. Other checks count from any source."""
 
 
 def map_apps_by_check(checks: Iterable[RequiredCheck]) -> AppsByCheck:
-    apps = [(check.context, check.app) for check in checks if check.app is not None]
+    apps = [(check.context.lower(), check.app) for check in checks if check.app is not None]
     return {context: frozenset(app for name, app in apps if name == context) for context, _ in apps}
 
 
 PER_PAGE = 100
 MAX_PAGES = 30
+MAX_CREATOR_PAGES = 10
+"""Of all reports, newest first. A status whose creator is not on these pages does not count."""
+MAX_CACHED_APPS = 500
+START_DELAY_MS = 5 * MINUTE
+"""So long after a workflow could not start, the other workflows of its app have a check suite."""
+UNBOUND_START_DELAY_MS = 30 * MINUTE
+"""So long after it, another CI that must report a check has reported something."""
+ACTIONS_SLUG = "github-actions"
+START_FAILURE = "GitHub could not start a workflow. Look at its error under Actions, and correct its file."
 CONCLUSIONS = {
     "success": StatusState.SUCCESS,
     "neutral": StatusState.NEUTRAL,
@@ -39,7 +49,7 @@ CONCLUSIONS = {
 """Every other conclusion is a failure."""
 SEVERITY = {CheckState.PASSED: 0, CheckState.NEUTRAL: 1, CheckState.PENDING: 2, CheckState.FAILED: 3}
 APP_AVATAR_PATTERN = re.compile(r"/in/([0-9]{1,12})\b")
-"""A commit status does not name its app, but its avatar URL contains the app's id."""
+"""The avatar URL of a commit status contains the id of the app that reported it, if the app has a logo."""
 MAX_DESCRIPTION_CHARS = 140
 
 Page = TypeVar("Page")
@@ -53,30 +63,30 @@ class Report(Struct, frozen=True):
 
     def counts(self, apps_by_check: AppsByCheck) -> bool:
         """A success counts only from an app that the rules allow; failures and pending states count from any source."""
-        is_allowed_app = self.app in apps_by_check.get(self.status.context, (self.app,))
-        return self.status.context != ids.STATUS_CONTEXT and (
-            is_allowed_app or self.status.check_state not in SATISFIED_CHECK_STATES
-        )
+        is_allowed_app = self.app in apps_by_check.get(self.status.context.lower(), (self.app,))
+        return is_allowed_app or self.status.check_state not in SATISFIED_CHECK_STATES
 
 
-async def read_statuses(client: ForgeClient, sha: Sha, clock: Clock, apps_by_check: AppsByCheck) -> tuple[Status, ...]:
-    """One status per name, the worst: like GitHub, we require all reports of that name to pass."""
-    commit = f"/commits/{quote_segment(sha)}"
-    reported = await _read_all_pages(client, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses)
-    runs = await _read_all_pages(client, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs)
-    reports = [*map(_from_commit_status, reported), *(_from_check_run(run, clock) for run in _select_latest(runs))]
+def select_worst(reports: Iterable[Report], required: Collection[RequiredCheck]) -> tuple[Status, ...]:
+    """One status per name, the worst: like GitHub, we require all reports of that name to pass. GitHub ignores the case
+    of names and the queue does not, so a required check has this status as its rule spells it and as it is reported."""
+    apps_by_check = map_apps_by_check(required)
     counting = [report.status for report in reports if report.counts(apps_by_check)]
     by_severity = sorted(counting, key=lambda status: (SEVERITY[status.check_state], status.at))
-    return tuple({status.context: status for status in by_severity}.values())
+    spellings = {name.lower(): name for name in rules.select_required_contexts(required)}
+    names = [spellings.get(status.context.lower(), status.context) for status in by_severity]
+    worst = dict(zip(names, by_severity, strict=True))
+    shown = worst | {status.context: worst[name] for name, status in zip(names, by_severity, strict=True)}
+    return tuple(replace(status, context=name) for name, status in shown.items())
 
 
 async def _read_all_pages(
-    client: ForgeClient, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
+    client: ForgeClient, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]], *, urgent: bool
 ) -> list[Entry]:
     """Counts pages itself: these endpoints return an object around the list, which `get_all` cannot read."""
     found = list[Entry]()
     for number in range(1, MAX_PAGES + 1):
-        page = await client.get(path, kind, {"per_page": PER_PAGE, "page": number})
+        page = await client.get(path, kind, {"per_page": PER_PAGE, "page": number}, urgent=urgent)
         entries = entries_of(page) if page is not None else ()
         found += entries
         if len(entries) < PER_PAGE:
@@ -90,16 +100,19 @@ def _select_latest(runs: list[wire.CheckRun]) -> list[wire.CheckRun]:
     return list({(run.check_suite, run.app, run.name): run for run in by_age}.values())
 
 
-def _from_commit_status(commit_status: wire.CommitStatus) -> Report:
-    status = Status(
+def _find_app_in_avatar(commit_status: wire.CommitStatus) -> int | None:
+    found = APP_AVATAR_PATTERN.search(commit_status.avatar_url or "")
+    return int(found[1]) if found else None
+
+
+def _to_status(commit_status: wire.CommitStatus) -> Status:
+    return Status(
         context=commit_status.context,
         state=StatusState(commit_status.state),
         at=to_instant(commit_status.updated_at),
         url=commit_status.target_url or "",
         description=commit_status.description or "",
     )
-    app = APP_AVATAR_PATTERN.search(commit_status.avatar_url or "")
-    return Report(status, int(app[1]) if app else None)
 
 
 def _from_check_run(run: wire.CheckRun, clock: Clock) -> Report:
@@ -121,27 +134,34 @@ def _check_run_state(run: wire.CheckRun) -> StatusState:
     return CONCLUSIONS.get(run.conclusion or "", StatusState.FAILURE)
 
 
-async def is_blocked_only_by_own_status(
-    client: ForgeClient, pull_request: wire.PullRequestPayload, clock: Clock
-) -> bool:
-    """False when in doubt. GitHub only reports `blocked`, so checks and approvals are compared with the rules here."""
-    required = await rules.read_required_checks(client, pull_request.base.ref)
-    if not any(check.context == ids.STATUS_CONTEXT for check in required):
-        return False
-    reported = await read_statuses(client, Sha(pull_request.head.sha), clock, map_apps_by_check(required))
-    passed = {status.context for status in reported if status.check_state in SATISFIED_CHECK_STATES}
-    has_passed = passed.issuperset(rules.select_required_contexts(required))
-    return has_passed and await rules.is_approved(client, pull_request.base.ref, pull_request.number)
+def _to_start_failure(suite: wire.CheckSuite, url: str) -> Report | None:
+    """Without a name: a suite does not name its jobs."""
+    if not suite.failed_to_start or suite.app is None or suite.updated_at is None:
+        return None
+    at, name = to_instant(suite.updated_at), suite.app.name
+    status = Status(context="", state=StatusState.FAILURE, at=at, url=url, description=START_FAILURE, suite=name)
+    return Report(status, suite.app.id)
+
+
+def _has_only_actions(suites: Collection[wire.CheckSuite], reports: Collection[Report]) -> bool:
+    """Whether GitHub Actions is the only CI that the commit shows, and nothing is pending. A status whose app GitHub
+    does not reveal is one of another CI."""
+    apps = {suite.app for suite in suites}
+    is_alone = {app and app.slug for app in apps} == {ACTIONS_SLUG}
+    is_idle = all(report.status.check_state is not CheckState.PENDING for report in reports)
+    return is_alone and is_idle and {report.app for report in reports} <= {app and app.id for app in apps}
 
 
 class Checks(ForgeHost):
-    """Caches the required checks of branches for a minute."""
+    """Caches the required checks of branches for a minute, and the ids of apps for an hour."""
 
     def __init__(self, config: ForgeConfig, clock: Clock) -> None:
         super().__init__(config, clock)
         self._required: dict[tuple[Repo, str], tuple[Instant, frozenset[RequiredCheck]]] = {}
         """With the time when the entry expires."""
         self._reading = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
+        self._app_ids: dict[str, tuple[Instant, int | None]] = {}
+        """By the slug of the app; with the time when the entry expires."""
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
         client = await self._client_for(repo)
@@ -154,7 +174,9 @@ class Checks(ForgeHost):
             expires_at, required = self._required.get((repo, branch), (Instant(0), frozenset[RequiredCheck]()))
             if self._clock.now() >= expires_at:
                 required = await self._read_required_checks(client, repo, branch)
-        return await read_statuses(client, sha, self._clock, map_apps_by_check(required))
+        reports = await self._read_reports(client, sha, required)
+        start_failures = await self._read_start_failures(client, repo, sha, required, reports)
+        return (*select_worst(reports, required), *start_failures)
 
     async def _read_required_checks(self, client: ForgeClient, repo: Repo, branch: str) -> frozenset[RequiredCheck]:
         expires_at = later(self._clock.now(), MINUTE)
@@ -162,7 +184,113 @@ class Checks(ForgeHost):
         self._required[repo, branch] = expires_at, required
         return required
 
-    async def set_status(self, repo: Repo, sha: Sha, status: Status) -> None:
+    async def _read_reports(
+        self, client: ForgeClient, sha: Sha, required: Iterable[RequiredCheck], *, urgent: bool = False
+    ) -> list[Report]:
+        """All except our own status, also those that do not count."""
+        commit = f"/commits/{quote_segment(sha)}"
+        reported, runs = await asyncio.gather(
+            _read_all_pages(client, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses, urgent=urgent),
+            _read_all_pages(
+                client, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs, urgent=urgent
+            ),
+        )
+        apps = await self._find_apps(client, commit, reported, map_apps_by_check(required), urgent=urgent)
+        reports = [
+            *(Report(_to_status(one), app) for one, app in zip(reported, apps, strict=True)),
+            *(_from_check_run(run, self._clock) for run in _select_latest(runs)),
+        ]
+        return [report for report in reports if report.status.context.lower() != ids.STATUS_CONTEXT]
+
+    async def _find_apps(
+        self,
+        client: ForgeClient,
+        commit: str,
+        reported: Sequence[wire.CommitStatus],
+        apps_by_check: AppsByCheck,
+        *,
+        urgent: bool,
+    ) -> list[int | None]:
+        """The app of each status. Where the avatar does not reveal it, the creator is read, but only for a success that
+        counts from certain apps only."""
+        apps, found = [_find_app_in_avatar(status) for status in reported], dict[int, int | None]()
+        unknown = {
+            status.id
+            for status, app in zip(reported, apps, strict=True)
+            if app is None and status.state == StatusState.SUCCESS and status.context.lower() in apps_by_check
+        }
+        for page in range(1, MAX_CREATOR_PAGES + 1):
+            if unknown <= found.keys():
+                break
+            query = {"per_page": PER_PAGE, "page": page}
+            listed = await client.get(f"{commit}/statuses", list[wire.CreatedStatus], query, urgent=urgent) or []
+            for status in listed:
+                if status.id in unknown:
+                    found[status.id] = await self._read_app_id(client, status.creator, urgent=urgent)
+            if len(listed) < PER_PAGE:
+                break
+        return [app or found.get(status.id) for status, app in zip(reported, apps, strict=True)]
+
+    async def _read_app_id(self, client: ForgeClient, creator: wire.Creator | None, *, urgent: bool) -> int | None:
+        slug, now = creator and creator.app_slug, self._clock.now()
+        if slug is None:
+            return None
+        expires_at, app_id = self._app_ids.pop(slug, (Instant(0), None))
+        if now >= expires_at:
+            try:
+                path = f"/apps/{quote_segment(slug)}"
+                app = await client.without_repository().get(path, wire.AppDetails, urgent=urgent)
+            except HostRefused:
+                return None
+            expires_at, app_id = later(now, HOUR), app and app.id
+        self._app_ids[slug] = expires_at, app_id
+        while len(self._app_ids) > MAX_CACHED_APPS:
+            del self._app_ids[next(iter(self._app_ids))]
+        return app_id
+
+    async def _read_start_failures(
+        self,
+        client: ForgeClient,
+        repo: Repo,
+        sha: Sha,
+        required: Collection[RequiredCheck],
+        reports: Collection[Report],
+    ) -> list[Status]:
+        """Failures of required checks that never start, because their workflow file has an error: GitHub then makes a
+        check suite without check runs. While a required check has no report, this costs one request per read, which
+        does not count against the rate limit if nothing changed.
+
+        A suite does not name its jobs, so it counts for every required check without a report that is bound to its app.
+        But only 5 minutes after it ended, and only if the app has no suite in progress: until then, another workflow
+        can report the check. A check that is bound to no app can also be that of another CI, and the workflow can be an
+        optional one. So the suite counts for such a check only after 30 minutes, and only if nothing is pending and the
+        commit shows no CI other than GitHub Actions."""
+        apps_by_check, now = map_apps_by_check(required), self._clock.now()
+        reported = {report.status.context.lower() for report in reports if report.counts(apps_by_check)}
+        missing = [name for name in rules.select_required_contexts(required) if name.lower() not in reported]
+        suites = await self._list_suites(client, sha) if missing else ()
+        busy = {suite.app for suite in suites if not suite.has_ended}
+        has_only_actions = _has_only_actions(suites, reports)
+        url = f"{self._config.web_url}/{self._full_name(repo)}/commit/{sha}/checks"
+        failures = [_to_start_failure(suite, url) for suite in suites if suite.app not in busy]
+        found = dict[str, Status]()
+        for name in missing:
+            apps = apps_by_check.get(name.lower())
+            delay_ms = UNBOUND_START_DELAY_MS if apps is None else START_DELAY_MS
+            for failure in failures:
+                if failure is None or failure.status.at > now - delay_ms:
+                    continue
+                if has_only_actions if apps is None else failure.app in apps:
+                    found[name] = replace(failure.status, context=name)
+        return list(found.values())
+
+    async def _list_suites(self, client: ForgeClient, sha: Sha) -> Sequence[wire.CheckSuite]:
+        """None of them if there are more than fit on a page: those on other pages can be in progress."""
+        path, query = f"/commits/{quote_segment(sha)}/check-suites", {"per_page": PER_PAGE}
+        found = await client.get(path, wire.CheckSuites, query)
+        return found.check_suites if found is not None and len(found.check_suites) < PER_PAGE else ()
+
+    async def set_status(self, repo: Repo, sha: Sha, status: Status, *, urgent: bool = False) -> None:
         body = {
             "state": status.state,
             "context": status.context,
@@ -170,4 +298,4 @@ class Checks(ForgeHost):
             "target_url": status.url or None,
         }
         client = await self._client_for(repo)
-        (await client.send("POST", f"/statuses/{quote_segment(sha)}", body)).raise_for_status()
+        (await client.send("POST", f"/statuses/{quote_segment(sha)}", body, urgent=urgent)).raise_for_status()

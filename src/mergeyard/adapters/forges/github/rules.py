@@ -1,20 +1,29 @@
-"""Branch rules of GitHub, classic protection and rulesets: required checks, reviews and bypass; roles of users."""
+"""Branch rules of GitHub, classic protection and rulesets: what they require, and who can bypass them."""
 
-from typing import Any
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from mergeyard.adapters.forges.github import wire
-from mergeyard.adapters.forges.github.auth import Identity
 from mergeyard.adapters.forges.host import User
 from mergeyard.adapters.forges.http import ForgeClient, quote_segment
 from mergeyard.domain import ids
-from mergeyard.ports.forge import HostRefused
+from mergeyard.ports.forge import HostRefused, HostUnavailable
 
-RULES_WITHOUT_REVIEWS = frozenset(
-    {"creation", "update", "deletion", "non_fast_forward", "required_linear_history", "required_status_checks"}
-)
-"""Rule types that never block a pull request for missing reviews. Required checks are evaluated separately."""
+SIGNATURES_TYPE = "required_signatures"
+JUDGED_TYPES = frozenset({"pull_request", "required_status_checks", "required_deployments", SIGNATURES_TYPE})
+BRANCH_TYPES = frozenset(
+    {"creation", "update", "deletion", "non_fast_forward", "required_linear_history", "merge_queue",
+     "branch_name_pattern", "tag_name_pattern", "copilot_code_review"}
+)  # fmt: skip
+"""Rule types about who moves the branch and how, or that block no merge: a pull request needs nothing for them."""
+HARMLESS_TYPES = frozenset({"creation", "deletion", "branch_name_pattern", "tag_name_pattern", "copilot_code_review"})
+"""Rule types that never refuse to move a branch."""
+PUSH_BYPASSES = ("always", "exempt")
 
 
 class RequiredCheck(Struct, frozen=True):
@@ -48,11 +57,20 @@ class ProtectionSummary(Struct, frozen=True):
 
 
 class Branch(Struct, frozen=True):
+    commit: wire.GitObject = wire.GitObject("")
+    protected: bool = False
+    """By classic protection or by a ruleset."""
     protection: ProtectionSummary = ProtectionSummary()
 
 
 class Switch(Struct, frozen=True):
     enabled: bool = False
+
+
+class ClassicMarker(Struct, frozen=True):
+    """Every classic protection has this member."""
+
+    enforce_admins: Switch | None = None
 
 
 class NamedApp(Struct, frozen=True):
@@ -70,6 +88,19 @@ class BypassAllowances(Struct, frozen=True):
         return frozenset([*(user.login for user in self.users), *apps])
 
 
+class Team(Struct, frozen=True):
+    id: int
+    type: str = "Team"
+
+
+class RequiredReviewer(Struct, frozen=True):
+    """A team that must approve changes of some files."""
+
+    reviewer: Team
+    file_patterns: tuple[str, ...] = ()
+    minimum_approvals: int = 0
+
+
 class Reviews(Struct, frozen=True):
     """Required reviews. Classic protection and rulesets contain some of these members each, and spell one of them
     differently."""
@@ -79,69 +110,81 @@ class Reviews(Struct, frozen=True):
     require_code_owner_reviews: bool = False
     require_last_push_approval: bool = False
     required_review_thread_resolution: bool = False
-    required_reviewers: tuple[Any, ...] = ()
+    required_reviewers: tuple[RequiredReviewer, ...] = ()
     bypass_pull_request_allowances: BypassAllowances = BypassAllowances()
 
     @property
+    def needs_code_owner(self) -> bool:
+        return self.require_code_owner_review or self.require_code_owner_reviews
+
+    @property
     def are_required(self) -> bool:
-        return self._need_certain_reviewers or self.required_approving_review_count > 0
-
-    @property
-    def approvals(self) -> int | None:
-        """The number of required approvals; None when the rule requires more than a number of approvals."""
-        requires_more = self._need_certain_reviewers or self.required_review_thread_resolution
-        return None if requires_more else self.required_approving_review_count
-
-    @property
-    def _need_certain_reviewers(self) -> bool:
-        needs_code_owner = self.require_code_owner_review or self.require_code_owner_reviews
-        return needs_code_owner or self.require_last_push_approval or bool(self.required_reviewers)
+        needs_certain_reviewers = self.needs_code_owner or self.require_last_push_approval or self.required_reviewers
+        return bool(needs_certain_reviewers) or self.required_approving_review_count > 0
 
 
 class Protection(Struct, frozen=True):
     """Classic protection, as visible to administrators of the repository."""
 
     required_pull_request_reviews: Reviews = Reviews()
-    enforce_admins: Switch = Switch()
     required_conversation_resolution: Switch = Switch()
     required_signatures: Switch = Switch()
     lock_branch: Switch = Switch()
-
-    @property
-    def approvals(self) -> int | None:
-        switches = (self.required_conversation_resolution, self.required_signatures, self.lock_branch)
-        return None if any(switch.enabled for switch in switches) else self.required_pull_request_reviews.approvals
+    enforce_admins: Switch = Switch()
 
 
 class Parameters(Reviews, frozen=True):
     required_status_checks: tuple[RequiredCheck, ...] = ()
+    strict_required_status_checks_policy: bool = False
+    allowed_merge_methods: tuple[str, ...] = ()
+    required_deployment_environments: tuple[str, ...] = ()
+
+
+KNOWN_PARAMETERS = frozenset(
+    {
+        *Parameters.__struct_fields__,
+        "dismiss_stale_reviews_on_push",
+        "dismissal_restriction",
+        "do_not_enforce_on_create",
+        "automatic_copilot_code_review_enabled",
+    }
+)
+"""GitHub itself dismisses stale reviews, and limits who else can do that: the reviews show the result."""
+
+
+class RulePayload(Struct, frozen=True):
+    type: str
+    ruleset_id: int | None = None
+    ruleset_source: str = ""
+    parameters: dict[str, Any] | None = None
 
 
 class Rule(Struct, frozen=True):
-    """A rule of a ruleset."""
+    """A rule of a ruleset of the repository or of its organization."""
 
     type: str
-    parameters: Parameters | None = None
+    parameters: Parameters = Parameters()
     ruleset_id: int | None = None
+    ruleset_source: str = ""
+    unknown_parameters: tuple[str, ...] = ()
+    """Conditions that this version does not know: GitHub adds some without a new API version."""
 
     @property
     def requires_reviews(self) -> bool:
-        return self.type == "pull_request" and self.parameters is not None and self.parameters.are_required
+        return self.type == "pull_request" and self.parameters.are_required
 
     @property
-    def checks(self) -> tuple[RequiredCheck, ...]:
-        return self.parameters.required_status_checks if self.parameters else ()
-
-    @property
-    def approvals(self) -> int | None:
-        if self.type == "pull_request" and self.parameters is not None:
-            return self.parameters.approvals
-        return 0 if self.type in RULES_WITHOUT_REVIEWS else None
+    def unjudged(self) -> tuple[str, ...]:
+        """What of this rule the queue cannot judge by itself."""
+        if self.type in BRANCH_TYPES:
+            return ()
+        return self.unknown_parameters if self.type in JUDGED_TYPES else (self.type,)
 
 
 class BypassActor(Struct, frozen=True):
     actor_type: str
     actor_id: int | None = None
+    bypass_mode: str = "always"
 
 
 class Ruleset(Struct, frozen=True):
@@ -161,124 +204,242 @@ class Ruleset(Struct, frozen=True):
         return True if app_id is not None and app_id in apps else None
 
 
+class BranchRules(Struct, frozen=True):
+    """All rules of a branch together: a pull request must satisfy each of them."""
+
+    rules: tuple[Rule, ...]
+    classic: Protection | None
+    """None when the branch has classic protection that our account cannot read."""
+    checks: frozenset[RequiredCheck]
+
+    @property
+    def reviews(self) -> tuple[Reviews, ...]:
+        classic = () if self.classic is None else (self.classic.required_pull_request_reviews,)
+        return (*classic, *(rule.parameters for rule in self.rules if rule.type == "pull_request"))
+
+    @property
+    def need_reviews(self) -> bool:
+        return any(reviews.are_required for reviews in self.reviews)
+
+    @property
+    def need_resolved_conversations(self) -> bool:
+        is_required_by_classic = self.classic is not None and self.classic.required_conversation_resolution.enabled
+        return is_required_by_classic or any(reviews.required_review_thread_resolution for reviews in self.reviews)
+
+    @property
+    def need_classic_signatures(self) -> bool:
+        return self.classic is not None and self.classic.required_signatures.enabled
+
+    @property
+    def signature_rules(self) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self.rules if rule.type == SIGNATURES_TYPE)
+
+
+CLASSIC_RULE = "the branch protection rule"
+MAX_CHARS = 100
+
+
+class Account(Struct, frozen=True):
+    name: str
+    """Of the account that the queue acts as: `the app mergeyard` or `the account ada`."""
+    login: str
+    app_id: int | None = None
+    is_admin: bool = False
+
+    @property
+    def on_list(self) -> str:
+        """For a bypass list. GitHub's page offers no users there."""
+        return self.name if self.app_id is not None else f"a team that contains only {self.name}"
+
+    def is_actor(self, actor: BypassActor) -> bool:
+        return (actor.actor_type, actor.actor_id) in (("Integration", self.app_id), (self.login, None))
+
+
+class AppliedRuleset(Struct, frozen=True):
+    """The rules of one ruleset, or of a part of classic protection, over one branch."""
+
+    name: str
+    rules: tuple[Rule, ...]
+    bypass: str | None
+    """How we can bypass it: `always`, `exempt`, `pull_requests_only` or `never`; None: GitHub does not show it."""
+    actors: tuple[BypassActor, ...] | None
+    """Who can bypass it; None: GitHub does not show it."""
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset(rule.type for rule in self.rules)
+
+    def describe_remedy(self, account: Account) -> str:
+        if self.name == CLASSIC_RULE:
+            return f"let {account.name} push and bypass pull requests there (only in organizations), or use a ruleset"
+        return f"put {account.on_list} on its bypass list with *Always allow* or *Exempt*"
+
+
+class Actors(BypassAllowances, frozen=True):
+    teams: tuple[NamedApp, ...] = ()
+
+
+class ClassicReviews(Reviews, frozen=True):
+    bypass_pull_request_allowances: Actors = Actors()
+
+
+class ClassicChecks(RequiredChecks, frozen=True):
+    strict: bool = False
+
+
+class ClassicRule(Struct, frozen=True):
+    """Classic protection, as visible to administrators. What is None is not required."""
+
+    required_pull_request_reviews: ClassicReviews | None = None
+    required_status_checks: ClassicChecks | None = None
+    restrictions: Actors | None = None
+    enforce_admins: Switch = Switch()
+    required_signatures: Switch = Switch()
+    required_linear_history: Switch = Switch()
+
+
 PLAN_UPGRADE_MESSAGE = "Upgrade to GitHub"
 """Part of the response for private repositories on a free plan, which cannot have rules."""
 
-CLASSIC_RULE = "the branch protection rule"
+NO_CLASSIC_MESSAGE = "Branch not protected"
+T = TypeVar("T")
 
 
-class Bypass(Struct, frozen=True):
-    """A rule that requires reviews and that our account can bypass, or may be able to."""
-
-    rule: str
-    is_certain: bool
-    """False when GitHub does not show us the bypass list."""
-    as_admin: bool = False
-    """The rule does not apply to administrators, and our account is one."""
+def select_required_contexts(checks: Collection[RequiredCheck]) -> tuple[str, ...]:
+    """Without our own status: the queue must not wait for itself. GitHub ignores the case of names."""
+    spellings = {name.lower(): name for name in sorted({check.context for check in checks}, reverse=True)}
+    spellings.pop(ids.STATUS_CONTEXT, None)
+    return tuple(sorted(spellings.values()))
 
 
-def select_required_contexts(checks: frozenset[RequiredCheck]) -> tuple[str, ...]:
-    """Without our own status: the queue must not wait for itself."""
-    return tuple(sorted({check.context for check in checks} - {ids.STATUS_CONTEXT}))
+async def read_branch_rules(client: ForgeClient, branch: str) -> BranchRules:
+    rules, summary = await asyncio.gather(read_rules(client, branch), _read_summary(client, branch))
+    classic = await _read_classic(client, branch, Protection) if summary.enabled else Protection()
+    return BranchRules(tuple(rules), classic, _collect_checks(rules, summary))
 
 
 async def read_required_checks(client: ForgeClient, branch: str) -> frozenset[RequiredCheck]:
     """Read from the branch, because its protection is visible only to administrators."""
-    classic = (await _read_summary(client, branch)).required_status_checks
-    of_rulesets = [rule.checks for rule in await _read_rules(client, branch)]
-    return frozenset(check for checks in (classic.all_checks if classic else (), *of_rulesets) for check in checks)
+    return _collect_checks(*await asyncio.gather(read_rules(client, branch), _read_summary(client, branch)))
 
 
-async def read_required_approvals(client: ForgeClient, branch: str) -> int | None:
-    """The number of required approvals; None when a rule requires more than a number, or is not visible to us."""
-    classic, rules = await _read_classic_protection(client, branch), await _read_rules(client, branch)
-    required = [classic and classic.approvals, *(rule.approvals for rule in rules)]
-    known = [count for count in required if count is not None]
-    return max(known) if len(known) == len(required) else None
+def _collect_checks(rules: list[Rule], summary: ProtectionSummary) -> frozenset[RequiredCheck]:
+    classic = summary.required_status_checks
+    of_rulesets = (check for rule in rules for check in rule.parameters.required_status_checks)
+    return frozenset([*(classic.all_checks if classic else ()), *of_rulesets])
 
 
-async def find_review_bypasses(client: ForgeClient, branch: str, identity: Identity) -> list[Bypass]:
-    """The rules of the branch that require reviews and that our account can bypass, or may be able to."""
-    rulesets = {rule.ruleset_id for rule in await _read_rules(client, branch) if rule.requires_reviews}
-    found = [await _find_ruleset_bypass(client, id_, identity) for id_ in sorted(rulesets - {None}, key=str)]
-    found.append(await _find_classic_bypass(client, branch, identity))
-    return [bypass for bypass in found if bypass is not None]
-
-
-async def _find_ruleset_bypass(client: ForgeClient, ruleset_id: int | None, identity: Identity) -> Bypass | None:
-    ruleset = await client.get(f"/rulesets/{ruleset_id}", Ruleset)
-    if ruleset is None:
-        return Bypass(f"ruleset {ruleset_id}", is_certain=False)
-    can_bypass = ruleset.can_be_bypassed_by(identity.app_id)
-    return None if can_bypass is False else Bypass(f"the ruleset {ruleset.name}", is_certain=can_bypass is True)
-
-
-async def _find_classic_bypass(client: ForgeClient, branch: str, identity: Identity) -> Bypass | None:
-    classic = await _read_classic_protection(client, branch)
-    if classic is None:
-        return Bypass(CLASSIC_RULE, is_certain=False)
-    reviews = classic.required_pull_request_reviews
-    if not reviews.are_required:
+async def read_ruleset(client: ForgeClient, ruleset_id: int | None) -> Ruleset | None:
+    """None when GitHub does not show it to us."""
+    if ruleset_id is None:
         return None
-    if identity.login in reviews.bypass_pull_request_allowances.logins:
-        return Bypass(CLASSIC_RULE, is_certain=True)
-    if identity.app_id is not None or classic.enforce_admins.enabled:
-        return None
-    repository = await client.get("", wire.Repository)
-    is_admin = repository is not None and repository.permissions.get("admin")
-    return Bypass(CLASSIC_RULE, is_certain=True, as_admin=True) if is_admin else None
-
-
-async def _read_summary(client: ForgeClient, branch: str) -> ProtectionSummary:
-    found = await client.get(f"/branches/{quote_segment(branch)}", Branch)
-    return ProtectionSummary(enabled=False) if found is None else found.protection
-
-
-async def _read_classic_protection(client: ForgeClient, branch: str) -> Protection | None:
-    """None when the branch is protected, but the protection is not visible to us."""
-    if not (await _read_summary(client, branch)).enabled:
-        return Protection()
     try:
-        return await client.get(f"/branches/{quote_segment(branch)}/protection", Protection)
+        return await client.get(f"/rulesets/{ruleset_id}", Ruleset, urgent=True)
     except HostRefused:
         return None
 
 
-async def _read_rules(client: ForgeClient, branch: str) -> list[Rule]:
+async def read_branch(client: ForgeClient, branch: str, path: str = "") -> Branch | None:
+    """`path` is that of another repository, for a client without one."""
+    return await client.get(f"{path}/branches/{quote_segment(branch)}", Branch, urgent=True)
+
+
+async def can_move(client: ForgeClient, name: str, branch: Branch, app_id: int | None) -> bool:
+    """Whether we can move a branch, also to a commit that does not contain its tip. Classic protection forbids that
+    unless it says otherwise. Rulesets alone can also be shown as protection."""
+    if not branch.protected:
+        return True
+    if branch.protection.enabled and await _read_classic(client, name, ClassicMarker) != ClassicMarker():
+        return False
+    binding = [rule for rule in await read_rules(client, name) if rule.type not in HARMLESS_TYPES]
+    return await can_bypass(client, binding, app_id)
+
+
+async def can_bypass(client: ForgeClient, found: Iterable[Rule], app_id: int | None) -> bool:
+    """Whether GitHub shows that these rules do not bind our pushes."""
+    return all(ruleset.bypass in PUSH_BYPASSES for ruleset in await apply_rulesets(client, found, app_id))
+
+
+async def apply_rulesets(client: ForgeClient, found: Iterable[Rule], app_id: int | None) -> list[AppliedRuleset]:
+    grouped = defaultdict[int | None, list[Rule]](list)
+    for rule in found:
+        grouped[rule.ruleset_id].append(rule)
+    details = await asyncio.gather(*(read_ruleset(client, ruleset_id) for ruleset_id in grouped))
+    return [apply_ruleset(*pair, app_id) for pair in zip(grouped.values(), details, strict=True)]
+
+
+async def _read_summary(client: ForgeClient, branch: str) -> ProtectionSummary:
+    found = await read_branch(client, branch)
+    return ProtectionSummary(enabled=False) if found is None else found.protection
+
+
+async def read_classic_protection(client: ForgeClient, branch: str, kind: type[T]) -> T | None:
+    """None when the branch is protected, but the protection is not visible to us."""
+    is_protected = (await _read_summary(client, branch)).enabled
+    return await _read_classic(client, branch, kind) if is_protected else kind()
+
+
+async def _read_classic(client: ForgeClient, branch: str, kind: type[T]) -> T | None:
+    """GitHub answers 404 for a missing permission and for a branch that only rulesets protect."""
+    path = f"/branches/{quote_segment(branch)}/protection"
+    try:
+        return await client.get(path, kind, urgent=True, missing=())
+    except HostRefused as error:
+        return kind() if NO_CLASSIC_MESSAGE in str(error) else None
+
+
+async def read_rules(client: ForgeClient, branch: str) -> list[Rule]:
+    """Of all active rulesets, also those of the organization, and also for a branch that does not exist."""
     path = f"/rules/branches/{quote_segment(branch)}"
     try:
-        return await client.get_all(path, list[Rule], {"per_page": 100})
+        payloads = await client.get_all(path, list[RulePayload], {"per_page": 100}, urgent=True)
     except HostRefused as error:
         if PLAN_UPGRADE_MESSAGE in str(error):
             return []
         raise
+    return [_to_rule(payload) for payload in payloads]
 
 
-APPROVED, CHANGES_REQUESTED = "APPROVED", "CHANGES_REQUESTED"
-REVIEW_DECISIONS = frozenset({APPROVED, CHANGES_REQUESTED, "DISMISSED"})
+def _to_rule(payload: RulePayload) -> Rule:
+    """Of other types the parameters are not read: GitHub can give the same name another meaning there."""
+    given = payload.parameters or {} if payload.type in JUDGED_TYPES else {}
+    try:
+        parameters = msgspec.convert(given, Parameters)
+    except msgspec.ValidationError as error:
+        raise HostUnavailable(f"unexpected parameters of the rule {payload.type}: {error}") from error
+    unknown = (name for name, value in given.items() if value and name not in KNOWN_PARAMETERS)
+    return Rule(payload.type, parameters, payload.ruleset_id, payload.ruleset_source, tuple(unknown))
 
 
-async def is_approved(client: ForgeClient, branch: str, number: int) -> bool:
-    """Whether the pull request has the approvals that the rules of its base branch require. Every account can approve,
-    but only approvals of accounts with write access count."""
-    required = await read_required_approvals(client, branch)
-    if required is None:
-        return False
-    decisions = await _read_review_decisions(client, number)
-    if CHANGES_REQUESTED in decisions.values():
-        return False
-    approving = [user for user, decision in decisions.items() if decision == APPROVED]
-    return len([user for user in approving if (await read_role(client, user)).can_write]) >= required
+def apply_ruleset(group: Sequence[Rule], ruleset: Ruleset | None, app_id: int | None) -> AppliedRuleset:
+    """Older servers do not say how we can bypass, but can list who can."""
+    source = group[0].ruleset_source[:MAX_CHARS]
+    origin = f" of the organization {source}" if source and "/" not in source else ""
+    if ruleset is None:
+        return AppliedRuleset(f"the ruleset {group[0].ruleset_id}{origin}", tuple(group), None, None)
+    bypass, actors = ruleset.current_user_can_bypass, ruleset.bypass_actors
+    if bypass is None and actors is not None:
+        modes = [each.bypass_mode for each in actors if (each.actor_type, each.actor_id) == ("Integration", app_id)]
+        bypass = modes[0].replace("pull_request", "pull_requests_only") if modes else None if actors else "never"
+    return AppliedRuleset(f"the ruleset {ruleset.name[:MAX_CHARS]}{origin}", tuple(group), bypass, actors)
 
 
-async def _read_review_decisions(client: ForgeClient, number: int) -> dict[str, str]:
-    """The last decision per user. Deleted accounts share the empty name, whose approval does not count."""
-    reviews = await client.get_all(f"/pulls/{number}/reviews", list[wire.Review], {"per_page": 100})
-    decisive = [review for review in reviews if review.state in REVIEW_DECISIONS]
-    return {review.user.login if review.user else "": review.state for review in decisive}
-
-
-async def read_role(client: ForgeClient, user: str) -> wire.Role:
-    """An empty name is that of a deleted account, which has no role."""
-    role = await client.get(f"/collaborators/{quote_segment(user)}/permission", wire.Role) if user else None
-    return role or wire.Role("none")
+def apply_classic(classic: ClassicRule, account: Account) -> Iterator[AppliedRuleset]:
+    """Each list of accounts in it, and the settings without such a list, as a ruleset."""
+    reviews, checks = classic.required_pull_request_reviews, classic.required_status_checks or ClassicChecks()
+    admins = () if classic.enforce_admins.enabled else (BypassActor("repository administrators", bypass_mode="exempt"),)
+    given = Parameters(required_status_checks=checks.all_checks, strict_required_status_checks_policy=checks.strict)
+    switches = [Rule("required_status_checks", given)] if classic.required_status_checks else []
+    switches += [Rule(SIGNATURES_TYPE)] if classic.required_signatures.enabled else []
+    switches += [Rule("required_linear_history")] if classic.required_linear_history.enabled else []
+    parts = [(switches, Actors())] if switches else []
+    if reviews is not None:
+        parameters = Parameters(required_approving_review_count=int(reviews.are_required))
+        parts.append(([Rule("pull_request", parameters)], reviews.bypass_pull_request_allowances))
+    if classic.restrictions is not None:
+        parts.append(([Rule("update")], classic.restrictions))
+    for part, allowed in parts:
+        teams = tuple(BypassActor(f"the team {team.slug[:MAX_CHARS]}") for team in allowed.teams)
+        actors = (*(BypassActor(login[:MAX_CHARS]) for login in sorted(allowed.logins)), *teams, *admins)
+        bypass = "always" if account.login in allowed.logins else None if teams and not account.app_id else "never"
+        yield AppliedRuleset(CLASSIC_RULE, tuple(part), "exempt" if account.is_admin and admins else bypass, actors)

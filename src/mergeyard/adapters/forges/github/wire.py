@@ -1,14 +1,21 @@
 """GitHub's JSON, with the members that we read."""
 
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct, field
 
 from mergeyard.adapters.forges.host import User
 
 
+class Owner(Struct, frozen=True):
+    id: int = 0
+
+
 class RepositoryName(Struct, frozen=True):
     full_name: str
+    owner: Owner = Owner()
+    default_branch: str = ""
 
 
 class Label(Struct, frozen=True):
@@ -37,11 +44,41 @@ class PullRequestPayload(Struct, frozen=True, kw_only=True):
     mergeable: bool | None = None
     mergeable_state: str = "unknown"
     merge_commit_sha: str | None = None
+    commits: int = 0
+    """How many; only in the answer about one pull request."""
+    stack: Any = None
+    """Only of a stacked pull request."""
+    maintainer_can_modify: bool = False
+    """Its author lets accounts with write access push to its branch in a fork; only in the answer about one."""
+
+    @property
+    def merge_commit(self) -> str | None:
+        """The commit that merged it; None: it is not merged. Later versions of GitHub's API have no `merge_commit_sha`,
+        which is read only here."""
+        return self.merge_commit_sha if self.merged_at else None
 
     @property
     def is_fork(self) -> bool:
         """A head whose repository was deleted came from a fork."""
-        return self.head.repo is None or self.base.repo is None or self.head.repo != self.base.repo
+        return self.head.repo is None or self.base.repo is None or self.head.repo.full_name != self.base.repo.full_name
+
+
+class UserDetails(Struct, frozen=True):
+    """`name` is None for an account without a display name."""
+
+    login: str
+    id: int
+    name: str | None = None
+    email: str | None = None
+    """Only if the account makes it public, which takes a verified address."""
+
+
+class PullRequestTextPayload(Struct, frozen=True):
+    """Only of a pull request whose text is needed: the poller keeps many pull requests in memory."""
+
+    title: str
+    body: str | None = None
+    user: UserDetails | None = None
 
 
 class MergeResult(Struct, frozen=True):
@@ -56,32 +93,69 @@ class GitRef(Struct, frozen=True):
     object: GitObject
 
 
-class Review(Struct, frozen=True):
-    state: str
-    user: User | None = None
-
-
 class CommitStatus(Struct, frozen=True):
     context: str
     state: str
     updated_at: datetime
+    id: int = 0
     target_url: str | None = None
     description: str | None = None
     avatar_url: str | None = None
-    """Contains the id of the app that reported it, which no other member does."""
+    """Contains the id of the app that reported it, if the app has a logo."""
 
 
 class CombinedStatus(Struct, frozen=True):
     statuses: tuple[CommitStatus, ...]
 
 
+class Creator(Struct, frozen=True):
+    login: str = ""
+    type: str = ""
+
+    @property
+    def app_slug(self) -> str | None:
+        """The name of the app in URLs; None for a user. No user can have a name with brackets."""
+        slug = self.login.removesuffix("[bot]")
+        return slug if self.type == "Bot" and slug not in ("", self.login) else None
+
+
+class CreatedStatus(Struct, frozen=True):
+    """A commit status in the list of all reports, which names its creator."""
+
+    id: int
+    creator: Creator | None = None
+
+
 class CheckApp(Struct, frozen=True):
     id: int = 0
     name: str = ""
+    slug: str = ""
+
+
+class SuiteOfRun(Struct, frozen=True):
+    id: int
 
 
 class CheckSuite(Struct, frozen=True):
-    id: int
+    app: CheckApp | None = None
+    updated_at: datetime | None = None
+    status: str | None = None
+    conclusion: str | None = None
+    latest_check_runs_count: int = 0
+
+    @property
+    def has_ended(self) -> bool:
+        return self.conclusion is not None or self.status == "startup_failure"
+
+    @property
+    def failed_to_start(self) -> bool:
+        """A workflow file with an error makes a suite without runs. What GitHub shows depends on the error."""
+        is_empty_failure = self.conclusion == "failure" and self.latest_check_runs_count == 0
+        return is_empty_failure or "startup_failure" in (self.conclusion, self.status)
+
+
+class CheckSuites(Struct, frozen=True):
+    check_suites: tuple[CheckSuite, ...]
 
 
 class CheckOutput(Struct, frozen=True):
@@ -98,7 +172,7 @@ class CheckRun(Struct, frozen=True, kw_only=True):
     details_url: str | None = None
     html_url: str | None = None
     app: CheckApp | None = None
-    check_suite: CheckSuite | None = None
+    check_suite: SuiteOfRun | None = None
     output: CheckOutput = CheckOutput()
 
 
@@ -106,10 +180,16 @@ class CheckRuns(Struct, frozen=True):
     check_runs: tuple[CheckRun, ...]
 
 
+class Collaborator(Struct, frozen=True):
+    permissions: dict[str, bool] = field(default_factory=dict[str, bool])
+
+
 class Role(Struct, frozen=True):
     permission: str
     """`admin`, `write`, `read` or `none`; newer roles are mapped to the nearest of these."""
     role_name: str = ""
+    """Can be the name of a custom role."""
+    user: Collaborator | None = None
 
     @property
     def can_write(self) -> bool:
@@ -117,7 +197,9 @@ class Role(Struct, frozen=True):
 
     @property
     def can_maintain(self) -> bool:
-        return self.permission == "admin" or self.role_name == "maintain"
+        """A custom role has the permissions of the role that it is built on."""
+        has_permission = self.user is not None and bool(self.user.permissions.get("maintain"))
+        return self.permission == "admin" or self.role_name == "maintain" or (self.can_write and has_permission)
 
 
 class Repository(Struct, frozen=True, kw_only=True):
@@ -156,3 +238,137 @@ class Hook(Struct, frozen=True):
     events: tuple[str, ...]
     active: bool = True
     config: HookConfig = HookConfig()
+
+
+# Facts about a pull request: members of the GraphQL API and of lists that only rules need.
+
+
+class ReviewedCommit(Struct, frozen=True):
+    oid: str
+
+
+class Review(Struct, frozen=True, rename="camel"):
+    """The last review of a user with write access that approves, requests changes, or was dismissed."""
+
+    state: str
+    author: User | None = None
+    commit: ReviewedCommit | None = None
+
+
+class Reviews(Struct, frozen=True):
+    nodes: tuple[Review | None, ...] = ()
+
+
+class Reviewer(Struct, frozen=True, rename="camel"):
+    login: str = ""
+    combined_slug: str = ""
+    database_id: int | None = None
+
+
+class ReviewRequest(Struct, frozen=True, rename="camel"):
+    as_code_owner: bool = False
+    requested_reviewer: Reviewer | None = None
+
+    @property
+    def name(self) -> str:
+        reviewer = self.requested_reviewer or Reviewer()
+        name = reviewer.combined_slug or reviewer.login
+        return f"@{name}" if name else ""
+
+
+class ReviewRequests(Struct, frozen=True):
+    nodes: tuple[ReviewRequest | None, ...] = ()
+
+
+class Conversation(Struct, frozen=True, rename="camel"):
+    is_resolved: bool
+
+
+class PageInfo(Struct, frozen=True, rename="camel"):
+    has_next_page: bool
+    end_cursor: str | None = None
+
+
+class Conversations(Struct, frozen=True, rename="camel"):
+    total_count: int
+    nodes: tuple[Conversation | None, ...]
+    page_info: PageInfo
+
+
+class PullRequestFacts(Struct, frozen=True, rename="camel"):
+    review_decision: str | None = None
+    latest_opinionated_reviews: Reviews | None = None
+    review_requests: ReviewRequests | None = None
+    review_threads: Conversations | None = None
+
+
+class RepositoryNode(Struct, frozen=True, rename="camel"):
+    pull_request: PullRequestFacts | None = None
+
+
+class QueryData(Struct, frozen=True):
+    repository: RepositoryNode | None = None
+
+
+class QueryError(Struct, frozen=True):
+    message: str = ""
+    type: str = ""
+    path: tuple[str | int, ...] | None = None
+    """To the member that is null because of this error."""
+
+
+class QueryResult(Struct, frozen=True):
+    data: QueryData | None = None
+    errors: tuple[QueryError, ...] = ()
+
+
+class Activity(Struct, frozen=True):
+    after: str
+    actor: User | None = None
+
+
+class ChangedFile(Struct, frozen=True):
+    filename: str
+    previous_filename: str | None = None
+
+
+class Verification(Struct, frozen=True):
+    verified: bool = False
+
+
+class CommitDetails(Struct, frozen=True):
+    verification: Verification = Verification()
+
+
+class ListedCommit(Struct, frozen=True):
+    sha: str
+    commit: CommitDetails = CommitDetails()
+
+
+class SshSigningKey(Struct, frozen=True):
+    key: str = ""
+    """A line such as `ssh-ed25519 AAAA… comment`."""
+
+
+class KeyAddress(Struct, frozen=True):
+    email: str = ""
+    verified: bool = False
+
+
+class GpgKey(Struct, frozen=True):
+    key_id: str | None = None
+    """The last 16 digits of the fingerprint."""
+    revoked: bool = False
+    emails: list[KeyAddress] | None = None
+    """Of its identities. One is verified if it is an address of the account."""
+
+    def has_verified(self, address: str) -> bool:
+        return any(each.verified and each.email.casefold() == address.casefold() for each in self.emails or ())
+
+
+class Deployment(Struct, frozen=True):
+    id: int
+
+
+class DeploymentStatus(Struct, frozen=True):
+    state: str

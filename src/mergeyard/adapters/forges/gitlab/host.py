@@ -2,22 +2,29 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from mergeyard.adapters.forges import webhooks
-from mergeyard.adapters.forges.gitlab import wire
-from mergeyard.adapters.forges.gitlab.checks import Checks
+from mergeyard.adapters.forges.gitlab import diagnostics, wire
 from mergeyard.adapters.forges.gitlab.diagnostics import Diagnostics
-from mergeyard.adapters.forges.gitlab.merge_requests import MergeRequests
+from mergeyard.adapters.forges.gitlab.merge_requests import MergeRequests, read_rules
 from mergeyard.adapters.forges.gitlab.merging import Merging
-from mergeyard.adapters.forges.http import ForgeClient, quote_segment, to_instant
+from mergeyard.adapters.forges.http import MISSING_STATUSES, ForgeClient, quote_segment, to_instant
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.forge import Comment, ForgeNotice, HostRefused
+from mergeyard.ports.forge import Comment, ForgeNotice, HostRefused, PullRequestText
 
-PER_PAGE = 100
+NOTES_QUERY = {"activity_filter": "only_comments", "order_by": "created_at", "sort": "desc", "per_page": 100}
 MAX_PAGES = 20
 """Notes before the last 2,000 are not read."""
+NOT_EDITABLE_STATUSES = (403, *MISSING_STATUSES)
+"""Every new project token has an account of its own, and only Maintainers can edit comments of another account."""
+
+MAX_BODY_CHARS = 64 * 1024
+MAX_NAME_CHARS = 255
+"""GitLab itself allows this many in titles, names and e-mail addresses."""
+GHOST = "ghost"
+"""The account that GitLab shows as the author of what a deleted account wrote."""
 
 FULL_NAME_PATTERN = re.compile(
     r"(?:(?!-)[A-Za-z0-9._-]{1,255}(?<!\.git)(?<!\.atom)(?<!\.)/){1,21}"
@@ -26,16 +33,20 @@ FULL_NAME_PATTERN = re.compile(
 """A group, the twenty levels of subgroups that GitLab allows, and the project."""
 
 
-class GitlabHost(MergeRequests, Checks, Merging, Diagnostics):
+class GitlabHost(MergeRequests, Merging, Diagnostics):
     """Uses version 4 of GitLab's API: the configured API URL ends with `/api/v4`."""
 
     provider = "gitlab"
     forge_name = "GitLab"
     refs_prefix = "refs/merge-requests"
+    number_prefix = "!"
     page_path = "-/merge_requests"
     edit_method = "PUT"
     reactions_path, reaction_member = "award_emoji", "name"
     has_groups = True
+    moves_heads_first = True
+    """A push to the target branch marks a merge request as merged if the head that GitLab has recorded is among the
+    pushed commits, and changed something when it was recorded. GitLab records a head some time after its push."""
 
     def _is_valid_full_name(self, name: str) -> bool:
         return FULL_NAME_PATTERN.fullmatch(name) is not None
@@ -53,18 +64,38 @@ class GitlabHost(MergeRequests, Checks, Merging, Diagnostics):
         webhooks.verify_gitlab(secret, headers, body, self._clock.now())
         return webhooks.parse_gitlab_notice(self.name, body)
 
+    async def own_address(self, repo: Repo) -> str | None:  # noqa: ARG002
+        return self._find_address(await self._read_account())
+
+    async def read_text(self, repo: Repo, number: PullRequestNumber) -> PullRequestText | None:
+        payload = await (await self._client_for(repo)).get(f"/merge_requests/{number}", wire.MergeRequest)
+        if payload is None:
+            return None
+        author = payload.author if wire.get_username(payload.author) != GHOST else None
+        return PullRequestText(
+            title=payload.title[:MAX_NAME_CHARS],
+            body=(payload.description or "")[:MAX_BODY_CHARS],
+            author_name=(author.name or author.username)[:MAX_NAME_CHARS] if author else "",
+            author_email=self._find_address(author) if author else "",
+        )
+
+    def _find_address(self, account: wire.User) -> str:
+        """An address by which GitLab shows the account with a commit. The last one exists for every account, unless an
+        administrator changed its host name."""
+        host = urlsplit(self._config.web_url).hostname
+        private = f"{account.id}-{account.username}@users.noreply.{host}"
+        return (account.commit_email or account.public_email or private)[:MAX_NAME_CHARS]
+
     async def _read_labels(self, client: ForgeClient, number: PullRequestNumber) -> Iterable[str] | None:
         payload = await client.get(f"/merge_requests/{number}", wire.MergeRequest)
         return payload and payload.labels
 
     async def _read_comments(self, client: ForgeClient, number: PullRequestNumber, since: Instant) -> Sequence[Comment]:
         """Requested newest first, so that pages before `since` are not requested."""
-        found = list[wire.Note]()
-        for page in range(1, MAX_PAGES + 1):
-            query = {"order_by": "created_at", "sort": "desc", "per_page": PER_PAGE, "page": page}
-            notes = await client.get(self._comments_path(number), list[wire.Note], query) or []
-            found += notes
-            if len(notes) < PER_PAGE or to_instant(notes[-1].created_at) < since:
+        found, pages = list[wire.Note](), 0
+        async for notes in client.iterate_pages(self._comments_path(number), list[wire.Note], NOTES_QUERY):
+            found, pages = found + notes, pages + 1
+            if pages == MAX_PAGES or (found and to_instant(found[-1].created_at) < since):
                 break
         return [
             Comment(
@@ -76,6 +107,13 @@ class GitlabHost(MergeRequests, Checks, Merging, Diagnostics):
             for note in sorted(found, key=lambda note: (note.created_at, note.id))
             if not note.system
         ]
+
+    async def _edit_comment(
+        self, client: ForgeClient, number: PullRequestNumber, comment: str, body: Mapping[str, str]
+    ) -> bool:
+        """False if the comment is gone, or belongs to an account that our token had before."""
+        reply = await client.send(self.edit_method, self._comment_path(number, comment), body)
+        return reply.raise_for_status(allowed=NOT_EDITABLE_STATUSES).is_success
 
     def _comments_path(self, number: PullRequestNumber) -> str:
         return f"/merge_requests/{number}/notes"
@@ -89,59 +127,30 @@ class GitlabHost(MergeRequests, Checks, Merging, Diagnostics):
         reply.raise_for_status(allowed=(404,))
 
     async def can_write(self, repo: Repo, user: str, branch: str) -> bool:
-        """Whether GitLab lets the user merge into the branch: every Developer, unless a rule protects it."""
+        """Whether the user can submit: every Developer, unless a rule protects the branch. Then GitLab has to let the
+        user merge, or the queue is mandatory: only our account can merge, for every Developer."""
         client = await self._client_for(repo)
-        member = await _find_member(client, user)
+        member = await diagnostics.find_member(client, user)
         if member is None or member.access_level < wire.DEVELOPER_LEVEL:
             return False
-        access_rules = await _read_access_rules(client, branch)
-        return access_rules is None or any([await _grants(self._client, access, member) for access in access_rules])
+        try:
+            rules = [rule for rule in await read_rules(client) if rule.protects(branch)]
+        except HostRefused:
+            return True
+        return (
+            not rules
+            or await diagnostics.can_merge(self._client, rules, member)
+            or await self._is_queue_mandatory(client, rules)
+        )
+
+    async def _is_queue_mandatory(self, client: ForgeClient, rules: Sequence[wire.ProtectedBranch]) -> bool:
+        """*Allowed to merge* names at most our account, which can merge. If it cannot, no one can: a frozen branch."""
+        account = await self._read_account()
+        if diagnostics.grants_merging_to_others(rules, account):
+            return False
+        member = await diagnostics.find_member(client, account.username)
+        return member is not None and await diagnostics.can_merge(self._client, rules, member)
 
     async def can_maintain(self, repo: Repo, user: str) -> bool:
-        member = await _find_member(await self._client_for(repo), user)
+        member = await diagnostics.find_member(await self._client_for(repo), user)
         return member is not None and member.access_level >= wire.MAINTAINER_LEVEL
-
-
-async def _find_member(client: ForgeClient, user: str) -> wire.Member | None:
-    """The membership with the highest role, if the user is a member through several groups."""
-    if not user:
-        return None
-    found = await _search_members(client, "/members/all", user)
-    matching = [member for member in found if member.username.lower() == user.lower() and member.state == "active"]
-    return max(matching, key=lambda member: member.access_level, default=None)
-
-
-async def _search_members(client: ForgeClient, path: str, user: str) -> list[wire.Member]:
-    return await client.get_all(path, list[wire.Member], {"query": user, "per_page": 100})
-
-
-async def _read_access_rules(client: ForgeClient, branch: str) -> list[wire.BranchAccess] | None:
-    """Alternatives, of which one is sufficient; None if no rule protects the branch, or the rules are not visible to
-    us. GitLab applies the most permissive of several rules, and an account that can push can also merge."""
-    try:
-        rules = await client.get_all("/protected_branches", list[wire.ProtectedBranch], {"per_page": 100})
-    except HostRefused:
-        return None
-    matching = [rule for rule in rules if rule.protects(branch)]
-    levels = [level for rule in matching for level in (*rule.merge_access_levels, *rule.push_access_levels)]
-    return levels if matching else None
-
-
-async def _grants(client: ForgeClient, access: wire.BranchAccess, member: wire.Member) -> bool:
-    """Level 0 means no one. Level 60 means instance administrators, which the API does not identify: never granted."""
-    if access.deploy_key_id is not None:
-        return False
-    if access.user_id is not None:
-        return access.user_id == member.id
-    if access.group_id is not None:
-        return await _is_in_group(client, access.group_id, member)
-    return 0 < (access.access_level or 0) <= member.access_level
-
-
-async def _is_in_group(client: ForgeClient, group: int, member: wire.Member) -> bool:
-    """Also False if the members of the group are not visible to us."""
-    try:
-        found = await _search_members(client, f"/groups/{group}/members/all", member.username)
-    except HostRefused:
-        return False
-    return any(one.id == member.id and one.state == "active" for one in found)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 DEVELOPER_LEVEL = 30
 MAINTAINER_LEVEL = 40
@@ -11,6 +11,11 @@ MAINTAINER_LEVEL = 40
 class User(Struct, frozen=True):
     id: int
     username: str
+    name: str = ""
+    public_email: str | None = None
+    """The address that the account shows to everyone."""
+    commit_email: str | None = None
+    """The address of commits that GitLab creates for the account. Shown only to the account itself."""
 
 
 class UserPermissions(Struct, frozen=True):
@@ -19,9 +24,30 @@ class UserPermissions(Struct, frozen=True):
     can_merge: bool = True
 
 
+MERGE_REQUEST_REFS = "refs/merge-requests/"
+HEAD_REF_SUFFIX = "/head"
+
+
+class Pipeline(Struct, frozen=True, kw_only=True):
+    id: int
+    project_id: int | None = None
+    sha: str = ""
+    ref: str
+    status: str
+    web_url: str = ""
+    created_at: datetime
+    updated_at: datetime | None = None
+
+    @property
+    def tests_merged_result(self) -> bool:
+        """Whether its commit is not the head, but a merge of the head and the target branch that only GitLab has."""
+        return self.ref.startswith(MERGE_REQUEST_REFS) and not self.ref.endswith(HEAD_REF_SUFFIX)
+
+
 class MergeRequest(Struct, frozen=True, kw_only=True):
     iid: int
     title: str
+    description: str | None = None
     state: str
     author: User | None = None
     source_branch: str
@@ -29,10 +55,12 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     source_project_id: int | None = None
     """None: the fork was deleted."""
     target_project_id: int
+    allow_collaboration: bool = False
+    """Whether members who can merge it can push to its source branch in a fork."""
     sha: str | None = None
     draft: bool = False
     labels: tuple[str, ...] = ()
-    updated_at: str = ""
+    updated_at: datetime | None = None
     user_notes_count: int = 0
     merge_status: str = ""
     detailed_merge_status: str = ""
@@ -42,10 +70,104 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     merge_error: str | None = None
     """Why the last attempt to merge it failed."""
     user: UserPermissions = UserPermissions()
+    squash: bool = False
+    squash_on_merge: bool | None = None
+    """What GitLab will do, with the settings of the project and of the branch. Old versions do not return it."""
+    head_pipeline: Pipeline | None = None
+    """Only in the single merge request. It stays that of an older head until a pipeline of the new one starts."""
+
+    @property
+    def is_from_fork(self) -> bool:
+        return self.source_project_id != self.target_project_id
+
+    @property
+    def deciding_pipeline(self) -> Pipeline | None:
+        """The pipeline that GitLab judges the head by."""
+        pipeline = self.head_pipeline
+        is_current = pipeline is not None and (pipeline.sha == self.sha or pipeline.tests_merged_result)
+        return pipeline if is_current else None
+
+    @property
+    def status_ref(self) -> str | None:
+        """The ref whose pipeline gets our status, so that the merge request shows it. None for a fork: GitLab shows
+        only pipelines of the fork there."""
+        pipeline = self.head_pipeline
+        if pipeline is not None and pipeline.sha == self.sha:
+            is_in_project = not self.is_from_fork or pipeline.project_id == self.target_project_id
+            return pipeline.ref if is_in_project else None
+        return None if self.is_from_fork else self.source_branch
 
 
 class Approvals(Struct, frozen=True):
-    approved: bool = True
+    """Of all rules together. The free edition returns neither, because it has no approval rules."""
+
+    approvals_required: int | None = 0
+    approvals_left: int | None = 0
+
+
+class Group(Struct, frozen=True):
+    full_path: str
+
+
+class ApprovalRule(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    rule_type: str = "regular"
+    approvals_required: int = 0
+    users: tuple[User, ...] = ()
+    groups: tuple[Group, ...] = ()
+    """Without those that are hidden from our account."""
+    approved_by: tuple[User, ...] = ()
+    """Only accounts whose approval counts for this rule."""
+    approved: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        return self.approved or len(self.approved_by) >= self.approvals_required
+
+    @property
+    def names_of_missing_approvers(self) -> tuple[str, ...]:
+        """The rule's own name if GitLab names no approvers; nothing if every member with the right can approve."""
+        given = {user.id for user in self.approved_by}
+        names = [
+            *(f"@{group.full_path}" for group in self.groups),
+            *(f"@{user.username}" for user in self.users if user.id not in given),
+        ]
+        is_for_everyone = self.rule_type == "any_approver" or not self.name
+        return tuple(names) or (() if is_for_everyone else (self.name,))
+
+
+class ApprovalState(Struct, frozen=True):
+    rules: tuple[ApprovalRule, ...] = ()
+
+
+class Reviewer(Struct, frozen=True):
+    user: User
+    state: str = ""
+
+
+class DiscussionNote(Struct, frozen=True):
+    resolvable: bool = False
+    resolved: bool = False
+
+
+class Discussion(Struct, frozen=True):
+    notes: tuple[DiscussionNote, ...] = ()
+
+    @property
+    def is_unresolved(self) -> bool:
+        return any(note.resolvable and not note.resolved for note in self.notes)
+
+
+class ExternalCheck(Struct, frozen=True):
+    """A check of another service that reports to the merge request itself (Ultimate)."""
+
+    name: str
+    status: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        """Versions before 15.0 call it approved."""
+        return self.status in ("passed", "approved")
 
 
 class Membership(Struct, frozen=True):
@@ -65,31 +187,61 @@ class Permissions(Struct, frozen=True):
 
 class Project(Struct, frozen=True, kw_only=True):
     id: int
+    path_with_namespace: str = ""
     default_branch: str | None = None
     merge_method: str = "merge"
     squash_option: str = "default_off"
     only_allow_merge_if_pipeline_succeeds: bool = False
     allow_merge_on_skipped_pipeline: bool | None = None
+    merge_pipelines_enabled: bool | None = None
+    """Whether pipelines of merge requests test the merged result. Only Premium returns it."""
+    archived: bool = False
     permissions: Permissions = Permissions()
 
 
-class BranchCommit(Struct, frozen=True):
+class Commit(Struct, frozen=True):
+    parent_ids: tuple[str, ...] = ()
+
+
+class NamedCommit(Struct, frozen=True):
     id: str
 
 
 class Branch(Struct, frozen=True, kw_only=True):
     name: str
-    commit: BranchCommit
+    commit: NamedCommit
+    default: bool = False
+    protected: bool = False
     can_push: bool = False
+    """Our account, also by `allow_collaboration`. It can still be forbidden to force a push."""
 
 
 class BranchAccess(Struct, frozen=True):
     """A permission on a protected branch, for one user, one group, one deploy key, or all members with a role."""
 
     access_level: int | None = None
-    user_id: int | None = None
+    access_level_description: str = ""
+    """The name of the role, the user or the group."""
+    user_id: int | UnsetType | None = UNSET
+    """Only plans that can name single accounts return it."""
     group_id: int | None = None
     deploy_key_id: int | None = None
+
+    @property
+    def is_for_role(self) -> bool:
+        return not self.user_id and self.group_id is None and self.deploy_key_id is None
+
+    @property
+    def is_no_one(self) -> bool:
+        return self.is_for_role and not self.access_level
+
+    @property
+    def is_for_maintainers(self) -> bool:
+        return self.is_for_role and (self.access_level or 0) >= MAINTAINER_LEVEL
+
+    @property
+    def name(self) -> str:
+        return self.access_level_description or f"accounts with access level {self.access_level}"
 
 
 class ProtectedBranch(Struct, frozen=True):
@@ -97,6 +249,12 @@ class ProtectedBranch(Struct, frozen=True):
     """A branch name, or a pattern with `*`."""
     merge_access_levels: tuple[BranchAccess, ...] = ()
     push_access_levels: tuple[BranchAccess, ...] = ()
+    allow_force_push: bool = False
+
+    @property
+    def names_accounts(self) -> bool:
+        """Whether the plan can name single accounts."""
+        return any(access.user_id is not UNSET for access in (*self.merge_access_levels, *self.push_access_levels))
 
     def protects(self, branch: str) -> bool:
         """`*` matches any characters, including slashes; no other character is special."""
@@ -110,6 +268,30 @@ class ProtectedBranch(Struct, frozen=True):
                 return False
             position = found + len(part)
         return branch.endswith(others[-1]) and len(branch) - len(others[-1]) >= position
+
+
+class PushRule(Struct, frozen=True, kw_only=True):
+    """What GitLab requires of every push; the free edition has none."""
+
+    branch_name_regex: str | None = None
+    commit_message_regex: str | None = None
+    commit_message_negative_regex: str | None = None
+    author_email_regex: str | None = None
+    member_check: bool | None = None
+    reject_unsigned_commits: bool | None = None
+    reject_non_dco_commits: bool | None = None
+    commit_committer_check: bool | None = None
+    commit_committer_name_check: bool | None = None
+
+
+class SshKey(Struct, frozen=True):
+    key: str
+    usage_type: str = "auth_and_signing"
+    """Versions before 15.7 have no usage types: every key signs."""
+
+
+class GpgKey(Struct, frozen=True):
+    key: str
 
 
 class CommitStatus(Struct, frozen=True, kw_only=True):
@@ -133,15 +315,6 @@ class Job(Struct, frozen=True):
 
     id: int
     web_url: str = ""
-
-
-class Pipeline(Struct, frozen=True, kw_only=True):
-    id: int
-    ref: str
-    status: str
-    web_url: str = ""
-    created_at: datetime
-    updated_at: datetime | None = None
 
 
 class Note(Struct, frozen=True, kw_only=True):

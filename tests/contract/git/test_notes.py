@@ -1,0 +1,99 @@
+"""Git notes that are written without a working tree, and read with git itself."""
+
+import asyncio
+
+import pytest
+
+from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import GitError, Mirror, Pushed, RefUpdate, Stale
+from tests.support.asynchronous import asynchronous
+from tests.support.repositories import Origin
+
+REF = "refs/notes/mergeyard/test"
+
+
+async def publish(mirror: Mirror, notes: dict[Sha, bytes]) -> None:
+    """As a writer that shares the ref with others."""
+    while True:
+        tip = (await mirror.fetch([REF])).get(REF)
+        new = await mirror.add_notes(tip, notes)
+        outcome = await mirror.push(RefUpdate(REF, tip, new))
+        if outcome != Stale():
+            assert outcome == Pushed()
+            return
+
+
+def read_note(origin: Origin, commit: str) -> bytes:
+    return origin.run("cat-file", "blob", origin.run("notes", f"--ref={REF}", "list", commit).decode().strip())
+
+
+def sha(number: int) -> Sha:
+    return Sha(f"{number:040x}")
+
+
+@asynchronous
+async def test_git_reads_the_note_of_a_commit(mirror: Mirror, origin: Origin):
+    commit = origin.tip("main")
+    await publish(mirror, {commit: b'{"any": "bytes"}\0\xff'})
+    assert read_note(origin, commit) == b'{"any": "bytes"}\0\xff'
+
+
+@asynchronous
+async def test_other_notes_stay(mirror: Mirror, origin: Origin):
+    await publish(mirror, {sha(1): b"one", sha(2): b"two"})
+    await publish(mirror, {sha(2): b"second", sha(3): b"three"})
+    assert [read_note(origin, sha(number)) for number in (1, 2, 3)] == [b"one", b"second", b"three"]
+
+
+@asynchronous
+async def test_the_same_note_makes_no_second_commit(mirror: Mirror, origin: Origin):
+    await publish(mirror, {sha(1): b"one"})
+    tip = origin.tip(REF)
+    assert await mirror.add_notes(tip, {sha(1): b"one"}) == tip
+    assert await mirror.add_notes(tip, {sha(1): b"other"}) != tip
+
+
+@asynchronous
+@pytest.mark.parametrize("path", [sha(1), f"{sha(1)[:2]}/{sha(1)[2:4]}/{sha(1)[4:]}"])
+async def test_a_note_in_another_folder_is_replaced_and_not_joined(mirror: Mirror, origin: Origin, path: str):
+    origin.commit(REF, {path: "as git itself stores few or very many notes"})
+    await publish(mirror, {sha(1): b"one"})
+    assert read_note(origin, sha(1)) == b"one"
+
+
+@asynchronous
+async def test_two_writers_at_once_lose_no_note(mirror: Mirror, origin: Origin):
+    """A second ref update between the read and the push of the first makes that push stale."""
+    await asyncio.gather(*(publish(mirror, {sha(number): str(number).encode()}) for number in range(6)))
+    assert [read_note(origin, sha(number)) for number in range(6)] == [str(number).encode() for number in range(6)]
+    assert len(origin.log(REF, "%H")) == 6
+
+
+@asynchronous
+async def test_a_dangerous_name_among_the_notes_of_others_is_an_error_of_git(mirror: Mirror, origin: Origin):
+    origin.commit(REF, {"any": "note"})
+    origin.commit_raw_entry(REF, ".git", f"100644 blob {origin.blob('x')}")
+    await mirror.fetch([REF])
+    with pytest.raises(GitError, match="does not accept"):
+        await mirror.add_notes(origin.tip(REF), {sha(1): b"one"})
+
+
+@asynchronous
+async def test_a_note_for_something_that_is_no_commit_name_is_refused(mirror: Mirror):
+    with pytest.raises(GitError, match="not the name of an object"):
+        await mirror.add_notes(None, {Sha("../evil"): b"one"})
+
+
+@asynchronous
+async def test_a_note_beside_many_others_writes_only_its_own_folder_again(mirror: Mirror, origin: Origin):
+    await publish(mirror, {sha(number << 140): b"same" for number in range(40)})
+    before = origin.tip(REF)
+    await publish(mirror, {sha(7 << 140 | 1): b"new"})
+    objects = origin.run("rev-list", "--objects", origin.tip(REF), f"^{before}").decode().splitlines()
+    assert len(objects) == 4, "a commit, the root folder, one folder, and the note"
+
+
+def test_git_shows_the_note_in_its_log(mirror: Mirror, origin: Origin):
+    asyncio.run(publish(mirror, {origin.tip("main"): b"tested\n"}))
+    shown = origin.run("log", "-1", f"--notes={REF}", "main").decode()
+    assert shown.endswith("    tested\n"), shown

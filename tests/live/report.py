@@ -1,0 +1,192 @@
+"""Compares what a Git host answered with what our fake answered, and writes the result for people and for programs."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from tests.live.shapes import find_wrong_members
+from tests.live.stage import Observation, StepResult
+
+EQUAL, DIFFERENT, MEASURED, ONLY_ONE = "equal", "different", "measured", "only on one side"
+HIDDEN = "(secret)"
+MAX_ANSWER_LENGTH = 2000
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    name: str
+    asked: str
+    real: Any
+    fake: Any
+    result: str
+    matters: str
+    """Why a difference matters; empty if it does not, or if there is none."""
+    expected: str
+    holds: bool | None
+
+
+class ComparedStep(Struct, frozen=True, kw_only=True):
+    title: str
+    outcome: str
+    """`run`, `not run` or `failed`, at the Git host."""
+    why: str
+    seconds: float
+    comparisons: list[Comparison]
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    host: str
+    address: str
+    steps: list[ComparedStep]
+    requests: int
+    cleanup: str
+    """What the kit left behind."""
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        return [one for step in self.steps for one in step.comparisons]
+
+    @property
+    def problems(self) -> list[str]:
+        """What a maintainer must look at, one sentence each."""
+        failed = [f"The step “{step.title}” failed: {step.why}." for step in self.steps if step.outcome == "failed"]
+        differing = [
+            f"“{step.title}”, {one.name}: the fake answers differently, and {one.matters}."
+            for step in self.steps
+            for one in step.comparisons
+            if one.matters and (one.result == DIFFERENT or (one.result == ONLY_ONE and step.outcome == "run"))
+        ]
+        unexpected = [
+            f"“{step.title}”, {one.name}: not as expected ({one.expected})."
+            for step in self.steps
+            for one in step.comparisons
+            if one.holds is False
+        ]
+        return [*failed, *differing, *unexpected]
+
+    @property
+    def verdict(self) -> str:
+        counts, outcomes = Counter(one.result for one in self.comparisons), Counter(one.outcome for one in self.steps)
+        differences = counts[DIFFERENT] + counts[ONLY_ONE]
+        figures = (
+            f"{len(self.steps)} steps: {outcomes['run']} run, {outcomes['not run']} not run, "
+            f"{outcomes['failed']} failed. "
+            f"{counts[EQUAL] + differences} answers compared: {counts[EQUAL]} equal, {differences} different."
+        )
+        if self.problems:
+            return f"{figures} Look at the {len(self.problems)} listed above."
+        return f"{figures} Nothing needs attention."
+
+
+def compare(real: Sequence[StepResult], fake: Sequence[StepResult]) -> list[ComparedStep]:
+    by_title = {step.title: step for step in fake}
+    return [_compare_step(step, by_title.get(step.title)) for step in real]
+
+
+def _compare_step(real: StepResult, fake: StepResult | None) -> ComparedStep:
+    outcome = "failed" if real.failed else "not run" if real.not_run else "run"
+    why = real.failed or real.not_run
+    missing = fake.failed or fake.not_run if fake else "the run there ended before"
+    if outcome == "run" and missing:
+        outcome, why = "failed", f"it ran at the Git host, but not at the fake: {missing}"
+    fakes = {one.name: one for one in fake.observations} if fake else {}
+    shared = [one for one in real.observations if one.name in fakes or not one.is_shape]
+    compared = [_compare(one, fakes.pop(one.name, None)) for one in shared]
+    if outcome == "run":
+        compared += [_only(one, real=None, fake=one.answer) for one in fakes.values() if not one.is_shape]
+    return ComparedStep(title=real.title, outcome=outcome, why=why, seconds=real.seconds, comparisons=compared)
+
+
+def _compare(real: Observation, fake: Observation | None) -> Comparison:
+    if fake is None:
+        return _only(real, real=real.answer, fake=None)
+    if real.is_shape:
+        return _compare_shapes(real, fake)
+    result = MEASURED if real.is_measured else EQUAL if real.answer == fake.answer else DIFFERENT
+    return Comparison(
+        name=real.name,
+        asked=real.asked,
+        real=real.answer,
+        fake=fake.answer,
+        result=result,
+        matters=real.matters if result == DIFFERENT else "",
+        expected=real.expected,
+        holds=real.holds,
+    )
+
+
+def _compare_shapes(real: Observation, fake: Observation) -> Comparison:
+    """Only what the fake has and the Git host does not have is shown."""
+    wrong = find_wrong_members(real.answer, fake.answer)
+    return Comparison(
+        name=real.name,
+        asked=real.asked,
+        real={name: kinds for name, (kinds, _) in wrong.items()} or f"{len(real.answer)} members",
+        fake={name: kinds for name, (_, kinds) in wrong.items()} or f"{len(fake.answer)} members",
+        result=DIFFERENT if wrong else EQUAL,
+        matters=real.matters if wrong else "",
+        expected="",
+        holds=None,
+    )
+
+
+def _only(seen: Observation, *, real: Any, fake: Any) -> Comparison:
+    return Comparison(
+        name=seen.name,
+        asked=seen.asked,
+        real=real,
+        fake=fake,
+        result=ONLY_ONE,
+        matters=seen.matters,
+        expected=seen.expected,
+        holds=seen.holds,
+    )
+
+
+def to_json(report: Report, secrets: Sequence[str]) -> str:
+    content = to_builtins(report) | {"problems": report.problems, "verdict": report.verdict}
+    return hide(json.dumps(content, indent=1, ensure_ascii=False), secrets) + "\n"
+
+
+def to_markdown(report: Report, secrets: Sequence[str]) -> str:
+    lines = [f"# {report.host} and our fake of it", "", f"Address: {report.address}. Requests: {report.requests}.", ""]
+    for step in report.steps:
+        lines += [f"## {step.title}", "", *_describe_outcome(step)]
+        for one in step.comparisons:
+            lines += _describe_comparison(one)
+    lines += ["## Summary", "", "| step | outcome | answers | different | seconds |", "|---|---|---|---|---|"]
+    for step in report.steps:
+        differing = [one for one in step.comparisons if one.result in (DIFFERENT, ONLY_ONE)]
+        cells = [step.title, step.outcome, len(step.comparisons), len(differing), f"{step.seconds:g}"]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += ["", *(f"- {problem}" for problem in report.problems), "", report.verdict, "", report.cleanup]
+    return hide("\n".join(lines), secrets) + "\n"
+
+
+def _describe_outcome(step: ComparedStep) -> list[str]:
+    return [] if step.outcome == "run" else [f"{step.outcome.capitalize()}: {step.why}.", ""]
+
+
+def _describe_comparison(one: Comparison) -> list[str]:
+    asked = f" (`{one.asked}`)" if one.asked else ""
+    lines = [f"- {one.result}: {one.name}{asked}", "", f"  Git host: `{_shorten(one.real)}`", ""]
+    if one.result in (DIFFERENT, ONLY_ONE):
+        matter = f"Matters: {one.matters}." if one.matters else "Does not matter to Mergeyard."
+        lines += [f"  Fake: `{_shorten(one.fake)}`", "", f"  {matter}", ""]
+    if one.holds is not None:
+        lines += [f"  Expected: {one.expected}. {'As expected.' if one.holds else 'NOT as expected.'}", ""]
+    return lines
+
+
+def _shorten(answer: Any) -> str:
+    return json.dumps(answer, ensure_ascii=False).replace("`", "'")[:MAX_ANSWER_LENGTH]
+
+
+def hide(text: str, secrets: Sequence[str]) -> str:
+    """Replaces every secret, also where a JSON text has its line ends as `\\n`."""
+    for secret in secrets:
+        for form in (secret, json.dumps(secret)[1:-1]):
+            text = text.replace(form, HIDDEN) if form else text
+    return text
