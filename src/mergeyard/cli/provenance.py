@@ -305,7 +305,8 @@ def list_facts(verified: Verified) -> dict[str, str | tuple[str, ...] | None]:
 
 def format_rule(rule: provenance.RuleState) -> str:
     given = "unknown" if rule.given is None else str(rule.given)
-    return f"{given} of {rule.needed} ({'met' if rule.met else 'not met'})"
+    by = f", by {', '.join(rule.given_by)}" if rule.given_by else ""
+    return f"{given} of {rule.needed} ({'met' if rule.met else 'not met'}){by}"
 
 
 def format_checks(run: provenance.TestRun) -> tuple[str, ...]:

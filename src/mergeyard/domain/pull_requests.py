@@ -50,6 +50,8 @@ class Requirement(Struct, frozen=True, kw_only=True):
     """None: unknown, because the Git host does not show the rule to us."""
     names: tuple[str, ...] = ()
     """What or who is missing: `@acme/db`, `unit`; for a rule that cannot be read, the missing permission."""
+    given_by: tuple[str, ...] = ()
+    """The accounts whose approvals count: `@ada`; only where the Git host shows them."""
     blocks_if_unknown: bool = True
     concerns_test_branches: bool = False
     """The Git host applies the rule to every branch that we push."""

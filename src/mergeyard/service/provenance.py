@@ -73,6 +73,8 @@ class RuleState(Document, frozen=True, kw_only=True):
     code: str
     needed: int
     given: int | None
+    given_by: tuple[str, ...]
+    """The accounts whose approvals counted, if the Git host shows them."""
     met: bool
 
 
@@ -221,7 +223,7 @@ def _describe_pull_request(pull_request: PullRequest, tested_head: Sha | None, u
 
 
 def _describe_rule(rule: Requirement) -> RuleState:
-    return RuleState(code=rule.reason, needed=rule.needed, given=rule.given, met=rule.is_met)
+    return RuleState(code=rule.reason, needed=rule.needed, given=rule.given, given_by=rule.given_by, met=rule.is_met)
 
 
 def _describe_run(run: Run, record: RecordedMerge) -> TestRun:

@@ -170,6 +170,9 @@ async def test_only_approvals_of_official_reviewers_count(gitea: GiteaEnvironmen
         assert await gitea.unmet(host, ONE) == ["Waiting for a review (0 of 1 approvals)."]
         gitea.project.review(1, "grace", "APPROVED")
         assert await gitea.unmet(host, ONE) == []
+        approved = await host.read_pull_request(gitea.repo, ONE)
+    assert approved
+    assert [rule.given_by for rule in approved.requirements] == [("@grace",)]
 
 
 @asynchronous

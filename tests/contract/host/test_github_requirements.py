@@ -138,7 +138,9 @@ async def test_requested_reviewers_and_the_count_are_part_of_the_reason(github: 
     github.acme.add_review(1, "grace", "APPROVED")
     async with github.host() as host:
         (found,) = (await read(host, github)).requirements
-    assert found == Requirement(reason=Reason.WAITING_FOR_REVIEW, needed=2, given=1, names=("@acme/db",))
+    assert found == Requirement(
+        reason=Reason.WAITING_FOR_REVIEW, needed=2, given=1, names=("@acme/db",), given_by=("@grace",)
+    )
 
 
 @asynchronous

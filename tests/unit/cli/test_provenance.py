@@ -498,7 +498,7 @@ def run_verify(clone: Clone, *arguments: str) -> tuple[int, str]:
 
 def test_the_command_prints_what_is_attested(clone: Clone):
     merge = clone.build_merge()
-    rule = Requirement(reason=Reason.WAITING_FOR_REVIEW, needed=2, given=2)
+    rule = Requirement(reason=Reason.WAITING_FOR_REVIEW, needed=2, given=2, given_by=("@ada", "@bob"))
     pull_request = replace(merge.record.submission.pull_request, requirements=(rule,), author="ada", title="Fix it")
     submission = replace(merge.record.submission, pull_request=pull_request)
     clone.attest(replace(merge, record=replace(merge.record, submission=submission)))
@@ -509,7 +509,7 @@ def test_the_command_prints_what_is_attested(clone: Clone):
     )
     assert printed.startswith(f"The provenance of {clone.commit} is valid.\n")
     assert facts["merged"].strip() == "#1 Fix it, by ada"
-    assert facts["rules"].strip().endswith(": 2 of 2 (met)")
+    assert facts["rules"].strip().endswith(": 2 of 2 (met), by @ada, @bob")
     assert facts["submitted"].strip() == "by ada"
     assert facts["signed with"].strip() == KEY.fingerprint
 

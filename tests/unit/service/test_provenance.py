@@ -145,16 +145,16 @@ def test_checks_of_the_head_are_described_as_such():
 
 def test_rules_are_recorded_with_what_was_given():
     rules = (
-        Requirement(reason=Reason.WAITING_FOR_REVIEW, needed=2, given=3),
+        Requirement(reason=Reason.WAITING_FOR_REVIEW, needed=2, given=2, given_by=("@ada", "@bob")),
         Requirement(reason=Reason.WAITING_FOR_CODE_OWNER, needed=1, given=None, blocks_if_unknown=False),
         Requirement(reason=Reason.CHANGES_REQUESTED, needed=1, given=0),
     )
     pull_request = replace(a_pull_request(2), requirements=rules)
     found = describe(merged_submission(pull_request=pull_request, forced=True), passed_run())
     assert found.rules == (
-        RuleState(code="waiting_for_review", needed=2, given=3, met=True),
-        RuleState(code="waiting_for_code_owner", needed=1, given=None, met=True),
-        RuleState(code="changes_requested", needed=1, given=0, met=False),
+        RuleState(code="waiting_for_review", needed=2, given=2, given_by=("@ada", "@bob"), met=True),
+        RuleState(code="waiting_for_code_owner", needed=1, given=None, given_by=(), met=True),
+        RuleState(code="changes_requested", needed=1, given=0, given_by=(), met=False),
     )
     assert found.forced
 

@@ -333,11 +333,21 @@ MAX_NAME_CHARS = 100
 
 
 def build_requirement(
-    reason: Reason, names: Iterable[str] = (), *, needed: int = 1, given: int | None = 0
+    reason: Reason,
+    names: Iterable[str] = (),
+    *,
+    needed: int = 1,
+    given: int | None = 0,
+    given_by: Iterable[str] = (),
 ) -> Requirement:
-    """Bounds the names, which come from the forge."""
-    bounded = tuple(name[:MAX_NAME_CHARS] for name in islice(dict.fromkeys(filter(None, names)), MAX_REQUIREMENT_NAMES))
-    return Requirement(reason=reason, needed=needed, given=given, names=bounded)
+    return Requirement(
+        reason=reason, needed=needed, given=given, names=_bound_names(names), given_by=_bound_names(given_by)
+    )
+
+
+def _bound_names(names: Iterable[str]) -> tuple[str, ...]:
+    """They come from the forge."""
+    return tuple(name[:MAX_NAME_CHARS] for name in islice(dict.fromkeys(filter(None, names)), MAX_REQUIREMENT_NAMES))
 
 
 def ok(message: str) -> Finding:

@@ -60,20 +60,19 @@ def judge_reviews(rule: wire.Rule, reviews: Sequence[wire.Review], owner: str) -
     counting = [review for review in reviews if review.official and not review.dismissed]
     fresh = [review for review in counting if not (rule.ignore_stale_approvals and review.stale)]
     requests = [review for review in reviews if review.state == "REQUEST_REVIEW"]
-    needed, given = rule.required_approvals, sum(review.state == "APPROVED" for review in fresh)
+    approvals, needed = [review for review in fresh if review.state == "APPROVED"], rule.required_approvals
     awaited = [request for request in requests if request.official] if rule.block_on_official_review_requests else []
-    if given < needed:
-        yield build_requirement(Reason.WAITING_FOR_REVIEW, _names(requests, owner), needed=needed, given=given)
-    elif awaited:
+    if needed:
+        names, by = _names(requests, owner), _names(approvals, owner)
+        yield build_requirement(Reason.WAITING_FOR_REVIEW, names, needed=needed, given=len(approvals), given_by=by)
+    if len(approvals) >= needed and awaited:
         yield build_requirement(Reason.WAITING_FOR_REVIEW, _names(awaited, owner), needed=len(awaited))
     rejections = [review for review in counting if review.state == "REQUEST_CHANGES"]
     if rule.block_on_rejected_reviews and rejections:
         yield build_requirement(Reason.CHANGES_REQUESTED, _names(rejections, owner))
 
 
-async def _read_reviews(
-    client: ForgeClient, payload: wire.PullRequestPayload, rule: wire.Rule
-) -> Sequence[wire.Review]:
+async def _read_reviews(client: ForgeClient, payload: wire.PullRequestPayload, rule: wire.Rule) -> list[wire.Review]:
     is_needed = rule.required_approvals or rule.block_on_rejected_reviews or rule.block_on_official_review_requests
     path = f"/pulls/{payload.number}/reviews"
     return await read_numbered_pages(client, path, list[wire.Review]) if is_needed else []

@@ -115,8 +115,9 @@ def judge_reviews(branch_rules: BranchRules, facts: ReviewFacts) -> list[Require
     needed = max((reviews.required_approving_review_count for reviews in branch_rules.reviews), default=0)
     if needed:
         awaited = (request.name for request in facts.requests if request.name)
+        given, given_by = min(len(approvals), needed), map(_author_name, approvals)
         found.append(
-            build_requirement(Reason.WAITING_FOR_REVIEW, awaited, needed=needed, given=min(len(approvals), needed))
+            build_requirement(Reason.WAITING_FOR_REVIEW, awaited, needed=needed, given=given, given_by=given_by)
         )
     for reviews in branch_rules.reviews:
         found += [
@@ -143,7 +144,8 @@ def _judge_required_reviewer(
     team = required.reviewer.id
     if team not in facts.team_members:
         return build_requirement(Reason.HOST_RULE_UNREADABLE, [READ_TEAMS], given=None)
-    given = sum(review.author is not None and review.author.login in facts.team_members[team] for review in approvals)
+    members = facts.team_members[team]
+    of_team = [review for review in approvals if review.author is not None and review.author.login in members]
     reviewers = (request.requested_reviewer for request in facts.requests)
     names = [each.combined_slug for each in reviewers if each is not None and each.database_id == team]
     name = f"@{names[0]}" if names and names[0] else f"the team with the id {team}"
@@ -151,7 +153,8 @@ def _judge_required_reviewer(
         Reason.WAITING_FOR_REVIEW,
         [name],
         needed=required.minimum_approvals,
-        given=min(given, required.minimum_approvals),
+        given=min(len(of_team), required.minimum_approvals),
+        given_by=map(_author_name, of_team),
     )
 
 
