@@ -1,6 +1,6 @@
-"""A real store whose commits fail or lose their response on demand, and that runs callbacks around a read."""
+"""A real store whose commits fail or lose their response on demand, and that runs callbacks at commits and reads."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
 from mergeyard.domain.ids import PullRequestNumber, QueueId, Sha
@@ -15,12 +15,16 @@ class FaultyStore(SqliteStore):
     """How many commits succeed before these failures."""
     commits_before_lost_response: int | None = None
     """How many commits return before the response of one is lost."""
+    before_commit: Callable[[Sequence[Write]], None] | None = None
+    """Called before each commit: an error that it raises takes the place of the commit."""
     before_targets_read: Callable[[], Awaitable[None]] | None = None
     """Called before the next read of impacted targets."""
     after_targets_read: Callable[[], Awaitable[None]] | None = None
     """Called after the next read of impacted targets, before it returns."""
 
     async def commit(self, *writes: Write) -> None:
+        if self.before_commit is not None:
+            self.before_commit(writes)
         if self.failing_commits and self.commits_before_failure:
             self.commits_before_failure -= 1
         elif self.failing_commits:
