@@ -317,13 +317,13 @@ class SimHost:
         repo: Repo,  # noqa: ARG002
         number: PullRequestNumber,
         *,
-        with_requirements: bool = True,  # noqa: ARG002
+        with_requirements: bool = True,
         with_head_branch: bool = True,  # noqa: ARG002
     ) -> PullRequest | None:
         pull_request, answered_at = await self.read_view(
             lambda view: (self._complete(view.pull_requests.get(number), view.refs), self.now)
         )
-        if pull_request is not None and not pull_request.unmet_requirements:
+        if with_requirements and pull_request is not None and not pull_request.unmet_requirements:
             self.host_state.approved_reads[number].append(answered_at)
         return pull_request
 

@@ -342,8 +342,16 @@ SLOW_HOST = Script(
 )
 
 
-@pytest.mark.parametrize(("landing", "lag"), [(LandingMethod.TESTED_COMMIT, 0), (LandingMethod.PROVIDER_MERGE, 300)])
-def test_a_slow_git_host_does_not_make_an_old_read_count(landing: LandingMethod, lag: int):
+@pytest.mark.parametrize(
+    ("landing", "method", "lag"),
+    [
+        (LandingMethod.TESTED_COMMIT, MergeMethod.MERGE_COMMIT, 0),
+        (LandingMethod.PROVIDER_MERGE, MergeMethod.MERGE_COMMIT, 300),
+        (LandingMethod.PROVIDER_MERGE, MergeMethod.SQUASH, 300),
+    ],
+)
+def test_a_slow_git_host_does_not_make_an_old_read_count(landing: LandingMethod, method: MergeMethod, lag: int):
     slow = FaultPeriod(at=1500, during="landing", lag=lag, of=Family.SLOWNESS, for_ms=60_000, percent=60)
-    script = replace(SLOW_HOST, config=Config(landing=landing), acts=(*SLOW_HOST.acts, slow))
+    config = Config(landing=landing, merge_method=method)
+    script = replace(SLOW_HOST, config=config, acts=(*SLOW_HOST.acts, slow))
     assert [play_script(replace(script, seed=seed)).broken for seed in range(15)] == [()] * 15

@@ -148,11 +148,12 @@ class ForgeMerger:
         if await self.context.fetch_target_tip() != onto:
             return None
         await self._set_status(member, texts.build_merging_status())
-        if await can_no_longer_merge(self.context, [member], self.clock):
-            return None
         try:
             message = await self._write_message(member, onto)
         except MissingObject:  # the Git host no longer has the head
+            return None
+        # Last of all: an approval that is withdrawn after this read comes too late.
+        if await can_no_longer_merge(self.context, [member], self.clock):
             return None
         outcome = await self.forge.merge(self.context.repo, self._build_merge(member, message))
         match outcome:
