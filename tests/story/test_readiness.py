@@ -71,6 +71,31 @@ def test_a_forced_draft_is_a_draft():
     assert story.wait_reason(1) == "draft"
 
 
+def test_force_does_not_count_for_commits_that_are_pushed_later():
+    story = Story()
+    story.open(1)
+    story.draft(1)
+    story.set_mergeability(1, Mergeability.NOT_MERGEABLE)
+    story.submit(1, forced=True)
+    story.push(1)
+    story.undraft(1)
+    assert (story.state(1), story.wait_reason(1)) == ("not_ready", "not_mergeable")
+    story.submit(1, forced=True)
+    assert story.state(1) == "testing"
+
+
+def test_force_counts_for_the_commits_that_were_pushed_before_although_no_event_reported_them():
+    story = Story()
+    story.open(1)
+    story.draft(1)
+    story.set_mergeability(1, Mergeability.NOT_MERGEABLE)
+    story.submit(1)
+    story.push_without_event(1)
+    story.change_without_event(1, draft=False)
+    story.submit(1, forced=True)
+    assert story.state(1) == "testing"
+
+
 def test_forcing_a_pr_that_waits_for_mergeability_admits_it():
     story = Story()
     story.open(1)

@@ -179,7 +179,7 @@ def _merge_observation(
     queue: Queue, submission: Submission, pull_request: PullRequest, impacted_targets: ImpactedTargets | None
 ) -> Submission:
     if pull_request.head != submission.pull_request.head:
-        submission = replace(submission, impacted_targets=None, by_maintainer=False)
+        submission = replace(submission, impacted_targets=None, by_maintainer=False, forced=False)
     pull_request = apply_refusal(submission, pull_request)
     recorded_at = (
         submission.recorded_at_revision if pull_request == submission.pull_request else queue.counters.revision
