@@ -421,10 +421,12 @@ async def test_cost_of_the_page_does_not_grow_with_the_number_of_waiting_prs(tmp
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         crowd = a_plain_queue(*(a_submission(number) for number in range(1, 10_001)))
         scenario.queue_actor.queue = replace(crowd, id=scenario.queue_actor.id)
-        await visitor.get(HERE)
-        begun = process_time()
-        page = await visitor.get(HERE)
-        assert process_time() - begun < 0.1
+        page, costs = await visitor.get(HERE), list[float]()
+        for _ in range(5):
+            begun = process_time()
+            page = await visitor.get(HERE)
+            costs.append(process_time() - begun)
+        assert min(costs) < 0.1, "the other costs can contain a garbage collection of the test process"
         (link,) = [link for link in page.all("a") if link.text == "Show all 10,000"]
         assert link["href"] == "/pulls?queue=git.local/acme/app:main&state=waiting"
         assert len(page.all("a.more")) == 0
