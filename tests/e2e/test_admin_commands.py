@@ -30,6 +30,7 @@ def environment_of(terminal: CommandLine) -> dict[str, str]:
     return {name: value for name, value in (os.environ | terminal.environment).items() if value is not None}
 
 
+@pytest.mark.long
 def test_a_token_is_created_used_and_revoked_over_the_api(env: ServerEnvironment, terminal: CommandLine):
     notice = f"Using the server {env.server.url.removeprefix('http://')} ({env.server.url})."
     result = terminal.run("token", "create", "--name", "robot", "--scope", "read")

@@ -253,6 +253,7 @@ def test_queue_must_be_named_only_if_there_are_several(env: ServerEnvironment, t
 # Events
 
 
+@pytest.mark.long
 def test_events_are_listed_after_a_cursor_and_followed_while_another_command_waits(
     env: ServerEnvironment, terminal: CommandLine, concluded: dict[str, int]
 ):

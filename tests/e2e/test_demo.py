@@ -64,6 +64,7 @@ def test_demo_has_the_expected_outcome_and_leaves_no_files(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_interrupt_stops_the_server_and_removes_the_folder(tmp_path: Path, order: signal.Signals):
     with demo(tmp_path) as process:

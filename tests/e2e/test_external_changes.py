@@ -6,6 +6,7 @@ from tests.e2e.conftest import StartEnvironment
 from tests.support.api_client import ApiRefused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("act", "options", "reason"),
     [
@@ -65,6 +66,7 @@ def test_after_a_push_to_the_target_branch_everything_is_tested_again_on_the_new
     assert set(env.origin.files("main")) == {"README", "a.txt", "b.txt"}
 
 
+@pytest.mark.long
 def test_commit_removed_from_the_target_branch_does_not_come_back(start_env: StartEnvironment):
     env = start_env()
     before = env.origin.tip("main")

@@ -5,6 +5,7 @@ import pytest
 from tests.e2e.conftest import StartEnvironment
 
 
+@pytest.mark.long
 def test_failing_pr_fails_and_prs_behind_it_merge_without_it(start_env: StartEnvironment):
     env = start_env()
     good, bad, later = (env.open_pr({name: "1"}) for name in ("a.txt", "bad", "c.txt"))
@@ -14,6 +15,7 @@ def test_failing_pr_fails_and_prs_behind_it_merge_without_it(start_env: StartEnv
     assert set(env.origin.files("main")) == {"README", "a.txt", "c.txt"}
 
 
+@pytest.mark.long
 def test_no_pr_fails_on_a_broken_base_and_the_repair_merges(start_env: StartEnvironment):
     env = start_env.without_queue()
     env.origin.commit("main", {"bad": "1"})

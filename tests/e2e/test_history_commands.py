@@ -15,6 +15,7 @@ from tests.support.polling import eventually
 from tests.support.terminal import CommandLine, a_running_environment
 
 
+@pytest.mark.long
 def test_verify_finds_nothing_until_a_forged_landing_is_pushed(tmp_path: Path):
     env = ServerEnvironment.start(tmp_path)
     try:
@@ -106,6 +107,7 @@ def merge_two_and_fail_one(env: ServerEnvironment) -> None:
     env.wait_for("failed", bad)
 
 
+@pytest.mark.long
 def test_history_of_a_queue_is_replayed(tmp_path: Path):
     with a_running_environment(tmp_path, concurrency=1) as env:
         terminal = CommandLine(env.server.url, new_token(env.server.config))

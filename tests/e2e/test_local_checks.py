@@ -69,6 +69,7 @@ def test_passing_pr_merges_and_failing_pr_does_not(env: ServerEnvironment, check
     assert set(env.origin.files("main")) == {".mergeyard.toml", "a.txt"}
 
 
+@pytest.mark.long
 def test_check_of_a_killed_server_is_run_again_and_leaves_no_process(env: ServerEnvironment, checks: Checks):
     number = env.open_pr({"a.txt": "1"})
     env.submit(number)
@@ -82,6 +83,7 @@ def test_check_of_a_killed_server_is_run_again_and_leaves_no_process(env: Server
     env.wait_for("merged", number)
 
 
+@pytest.mark.long
 def test_server_shutdown_stops_checks_and_they_are_run_again_later(env: ServerEnvironment, checks: Checks):
     number = env.open_pr({"a.txt": "1"})
     env.submit(number)

@@ -53,6 +53,7 @@ def read_unprivileged(path: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*PREFIX, "head", "--bytes=10000", path], capture_output=True, check=False)
 
 
+@pytest.mark.long
 def test_another_process_of_the_same_user_cannot_read_the_server(server: Server):
     own = read_unprivileged("/proc/self/environ")
     assert (own.returncode, b"PATH=" in own.stdout) == (0, True)

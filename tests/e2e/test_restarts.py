@@ -62,6 +62,7 @@ def test_killed_during_a_landing(start_env: StartEnvironment, stage: PushStage, 
     assert len(env.evidence.landings) == 1
 
 
+@pytest.mark.long
 @at(AROUND_A_PUSH, PushOutcome.FAILS)
 def test_killed_while_the_test_branch_of_a_discarded_run_is_deleted(
     start_env: StartEnvironment, stage: PushStage, outcome: PushOutcome
@@ -83,6 +84,7 @@ def test_killed_while_the_test_branch_of_a_discarded_run_is_deleted(
     env.wait_for("merged", other)
 
 
+@pytest.mark.long
 def test_delayed_landing_push_changes_nothing_after_the_next_server_landed_it(start_env: StartEnvironment):
     env = start_env()
     number = env.open_pr({"a.txt": "1"})
@@ -118,6 +120,7 @@ def test_delayed_test_branch_of_a_finished_run_is_deleted_at_the_next_start(star
     env.wait_until_clean()
 
 
+@pytest.mark.long
 def test_repeated_pause_after_a_kill_responds_only_after_the_landing_has_its_outcome(start_env: StartEnvironment):
     env = start_env()
     number = env.open_pr({"a.txt": "1"})

@@ -28,6 +28,7 @@ def test_unexpected_error_is_shown_with_an_exit_code_of_its_own():
     assert "ZeroDivisionError" in answer.stderr
 
 
+@pytest.mark.long
 def test_server_does_not_start_with_invalid_settings():
     answer = mergeyard("serve", "--port", "99999")
     assert answer.returncode == 1

@@ -143,6 +143,7 @@ def test_missing_base_is_reported(checkout: Checkout):
 # Upload
 
 
+@pytest.mark.long
 def test_computed_targets_are_uploaded_for_their_commit(env: ServerEnvironment, tmp_path: Path):
     number = env.open_pr({"app/a": "1", "docs/b": "1"})
     checkout = ci_checkout(env, tmp_path / "checkout")
@@ -176,6 +177,7 @@ def test_commands_of_the_documentation_work(env: ServerEnvironment, tmp_path: Pa
     assert uploaded(env, number) == ["app", "docs"]
 
 
+@pytest.mark.long
 def test_targets_of_another_commit_than_the_head_do_not_count_for_it(env: ServerEnvironment, tmp_path: Path):
     number = env.open_pr({"app/a": "1"})
     checkout = ci_checkout(env, tmp_path / "checkout")

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.environment import ServerEnvironment, new_token
 from tests.support.terminal import a_running_environment, a_screen
 
@@ -12,6 +14,7 @@ OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 TOP = [sys.executable, "-m", "mergeyard", "top"]
 
 
+@pytest.mark.long
 def test_top_shows_a_working_queue(tmp_path: Path):
     with a_running_environment(tmp_path) as env:
         run_top(env)

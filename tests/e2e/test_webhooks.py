@@ -36,6 +36,7 @@ def steps_of(receiver: WebhookReceiver, number: int) -> list[str]:
     return [event["type"] for event in receiver.unique_payloads() if event["data"]["pr_number"] == number]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "killing_delivery", [1, pytest.param(4, marks=pytest.mark.long), pytest.param(8, marks=pytest.mark.long)]
 )

@@ -21,6 +21,7 @@ unit = "test -f README && head --bytes 100000 /dev/urandom"
 """
 
 
+@pytest.mark.long
 def test_full_disk_of_the_database_refuses_writes_and_loses_nothing(make_site: SiteFactory):
     disk = make_site.disk("data", 16)
     site = make_site()

@@ -42,6 +42,7 @@ class OwnPath:
         self._git.unlink()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "message"),
     [

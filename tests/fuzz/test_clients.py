@@ -7,6 +7,7 @@ from tests.fuzz.machine.state_machine import RunCounts, run_clients
 from tests.support.long_tests import mark_long_after
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store", mark_long_after(1, list(STORES)))
 def test_random_client_requests_match_the_model(store: str):
     counts = RunCounts()

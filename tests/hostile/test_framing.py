@@ -202,6 +202,7 @@ def test_expect_continue_is_answered_once(target: Target):
         assert connection.send(body).receive().status == 200
 
 
+@pytest.mark.long
 def test_expect_continue_without_a_token_is_refused_at_once(target: Target):
     with target.connect() as connection:
         connection.send(POST + b"content-length: 20971521\r\nexpect: 100-continue\r\n\r\n")

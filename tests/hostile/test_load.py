@@ -111,6 +111,7 @@ def test_unread_bodies_do_not_exhaust_the_server(target: Target):
 BODIES_WITHOUT_A_TOKEN = {"/hooks/github/github.com": MAX_WEBHOOK_BODIES, "/sign-in": MAX_SIGN_IN_FORMS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", mark_long_after(1, list(BODIES_WITHOUT_A_TOKEN)))
 def test_slow_bodies_that_no_token_precedes_do_not_exhaust_the_server(target: Target, path: str):
     """A part of them is awaited, others are refused, and all connections of others are closed."""
@@ -169,6 +170,7 @@ def targets_upload(size: int) -> bytes:
     return body
 
 
+@pytest.mark.long
 def test_upload_of_18_mb_does_not_stop_other_requests(target: Target):
     body = targets_upload(18_000_000)
     with Probe(lambda: target.post("getQueue", QUEUE)) as other, ThreadPoolExecutor(1) as uploading:

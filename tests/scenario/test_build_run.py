@@ -344,6 +344,7 @@ def open_conflicting(scenario: Scenario) -> None:
     scenario.open(3)
 
 
+@pytest.mark.long
 @every_method
 @asynchronous
 async def test_oversized_commit_message_fails_only_a_pr_that_needs_it(tmp_path: Path, method: MergeMethod):

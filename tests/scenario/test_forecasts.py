@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from mergeyard.domain.config import Config
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.timestamps import Instant, MergeEstimate, later
@@ -178,6 +180,7 @@ async def test_after_a_forecaster_error_simple_estimates_are_shown_and_it_is_ret
         assert await estimates(scenario, 2) == forecast(scenario, 2)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_first_forecast_is_compared_with_the_time_of_the_merge(tmp_path: Path):
     async with a_queue_with_history(tmp_path, InProcessForecaster()) as scenario:

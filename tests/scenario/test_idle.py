@@ -127,6 +127,7 @@ def count_audited() -> float:
     return REGISTRY.get_sample_value("mergeyard_audit_landings_verified_total") or 0
 
 
+@pytest.mark.long
 @asynchronous
 async def test_an_unchanged_target_branch_is_audited_less_and_less_often(tmp_path: Path):
     async with an_idle_scenario(tmp_path, poll_interval_ms=HOUR) as scenario:

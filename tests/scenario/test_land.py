@@ -37,6 +37,7 @@ async def test_landing_whose_push_response_was_lost_is_found_complete(tmp_path: 
         assert len(scenario.origin.log("main", "%H")) == 2
 
 
+@pytest.mark.long
 @asynchronous
 async def test_landing_whose_push_response_was_lost_is_found_when_the_host_is_reachable_again(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:

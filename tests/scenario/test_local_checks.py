@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from mergeyard.domain.ids import QueueKey
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service.submissions import SubmitOptions
@@ -25,6 +27,7 @@ async def test_a_command_that_succeeds_lets_a_pull_request_merge(tmp_path: Path)
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_failing_command_fails_the_pr_after_the_base_is_tested(tmp_path: Path):
     async with a_scenario(tmp_path, setup=checked_by(unit="test ! -e file1")) as scenario:
@@ -103,6 +106,7 @@ async def test_commands_are_started_again_after_a_restart(tmp_path: Path):
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_check_removed_on_the_target_branch_during_a_run_fails_no_pr(tmp_path: Path):
     gated = f"test ! -e file2 || {{ {until_opened(tmp_path)}; }}"
@@ -121,6 +125,7 @@ async def test_check_removed_on_the_target_branch_during_a_run_fails_no_pr(tmp_p
         assert await scenario.state(2) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_result_that_could_not_be_stored_is_reported_again(tmp_path: Path):
     async with a_scenario(tmp_path, setup=checked_by(unit=until_opened(tmp_path))) as scenario:

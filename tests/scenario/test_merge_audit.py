@@ -133,6 +133,7 @@ async def test_quoting_rewording_and_removing_landings_is_no_mismatch(tmp_path: 
 # Mismatches
 
 
+@pytest.mark.long
 @asynchronous
 async def test_replaced_landing_pauses_the_queue_once(tmp_path: Path):
     async with a_scenario(tmp_path, setup=HOURLY_POLLING) as scenario:
@@ -160,6 +161,7 @@ async def test_replaced_landing_pauses_the_queue_once(tmp_path: Path):
         assert await scenario.state(3) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_landing_that_disappeared_during_downtime_is_found(tmp_path: Path):
     """The next process has an empty mirror, which never contained the removed commits."""

@@ -150,6 +150,7 @@ async def test_stop_between_the_merge_and_its_note(tmp_path: Path):
         assert count_note_commits(scenario) == 1
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_replica_without_the_commits_writes_the_notes_of_the_other(tmp_path: Path):
     """A commit that is gone everywhere does not keep back the others, and is given up after some minutes."""

@@ -55,6 +55,7 @@ async def test_restart_while_a_test_branch_is_built(tmp_path: Path):
         assert landed(scenario) == [1]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_restart_while_tests_run(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
@@ -122,6 +123,7 @@ async def test_restart_during_a_landing(tmp_path: Path, when: str):
         assert scenario.test_branches() == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_restart_during_a_bisection(tmp_path: Path):
     async with a_scenario(tmp_path, BATCH_OF_FOUR) as scenario:
@@ -173,6 +175,7 @@ async def test_restart_during_a_mode_switch(tmp_path: Path):
         assert landed(scenario) == [1]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_restart_while_lanes_run_in_parallel(tmp_path: Path):
     async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL)) as scenario:
@@ -191,6 +194,7 @@ async def test_restart_while_lanes_run_in_parallel(tmp_path: Path):
         assert landed(scenario)[-1] == 3
 
 
+@pytest.mark.long
 @asynchronous
 async def test_restart_after_every_status_report(tmp_path: Path):
     async with a_scenario(tmp_path, BATCH_OF_FOUR) as scenario:

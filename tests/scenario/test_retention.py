@@ -5,6 +5,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from mergeyard.domain.ids import PullRequestNumber, RunId
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.timestamps import DAY, Instant
@@ -72,6 +74,7 @@ async def test_zero_days_keep_everything_forever(tmp_path: Path):
         assert await scenario.store.run(scenario.queue_actor.id, run) is not None
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_queue_goes_on_and_the_merge_audit_finds_nothing_after_records_were_deleted(tmp_path: Path):
     async with a_merged_pull_request(tmp_path) as (scenario, _):

@@ -61,6 +61,7 @@ async def test_git_verifies_test_branches_and_merges(tmp_path: Path, method: Mer
         assert find_unverified(scenario, key) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", list(MergeMethod))
 @asynchronous
 async def test_git_verifies_a_merge_that_was_rebased_onto_another(tmp_path: Path, method: MergeMethod):
@@ -78,6 +79,7 @@ async def test_git_verifies_a_merge_that_was_rebased_onto_another(tmp_path: Path
         assert find_unverified(scenario, key) == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_new_key_signs_without_a_restart_and_a_broken_one_does_not(tmp_path: Path):
     file, seconds, old, new = tmp_path / "signing.key", [0.0], new_key(), new_key()

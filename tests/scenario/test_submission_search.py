@@ -41,6 +41,7 @@ async def a_used_queue(scenario: Scenario) -> None:
     await scenario.submit(3, 4, 5)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_open_pull_requests_come_first_in_their_order_and_then_the_last_ended(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=1)) as scenario:
@@ -93,6 +94,7 @@ async def test_a_pull_request_is_found_by_its_head_branch(tmp_path: Path):
         assert await numbers(scenario, text=branch.upper()) == [2]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_page_tells_whether_there_are_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with a_scenario(tmp_path, Config(concurrency=1)) as scenario:

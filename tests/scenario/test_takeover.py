@@ -27,6 +27,7 @@ async def take_over(scenario: Scenario) -> None:
     await scenario.advance_time(SECOND)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_takeover_while_tests_run(tmp_path: Path):
     async with a_scenario(tmp_path, Config(batch=True, batching_min_size=2)) as scenario:
@@ -38,6 +39,7 @@ async def test_takeover_while_tests_run(tmp_path: Path):
         assert [await scenario.state(number) for number in (1, 2, 3, 4)] == ["merged: merged_by_queue"] * 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", list(MergeMethod))
 @asynchronous
 async def test_rebased_landing_is_rebased_again_identically(tmp_path: Path, method: MergeMethod):
@@ -57,6 +59,7 @@ async def test_rebased_landing_is_rebased_again_identically(tmp_path: Path, meth
         assert scenario.origin.tip("main") == landing.steps[-1].commit
 
 
+@pytest.mark.long
 @asynchronous
 async def test_checks_of_a_head_are_read_for_a_test_branch_that_exists_already(tmp_path: Path):
     async with a_scenario(tmp_path, Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
@@ -72,6 +75,7 @@ async def test_checks_of_a_head_are_read_for_a_test_branch_that_exists_already(t
         assert scenario.origin.tip("main") == built
 
 
+@pytest.mark.long
 @asynchronous
 async def test_retry_is_built_although_the_failed_test_branch_is_gone(tmp_path: Path):
     config = Config(batch=True, batching_min_size=2, test_retries=1)
@@ -137,6 +141,7 @@ async def test_abandoned_landing_fails_no_pr(tmp_path: Path):
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_commit_that_was_removed_and_restored_is_accepted_again(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=1)) as scenario:

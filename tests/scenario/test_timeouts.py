@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from mergeyard.domain.config import Config
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.states import QueueState
@@ -101,6 +103,7 @@ async def test_deadlines_are_extended_after_a_restart(tmp_path: Path):
         assert (await scenario.submission(1)).reason == "cause_unknown"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_failed_run_is_retried_on_a_new_commit_before_the_pr_fails(tmp_path: Path):
     async with a_scenario(tmp_path, Config(test_retries=1), HOURLY_POLLING) as scenario:
@@ -138,6 +141,7 @@ async def test_pr_that_never_gets_ready_is_removed(tmp_path: Path):
         assert await scenario.state(1) == "cancelled: not_ready_timeout"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_not_ready_timeout_does_not_run_while_the_queue_is_paused(tmp_path: Path):
     async with a_scenario(tmp_path, Config(not_ready_timeout_hours=1), HOURLY_POLLING) as scenario:

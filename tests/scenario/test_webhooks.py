@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from mergeyard.domain.ids import QueueKey, Repo
@@ -142,6 +143,7 @@ async def test_receiver_that_was_down_gets_all_events_in_order(tmp_path: Path):
         assert (first.delivered, first.status, first.attempt) == (False, 503, 1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_rejected_event_delays_later_ones_and_repeats_no_earlier_one(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:

@@ -408,6 +408,7 @@ async def test_a_commit_without_parents_can_be_picked(mirror: Mirror, origin: Or
     assert picked == {**origin.files("main"), "z.txt": "1"}
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_conflict_in_more_paths_than_are_read_is_still_a_conflict(mirror: Mirror, origin: Origin):
     names = [f"{count}-{'x' * 200}" for count in range(6000)]

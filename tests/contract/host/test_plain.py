@@ -516,6 +516,7 @@ async def test_a_list_is_read_although_the_reader_was_killed(plain: PlainEnviron
         assert [one.number for one in await host.open_pull_requests(REPO, "main")] == [ONE]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_list_has_the_newest_hundred_pull_requests_of_many(plain: PlainEnvironment):
     head = plain.open(1)

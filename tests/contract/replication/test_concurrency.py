@@ -4,6 +4,8 @@ import asyncio
 from contextlib import suppress
 from itertools import permutations
 
+import pytest
+
 from mergeyard.domain.ids import QueueId, QueueKey
 from mergeyard.ports.store import SharedStore, VersionConflict
 from mergeyard.ports.writes import AppendEntries
@@ -16,6 +18,7 @@ QUEUES = [QueueId(f"q{count}") for count in range(3)]
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_commits_of_several_queues_never_deadlock(one: SharedStore, other: SharedStore, url: str):
     async with open_all(one, other):

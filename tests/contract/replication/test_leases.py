@@ -241,6 +241,7 @@ async def test_a_replica_with_an_expired_lease_can_write_nothing_even_before_a_t
         assert (await one.load(QUEUE)).version == 0
 
 
+@pytest.mark.long
 @asynchronous
 async def test_an_asserted_lease_cannot_be_acquired_before_the_commit_ends(
     one: SharedStore, other: SharedStore, url: str

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from mergeyard.adapters.store_postgres.store import PostgresStore
 from mergeyard.ports.store import SharedStore, StoreUnavailable
 from tests.contract.replication.support import open_all
@@ -34,6 +36,7 @@ async def test_every_replica_receives_a_notification_including_the_sender(one: S
             assert listener.disconnects == 0
 
 
+@pytest.mark.long
 @asynchronous
 async def test_notifications_do_not_reach_other_databases(one: SharedStore, server: PostgresServer):
     elsewhere = PostgresStore(await asyncio.to_thread(server.fresh_database))
@@ -65,6 +68,7 @@ async def test_a_closed_store_receives_nothing_and_can_listen_again(one: SharedS
         assert (before.received, after.received, before.disconnects) == ([], ["hint"], 0)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_after_a_database_restart_listeners_are_called_once_and_receive_again(server: PostgresServer):
     store = PostgresStore(await asyncio.to_thread(server.fresh_database))
@@ -80,6 +84,7 @@ async def test_after_a_database_restart_listeners_are_called_once_and_receive_ag
         assert (listener.received, listener.disconnects) == (["again"], 1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_failed_disconnect_callback_is_called_again(server: PostgresServer):
     store = PostgresStore(await asyncio.to_thread(server.fresh_database))

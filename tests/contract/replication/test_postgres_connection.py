@@ -64,6 +64,7 @@ async def test_a_missing_database_is_reported_with_advice_to_create_it():
     assert "does not exist. Create it" in message
 
 
+@pytest.mark.long
 def test_a_wrong_password_is_reported(server: PostgresServer):
     server.run("CREATE USER ada PASSWORD 'right'")
     server.run("CREATE DATABASE yard OWNER ada")
@@ -280,6 +281,7 @@ async def test_no_committed_data_is_lost_when_the_database_crashes_under_load(se
                 assert len(loaded.submissions) == len(await store.entries(queue, 0, 10_000)) == loaded.version
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_database_that_does_not_answer_fails_the_check_quickly(server: PostgresServer):
     """Another transaction locks the row that the check writes, as a server that hangs would."""
@@ -296,6 +298,7 @@ async def test_a_database_that_does_not_answer_fails_the_check_quickly(server: P
         await store.check()
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_replica_that_stops_in_the_middle_of_a_commit_locks_others_out_only_for_seconds(url: str):
     async with opened(PostgresStore(url)) as store:

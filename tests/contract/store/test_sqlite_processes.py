@@ -42,6 +42,7 @@ def assert_sound(file: Path) -> None:
     connection.close()
 
 
+@pytest.mark.long
 @asynchronous
 async def test_commits_confirmed_before_a_kill_are_stored(file: Path):
     chance, promised = random.Random(), list[str]()

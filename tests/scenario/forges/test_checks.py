@@ -18,6 +18,7 @@ from tests.support.scenario import KEY, MINUTE, SECOND, ScenarioSetup
 UNPROTECTED = ScenarioSetup(repository_config="version = 1\n")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_checks_required_by_branch_protection_must_pass(forge_scenario: StartScenario):
     async with forge_scenario(setup=UNPROTECTED) as scenario:
@@ -33,6 +34,7 @@ async def test_checks_required_by_branch_protection_must_pass(forge_scenario: St
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_check_required_from_one_app_counts_from_no_other_even_if_the_configuration_names_it(
     github_scenario: StartScenario,
@@ -104,6 +106,7 @@ async def test_checks_and_statuses_are_shown_with_their_links(forge_scenario: St
         assert links["lint"].startswith("http")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_checks_are_grouped_by_suite(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -143,6 +146,7 @@ async def test_last_result_of_a_repeated_check_counts(forge_scenario: StartScena
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_head_on_the_tip_whose_checks_passed_merges_directly(forge_scenario: StartScenario):
     async with forge_scenario(Config(direct_merge_mode=DirectMergeMode.ALWAYS)) as scenario:
@@ -256,6 +260,7 @@ async def test_a_webhook_about_a_check_that_is_not_required_causes_no_read(githu
         assert count_reads(scenario) == before + 1
 
 
+@pytest.mark.long
 @asynchronous
 async def test_many_webhooks_about_required_checks_cause_few_reads(github_scenario: StartScenario):
     async with github_scenario() as scenario:

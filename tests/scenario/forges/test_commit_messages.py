@@ -65,6 +65,7 @@ async def test_a_pull_request_from_a_fork_says_before_it_is_submitted_how_it_mer
         )
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_run_waits_until_the_git_host_answers_with_the_words(github_scenario: StartScenario):
     async with github_scenario(Config(merge_method=MergeMethod.SQUASH)) as scenario:

@@ -69,6 +69,7 @@ async def test_the_tested_commit_lands_and_the_pull_request_is_shown_as_merged(
         assert (audit.mismatches, {landing.form.value for landing in audit.landings}) == ((), {"tested_commit"})
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_push_of_the_author_before_the_head_is_moved_cancels_and_is_kept(scenario_by_head: StartScenario):
     async with scenario_by_head(squash()) as scenario:
@@ -84,6 +85,7 @@ async def test_a_push_of_the_author_before_the_head_is_moved_cancels_and_is_kept
         assert scenario.forge.is_open(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_forced_push_after_the_head_was_moved_is_kept(scenario_by_head: StartScenario):
     """git rejects other pushes then."""
@@ -122,6 +124,7 @@ async def test_a_head_is_moved_back_if_the_target_branch_moved_meanwhile(scenari
         assert scenario.origin.tip("feature1") == scenario.origin.tip("main")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_push_of_ours_that_arrives_late_is_undone_and_is_no_push_of_the_author(scenario_by_head: StartScenario):
     """The process that pushed was killed, but not its git."""
@@ -141,6 +144,7 @@ async def test_a_push_of_ours_that_arrives_late_is_undone_and_is_no_push_of_the_
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "faults",
     [
@@ -188,6 +192,7 @@ async def test_pull_requests_of_before_a_change_of_the_merge_method_merge_their_
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_rules_count_again_when_a_late_push_of_ours_was_undone(github_scenario: StartScenario):
     """No webhook about the pull request arrives: the read for the landing is the first one that finds the late push."""
@@ -211,6 +216,7 @@ async def test_the_rules_count_again_when_a_late_push_of_ours_was_undone(github_
         assert scenario.origin.tip("feature1") == head
 
 
+@pytest.mark.long
 @asynchronous
 async def test_an_approval_that_is_withdrawn_in_an_outage_after_the_head_moved_stops_the_merge(
     github_scenario: StartScenario,
@@ -236,6 +242,7 @@ async def test_an_approval_that_is_withdrawn_in_an_outage_after_the_head_moved_s
 # Forks, and head branches that cannot be moved.
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_head_in_a_fork_that_allows_edits_is_moved(scenario_by_head: StartScenario):
     async with scenario_by_head(squash()) as scenario:
@@ -261,6 +268,7 @@ async def test_the_git_host_merges_a_fork_that_does_not_allow_edits(scenario_by_
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_with_the_other_fallback_a_fork_is_closed_with_a_link(scenario_by_head: StartScenario):
     async with scenario_by_head(squash(head_branch_fallback=HeadBranchFallback.CLOSE)) as scenario:
@@ -279,6 +287,7 @@ async def test_with_the_other_fallback_a_fork_is_closed_with_a_link(scenario_by_
 FORK_PUSH = r"eve/app\.git/git-receive-pack$"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("status", "path"), [(403, FORK_PUSH), (503, r"eve/app\.git/")], ids=["refused", "gone"])
 @asynchronous
 async def test_the_git_host_merges_a_fork_that_refuses_the_push_although_it_allows_edits(
@@ -297,6 +306,7 @@ async def test_the_git_host_merges_a_fork_that_refuses_the_push_although_it_allo
         assert any(re.search(scenario.forge.paths.merge, call) for call in scenario.forge.faults.calls)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("failures", [1, ALWAYS])
 @asynchronous
 async def test_the_head_in_a_fork_is_moved_back_or_named(github_scenario: StartScenario, failures: int):
@@ -317,6 +327,7 @@ async def test_the_head_in_a_fork_is_moved_back_or_named(github_scenario: StartS
         assert await scenario.state(1) == ("merged: merged_by_queue" if failures == 1 else "cancelled: pr_pushed")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_head_branch_that_is_the_target_of_another_queue_is_not_moved(github_scenario: StartScenario):
     async with github_scenario(squash(head_branch_fallback=HeadBranchFallback.CLOSE)) as scenario:
@@ -329,6 +340,7 @@ async def test_a_head_branch_that_is_the_target_of_another_queue_is_not_moved(gi
         assert scenario.origin.subjects("main")[-1] == "Change 1 (#1)"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_head_branch_that_is_the_target_of_a_queue_in_its_fork_is_not_moved(github_scenario: StartScenario):
     async with github_scenario(squash(head_branch_fallback=HeadBranchFallback.CLOSE)) as scenario:
@@ -345,6 +357,7 @@ async def test_a_head_branch_that_is_the_target_of_a_queue_in_its_fork_is_not_mo
 # Deleting head branches.
 
 
+@pytest.mark.long
 @asynchronous
 async def test_queues_do_not_disturb_each_other_after_their_merges(github_scenario: StartScenario):
     """The submissions of both queues have the same IDs."""

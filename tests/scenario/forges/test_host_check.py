@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from mergeyard.cli import app
@@ -84,6 +85,7 @@ async def test_runs_that_need_other_checks_show_nothing_about_the_rules(tmp_path
         assert (await read_setup(scenario)).reported_checks is None
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_run_that_passed_with_the_checks_of_a_head_shows_nothing_about_test_branches(tmp_path: Path):
     direct = Config(direct_merge_mode=DirectMergeMode.ALWAYS)

@@ -51,6 +51,7 @@ async def test_a_submission_wakes_the_poller_at_once(github_scenario: StartScena
         assert await count_polls(scenario, 2 * USUAL_POLL_INTERVAL) == 2
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_webhook_wakes_the_poller_at_once(github_scenario: StartScenario):
     async with github_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

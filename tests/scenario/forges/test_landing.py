@@ -239,6 +239,7 @@ async def test_forced_pr_that_the_forge_cannot_merge_fails_and_blocks_no_other(g
         assert await scenario.state(3) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_merged_by_hand_is_recorded_as_merged(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -253,6 +254,7 @@ async def test_pr_merged_by_hand_is_recorded_as_merged(forge_scenario: StartScen
 # Draft pull requests for test branches
 
 
+@pytest.mark.long
 @asynchronous
 async def test_test_branches_have_a_draft_while_they_are_tested(forge_scenario: StartScenario):
     """The draft is closed before its commit is on the target branch: otherwise the forge shows it as merged."""
@@ -267,6 +269,7 @@ async def test_test_branches_have_a_draft_while_they_are_tested(forge_scenario: 
         assert not scenario.forge.is_merged(2)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_pr_that_the_forge_never_merges_fails_with_its_message_and_blocks_no_other(
     github_scenario: StartScenario,
@@ -285,6 +288,7 @@ async def test_a_pr_that_the_forge_never_merges_fails_with_its_message_and_block
         assert await scenario.state(2) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_drafts_of_all_runs_whose_commits_are_merged_are_closed_before(github_scenario: StartScenario):
     """Also that of the first pull request, which the push for the second one merges."""

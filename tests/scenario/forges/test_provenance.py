@@ -17,6 +17,7 @@ SIGNER = SshKey(Ed25519PrivateKey.generate())
 SIGNED = ScenarioSetup(identity=Identity("Mergeyard", "queue@example.org", SIGNER))
 
 
+@pytest.mark.long
 @asynchronous
 @pytest.mark.parametrize(
     "landing", [LandingMethod.TESTED_COMMIT, pytest.param(LandingMethod.PROVIDER_MERGE, marks=pytest.mark.long)]

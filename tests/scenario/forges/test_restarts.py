@@ -24,6 +24,7 @@ async def test_command_executed_before_a_restart_is_not_executed_again(forge_sce
         assert scenario.reactions(1) == [(POSITIVE,), (POSITIVE,)]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_command_given_during_downtime_is_executed(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -35,6 +35,7 @@ async def test_comment_submits_with_the_options_it_names(forge_scenario: StartSc
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_label_submits_and_is_removed_at_the_end(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

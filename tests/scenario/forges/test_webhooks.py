@@ -65,6 +65,7 @@ async def test_without_webhooks_checks_and_comments_are_found_within_a_minute(fo
         assert scenario.forge.is_merged(2)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_without_webhooks_changes_of_prs_are_found_within_a_minute(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

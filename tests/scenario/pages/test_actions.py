@@ -56,6 +56,7 @@ async def test_pr_is_removed_from_the_queue(tmp_path: Path):
         assert await scenario.state(1) == "cancelled: cancelled_by_user"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_tests_are_restarted(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:

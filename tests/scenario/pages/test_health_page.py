@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as ASGIScope
 
@@ -119,6 +120,7 @@ async def test_check_with_contradicting_results_is_shown_as_flaky_with_an_escape
         assert everywhere.one(".suspects").one("td[data-label=Queue]").one("a")["href"] == HERE
 
 
+@pytest.mark.long
 @asynchronous
 async def test_accuracy_of_estimates_is_shown(tmp_path: Path):
     stage = ScenarioSetup(poll_interval_ms=DAY, forecaster=InProcessForecaster())

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from mergeyard.domain.access import Scope
 from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.states import QueueState
@@ -89,6 +91,7 @@ async def test_queues_with_a_problem_come_first_with_the_cause(tmp_path: Path):
         assert [problem.text for problem in page.all(".problem")] == ["No required checks", "Draining"]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_queue_in_which_nothing_merged_for_an_hour_has_a_problem(tmp_path: Path):
     seldom = ScenarioSetup(poll_interval_ms=24 * 60 * MINUTE)

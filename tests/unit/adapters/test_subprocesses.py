@@ -44,6 +44,7 @@ def forecast_process_of(forecaster: SubprocessForecaster) -> Process:
     return forecaster.simulation.process
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_forecast_process_returns_the_same_as_this_process():
     expected = forecast_merges(a_queue(), START_TIME, map(Random, range(MAX_SIMULATIONS)))

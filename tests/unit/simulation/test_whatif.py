@@ -36,6 +36,7 @@ def test_a_complete_history_is_replayed_without_error():
     assert (found.confidence, found.reasons, found.assumptions) == (Confidence.HIGH, (), ())
 
 
+@pytest.mark.long
 def test_proposed_settings_change_only_the_proposed_metrics():
     found = whatif(a_steady_day(), batch=True, batching_min_size=2, batching_max_wait_time_minutes=30)
     assert found.proposed is not None
@@ -45,6 +46,7 @@ def test_proposed_settings_change_only_the_proposed_metrics():
     assert found.proposed.minimum.ci_ms < found.proposed.median.ci_ms < found.proposed.maximum.ci_ms
 
 
+@pytest.mark.long
 def test_few_merges_lower_the_confidence():
     assert whatif(a_steady_day(19), concurrency=1).confidence is Confidence.LOW
     assert whatif(a_steady_day(99), concurrency=1).confidence is Confidence.MEDIUM
@@ -107,6 +109,7 @@ def test_a_proposed_setting_that_changed_in_the_period_lowers_the_confidence():
     assert found.reasons[0].startswith("Concurrency was changed in this period")
 
 
+@pytest.mark.long
 def test_unreadable_changes_of_settings_are_an_assumption():
     found = whatif(replace(a_steady_day(), unreadable_changes=2), concurrency=9)
     assert found.confidence is Confidence.MEDIUM

@@ -114,6 +114,7 @@ print(rendering.render_template("message.html", message="Done."))
 """
 
 
+@pytest.mark.long
 def test_templates_are_read_at_the_start_so_that_an_upgrade_does_not_mix_versions(tmp_path: Path):
     package = tmp_path / "mergeyard"
     shutil.copytree(Path(mergeyard.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
