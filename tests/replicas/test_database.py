@@ -11,6 +11,8 @@ from tests.support.api_client import ApiRefused
 from tests.support.polling import eventually
 from tests.support.postgres import PostgresServer
 
+RESPONSE_TIMEOUT_S = 30.0
+
 
 @pytest.mark.long
 def test_a_database_that_stops_and_starts_under_load_loses_nothing(tmp_path: Path):
@@ -34,12 +36,11 @@ def test_a_database_that_stops_and_starts_under_load_loses_nothing(tmp_path: Pat
 
 
 def wait_for_progress(installation: Installation) -> None:
-    """Waits until something lands in every repository."""
+    """Waits until something lands in every repository. Its users pause a queue now and then."""
     tips = {queue: queue.origin.tip(queue.target_branch) for queue in installation.queues}
     for queue, tip in tips.items():
         eventually(
             lambda queue=queue, tip=tip: queue.origin.tip(queue.target_branch) != tip,
-            60,
             describe=installation.replicas.warnings,
         )
 
@@ -53,5 +54,5 @@ def check_refusals(installation: Installation) -> None:
                 ask()
             assert (refused.value.status, refused.value.code) == (503, "storage_unavailable")
             assert refused.value.retryable
-        assert httpx.get(f"{replica.url}/readyz").status_code == 503
-        assert httpx.get(f"{replica.url}/healthz").status_code == 200
+        assert httpx.get(f"{replica.url}/readyz", timeout=RESPONSE_TIMEOUT_S).status_code == 503
+        assert httpx.get(f"{replica.url}/healthz", timeout=RESPONSE_TIMEOUT_S).status_code == 200

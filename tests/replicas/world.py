@@ -42,7 +42,7 @@ QUEUES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("website", "main", {"mode": "parallel"}),
 )
 METHODS = ("merge_commit", "squash", "rebase")
-SECONDS_TO_DECIDE = 120.0
+SECONDS_TO_DECIDE = 300.0
 
 
 class Outcome(Struct):

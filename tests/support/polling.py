@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-TIMEOUT_S = 90.0
+TIMEOUT_S = 240.0
+"""Long enough for a machine on which several test processes share two slow processors."""
 POLL_INTERVAL_S = 0.05
 
 Found = TypeVar("Found")

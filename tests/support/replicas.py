@@ -24,8 +24,8 @@ from tests.support.forked_server import ForkedServer
 from tests.support.host_log import HostLog
 from tests.support.polling import eventually
 
-REQUEST_TIMEOUT_S = 3.0
-RETRY_TIMEOUT_S = 90.0
+REQUEST_TIMEOUT_S = 5.0
+RETRY_TIMEOUT_S = 240.0
 AVOID_S = 5.0
 """A replica that did not respond is avoided for this time, unless no other is left."""
 
