@@ -329,6 +329,23 @@ async def test_the_head_in_a_fork_is_moved_back_or_named(github_scenario: StartS
 
 @pytest.mark.long
 @asynchronous
+async def test_a_landing_does_not_wait_for_the_comment_that_names_the_head(github_scenario: StartScenario):
+    async with github_scenario(squash()) as scenario:
+        await scenario.open_fork(1)
+        scenario.forge.allow_edits(1)
+        faults = scenario.forge.faults
+        await scenario.submit(1, head=scenario.forge.head(1))
+        faults.plan(NOTHING, FORK_PUSH)
+        faults.plan(RespondsWith(403), FORK_PUSH, times=ALWAYS)
+        faults.plan(act(lambda: scenario.forge.push_to_main({"foreign": "f"})), r"acme/app\.git/git-receive-pack$")
+        faults.plan(RespondsWith(503), r"/issues/1/comments$", times=ALWAYS)
+        await scenario.passes(1)
+        await scenario.advance_time(MINUTE)
+        assert scenario.queue_actor.queue.landing is None
+
+
+@pytest.mark.long
+@asynchronous
 async def test_a_head_branch_that_is_the_target_of_another_queue_is_not_moved(github_scenario: StartScenario):
     async with github_scenario(squash(head_branch_fallback=HeadBranchFallback.CLOSE)) as scenario:
         scenario.open(1)

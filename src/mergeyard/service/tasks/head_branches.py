@@ -21,7 +21,7 @@ from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
 from mergeyard.engine import run_validity
 from mergeyard.ports import git
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostUnavailable
 from mergeyard.service.comments import texts
 from mergeyard.service.git_names import branch_ref
 from mergeyard.service.repositories import RepositoryContext
@@ -131,17 +131,23 @@ async def move_back(context: RepositoryContext, moves: Sequence[HeadMove], clock
 
 
 async def _move_back_or_explain(context: RepositoryContext, move: HeadMove, clock: Clock, deadline: Instant) -> None:
-    """A branch that cannot be moved back must not stop the queue: a comment names the head that it had."""
+    """A branch that cannot be moved back must not stop the queue: a comment and the log name the head that it had."""
     outcome = await _push_back(context, move)
     while isinstance(outcome, ForkUnavailable) and clock.now() < deadline:
         await clock.sleep(BACK_INTERVAL_MS)
         outcome = await _push_back(context, move)
     if not isinstance(outcome, git.PushRefused):
         return
-    log.warning("head_branch_not_moved_back", repo=str(context.repo), number=move.number, error=outcome.detail)
+    log.warning(
+        "head_branch_not_moved_back",
+        repo=str(context.repo),
+        number=move.number,
+        head=move.head,
+        error=outcome.detail,
+    )
     if context.host.forge is not None:
         text = texts.build_not_moved_back_comment(move.branch, move.head)
-        with suppress(HostRefused):
+        with suppress(HostUnavailable):  # also if comments are limited now: the queue does not wait for it
             await context.host.forge.put_comment(context.repo, move.number, text, None)
 
 
