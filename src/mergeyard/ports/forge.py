@@ -13,6 +13,9 @@ from mergeyard.domain.pull_requests import PullRequest, Status
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.git import Remote
 
+MAX_REQUIREMENT_NAME_CHARS = 100
+"""Names in a requirement are cut to this length."""
+
 # Webhooks from the forge.
 
 

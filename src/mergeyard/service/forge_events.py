@@ -10,7 +10,14 @@ from mergeyard.domain.events import Event, PullRequestDirty, TargetBranchDirty
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import MAX_REQUIREMENT_NAMES, PullRequest
 from mergeyard.domain.states import Mergeability, Reason
-from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, InvalidSignature, PullRequestNotice
+from mergeyard.ports.forge import (
+    MAX_REQUIREMENT_NAME_CHARS,
+    BranchNotice,
+    CommitNotice,
+    ForgeNotice,
+    InvalidSignature,
+    PullRequestNotice,
+)
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.background import Background
 from mergeyard.service.check_sources import ForgeCheckPoller
@@ -104,10 +111,10 @@ def _depends_on_check(pull_request: PullRequest, check: str | None) -> bool:
     missing = [each for each in pull_request.unmet_requirements if each.reason is Reason.WAITING_FOR_HEAD_CHECKS]
     if check is None:
         return bool(missing) or pull_request.mergeability is not Mergeability.MERGEABLE
+    name = check[:MAX_REQUIREMENT_NAME_CHARS].casefold()
     # A requirement without names, or with very many, does not name all checks.
     return any(
-        len(each.names) in (0, MAX_REQUIREMENT_NAMES) or check.casefold() in map(str.casefold, each.names)
-        for each in missing
+        len(each.names) in (0, MAX_REQUIREMENT_NAMES) or name in map(str.casefold, each.names) for each in missing
     )
 
 

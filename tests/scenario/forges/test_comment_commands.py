@@ -1,17 +1,25 @@
 """Commands in comments, and the replies."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
+from mergeyard.adapters.forges.github.host import GithubHost
+from mergeyard.adapters.forges.rate_limits import WritePace
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import QueueKey
+from mergeyard.ports.forge import Host
 from mergeyard.service.comments.commands import MAX_DENIED_USERS_ANSWERED
+from mergeyard.wiring import build_forge_config
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import MAINTAINER, NEGATIVE, POSITIVE, STRANGER
 from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_scenario import LABEL, RARE_POLL_INTERVAL_S, USUAL_POLL_INTERVAL_S, ForgeScenario
-from tests.support.scenario import KEY, ScenarioSetup
+from tests.support.forges.faults import RespondsWith
+from tests.support.scenario import KEY, MINUTE, SECOND, ScenarioSetup
 from tests.support.web_client import a_signed_in_client
 
 QUEUE_NAME = "git.local/acme/app:main"
@@ -200,6 +208,81 @@ async def test_own_comments_are_not_commands(forge_scenario: StartScenario):
         assert scenario.queue_text == "main ← 1…"
 
 
+# Replies that the Git host, or our own pace, delays
+
+ONLY_REPLIES = Config(comments_enabled=False, status_check_enabled=False)
+"""The service writes nothing but replies to commands."""
+ONE_WRITE_A_MINUTE = WritePace(interval_ms=0, per_minute=1, per_hour=400)
+
+
+class PacedScenario(ForgeScenario):
+    """The service limits its own writes, as it does at GitHub's cloud."""
+
+    def _new_host(self) -> Host:
+        config = build_forge_config(KEY.repo.host, self.forge.settings, None)
+        return GithubHost(replace(config, write_pace=ONE_WRITE_A_MINUTE), self.clock)
+
+
+@asynchronous
+async def test_replies_that_our_own_pace_delays_are_sent_later_and_delay_no_command(tmp_path: Path):
+    scenario = PacedScenario(tmp_path, ScenarioSetup(poll_interval_ms=MINUTE), GithubDriver, RARE_POLL_INTERVAL_S)
+    try:
+        await scenario.set_up(ONLY_REPLIES)
+        scenario.open(1)
+        await scenario.comment(1, "/merge status")
+        await scenario.comment(1, "/merge", "/merge cancel")
+        assert await scenario.state(1) == "cancelled: cancelled_by_user"
+        assert scenario.reactions(1) == [(NEGATIVE,), (), ()]
+        for _ in range(6):
+            await scenario.advance_one_minute()
+        assert scenario.reactions(1) == [(NEGATIVE,), (POSITIVE,), (POSITIVE,)]
+        assert ["never submitted" in answer for answer in scenario.replies(1)] == [True, False, False]
+    finally:
+        await scenario.close()
+
+
+@asynchronous
+async def test_reply_that_the_git_host_delays_is_sent_after_a_restart_and_its_command_is_not_executed_again(
+    github_scenario: StartScenario,
+):
+    async with github_scenario(ONLY_REPLIES) as scenario:
+        assert isinstance(scenario.forge, GithubDriver)
+        scenario.forge.github.limits.content_per_minute = 1
+        scenario.open(1)
+        await scenario.submit(1)
+        await scenario.comment(1, "/merge restart")
+        run = scenario.run_of(1).id
+        assert scenario.reactions(1) == [(POSITIVE,)]
+        assert scenario.replies(1) == []
+        await scenario.restart()
+        await scenario.advance_one_minute()
+        await scenario.advance_one_minute()
+        assert len(scenario.replies(1)) == 1
+        assert scenario.run_of(1).id == run
+
+
+@asynchronous
+async def test_refused_reaction_is_dropped_and_the_text_of_the_reply_is_sent(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.faults.plan(RespondsWith(403), scenario.forge.paths.reactions)
+        await scenario.comment(1, "/merge status")
+        await scenario.advance_one_minute()
+        assert len(scenario.replies(1)) == 1
+        assert scenario.reactions(1) == [()]
+
+
+@asynchronous
+async def test_refusal_of_a_label_is_sent_again_after_a_fault(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        await scenario.open_fork(1)
+        scenario.forge.faults.plan(RespondsWith(503), scenario.forge.paths.comments, method="POST")
+        await scenario.label(1)
+        assert scenario.replies(1) == []
+        await scenario.advance_time(5 * SECOND)
+        assert len(scenario.replies(1)) == 1
+
+
 # A base branch without a queue
 
 
@@ -249,6 +332,7 @@ async def test_queue_that_accepts_no_commands_gives_no_reply_for_other_branches(
 # Forks
 
 
+@pytest.mark.long
 @asynchronous
 async def test_only_the_submitted_head_of_a_fork_is_tested(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -286,6 +370,7 @@ async def test_fork_is_merged_and_shown_as_merged(forge_scenario: StartScenario)
         assert "Merged" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_label_submits_in_any_case_and_is_removed_after_the_merge(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -297,6 +382,7 @@ async def test_label_submits_in_any_case_and_is_removed_after_the_merge(github_s
         assert scenario.forge.labels(1) == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_label_does_not_submit_a_fork_because_it_names_no_head(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -309,6 +395,7 @@ async def test_label_does_not_submit_a_fork_because_it_names_no_head(forge_scena
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_merge_command_without_a_head_on_a_fork_gets_a_reply_with_the_full_command(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -344,6 +431,7 @@ async def test_an_abbreviated_head_is_not_accepted(forge_scenario: StartScenario
         assert "full SHA" in answer
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_head_named_on_a_pull_request_of_the_same_repository_is_pinned(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -355,6 +443,7 @@ async def test_a_head_named_on_a_pull_request_of_the_same_repository_is_pinned(f
         assert await scenario.state(1) == "cancelled: pr_pushed"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_api_submission_of_a_fork_must_name_its_head(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -380,6 +469,7 @@ WORKFLOW = ".github/workflows/ci.yml"
 GUARDS_THE_MAKEFILE = 'version = 1\nrequired_statuses = ["unit"]\nguarded_paths = ["Makefile"]'
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_fork_that_changes_ci_files_waits_until_a_maintainer_submits_it(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -417,6 +507,7 @@ async def test_force_does_not_skip_the_wait_for_a_maintainer(github_scenario: St
         assert scenario.queue_text == "main"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_for_api_and_dashboard_the_admin_scope_makes_a_maintainer(github_scenario: StartScenario):
     async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as writer:
@@ -436,6 +527,7 @@ async def test_for_api_and_dashboard_the_admin_scope_makes_a_maintainer(github_s
         assert scenario.queue_text == "main ← 1…"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_guarded_paths_are_read_from_the_target_branch(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -451,6 +543,7 @@ async def test_guarded_paths_are_read_from_the_target_branch(github_scenario: St
             assert await scenario.state(number) == "not_ready: waiting_for_maintainer"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_fork_with_the_head_of_a_local_pr_is_still_checked_as_a_fork(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -464,6 +557,7 @@ async def test_fork_with_the_head_of_a_local_pr_is_still_checked_as_a_fork(githu
         assert await scenario.state(2) == "not_ready: waiting_for_maintainer"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "polled",
     [pytest.param(True, id="while it is tested", marks=pytest.mark.long), pytest.param(False, id="before it lands")],
@@ -504,6 +598,7 @@ async def test_change_moved_into_a_guarded_folder_by_a_rename_on_the_target_bran
 # Forms of the dashboard
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_form_without_a_head_shows_the_head_of_a_fork_and_asks_to_confirm_it(github_scenario: StartScenario):
     async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
@@ -525,6 +620,7 @@ async def test_a_form_without_a_head_shows_the_head_of_a_fork_and_asks_to_confir
         assert (await scenario.submission(1)).no_batch
 
 
+@pytest.mark.long
 @asynchronous
 async def test_the_dialog_that_resubmits_a_fork_asks_to_confirm_the_head_again(github_scenario: StartScenario):
     async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:
@@ -538,6 +634,7 @@ async def test_the_dialog_that_resubmits_a_fork_asks_to_confirm_the_head_again(g
         assert "comes from a fork" in asked.text
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_form_that_shows_a_stale_head_is_refused(github_scenario: StartScenario):
     async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.SUBMIT) as visitor:

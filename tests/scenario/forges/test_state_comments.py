@@ -24,6 +24,7 @@ from tests.support.scenario import KEY
 PULL_REQUEST_PAGE = "http://yard.example/pulls/git.local/acme/app/1"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_one_comment_is_updated_through_the_whole_submission(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
@@ -100,6 +101,7 @@ async def test_setting_decides_whether_a_rule_that_cannot_be_read_blocks(
         assert ("An administrator has to grant" in scenario.status_comment(1)) == (setting == "unmet")
 
 
+@pytest.mark.long
 @asynchronous
 async def test_queue_of_a_host_that_is_no_longer_configured_has_no_comments_to_refresh(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -114,6 +116,7 @@ async def test_queue_of_a_host_that_is_no_longer_configured_has_no_comments_to_r
         refresher.on_change(scenario.queue_actor, None)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_comment_has_an_estimate_that_alone_causes_no_write(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -176,6 +179,7 @@ async def test_comment_names_the_prs_that_are_tested_together(forge_scenario: St
         assert f"- Tested together with {prefix}1" in scenario.status_comment(2)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_status_on_the_head_summarizes_the_state(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

@@ -7,7 +7,9 @@ from mergeyard.domain.pull_requests import StatusState
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import POSITIVE
+from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S
+from tests.support.forges.github.rulesets import required_checks_rule
 from tests.support.log_capture import capture_warnings
 from tests.support.scenario import MINUTE, SECOND, ScenarioSetup
 
@@ -46,6 +48,23 @@ async def test_pr_that_waits_for_its_own_checks_is_tested_as_soon_as_they_pass(g
         await scenario.advance_one_second()
         assert scenario.queue_text == "main ← 1…"
         assert scenario.poll_count() == polls
+
+
+@asynchronous
+async def test_required_check_of_a_pr_is_noticed_at_once_although_its_name_is_cut(github_scenario: StartScenario):
+    name = "End-to-end" + " with a long name" * 10
+    async with github_scenario(setup=ScenarioSetup(repository_config="version = 1\n")) as scenario:
+        assert isinstance(scenario.forge, GithubDriver)
+        scenario.forge.acme.add_ruleset("checks", [required_checks_rule(name)])
+        scenario.open(1)
+        scenario.forge.push_to_main({"news": "n"})
+        await scenario.advance_one_second()
+        await scenario.submit(1)
+        await scenario.advance_one_second()
+        assert await scenario.state(1) == "not_ready: waiting_for_head_checks"
+        scenario.forge.report(scenario.forge.head(1), name, StatusState.SUCCESS)
+        await scenario.advance_one_second()
+        assert scenario.queue_text == "main ← 1…"
 
 
 @pytest.mark.long

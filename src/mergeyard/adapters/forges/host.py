@@ -34,6 +34,7 @@ from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
+    MAX_REQUIREMENT_NAME_CHARS,
     Comment,
     Finding,
     ForgeNotice,
@@ -329,9 +330,6 @@ class ForgeHost(ABC):
         return replace(unreadable, blocks_if_unknown=self._config.unreadable_rules_block)
 
 
-MAX_NAME_CHARS = 100
-
-
 def build_requirement(
     reason: Reason,
     names: Iterable[str] = (),
@@ -347,7 +345,9 @@ def build_requirement(
 
 def _bound_names(names: Iterable[str]) -> tuple[str, ...]:
     """They come from the forge."""
-    return tuple(name[:MAX_NAME_CHARS] for name in islice(dict.fromkeys(filter(None, names)), MAX_REQUIREMENT_NAMES))
+    return tuple(
+        name[:MAX_REQUIREMENT_NAME_CHARS] for name in islice(dict.fromkeys(filter(None, names)), MAX_REQUIREMENT_NAMES)
+    )
 
 
 def ok(message: str) -> Finding:

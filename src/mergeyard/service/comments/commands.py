@@ -9,6 +9,7 @@ from typing import assert_never
 from weakref import WeakValueDictionary
 
 import msgspec
+import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,8 +32,13 @@ from mergeyard.service.submission_queries import SubmissionQueries
 from mergeyard.service.submissions import HeadNotConfirmed, PullRequestCommand, Submissions, SubmitOptions
 from mergeyard.service.views import SubmissionView
 
+log = structlog.get_logger()
+
 MAX_DENIED_USERS_ANSWERED = 50
 """Per pull request: many users without write access must not use up our API rate limit."""
+MAX_UNSENT_REPLIES = 2 * MAX_DENIED_USERS_ANSWERED
+"""Per pull request. A command has at most two: a reaction and a text."""
+MAX_REPLY_CHARS = 4000
 
 
 class LabelRequest(Struct, frozen=True):
@@ -40,6 +46,15 @@ class LabelRequest(Struct, frozen=True):
 
     label: str
     key: str
+
+
+class UnsentReply(Struct, frozen=True, omit_defaults=True):
+    """A text, or a reaction to a comment."""
+
+    text: str = ""
+    """Empty for a reaction."""
+    comment_id: str = ""
+    succeeded: bool = False
 
 
 class ThreadState(Struct, kw_only=True, omit_defaults=True):
@@ -63,7 +78,10 @@ class ThreadState(Struct, kw_only=True, omit_defaults=True):
     no_queue_answered: bool = False
     """A command got the one reply that the base branch has no queue."""
     fingerprint: str = ""
-    """A fingerprint of the pull request, as the Git host listed it at the last read."""
+    """A fingerprint of the pull request, as the Git host listed it at the last read. Empty while replies are unsent, so
+    that the first poll after a restart continues with them."""
+    unsent_replies: tuple[UnsentReply, ...] = ()
+    """Oldest first."""
 
     def list_unhandled(self, comments: Sequence[Comment]) -> list[Comment]:
         unhandled = [
@@ -81,6 +99,11 @@ class ThreadState(Struct, kw_only=True, omit_defaults=True):
             return False
         self.denied_users = (*self.denied_users, user)
         return True
+
+    def add_reply(self, reply: UnsentReply) -> None:
+        """Drops the oldest one if there are too many."""
+        bounded = replace(reply, text=reply.text[:MAX_REPLY_CHARS])
+        self.unsent_replies, self.fingerprint = (*self.unsent_replies, bounded)[-MAX_UNSENT_REPLIES:], ""
 
     def copy_handled_from(self, other: "ThreadState") -> None:
         """Copies what is handled from a newer state for another queue, after the base of the pull request changed:
@@ -113,6 +136,23 @@ class LockedThread:
             await self._store.commit(*self._leases.lease_assertion(self._queue_actor.key.repo), write)
             self._stored_body = body
 
+    async def send_reply(self, forge: Forge) -> bool:
+        """Sends the oldest unsent reply; False if there is none. Idempotent if the response was lost: a reaction is set
+        once, and a text replaces our comment with the same first line."""
+        if not self.state.unsent_replies:
+            return False
+        reply, *later_replies = self.state.unsent_replies
+        repo, number = self._queue_actor.key.repo, self._number
+        try:
+            if reply.text:
+                await forge.put_comment(repo, number, reply.text, None)
+            else:
+                await forge.react(repo, number, reply.comment_id, success=reply.succeeded)
+        except HostRefused as refused:
+            log.warning("command_reply_refused", repo=str(repo), number=number, error=str(refused))
+        self.state.unsent_replies = tuple(later_replies)
+        return True
+
 
 class ThreadStates:
     def __init__(self, registry: QueueRegistry, leases: Leases) -> None:
@@ -134,6 +174,14 @@ class ThreadStates:
                 yield stored_thread
             finally:
                 await stored_thread.save()
+
+    async def send_replies(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
+        """Raises `HostUnavailable` with the rest still stored: limits of writes can delay a reply for an hour. New
+        commands do not wait that long, because the lock is released after each reply."""
+        has_sent = True
+        while has_sent and self._leases.has_lease(queue_actor.key.repo):
+            async with self.lock(queue_actor, number) as stored_thread:
+                has_sent = await stored_thread.send_reply(forge)
 
     async def is_up_to_date(self, repo: Repo, number: PullRequestNumber, fingerprint: str) -> bool:
         """Whether the comments were read since the Git host listed the pull request with this fingerprint."""

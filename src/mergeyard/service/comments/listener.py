@@ -1,11 +1,12 @@
 """Handles comments and labels on pull requests, and publishes the status comment."""
 
 import asyncio
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -58,6 +59,10 @@ class CommentListener:
     _pending: dict[PullRequestKey, str] = field(default_factory=dict[PullRequestKey, str], init=False)
     """Pull requests to process, with their fingerprint if known."""
     _running: set[PullRequestKey] = field(default_factory=set[PullRequestKey], init=False)
+    _replying: WeakValueDictionary[tuple[QueueId, PullRequestNumber], asyncio.Task[None]] = field(
+        default_factory=WeakValueDictionary[tuple[QueueId, PullRequestNumber], asyncio.Task[None]], init=False
+    )
+    """The tasks that send the replies of a thread."""
 
     def schedule(self, repo: Repo, number: PullRequestNumber, fingerprint: str = "") -> None:
         """Schedules processing on the replica that holds the lease of the repository."""
@@ -73,17 +78,16 @@ class CommentListener:
     async def _process_until_idle(self, key: PullRequestKey) -> None:
         try:
             while key in self._pending:
-                await self._process_with_retries(key, self._pending.pop(key))
+                await self._retry(key, partial(self._process, *key, self._pending.pop(key)))
         finally:
             self._running.discard(key)
 
-    async def _process_with_retries(self, key: PullRequestKey, fingerprint: str) -> None:
+    async def _retry(self, key: PullRequestKey, step: Callable[[], Awaitable[None]]) -> None:
         """A webhook may arrive only once, so temporary errors are retried."""
         delay_ms = FIRST_RETRY_MS
         for _ in range(MAX_ATTEMPTS):
             try:
-                async with self._slots:
-                    return await self._process(*key, fingerprint)
+                return await step()
             except LeaseLost:
                 return None
             except (HostUnavailable, GitError, StoreUnavailable, RequestRefused) as error:
@@ -93,6 +97,10 @@ class CommentListener:
         return None
 
     async def _process(self, repo: Repo, number: PullRequestNumber, fingerprint: str) -> None:
+        async with self._slots:
+            await self._process_in_slot(repo, number, fingerprint)
+
+    async def _process_in_slot(self, repo: Repo, number: PullRequestNumber, fingerprint: str) -> None:
         if fingerprint and await self.thread_states.is_up_to_date(repo, number, fingerprint):
             return
         host = self.repositories.get_host(repo.host)
@@ -112,8 +120,21 @@ class CommentListener:
                 return
             prefixes = texts.command_prefix(host.provider), host.number_prefix
             handler = ThreadHandler(self.executor, queue_actor, host.forge, pull_request, stored_thread, *prefixes)
-            await self._handle_new_activity(handler, other_branches)
-            stored_thread.state.fingerprint = fingerprint
+            try:
+                await self._handle_new_activity(handler, other_branches)
+                if not stored_thread.state.unsent_replies:
+                    stored_thread.state.fingerprint = fingerprint
+            finally:
+                if stored_thread.state.unsent_replies:
+                    self._start_replying(queue_actor, host.forge, number)
+
+    def _start_replying(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
+        """The caller has the lock of the thread, so a task that is not done yet finds the new replies."""
+        key, repo = (queue_actor.id, number), queue_actor.key.repo
+        if key not in self._replying or self._replying[key].done():
+            send = partial(self.thread_states.send_replies, queue_actor, forge, number)
+            if task := self.background.start(self._retry((repo, number), send)):
+                self._replying[key] = task
 
     async def _handle_new_activity(self, handler: "ThreadHandler", other_branches: Sequence[str]) -> None:
         """`other_branches` are those that have a queue, if the base branch has none."""
@@ -326,16 +347,16 @@ class ThreadHandler:
     number_prefix: str
 
     async def handle_comment(self, comment: Comment) -> None:
-        """Stores that a command is executed before replying: if the reply fails, the command must not be executed
-        again."""
+        """Stores that a command is executed, with the reply, before anything is sent: if the reply fails, it is sent
+        later, and the command must not be executed again."""
         outcome, thread_state = None, self.stored_thread.state
         if self.queue_actor.queue.config.commands_enabled and not comment.text.startswith(texts.COMMENT_MARKER_PREFIX):
             request = self._build_request(comment.author, comment.id)
             outcome = await self.executor.execute(self.forge, request, comment)
         thread_state.mark_handled(comment)
         if outcome is not None and (not outcome.reply_once or thread_state.claim_reply(comment.author)):
+            self._add_reply(comment, outcome)
             await self.stored_thread.save()
-            await self._reply(comment, outcome)
 
     async def answer_without_queue(self, comment: Comment, other_branches: Sequence[str]) -> None:
         """Replies once per pull request, and only to a user with write access."""
@@ -348,19 +369,16 @@ class ThreadHandler:
                 thread_state.no_queue_answered = await self.executor.can_write(self.forge, key, comment.author)
         thread_state.mark_handled(comment)
         if thread_state.no_queue_answered and not is_answered:
-            await self.stored_thread.save()
             message = texts.render_no_queue(branch, other_branches)
-            await self._reply(comment, commands.CommandOutcome(False, message))
+            self._add_reply(comment, commands.CommandOutcome(False, message))
+            await self.stored_thread.save()
 
-    async def _reply(self, comment: Comment, outcome: commands.CommandOutcome) -> None:
-        repo, number = self.queue_actor.key.repo, self.pull_request.number
-        try:
-            await self.forge.react(repo, number, comment.id, success=outcome.succeeded)
-            if not (outcome.shown_in_comment and self.queue_actor.queue.config.comments_enabled):
-                text = texts.render_reply(comment.id, comment.author, outcome.message)
-                await self.forge.put_comment(repo, number, text, None)
-        except HostUnavailable as error:
-            log.warning("command_reply_failed", repo=str(repo), number=number, error=str(error))
+    def _add_reply(self, comment: Comment, outcome: commands.CommandOutcome) -> None:
+        thread_state = self.stored_thread.state
+        thread_state.add_reply(commands.UnsentReply(comment_id=comment.id, succeeded=outcome.succeeded))
+        if not (outcome.shown_in_comment and self.queue_actor.queue.config.comments_enabled):
+            text = texts.render_reply(comment.id, comment.author, outcome.message)
+            thread_state.add_reply(commands.UnsentReply(text=text))
 
     async def handle_labels(self, labels: Collection[str]) -> None:
         """The new label state is recorded only after the action, so a failed action is tried again at the next read."""
@@ -392,7 +410,7 @@ class ThreadHandler:
         if self.queue_actor.queue.submission_of(self.pull_request.number) is not None:
             return
         if self.pull_request.fork:
-            await self._reply_with_refusal(texts.render_fork_label_refusal(self.pull_request.head, self.prefix))
+            self._add_refusal(texts.render_fork_label_refusal(self.pull_request.head, self.prefix))
             return
         thread_state = self.stored_thread.state
         label_request = thread_state.label_request or commands.LabelRequest(label, _new_request_key())
@@ -402,7 +420,7 @@ class ThreadHandler:
             request = self._build_request(LABEL_ACTOR, label_request.key)
             thread_state.submitted_by_label = await self.executor.submit(request)
         except RequestRefused as refused:
-            await self._reply_with_refusal(texts.escape_markdown(refused.detail))
+            self._add_refusal(texts.escape_markdown(refused.detail))
 
     async def _cancel(self) -> None:
         submission = self.queue_actor.queue.submission_of(self.pull_request.number)
@@ -410,11 +428,10 @@ class ThreadHandler:
             with suppress(RequestRefused):  # already removed, or being merged: the state comment shows it
                 await self.executor.cancel(self._build_request(LABEL_ACTOR, _new_request_key()))
 
-    async def _reply_with_refusal(self, message: str) -> None:
+    def _add_refusal(self, message: str) -> None:
         pull_request = self.pull_request
         text = texts.render_reply(f"label on {pull_request.head}", pull_request.author, message)
-        with suppress(HostUnavailable):
-            await self.forge.put_comment(self.queue_actor.key.repo, pull_request.number, text, None)
+        self.stored_thread.state.add_reply(commands.UnsentReply(text=text))
 
     def _build_request(self, user: str, key: str) -> commands.CommandRequest:
         return commands.CommandRequest(

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
@@ -9,10 +10,13 @@ from mergeyard.domain.ids import QueueKey, Repo
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import Comment
 from mergeyard.service.comments.commands import (
+    MAX_REPLY_CHARS,
+    MAX_UNSENT_REPLIES,
     Command,
     CommandRequest,
     ThreadState,
     UnknownArgument,
+    UnsentReply,
     Verb,
     parse_command,
 )
@@ -51,6 +55,29 @@ def test_comments_are_handled_in_the_order_in_which_they_were_written():
 
 def test_comments_before_the_start_of_the_thread_state_are_ignored():
     assert handle(ThreadState(handled_until=Instant(15)), a_comment(1, 10), a_comment(2, 15)) == ["2"]
+
+
+def test_a_state_that_an_earlier_version_stored_has_no_unsent_replies():
+    stored = b'{"handled_until":10,"handled_ids":["1"],"fingerprint":"a b"}'
+    thread = msgspec.json.decode(stored, type=ThreadState)
+    assert thread == ThreadState(handled_until=Instant(10), handled_ids=("1",), fingerprint="a b")
+    assert thread.unsent_replies == ()
+
+
+def test_unsent_replies_are_limited_in_number_and_length_and_the_latest_stay():
+    thread = ThreadState()
+    for number in range(MAX_UNSENT_REPLIES + 2):
+        thread.add_reply(UnsentReply(text=f"{number} " + "x" * MAX_REPLY_CHARS))
+    assert [reply.text.split()[0] for reply in thread.unsent_replies] == [
+        str(number) for number in range(2, MAX_UNSENT_REPLIES + 2)
+    ]
+    assert {len(reply.text) for reply in thread.unsent_replies} == {MAX_REPLY_CHARS}
+
+
+def test_a_thread_with_an_unsent_reply_is_read_again_at_the_first_poll_after_a_restart():
+    thread = ThreadState(fingerprint="a b")
+    thread.add_reply(UnsentReply(comment_id="1"))
+    assert thread.fingerprint == ""
 
 
 @pytest.mark.parametrize(
