@@ -55,6 +55,7 @@ PROMISED_CHANGES = (
     (LIVE, "merged", "merged_manually"),
 )
 ADDED_CHANGES = (
+    (LIVE, "cancelled", "head_not_moved_back"),
     ("testing pending_failure tests_passed", "pending", "required_statuses_changed"),
     ("pending", "failed", "pr_too_large invalid_tree breaks_config"),
     (ADMITTED, "not_ready", "waiting_for_maintainer no_required_statuses"),
@@ -81,7 +82,7 @@ ADDED_WAITS = {
 SENTENCE_STARTS = (
     r"(The|A|An|All|New|Another|No|Nothing|Pull requests|Some review conversations|Required checks|Git|This one|They|"
     r"Its|Waiting (for|until)|Merged without|Fix|Close|Submit|Resolve|Rebase|Remove|Squash|See|Check|Change|Create|"
-    r"Mark|Upload|Make|Ask|Deploy|Satisfy|compare|the) ?"
+    r"Mark|Upload|Push|Make|Ask|Deploy|Satisfy|compare|the) ?"
 )
 
 each_reason = pytest.mark.parametrize("reason", Reason)

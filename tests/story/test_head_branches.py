@@ -182,12 +182,12 @@ def test_a_push_of_the_author_after_our_move_is_a_push():
     assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
 
 
-def test_a_head_that_stays_moved_for_long_without_a_merge_is_a_push():
+def test_a_head_that_stays_moved_for_long_without_a_merge_is_no_push():
     story = squash_story(1)
     miss_landing_after_the_move(story)
     story.pass_minutes(2)
     story.mark_dirty(1)
-    assert (story.state(1), story.reason(1)) == ("cancelled", "pr_pushed")
+    assert (story.state(1), story.reason(1)) == ("cancelled", "head_not_moved_back")
 
 
 def test_a_pr_that_is_not_admitted_keeps_its_head_after_our_move():

@@ -141,7 +141,7 @@ def _checked_commits(evidence: Evidence, landing: Landing) -> set[Sha]:
         Sha(submission["prSha"])
         for submission in evidence.submissions.values()
         if [submission["prNumber"]] == numbers
-        and submission["reason"]["code"] in ("merged_directly", "landing_unknown")
+        and submission["reason"]["code"] in ("merged_directly", "tree_mismatch", "landing_unknown")
     }
     return {tip, *(head for head in heads if evidence.tree(head) == evidence.tree(tip))}
 

@@ -90,6 +90,7 @@ class Reason(StrEnum):
     CANCELLED_BY_USER = "cancelled_by_user"
     PR_CLOSED = "pr_closed"
     PR_PUSHED = "pr_pushed"
+    HEAD_NOT_MOVED_BACK = "head_not_moved_back"
     PR_BASE_CHANGED = "pr_base_changed"
     PR_CONVERTED_TO_DRAFT = "pr_converted_to_draft"
     NOT_READY_TIMEOUT = "not_ready_timeout"
@@ -189,6 +190,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.CANCELLED_BY_USER: "A user removed the pull request from the queue.",
     Reason.PR_CLOSED: "The pull request was closed.",
     Reason.PR_PUSHED: "New commits were pushed. Submit again to test them.",
+    Reason.HEAD_NOT_MOVED_BACK: "The head branch did not move back. Push the head that it had, and submit again.",
     Reason.PR_BASE_CHANGED: "The base branch was changed. Submit again if the new base branch has a queue.",
     Reason.PR_CONVERTED_TO_DRAFT: "The pull request was converted to a draft. Submit again when it is ready.",
     Reason.NOT_READY_TIMEOUT: "The pull request was not ready for too long. Submit again when it is ready.",
@@ -380,6 +382,7 @@ PULL_REQUEST_TRANSITIONS = (
             Reason.CANCELLED_BY_USER,
             Reason.PR_CLOSED,
             Reason.PR_PUSHED,
+            Reason.HEAD_NOT_MOVED_BACK,
             Reason.NOT_READY_TIMEOUT,
             Reason.LANDING_UNKNOWN,
         ),
@@ -390,12 +393,7 @@ PULL_REQUEST_TRANSITIONS = (
     PullRequestTransition(LIVE_STATES, PullRequestState.MERGED, (Reason.MERGED_MANUALLY,)),
 )
 
-AUTO_PAUSE_REASONS = (
-    Reason.LANDING_REFUSED,
-    Reason.TEST_BRANCH_REFUSED,
-    Reason.TREE_MISMATCH,
-    Reason.AUDIT_MISMATCH,
-)
+AUTO_PAUSE_REASONS = (Reason.LANDING_REFUSED, Reason.TEST_BRANCH_REFUSED, Reason.TREE_MISMATCH, Reason.AUDIT_MISMATCH)
 """A queue pauses itself for these reasons."""
 
 QUEUE_TRANSITIONS: dict[tuple[QueueState, QueueState], tuple[Reason, ...]] = {

@@ -97,10 +97,16 @@ def _is_landing_current(queue: Queue, landing: Landing) -> bool:
 
 
 def _furthest_landing(queue: Queue) -> Landing | None:
+    """Where the Git host has to merge one pull request, those ahead of it that can land as tested do so first: a
+    landing has one method."""
     if not _can_choose_landing(queue):
         return None
     landings = (_landing_of_batch(queue, batch) for batch in reversed(queue.active.batches))
-    return next((landing for landing in landings if landing is not None), None)
+    possible = (landing for landing in landings if landing is not None)
+    furthest = next(possible, None)
+    if furthest is None or furthest.landing_method is queue.config.landing:
+        return furthest
+    return next((each for each in possible if each.landing_method is LandingMethod.TESTED_COMMIT), furthest)
 
 
 def _start_landing(queue: Queue, landing: Landing | None) -> Queue:
@@ -130,13 +136,18 @@ def _landing_of_batch(queue: Queue, batch: Batch) -> Landing | None:
     )
     if not run_validity.can_land_unchanged(queue.target_branch, run):
         return replace(landing, rebased=True)
-    return replace(landing, phase=LandingPhase.READING, steps=prefer_reused_steps(queue, members, steps))
+    steps = prefer_reused_steps(queue, members, steps, run.merge_method)
+    return replace(landing, phase=LandingPhase.READING, steps=steps)
 
 
-def prefer_reused_steps(queue: Queue, members: tuple[Member, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def prefer_reused_steps(
+    queue: Queue, members: tuple[Member, ...], steps: tuple[Step, ...], merge_method: MergeMethod
+) -> tuple[Step, ...]:
     """Of commits with the same parent and tree, land the one that later runs were built on."""
     for batch in queue.active.batches:
         for run in queue.runs_of(batch):
+            if run.merge_method is not merge_method:
+                continue
             for member, step in zip(run.prs_ahead, run.chain, strict=False):
                 if member == members[-1] and step.is_interchangeable_with(steps[-1]):
                     return (*steps[:-1], step)

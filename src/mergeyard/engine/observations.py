@@ -1,10 +1,12 @@
 """Records observations: pull requests, the target branch, checks. An outdated observation is requested again."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
-from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import HeadBranchAccess, ImpactedTargets, PullRequest, Submission
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import HeadBranchAccess, ImpactedTargets, MovedHead, PullRequest, Submission
 from mergeyard.domain.queue import LandedCommit, Queue
 from mergeyard.domain.runs import Run, RunKind
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, Reason, RunStatus
@@ -61,7 +63,8 @@ def apply_pull_request(
     conclusion = _conclusion_of(queue, submission, pull_request, now)
     if conclusion is not None:
         state, reason = conclusion
-        queue = conclude_submission(queue, submission.id, state, reason, now)
+        head = f"The head was {submission.pull_request.head}." if reason is Reason.HEAD_NOT_MOVED_BACK else ""
+        queue = conclude_submission(queue, submission.id, state, reason, now, detail=head)
         return request_target_branch_refresh(queue) if state is PullRequestState.MERGED else queue
     requested_at = queue.refresh_requested.get(submission.id)
     if requested_at is not None and requested_at <= observed_at:
@@ -144,10 +147,14 @@ MOVED_HEAD_SEEN_MS = 2 * MINUTE
 
 
 def is_moved_by_us(queue: Queue, pull_request: PullRequest, now: Instant) -> bool:
-    """Whether the Git host shows a head that we moved for a landing that did not happen."""
+    """Whether the Git host shows a head that we moved for a landing that did not happen, a short time ago."""
     submission = queue.submission_of(pull_request.number)
-    moved_heads = () if submission is None else submission.moved_heads
-    return any(pull_request.head == each.commit and now < later(each.at, MOVED_HEAD_SEEN_MS) for each in moved_heads)
+    moves = () if submission is None else _moves_to(submission, pull_request.head)
+    return any(now < later(each.at, MOVED_HEAD_SEEN_MS) for each in moves)
+
+
+def _moves_to(submission: Submission, head: Sha) -> Sequence[MovedHead]:
+    return [each for each in submission.moved_heads if each.commit == head]
 
 
 def apply_refusal(submission: Submission, pull_request: PullRequest) -> PullRequest:
@@ -166,6 +173,8 @@ def _conclusion_of(
         return PullRequestState.CANCELLED, Reason.PR_CLOSED
     admitted = submission.state is not PullRequestState.NOT_READY
     is_pushed = pull_request.head != submission.pull_request.head and not is_moved_by_us(queue, pull_request, now)
+    if is_pushed and _moves_to(submission, pull_request.head):
+        return PullRequestState.CANCELLED, Reason.HEAD_NOT_MOVED_BACK
     if is_pushed and (admitted or pull_request.fork or submission.head_pinned):
         return PullRequestState.CANCELLED, Reason.PR_PUSHED
     if admitted and pull_request.base_branch != queue.target_branch.name:

@@ -150,7 +150,8 @@ def _submission_ids(members: tuple[Member, ...]) -> tuple[SubmissionId, ...]:
 def record_landing_rebased(queue: Queue, landing: Landing, event: events.LandingRebased) -> Queue:
     if landing.phase is not LandingPhase.REBASING:
         return queue
-    steps = merging.prefer_reused_steps(queue, landing.members, event.steps)
+    run = queue.runs[landing.run]
+    steps = merging.prefer_reused_steps(queue, landing.members, event.steps, run.merge_method)
     return replace(queue, landing=replace(landing, phase=LandingPhase.READING, steps=steps))
 
 
@@ -189,13 +190,14 @@ def record_landing_pull_requests_read(
             queue = admission.demote_to_not_ready(queue, submission.id, reason, now)
     if not all(each.pull_request.is_mergeable for each in unforced):
         return queue
-    landing = replace(landing, pull_requests_read=True)
     run = queue.runs[landing.run]
-    if merging.needs_provider_merge(queue, landing.members, run):
-        # A head branch can no longer be moved, for example because it was protected during the test.
+    by_provider = run.landing_method is LandingMethod.PROVIDER_MERGE
+    if not by_provider and merging.needs_provider_merge(queue, landing.members, run):
+        # A head branch can no longer be moved, for example because it was protected during the test: the landing is
+        # chosen again, because those ahead of it can still land as tested.
         run = replace(run, landing_method=LandingMethod.PROVIDER_MERGE)
-        queue, landing = run_lifecycle.put_run(queue, run), replace(landing, landing_method=run.landing_method)
-    return replace(queue, landing=landing)
+        return replace(run_lifecycle.put_run(queue, run), landing=None)
+    return replace(queue, landing=replace(landing, pull_requests_read=True))
 
 
 def _not_mergeable_reason(pull_request: PullRequest) -> Reason | None:

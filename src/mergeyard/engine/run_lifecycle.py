@@ -40,9 +40,10 @@ def stack_members(queue: Queue, submission_ids: tuple[SubmissionId, ...]) -> tup
 
 
 def _reuse_chain_ahead(queue: Queue, batch: Batch, stack: Stack) -> Stack:
-    """Reuses the longest chain ahead, so that landing those first keeps ours a fast-forward."""
+    """Reuses the longest chain ahead, so that landing those first keeps ours a fast-forward. One that was built by
+    another merge method is not continued: all commits of a landing are of one method."""
     for run in _runs_latest_first(queue, run_validity.batches_ahead(queue, batch)):
-        if run.status is RunStatus.CANCELLED:
+        if run.status is RunStatus.CANCELLED or run.merge_method is not queue.config.merge_method:
             continue
         landed_count = len(run.stack) - len(run_validity.unlanded_members(queue, run.stack))
         members_ahead = run.stack[landed_count:]
@@ -85,9 +86,10 @@ def start_run(
 
 def repeat_run(queue: Queue, run: Run) -> tuple[Queue, RunId]:
     """The same stack again. Only the tip is a new commit, so that the checks belong to the new run, and runs stacked on
-    the old one are equally valid on this one."""
-    reused_count = len(run.stack) - 1 if run.merge_method is queue.config.merge_method else len(run.prs_ahead)
-    stack = Stack(run.base, run.stack, run.excluded_submission_ids, run.chain[: max(0, reused_count)], run.extends)
+    the old one are equally valid on this one. If the merge method was changed, all commits are new."""
+    stack = Stack(run.base, run.stack, run.excluded_submission_ids)
+    if run.merge_method is queue.config.merge_method:
+        stack = replace(stack, reused_steps=run.chain[: max(0, len(run.stack) - 1)], extends=run.extends)
     queue, new_run_id = start_run(queue, run.kind, stack, run.tested_count, run.batch)
     attempt = 0 if run.restart_requested else run.attempt + 1
     return put_run(queue, replace(queue.runs[new_run_id], attempt=attempt, is_repetition=True)), new_run_id

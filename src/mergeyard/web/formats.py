@@ -50,6 +50,7 @@ REASON_LABELS = {
     Reason.CANCELLED_BY_USER: "a user removed it",
     Reason.PR_CLOSED: "pull request closed",
     Reason.PR_PUSHED: "new commits pushed",
+    Reason.HEAD_NOT_MOVED_BACK: "head branch not moved back",
     Reason.PR_BASE_CHANGED: "base branch changed",
     Reason.PR_CONVERTED_TO_DRAFT: "converted to a draft",
     Reason.NOT_READY_TIMEOUT: "not ready for too long",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from tests.scenario.forges.conftest import StartScenario
 from tests.scenario.forges.test_github_rules import require_approval
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import MAINTAINER
+from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_drivers.registry import FORGE_DRIVERS
 from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S, ForgeScenario, a_forge_scenario
 from tests.support.forges.faults import ALWAYS, ActsFirst, Fault, LosesResponse, RespondsWith
@@ -59,7 +60,7 @@ async def test_the_tested_commit_lands_and_the_pull_request_is_shown_as_merged(
     async with scenario_by_head(config) as scenario:
         scenario.open(1, 2)
         await scenario.submit(1, 2)
-        tested = scenario.run_of(1, 2).tip
+        tested = scenario.run_of(2).tip
         await scenario.passes(1, 2)
         assert scenario.origin.tip("main") == tested == scenario.origin.tip("feature2")
         assert scenario.origin.tip("feature1") == scenario.origin.log("main", "%P")[-1]
@@ -190,6 +191,60 @@ async def test_pull_requests_of_before_a_change_of_the_merge_method_merge_their_
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert scenario.origin.tip("main") == tested == scenario.origin.tip("feature1")
         assert scenario.forge.is_merged(1)
+
+
+@pytest.mark.parametrize("after", [MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT], ids=["to squash", "from squash"])
+@asynchronous
+async def test_all_commits_of_a_landing_are_of_one_merge_method(github_scenario: StartScenario, after: MergeMethod):
+    """The run of the second pull request, which passes first, has both in its stack."""
+    before = MergeMethod.SQUASH if after is MergeMethod.MERGE_COMMIT else MergeMethod.MERGE_COMMIT
+    async with github_scenario(Config(merge_method=before)) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1)
+        await scenario.update(merge_method=after)
+        await scenario.submit(2)
+        tested = scenario.run_of(2).tip
+        await scenario.passes(2)
+        await scenario.passes(1)
+        await scenario.advance_time(MINUTE)
+        assert [await scenario.state(number) for number in (1, 2)] == ["merged: merged_by_queue"] * 2
+        assert scenario.origin.tip("main") == tested
+        assert all(scenario.forge.is_merged(number) for number in (1, 2))
+
+
+@asynchronous
+async def test_pull_requests_ahead_of_one_that_the_git_host_merges_land_as_tested(github_scenario: StartScenario):
+    async with github_scenario(squash()) as scenario:
+        scenario.open(1)
+        await scenario.open_fork(2)
+        await scenario.submit(1)
+        await scenario.submit(2, head=scenario.forge.head(2))
+        tested = scenario.run_of(1).tip
+        await scenario.passes(2)
+        await scenario.passes(1)
+        await scenario.advance_time(MINUTE)
+        assert [await scenario.state(number) for number in (1, 2)] == ["merged: merged_by_queue"] * 2
+        assert scenario.forge.head(1) == tested
+        assert tested in scenario.origin.log("main", "%H")
+        assert not [call for call in scenario.forge.faults.calls if call.endswith("/pulls/1/merge")]
+
+
+@asynchronous
+async def test_a_merge_method_that_the_git_host_refuses_fails_only_what_it_has_to_merge(
+    github_scenario: StartScenario,
+):
+    async with github_scenario(squash()) as scenario:
+        cast(GithubDriver, scenario.forge).acme.merge_methods = {"merge"}
+        await scenario.open_fork(1)
+        scenario.open(2)
+        await scenario.submit(1, head=scenario.forge.head(1))
+        await scenario.submit(2)
+        await scenario.passes(1)
+        await scenario.advance_time(MINUTE)
+        assert await scenario.state(1) == "failed: merge_refused"
+        assert "headBranchFallback" in (await scenario.view(1)).reason.message
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
 
 
 @pytest.mark.long
@@ -324,7 +379,9 @@ async def test_the_head_in_a_fork_is_moved_back_or_named(github_scenario: StartS
         assert any(head in reply for reply in scenario.replies(1)) is (failures == ALWAYS)
         await scenario.passes(1)
         await scenario.advance_time(3 * MINUTE)
-        assert await scenario.state(1) == ("merged: merged_by_queue" if failures == 1 else "cancelled: pr_pushed")
+        ended = "merged: merged_by_queue" if failures == 1 else "cancelled: head_not_moved_back"
+        assert await scenario.state(1) == ended
+        assert head in (await scenario.view(1)).reason.message or failures == 1
 
 
 @pytest.mark.long

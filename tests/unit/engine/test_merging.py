@@ -1,10 +1,11 @@
 """What lands next: the furthest batch that passed, with everything ahead of it, in one update."""
 
 import pytest
+from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import DirectMergeMode, LandingMethod
+from mergeyard.domain.config import DirectMergeMode, LandingMethod, MergeMethod
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.queue import Landing, LandingPhase
 from mergeyard.domain.states import CheckState, PullRequestState, QueueState, Reason
@@ -118,6 +119,19 @@ def test_of_interchangeable_commits_the_one_lands_that_other_runs_contain():
     world.build()
     world.passes(1)
     assert landing_of(world).steps == behind.chain[:1]
+
+
+def test_of_interchangeable_commits_of_another_merge_method_none_lands():
+    world = a_world(prs=1)
+    before = world.run_of(1)
+    world.apply(e.SettingsSaved(config=replace(world.queue.config, merge_method=MergeMethod.SQUASH)))
+    world.submit(2)
+    world.build()
+    behind = world.run_of(2)
+    assert behind.chain[0].is_interchangeable_with(before.chain[0])
+    assert behind.chain[0] != before.chain[0]
+    world.passes(1)
+    assert landing_of(world).steps == before.chain
 
 
 def test_without_others_the_tested_commit_itself_lands():

@@ -55,13 +55,12 @@ def test_a_repeated_run_has_a_tip_of_its_own():
     assert (again.tip != failed_run.tip, again.chain[-1].is_interchangeable_with(failed_run.chain[-1])) == (True, True)
 
 
-def test_a_run_repeated_with_another_merge_method_rebuilds_the_commits_of_its_batch():
+def test_a_run_repeated_with_another_merge_method_rebuilds_all_commits():
     world = a_world(prs=3, batch=2, batching_max_wait_time_minutes=0, test_retries=1)
-    failed_run = world.run_of(3)
     world.apply(e.SettingsSaved(config=replace(world.queue.config, merge_method=MergeMethod.REBASE)))
     world.fails(3)
     again = world.run_of(3)
-    assert (again.merge_method, again.chain) == (MergeMethod.REBASE, failed_run.chain[:2])
+    assert (again.merge_method, again.chain) == (MergeMethod.REBASE, ())
 
 
 def test_a_base_run_is_repeated_on_the_same_base():

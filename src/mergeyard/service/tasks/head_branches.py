@@ -95,6 +95,8 @@ async def _move_own_heads(
     context: RepositoryContext, moves: Sequence[HeadMove]
 ) -> tuple[list[HeadMove] | None, list[HeadMove]]:
     """The moved and the refused ones; None instead of the moved ones if an author pushed, so that none moved."""
+    if not moves:
+        return [], []
     outcome = await context.mirror.push(*map(to_update, moves))
     match outcome:
         case git.Pushed():

@@ -13,7 +13,7 @@ from typing import assert_never
 import structlog
 from msgspec import Struct
 
-from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.events import Event, LandingMissed, LandingRefused, LandingSucceeded, TargetBranchDirty
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import Status
@@ -92,6 +92,13 @@ UNKNOWN_TREE = Sha("")
 """The tree of a commit that is no longer on the target branch; never equal to a tested tree."""
 
 
+FALLBACK_ADVICE = (
+    "The Git host has to merge this pull request, because the queue cannot move its head branch. Allow this merge "
+    "method on the Git host, or set headBranchFallback of the queue to close."
+)
+"""All other pull requests merge without the Git host, so the refusal must not pause the queue."""
+
+
 class MergeNotVisible(port.HostUnavailable):
     """The forge reports a merge that the target branch does not show: not yet, or no longer."""
 
@@ -168,7 +175,9 @@ class ForgeMerger:
             case port.MergeRefused():
                 return MemberMergeRefused(outcome.detail)
             case port.MergeForbidden():
-                return MemberMergeRefused(outcome.detail, blames_pull_request=False)
+                if self.context.queue_actor.queue.config.landing is LandingMethod.PROVIDER_MERGE:
+                    return MemberMergeRefused(outcome.detail, blames_pull_request=False)
+                return MemberMergeRefused(f"{outcome.detail} {FALLBACK_ADVICE}")
             case _:
                 assert_never(outcome)
 
