@@ -47,7 +47,6 @@ class RoundPlan(Struct, frozen=True, kw_only=True):
     heads_first: bool
     """Head branches move in a push of their own, before the target branch, as on GitHub and GitLab."""
     deletes_heads: bool
-    signed: bool
 
     @classmethod
     def draw(cls, seed: int, chance: Random) -> Self:
@@ -65,7 +64,6 @@ class RoundPlan(Struct, frozen=True, kw_only=True):
             authors=heads.choice((0.0, 0.2, 0.5)),
             moves_heads=heads.random() < 0.9,
             deletes_heads=heads.random() < 0.25,
-            signed=heads.random() < 0.3,
             heads_first=heads.random() < 0.5,
         )
 
@@ -116,9 +114,7 @@ async def play_round(seed: int, folder: Path) -> Outcome:
     chance = Random(seed)
     plan = RoundPlan.draw(seed, chance)
     files = first_files(chance)
-    async with a_campaign_scenario(
-        folder, files, plan.settings, signed=plan.signed, heads_first=plan.heads_first
-    ) as scenario:
+    async with a_campaign_scenario(folder, files, plan.settings, heads_first=plan.heads_first) as scenario:
         return await Round(seed, plan, scenario, chance).play()
 
 
@@ -221,8 +217,7 @@ class Round:
         )
         heads = HeadChecker(evidence, self._plan.method, self._meddling.disturbed, is_moved=self._plan.moves_heads)
         faults = [*self._stuck, *broken_promises(evidence), *landings.faults(), *outcomes.faults(), *heads.faults()]
-        if self._scenario.allowed_signers is not None:
-            faults += evidence.wrong_signatures(self._scenario.allowed_signers)
+        faults += evidence.wrong_signatures(self._scenario.allowed_signers)
         landed = [evidence.submissions_in(landing) for landing in evidence.landings]
         kinds = (
             self._people.pull_requests[submission["prNumber"]].kinds
@@ -243,7 +238,7 @@ class Round:
             kinds=Counter(kind for each in kinds for kind in each),
             interference=Counter(self._meddling.done),
             heads=heads.counted,
-            signed=sum(len(evidence.landed_commits(landing)) for landing in evidence.landings) * self._plan.signed,
+            signed=sum(len(evidence.landed_commits(landing)) for landing in evidence.landings),
             not_comparable=landings.not_comparable,
             faults=(*faults, *check_mirrors(self._scenario.folder / "mirrors")),
         )

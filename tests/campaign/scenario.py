@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.signing import parse_signing_key
 from mergeyard.domain.access import Scope
-from mergeyard.ports.git import Identity
+from mergeyard.ports.git import Identity, Signer
 from mergeyard.service.service import Service
 from mergeyard.settings import Settings
 from mergeyard.wiring import make_application
@@ -36,14 +36,12 @@ class CampaignScenario(Scenario):
     ci: Ci
     evidence: DetailedEvidence
 
-    def __init__(self, folder: Path, files: Files, *, signed: bool, heads_first: bool) -> None:
+    def __init__(self, folder: Path, files: Files, *, heads_first: bool) -> None:
         self._heads_first = heads_first
-        key = Ed25519PrivateKey.generate() if signed else None
-        super().__init__(folder, ScenarioSetup(identity=None if key is None else to_identity(key)))
-        self.allowed_signers = None if key is None else folder / "allowed-signers"
-        if self.allowed_signers is not None and self.setup.identity is not None:
-            signer = self.setup.identity.signer
-            self.allowed_signers.write_text(f'* namespaces="git" {signer.public_key if signer else ""}\n')
+        signer = make_signer()
+        super().__init__(folder, ScenarioSetup(identity=Identity("Mergeyard", "mergeyard@example.org", signer)))
+        self.allowed_signers = folder / "allowed-signers"
+        self.allowed_signers.write_text(f'* namespaces="git" {signer.public_key}\n')
         self.origin.commit("main", files)
         self.host_log = PushHooks(self.origin, folder / "host", heads_follow=heads_first)
         self._http = BridgeServer(lambda: self.application)
@@ -87,16 +85,16 @@ class CampaignScenario(Scenario):
         self._http.close()
 
 
-def to_identity(key: Ed25519PrivateKey) -> Identity:
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    return Identity("Mergeyard", "mergeyard@example.org", parse_signing_key(pem))
+def make_signer() -> Signer:
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    return parse_signing_key(pem)
 
 
 @asynccontextmanager
 async def a_campaign_scenario(
-    folder: Path, files: Files, settings: dict[str, Any], *, signed: bool = False, heads_first: bool = False
+    folder: Path, files: Files, settings: dict[str, Any], *, heads_first: bool = False
 ) -> AsyncGenerator[CampaignScenario]:
-    scenario = CampaignScenario(folder, files, signed=signed, heads_first=heads_first)
+    scenario = CampaignScenario(folder, files, heads_first=heads_first)
     try:
         await scenario.set_up(settings)
         yield scenario

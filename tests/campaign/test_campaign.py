@@ -9,7 +9,7 @@ from tests.campaign.oracle import Oracle
 from tests.support.repositories import Origin
 
 SEEDS = (8, 9, 31)
-"""In all of them authors change their head branches; in two of them commits are signed."""
+"""In all of them authors change their head branches."""
 MORE_SEEDS = (*range(8), 10, 11, 14, 16, 18, 25)
 
 
