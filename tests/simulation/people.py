@@ -44,6 +44,7 @@ class People:
         self.deleted_test_branch = False
         self.pushed = set[int]()
         """The pull requests to which their authors pushed after they had opened them."""
+        self.retargeted = set[int]()
         self.deleted_heads = set[int]()
         """The pull requests whose authors deleted the head branch: the queue cannot move it back."""
         self.disturbed = set[int]()
@@ -210,6 +211,7 @@ class People:
     async def retarget(self, act: s.Retarget) -> None:
         for pull_request in self._open_pull_requests(act.pr):
             self.disturbed.add(act.pr)
+            self.retargeted.add(act.pr)
             self.host_state.change(pull_request.number, replace(pull_request, base_branch="other"))
 
     async def merge_by_hand(self, act: s.MergeByHand) -> None:

@@ -258,8 +258,9 @@ def _has_cause(world: World, evidence: SimEvidence, submission: SubmissionJson) 
             return any(evidence.conflicts(submission, tip) for tip in _tips_since_submission(evidence, submission))
         case "merge_refused":
             number = PullRequestNumber(submission["prNumber"])
-            is_unseen_push = number in world.people.pushed and Family.STALE_READS in world.script.families
-            return is_unseen_push or (number, Sha(submission["prSha"])) in world.host_state.conflicted
+            is_changed = number in world.people.pushed | world.people.retargeted
+            is_unseen = is_changed and Family.STALE_READS in world.script.families
+            return is_unseen or (number, Sha(submission["prSha"])) in world.host_state.conflicted
         case "contains_removed_commit":
             return world.people.moved_target_branch
         case _:

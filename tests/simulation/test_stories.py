@@ -25,6 +25,7 @@ from tests.simulation.script import (
     PushToTarget,
     Restart,
     RestoreHead,
+    Retarget,
     RewindTarget,
     RewriteHead,
     Script,
@@ -119,6 +120,20 @@ STORIES = {
             FaultPeriod(at=34556, during="landing", lag=200, of=Family.REFUSALS, for_ms=30000),
             MergeByHand(at=50630, lag=200, pr=2),
             RewindTarget(at=57125, lag=100),
+        ),
+    ),
+    "a pull request that was forced and whose base changes unseen during its merge": Script(
+        seed=8891,
+        families=frozenset({Family.STALE_READS}),
+        config=Config(merge_method=MergeMethod.SQUASH, landing=LandingMethod.PROVIDER_MERGE),
+        has_forge=True,
+        requires_approval=True,
+        acts=(
+            Submit(at=4987, pr=3, forced=True),
+            Kill(at=7458, during="landing", lag=500, replica=2, for_ms=30000),
+            Kill(at=17998, during="landing", lag=100, replica=2, for_ms=3000),
+            FaultPeriod(at=26398, lag=200, of=Family.STALE_READS, for_ms=30000),
+            Retarget(at=41854, during="landing", lag=1000, pr=3),
         ),
     ),
     "a pull request without changes, until the commit with the same changes is removed": Script(
