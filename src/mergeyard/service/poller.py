@@ -336,11 +336,12 @@ def _is_blocked_by_rule(pull_request: PullRequest) -> bool:
 
 def _needs_poll(before: Queue, queue: Queue) -> bool:
     """Pull requests that were not mergeable are read again on another tip; while pull requests wait, changes of them
-    must be seen soon; and a host that responds again is polled again."""
+    must be seen soon; and a host is polled again when it responds again. It is also polled when it failed to respond to
+    a task: without submissions, no other read would find that it responds."""
     return (
         before.submissions is not queue.submissions
         or before.target_branch.tip != queue.target_branch.tip
-        or (before.host_unreachable_since is not None and queue.host_unreachable_since is None)
+        or (before.host_unreachable_since is None) is not (queue.host_unreachable_since is None)
     )
 
 
