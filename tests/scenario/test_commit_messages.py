@@ -158,6 +158,41 @@ async def test_the_preview_of_a_tested_commit_is_its_message_and_not_a_newer_one
 
 
 @asynchronous
+async def test_the_preview_is_true_while_a_run_keeps_earlier_settings(tmp_path: Path):
+    async with a_scenario(tmp_path, SQUASH) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        before = await preview(scenario, 1)
+        await scenario.update(merge_method=MergeMethod.MERGE_COMMIT)
+        assert await preview(scenario, 1) == before
+        await scenario.update(landing=LandingMethod.PROVIDER_MERGE)
+        assert await preview(scenario, 1) == before
+        expected = "The queue pushes the tested commit and moves the head branch feature1 to it."
+        assert (before.merges_by, before.explanation) == (MergesBy.TESTED_COMMIT, expected)
+        tested = scenario.run_of(1).tip
+        await scenario.passes(1)
+        assert scenario.origin.tip("main") == scenario.origin.tip("feature1") == tested
+        assert (last_message(scenario),) == before.messages
+
+
+@asynchronous
+async def test_the_preview_of_a_restarted_test_has_the_current_settings(tmp_path: Path):
+    async with a_scenario(tmp_path, SQUASH) as scenario:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        assert (await scenario.state(2)).startswith("tests_passed")
+        await scenario.update(merge_method=MergeMethod.MERGE_COMMIT, concurrency=1)
+        await scenario.restart_tests(2)
+        restarted = await preview(scenario, 2)
+        expected = "The queue pushes the tested commit, which contains the commits of the pull request."
+        assert (restarted.merge_method, restarted.explanation) == (MergeMethod.MERGE_COMMIT, expected)
+        (message,) = restarted.messages
+        assert message.startswith("Merge pull request #2: Change 2\n")
+        assert message.endswith(f"\nMergeyard-Run: {UNKNOWN_RUN}\n")
+
+
+@asynchronous
 async def test_the_preview_of_a_merge_commit(tmp_path: Path):
     async with a_scenario(tmp_path) as scenario:
         scenario.open(1)

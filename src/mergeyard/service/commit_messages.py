@@ -45,11 +45,12 @@ _ACCOUNT_ID = re.compile(r"^[0-9]{1,20}[+-](?=[^@]{1,100}@users\.noreply\.)")
 _NO_REPLY = re.compile(r"@(?:users\.)?noreply\.", re.IGNORECASE)
 _CO_AUTHOR = re.compile(r"^co-authored-by:[ \t]*(\S.{0,1000})$", re.IGNORECASE | re.MULTILINE)
 _SIGN_OFF = re.compile(r"^signed-off-by:[ \t]*(\S.{0,1000})$", re.IGNORECASE | re.MULTILINE)
-_TRAILER = re.compile(r"(?:[A-Za-z0-9]+-[A-Za-z0-9-]+|cc|closes|fixes|link|refs|resolves):[ \t]+\S.*", re.IGNORECASE)
-"""A word with a hyphen, or a usual one: a paragraph such as `Note: …` is text."""
-_TRAILER_LINE = re.compile(rf"{_TRAILER.pattern}|[ \t]+\S.*|\(cherry picked from commit .*", re.IGNORECASE)
+_TRAILER = re.compile(r"(?:[A-Za-z0-9]+-[A-Za-z0-9-]+|(?i:cc|closes|fixes|link|refs|resolves)):[ \t]+\S.*", re.ASCII)
+"""A word with a hyphen, or a usual one: a paragraph such as `Note: …` is text. Only what git accepts as well: one other
+line would hide all trailers of its block."""
+_TRAILER_LINE = re.compile(rf"{_TRAILER.pattern}|[ \t]+\S.*|\(cherry picked from commit .*", re.ASCII)
 """In the last block of a message; also a line that continues the one before, and what git itself adds."""
-_END_OF_MESSAGE = re.compile(r"---(?=\s|$)|(?=# -+ >8 -+)")
+_END_OF_MESSAGE = re.compile(r"---(?=\s|$)|# -+ >8 -+")
 """Where tools for patches, and git itself, see the end of a message: trailers after such a line would not count."""
 _TEMPLATE_PART = re.compile(r"\{\{|\}\}|\{([^{}\n]{0,50})\}|[{}]")
 
@@ -279,7 +280,7 @@ def _clean_name(name: str) -> str:
 def _clean_message(text: str, max_chars: int = MAX_MESSAGE_CHARS) -> str:
     """Without our own trailers, without commands to skip CI, and without a line that ends the message for git."""
     lines = (line for line in _clean_lines(text, max_chars) if not OWN_TRAILER_LINE.match(line))
-    return _neutralize("\n".join(_escape_end(line) for line in lines).strip())
+    return _neutralize("\n".join(map(_escape_end, "\n".join(lines).strip().split("\n"))))
 
 
 def _clean_lines(text: str, max_chars: int = MAX_MESSAGE_CHARS) -> Iterator[str]:
@@ -298,9 +299,8 @@ def _remove_comments(text: str) -> str:
 
 
 def _escape_end(line: str) -> str:
-    """A rule of three hyphens gets a fourth."""
-    found = _END_OF_MESSAGE.match(line)
-    return f"{'-' if found[0] else ' '}{line}" if found else line
+    """A rule of three hyphens gets a fourth. A space could be lost: the Git host gets the text in two parts."""
+    return f"-{line}" if _END_OF_MESSAGE.match(line) else line
 
 
 def _neutralize(text: str) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain.config import DEFAULT_PRIORITY, Config, HeadBranchFallback, LandingMethod, MergeMethod, Mode
@@ -112,7 +113,7 @@ class Previews:
         async with self._locks[key.repo.host]:
             queue, cached = queue_actor.queue, self._cached.get((key, number))
             found_at, run = clock.now(), find_run(queue, number)
-            decisive = (queue.config, None if run is None else (run.id, run.chain))
+            decisive = (queue.config, None if run is None else (run.id, run.landing_method, run.chain))
             if cached and cached.decisive == decisive and found_at < later(cached.read_at, PREVIEW_COUNTS_MS):
                 return cached.preview
             preview = await self._read_merge_preview(key, number)
@@ -216,9 +217,15 @@ def find_run(queue: Queue, number: PullRequestNumber, head: Sha | None = None) -
     """The run that tests the pull request now, or tested it, with this head if one is given."""
     submission = queue.submission_of(number)
     run = None if submission is None or submission.run is None else queue.runs.get(submission.run)
-    if run is None or not (run.is_active or run.status is RunStatus.SUCCEEDED):
-        return None
-    return run if any(each.number == number and head in (None, each.head) for each in run.stack) else None
+    return run if run is not None and _can_merge(run, number, head) else None
+
+
+def _can_merge(run: Run, number: PullRequestNumber, head: Sha | None) -> bool:
+    """Whether its commits can still be the ones that merge: a run that is repeated gets the current settings."""
+    is_stopped = run.restart_requested or run.invalidated is not None
+    if is_stopped or not (run.is_active or run.status is RunStatus.SUCCEEDED):
+        return False
+    return any(each.number == number and head in (None, each.head) for each in run.stack)
 
 
 def _describe_other_base(key: QueueKey, pull_request: PullRequest) -> str:
@@ -269,6 +276,7 @@ async def _write_messages(
 
 
 HOST_MERGES = "the Git host merges the pull request, and the queue compares the result with the tested commit."
+TESTED_TOGETHER = "It is tested together with a pull request that the Git host has to merge"
 BRANCH_PROBLEMS = {
     HeadBranchAccess.IN_FORK: (
         "The head branch is in a fork that the queue cannot push to",
@@ -299,17 +307,23 @@ SETTING_OFF = (
 
 
 def explain_merge(config: Config, pull_request: PullRequest, run: Run | None = None) -> tuple[MergesBy, str]:
-    """How the pull request merges if its tests pass. `run` is the one that tests it."""
-    if config.landing is LandingMethod.PROVIDER_MERGE:
+    """How the pull request merges if its tests pass. `run` is the one that tests it, or tested it."""
+    if run is not None and not _can_merge(run, pull_request.number, pull_request.head):
+        run = None
+    by_host = (config.landing if run is None else run.landing_method) is LandingMethod.PROVIDER_MERGE
+    if by_host and config.landing is LandingMethod.PROVIDER_MERGE:
         return MergesBy.PROVIDER_MERGE, f"{HOST_MERGES[0].upper()}{HOST_MERGES[1:]}"
+    merge_method = config.merge_method if run is None else run.merge_method
+    config = replace(config, merge_method=merge_method, landing=LandingMethod.TESTED_COMMIT)
     fallback = merging.fallback_of(config, pull_request)
+    if fallback is None and by_host:
+        is_alone = run is None or len(run.stack) == 1
+        reason = "Its test run keeps the landing provider_merge" if is_alone else TESTED_TOGETHER
+        return MergesBy.PROVIDER_MERGE, f"{reason}, so {HOST_MERGES}"
     if fallback is None:
-        if run is not None and run.landing_method is LandingMethod.PROVIDER_MERGE:
-            reason = "It is tested together with a pull request that the Git host has to merge"
-            return MergesBy.PROVIDER_MERGE, f"{reason}, so {HOST_MERGES}"
         return MergesBy.TESTED_COMMIT, f"The queue pushes the tested commit{_describe_sign(config, pull_request)}."
     reason, advice = BRANCH_PROBLEMS[pull_request.head_branch_access] if config.move_head_branches else SETTING_OFF
-    if fallback is HeadBranchFallback.PROVIDER_MERGE:
+    if by_host or fallback is HeadBranchFallback.PROVIDER_MERGE:
         return MergesBy.PROVIDER_MERGE, f"{reason}, so {HOST_MERGES} {advice}"
     then = "the queue pushes the tested commit and closes the pull request with a link to it."
     return MergesBy.CLOSE, f"{reason}, so {then} {advice}"
@@ -319,7 +333,9 @@ def _describe_sign(config: Config, pull_request: PullRequest) -> str:
     """By what the Git host shows that the pull request is merged."""
     if config.merge_method is MergeMethod.MERGE_COMMIT:
         return ", which contains the commits of the pull request"
-    if merging.can_move_head(config, pull_request):
+    can_move = merging.can_move_head(config, pull_request)
+    if can_move or pull_request.is_merged_by_head:
         place = f" in {pull_request.head_repo}" if pull_request.head_repo else ""
-        return f" and moves the head branch {pull_request.head_branch}{place} to it"
+        condition = "" if can_move else ", if the Git host allows it"
+        return f" and moves the head branch {pull_request.head_branch}{place} to it{condition}"
     return " and reports the merge to the Git host"

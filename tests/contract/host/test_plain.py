@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 import uvloop
 from msgspec.structs import replace
 
-from mergeyard.adapters.host_plain.host import ObjectReaderCache, PlainHost
+from mergeyard.adapters.host_plain.host import HeadBranches, ObjectReaderCache, PlainHost
+from mergeyard.adapters.host_plain.pull_requests import ObjectReader
 from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess
@@ -21,6 +22,7 @@ from mergeyard.ports.forge import HostUnavailable, PullRequestText
 from tests.contract.host.environment import ONE, REPO, TWO, PlainEnvironment
 from tests.support.asynchronous import asynchronous
 from tests.support.repositories import Origin
+from tests.support.scenario import a_scenario
 
 LANDED = Sha("1" * 40)
 DATA = {"title": "t", "author": "a", "base": "main", "branch": "b", "draft": False, "state": "open"}
@@ -376,6 +378,89 @@ async def test_the_branch_that_head_names_and_the_base_are_not_moved(plain: Plai
         (plain.origin.path / "HEAD").write_text("ref: refs/heads/main\n")
         plain.open(1, base="topic-1")
         assert await access_of(host) is HeadBranchAccess.SHARED
+
+
+@asynchronous
+async def test_the_head_branch_of_another_open_pull_request_is_not_moved(plain: PlainEnvironment):
+    """Wherever the head of the other one is: a later `mergeyard pr update` follows the branch."""
+    plain.open(1)
+    async with plain.host() as host:
+        assert await access_of(host) is HeadBranchAccess.MOVABLE
+        plain.open(2, branch="topic-1", base="release")
+        assert await access_of(host) is HeadBranchAccess.SHARED
+        plain.close(2)
+        assert await access_of(host) is HeadBranchAccess.MOVABLE
+        plain.open(2, branch="topic-1")
+        assert await access_of(host) is HeadBranchAccess.SHARED
+        plain.open(2)
+        assert await access_of(host) is HeadBranchAccess.MOVABLE
+        for other in ("", "refs/heads/topic-1", "topic-10", "Topic-1"):
+            plain.open(2, branch=other)
+            assert await access_of(host) is HeadBranchAccess.MOVABLE
+
+
+@asynchronous
+async def test_a_pull_request_that_cannot_be_read_yet_is_noticed_later(plain: PlainEnvironment):
+    plain.open(1)
+    head = plain.open(2, branch="topic-1")
+    plain.write_meta(3, "no metadata")
+    plain.origin.delete_ref("refs/pull/2/head")
+    async with plain.host() as host:
+        assert await access_of(host) is HeadBranchAccess.MOVABLE
+        plain.origin.set_ref("refs/pull/2/head", head)
+        assert await access_of(host) is HeadBranchAccess.SHARED
+
+
+@asynchronous
+async def test_a_merge_neither_moves_nor_deletes_the_head_branch_of_another_open_pull_request(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH, delete_head_branches=True)) as scenario:
+        scenario.open(1)
+        head = scenario.origin.tip("feature1")
+        scenario.set_pull_request(2, head=head, branch="feature1", base="release")
+        await scenario.submit(1)
+        await scenario.passes(1)
+        assert scenario.pull_request_meta(1)["state"] == "merged"
+        assert scenario.origin.tip("feature1") == head
+
+
+@asynchronous
+async def test_concurrent_reads_share_a_list_and_known_metadata_is_not_read_again(plain: PlainEnvironment):
+    for number in (1, 2, 3):
+        plain.open(number, branch="shared")
+    lists = list[Mapping[PullRequestNumber, Sha]]()
+
+    async def list_metadata() -> Mapping[PullRequestNumber, Sha]:
+        await asyncio.sleep(0)
+        lists.append({PullRequestNumber(n): plain.origin.tip(f"refs/pull/{n}/meta") for n in (3, 2, 1)})
+        return lists[-1]
+
+    branches, reader = HeadBranches(list_metadata), await ObjectReader.start(plain.origin.path)
+    found = await asyncio.gather(*(branches.find_open(reader, "shared") for _ in range(50)))
+    assert (found, len(lists)) == ([{1, 2, 3}] * 50, 2), "one that began before most calls, and one after all"
+    blob = lists[-1][TWO]
+    (plain.origin.path / "objects" / blob[:2] / blob[2:]).unlink()
+    plain.close(1)
+    assert await branches.find_open(reader, "shared") == {2, 3}
+    await reader.close()
+
+
+@asynchronous
+async def test_a_list_of_head_branches_that_fails_is_read_again(plain: PlainEnvironment):
+    plain.open(1)
+    failure, now = HostUnavailable("the disk is full"), {ONE: plain.origin.tip("refs/pull/1/meta")}
+    results: list[Mapping[PullRequestNumber, Sha] | HostUnavailable] = [{}, failure, now]
+
+    async def list_metadata() -> Mapping[PullRequestNumber, Sha]:
+        await asyncio.sleep(0)
+        result = results.pop(0)
+        if isinstance(result, HostUnavailable):
+            raise result
+        return result
+
+    branches, reader = HeadBranches(list_metadata), await ObjectReader.start(plain.origin.path)
+    calls = (branches.find_open(reader, "topic-1") for _ in range(3))
+    assert await asyncio.gather(*calls, return_exceptions=True) == [set(), failure, {1}]
+    await reader.close()
 
 
 @pytest.mark.parametrize("skipped", ["with_requirements", "with_head_branch"])

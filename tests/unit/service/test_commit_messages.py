@@ -211,6 +211,59 @@ def test_git_finds_our_trailers_after_any_text_of_a_rebased_commit(end: str):
         assert parse_trailers_with_git(rebase_message(NUMBER, message, RUN, HEAD)) == OWN + HEAD_TRAILER
 
 
+SCISSORS = f"# {'-' * 24} >8 {'-' * 24}"
+
+
+@pytest.mark.parametrize("before", ["", "\0", "\x1b ", "\n\t", "Mergeyard-Run: x\n", "\u2028"])
+@pytest.mark.parametrize("first", [SCISSORS, "---", "--- a/file"])
+def test_a_first_line_that_ends_a_message_for_git_does_not_hide_the_trailers(first: str, before: str):
+    text = f"{before}{first}\n\nPolite."
+    for message in (rebase_message(NUMBER, text, RUN, HEAD), squashed("Greet", text, template="{body}")):
+        assert message == f"-{first}\n\nPolite." + SQUASH_TRAILERS
+        assert parse_trailers_with_git(message) == OWN + HEAD_TRAILER
+
+
+@pytest.mark.parametrize("line", ["Re\u017folves: #4", "lin\u212a: x", "A-\u017f: x", "(CHERRY PICKED FROM COMMIT 1)"])
+def test_a_line_that_git_does_not_accept_joins_no_trailers(line: str):
+    text = f"Greet\n\nReviewed-by: Eve\n{line}"
+    for message in (rebase_message(NUMBER, text, RUN, HEAD), squashed("Greet", text, template="{body}")):
+        assert message == text + SQUASH_TRAILERS
+        assert parse_trailers_with_git(message) == OWN + HEAD_TRAILER
+
+
+ENDS_OF_MESSAGES = st.sampled_from([SCISSORS, "# - >8 -", "---", "--- x", "---\t", "diff --git a/x b/x", "#", "# x"])
+TRAILERS_FOR_GIT = st.sampled_from(
+    ["A-b: c", "A-b:", "A-b : c", "-b: c", "cc: x", "FIXES: x", "Note: x", "A-b: \u3000x"]
+)
+ALMOST_TRAILERS = st.sampled_from([": x", "A_b: c", "Re\u017folves: x", "lin\u212a: x", "A-\u017f: x", "\u0130-b: c"])
+SPECIAL_FOR_GIT = st.sampled_from(
+    [
+        "Signed-off-by: x",
+        "(cherry picked from commit 1)",
+        "(Cherry picked from commit 1)",
+        "Conflicts:",
+        "\tx",
+        " x",
+        "",
+    ]
+)
+HOSTILE_LINES = ENDS_OF_MESSAGES | TRAILERS_FOR_GIT | ALMOST_TRAILERS | SPECIAL_FOR_GIT | st.just("Skip-Checks: true")
+BREAKS = st.sampled_from(["", "\n", "\n\n", "\r\n", "\0", "\x1b", "\x0b", "\x85", "\u202e", "\u2029", " ", "\n \n"])
+hostile_texts = st.lists(st.tuples(BREAKS, HOSTILE_LINES), min_size=1, max_size=5).map(
+    lambda parts: "".join(before + line for before, line in parts)
+)
+
+
+@given(hostile_texts, st.sampled_from(["", "{body}", "{body}\n\n{co_authors}", "{sign_offs}\n{body}"]))
+@example(f"\0{SCISSORS}\n\nA-b: c", "{body}")
+@example("x\n\nA-b: c\n(Cherry picked from commit 1)", "")
+@settings(max_examples=100, deadline=None)
+def test_git_finds_our_trailers_between_hostile_first_and_last_lines(text: str, template: str):
+    signed = a_commit("Greet\n\nSigned-off-by: Bob <b@x>", "Bob", "b@x")
+    assert parse_trailers_with_git(rebase_message(NUMBER, text, RUN, HEAD)).endswith(OWN + HEAD_TRAILER)
+    assert parse_trailers_with_git(squashed(text, text, signed, template=template)).endswith(OWN + HEAD_TRAILER)
+
+
 @pytest.mark.parametrize("address", ["a\0b@x", "a\x7f@x", "a\u202eb@x", "a\ud800@x", "a b@x"])
 def test_an_address_with_control_characters_is_not_used(address: str):
     text = PullRequestText(title="Greet", author_name="Eve", author_email=address)

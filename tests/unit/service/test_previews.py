@@ -4,8 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from mergeyard.domain.config import URGENT, Config, HeadBranchFallback, LandingMethod, MergeMethod
-from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
+from mergeyard.domain.runs import Run
+from mergeyard.domain.states import Reason, RunStatus
 from mergeyard.domain.timestamps import MINUTE
 from mergeyard.engine import merging
 from mergeyard.service.previews import BRANCH_PROBLEMS, Action, ActionPreview, MergesBy, explain_merge, preview_action
@@ -125,3 +127,47 @@ def test_a_pull_request_that_is_tested_with_one_that_the_git_host_merges_says_so
     expected = f"It is tested together with a pull request that the Git host has to merge, so {HOST_MERGES}"
     assert explain_merge(SQUASH, on_github(), run) == (MergesBy.PROVIDER_MERGE, expected)
     assert explain_merge(SQUASH, on_github(), a_run(2, 1))[0] is MergesBy.TESTED_COMMIT
+
+
+BY_HOST = LandingMethod.PROVIDER_MERGE
+SQUASH_RUN = replace(a_run(1), merge_method=MergeMethod.SQUASH)
+
+
+@pytest.mark.parametrize("status", [RunStatus.PREPARING, RunStatus.IN_PROGRESS, RunStatus.SUCCEEDED])
+def test_a_run_keeps_its_methods_when_the_settings_change(status: RunStatus):
+    run = replace(SQUASH_RUN, status=status)
+    moves = (MergesBy.TESTED_COMMIT, "The queue pushes the tested commit and moves the head branch greet to it.")
+    for config in (Config(), Config(landing=BY_HOST), replace(SQUASH, landing=BY_HOST)):
+        assert explain_merge(config, on_github(), run) == moves
+    by_host = replace(run, landing_method=BY_HOST)
+    expected = f"Its test run keeps the landing provider_merge, so {HOST_MERGES}"
+    for config in (Config(), SQUASH):
+        assert explain_merge(config, on_github(), by_host) == (MergesBy.PROVIDER_MERGE, expected)
+    closes = replace(SQUASH, head_branch_fallback=HeadBranchFallback.CLOSE)
+    assert explain_merge(closes, on_github(HeadBranchAccess.IN_FORK), by_host)[0] is MergesBy.PROVIDER_MERGE
+    assert (
+        explain_merge(replace(closes, landing=BY_HOST), on_github(HeadBranchAccess.IN_FORK), run)[0] is MergesBy.CLOSE
+    )
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        replace(SQUASH_RUN, status=RunStatus.FAILED),
+        replace(SQUASH_RUN, status=RunStatus.CANCELLED),
+        replace(SQUASH_RUN, restart_requested=True),
+        replace(SQUASH_RUN, invalidated=Reason.TARGET_BRANCH_MOVED),
+        replace(SQUASH_RUN, stack=(replace(SQUASH_RUN.stack[0], head=Sha("7" * 40)),)),
+        replace(a_run(2), merge_method=MergeMethod.SQUASH),
+    ],
+    ids=["failed", "cancelled", "restarted", "invalidated", "pushed since", "another pull request"],
+)
+def test_a_run_that_cannot_merge_the_pull_request_does_not_count(run: Run):
+    by_host = Config(landing=BY_HOST)
+    assert explain_merge(Config(), on_github(), run) == explain_merge(Config(), on_github())
+    assert explain_merge(by_host, on_github(), run) == explain_merge(by_host, on_github())
+
+
+def test_a_head_branch_that_was_not_read_yet_is_not_promised_to_move():
+    expected = "The queue pushes the tested commit and moves the head branch greet to it, if the Git host allows it."
+    assert explain_merge(SQUASH, on_github(HeadBranchAccess.UNKNOWN)) == (MergesBy.TESTED_COMMIT, expected)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from mergeyard.adapters.host_plain.pull_requests import (
     ReaderExited,
     StoredPullRequest,
     StoredState,
+    is_open,
     judge_head_branch,
     list_refs,
     pull_request_number_of,
@@ -163,6 +164,7 @@ class PlainHost:
         self._scan_threads = ThreadPoolExecutor(MAX_CONCURRENT_SCANS, "plain-host")
         """Its own, so that a file system that does not respond blocks no other part of the server."""
         self._ref_checks = asyncio.Semaphore(MAX_CONCURRENT_REF_CHECKS)
+        self._head_branches: dict[Repo, HeadBranches] = {}
 
     def canonical_repo(self, repo: Repo) -> Repo:
         return repo
@@ -199,12 +201,19 @@ class PlainHost:
         stored = await self._read_stored(folder, number)
         if stored is None:
             return None
-        if stored.meta.state is not StoredState.OPEN:
+        if not is_open(stored):
             return to_pull_request(stored, HeadBranchAccess.GONE)
         if not (with_requirements and with_head_branch):
             return to_pull_request(stored, HeadBranchAccess.MOVABLE)
+        return to_pull_request(stored, await self._judge_head_branch(repo, folder, stored))
+
+    async def _judge_head_branch(self, repo: Repo, folder: Path, stored: StoredPullRequest) -> HeadBranchAccess:
         access = await self._with_reader(folder, lambda reader: judge_head_branch(reader, stored, read_current(folder)))
-        return to_pull_request(stored, access)
+        if access is not HeadBranchAccess.MOVABLE:
+            return access
+        branches = self._head_branches.setdefault(repo, HeadBranches(lambda: self._list_metadata(folder)))
+        numbers = await self._with_reader(folder, lambda reader: branches.find_open(reader, stored.meta.branch))
+        return HeadBranchAccess.SHARED if numbers - {stored.number} else access
 
     async def read_text(self, repo: Repo, number: PullRequestNumber) -> PullRequestText | None:
         stored = await self._read_stored(repository_folder(self._root, repo), number)
@@ -219,17 +228,23 @@ class PlainHost:
     async def open_pull_requests(self, repo: Repo, branch: str) -> Sequence[OpenPullRequest]:
         """Lists the refs by itself: `refs` would hide changes from the poller, which compares two reads of it."""
         folder = repository_folder(self._root, repo)
-        read_identity(folder)
-        async with self._ref_checks:
-            refs = await list_refs(folder, pull_requests.META_REF_PATTERN)
-        numbers = sorted(filter(None, map(pull_request_number_of, refs)), reverse=True)[:MAX_SEARCHED]
+        numbers = list(await self._list_metadata(folder))
         found = list[OpenPullRequest]()
         for start in range(0, len(numbers), MAX_LISTED):
             chunk = numbers[start : start + MAX_LISTED]
-            found += await self._with_reader(folder, lambda reader, chunk=chunk: _read_open(reader, chunk, branch))
+            read = await self._with_reader(folder, lambda reader, chunk=chunk: _read_all(reader, chunk))
+            found += [to_open_pull_request(each) for each in read if is_open(each) and each.meta.base == branch]
             if len(found) >= MAX_LISTED:
                 break
         return select_newest(found)
+
+    async def _list_metadata(self, folder: Path) -> Mapping[PullRequestNumber, Sha]:
+        """The objects with the metadata of the newest pull requests, newest first."""
+        read_identity(folder)
+        async with self._ref_checks:
+            refs = await list_refs(folder, pull_requests.META_REF_PATTERN)
+        blobs = {number: blob for ref, blob in refs.items() if (number := pull_request_number_of(ref))}
+        return {number: blobs[number] for number in sorted(blobs, reverse=True)[:MAX_SEARCHED]}
 
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -300,20 +315,56 @@ class PlainHost:
             raise HostUnavailable(f"{pull_requests.PULL_REFS_PREFIX}{number} exists, but could not be read")
 
 
-async def _read_open(reader: ObjectReader, numbers: Sequence[PullRequestNumber], branch: str) -> list[OpenPullRequest]:
-    """The open ones of these into the branch. One that cannot be read is left out, so that it does not hide others."""
+async def _read_all(reader: ObjectReader, numbers: Sequence[PullRequestNumber]) -> list[StoredPullRequest]:
+    """One that cannot be read is left out, so that it does not hide others."""
     read = await asyncio.gather(
         *(read_stored_pull_request(reader, number) for number in numbers), return_exceptions=True
     )
-    found = list[OpenPullRequest]()
+    found = list[StoredPullRequest]()
     for stored in read:
         if isinstance(stored, BaseException) and not isinstance(stored, UnexpectedHostResponse):
             raise stored
-        if not isinstance(stored, StoredPullRequest) or stored.meta.state is not StoredState.OPEN:
-            continue
-        if stored.meta.base == branch:
-            found.append(to_open_pull_request(stored))
+        if isinstance(stored, StoredPullRequest):
+            found.append(stored)
     return found
+
+
+class KnownMetadata(NamedTuple):
+    blob: Sha
+    open_branch: str
+    """The head branch; empty if the pull request is not open."""
+
+
+class HeadBranches:
+    """The head branches of the pull requests of a repository. Metadata is read again only after it changed."""
+
+    def __init__(self, list_metadata: Callable[[], Awaitable[Mapping[PullRequestNumber, Sha]]]) -> None:
+        self._list_metadata = list_metadata
+        self._known: Mapping[PullRequestNumber, KnownMetadata] = {}
+        self._lists_begun = 0
+        self._known_list = 0
+        """The number of the list that `_known` is from."""
+        self._lock = asyncio.Lock()
+
+    async def find_open(self, reader: ObjectReader, branch: str) -> set[PullRequestNumber]:
+        """The open pull requests from this branch, by a list that began after the call: concurrent calls share one."""
+        needed = self._lists_begun + 1
+        async with self._lock:
+            if self._known_list < needed:
+                self._lists_begun += 1
+                self._known = await self._refresh(reader)
+                self._known_list = self._lists_begun
+            return {number for number, each in self._known.items() if each.open_branch == branch}
+
+    async def _refresh(self, reader: ObjectReader) -> Mapping[PullRequestNumber, KnownMetadata]:
+        """What cannot be read now is read again the next time."""
+        blobs = await self._list_metadata()
+        known = {number: each for number, each in self._known.items() if each.blob == blobs.get(number)}
+        unknown = [number for number in blobs if number not in known]
+        for start in range(0, len(unknown), MAX_LISTED):
+            for stored in await _read_all(reader, unknown[start : start + MAX_LISTED]):
+                known[stored.number] = KnownMetadata(stored.blob, stored.meta.branch if is_open(stored) else "")
+        return known
 
 
 class UnreadablePullRequest(Struct, frozen=True):

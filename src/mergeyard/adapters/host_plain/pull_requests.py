@@ -339,8 +339,8 @@ OTHER_REVISION_PATTERN = re.compile(r"@\{|-g[0-9a-f]+\Z")
 
 
 async def judge_head_branch(reader: ObjectReader, stored: StoredPullRequest, current: str) -> HeadBranchAccess:
-    """`current` is the branch that HEAD names: the default branch, or in a checkout the one that git lets no push
-    change. That another pull request has the same branch is not looked up: its head ref does not follow the branch."""
+    """By the repository itself, without other pull requests. `current` is the branch that HEAD names: the default
+    branch, or in a checkout the one that git lets no push change."""
     branch = stored.meta.branch
     if not BRANCH_PATTERN.fullmatch(branch) or OTHER_REVISION_PATTERN.search(branch):
         return HeadBranchAccess.GONE
@@ -348,6 +348,10 @@ async def judge_head_branch(reader: ObjectReader, stored: StoredPullRequest, cur
         return HeadBranchAccess.SHARED
     (tip,) = await reader.read_info(f"refs/heads/{branch}")
     return HeadBranchAccess.MOVABLE if tip is not None and tip.sha == stored.head else HeadBranchAccess.GONE
+
+
+def is_open(stored: StoredPullRequest) -> bool:
+    return stored.meta.state is StoredState.OPEN
 
 
 def to_pull_request(stored: StoredPullRequest, access: HeadBranchAccess) -> PullRequest:
@@ -360,7 +364,7 @@ def to_pull_request(stored: StoredPullRequest, access: HeadBranchAccess) -> Pull
         head_branch_access=access,
         title=meta.title,
         author=meta.author,
-        is_open=meta.state is StoredState.OPEN,
+        is_open=is_open(stored),
         draft=meta.draft,
         merged_into=meta.base if meta.state is StoredState.MERGED else None,
     )
