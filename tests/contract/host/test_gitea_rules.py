@@ -8,8 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from msgspec.structs import replace
 
-from mergeyard.adapters.forges.gitea.pull_requests import matches
-from mergeyard.adapters.forges.gitea.wire import GpgKey, KeyAddress
+from mergeyard.adapters.forges.gitea.wire import GpgKey, KeyAddress, matches
 from mergeyard.adapters.signing import parse_signing_key
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess
@@ -84,7 +83,7 @@ async def test_files_that_are_too_many_to_compare_block(fake: FakeGitea, gitea: 
 async def test_files_that_gitea_does_not_list_block(fake: FakeGitea, gitea: GiteaEnvironment):
     gitea.open(1)
     protect(fake, Rule("main", protected_file_patterns="*.lock"))
-    fake.faults.plan(RespondsWith(404), "/pulls/1/files")
+    fake.faults.plan(RespondsWith(200, body=b"[]"), "/pulls/1/files")
     async with gitea.host() as host:
         (message,) = await gitea.unmet(host, ONE)
         assert "too many files to compare them" in message
@@ -103,6 +102,7 @@ async def test_a_head_branch_that_is_not_at_the_head_is_gone(fake: FakeGitea, gi
             assert pull_request.head_branch_access is HeadBranchAccess.GONE
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_branch_stays_that_is_the_base_of_too_many_pull_requests(fake: FakeGitea, gitea: GiteaEnvironment):
     gitea.open(1, base="release")
@@ -213,6 +213,7 @@ async def test_a_key_that_is_not_verified_is_named_as_soon_as_a_test_commit_show
         assert await gitea.unmet_reasons(host, ONE) == {}
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_test_commit_with_another_address_proves_nothing(
     fake: FakeGitea, gitea: GiteaEnvironment, signer: Signer
@@ -331,12 +332,37 @@ async def test_the_host_check_names_what_signed_commits_need(fake: FakeGitea, gi
 )
 @asynchronous
 async def test_facts_that_gitea_does_not_answer_are_never_guessed(fake: FakeGitea, gitea: GiteaEnvironment, path: str):
+    """A 404 would mean that there is none, and there is."""
     gitea.open(1)
     protect(fake, Rule("main", required_approvals=1, protected_file_patterns="*.lock", require_signed_commits=True))
-    fake.faults.plan(RespondsWith(503), path)
     async with gitea.host() as host:
-        with pytest.raises(HostUnavailable):
-            await host.read_pull_request(gitea.repo, ONE)
+        for status in (503, 404):
+            fake.faults.plan(RespondsWith(status), f"{path}$")
+            with pytest.raises(HostUnavailable) as raised:
+                await host.read_pull_request(gitea.repo, ONE)
+            assert not isinstance(raised.value, HostRefused)
+
+
+@asynchronous
+async def test_checks_of_a_branch_that_gitea_does_not_show_now_are_not_taken_for_none(
+    fake: FakeGitea, gitea: GiteaEnvironment
+):
+    fake.faults.plan(RespondsWith(404), "/branches/main$")
+    async with gitea.host() as host:
+        with pytest.raises(HostUnavailable, match="does not show the branch main"):
+            await host.required_statuses(gitea.repo, "main")
+
+
+@asynchronous
+async def test_nothing_is_required_by_a_base_branch_that_is_gone_nor_by_dependencies_that_are_off(
+    fake: FakeGitea, gitea: GiteaEnvironment
+):
+    gitea.open(1, base="release")
+    repository = fake.world.repositories["acme/app"]
+    repository.origin.run("branch", "-D", "release")
+    repository.settings.internal_tracker["enable_issue_dependencies"] = False
+    async with gitea.host() as host:
+        assert await gitea.unmet(host, ONE) == []
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,15 @@ async def test_if_branch_rules_cannot_be_read_developers_can_write(gitlab: Gitla
 
 
 @asynchronous
+async def test_branch_rules_that_gitlab_does_not_show_now_are_not_taken_for_none(gitlab: GitlabEnvironment):
+    gitlab.gitlab.faults.plan(RespondsWith(404), "/protected_branches$")
+    async with gitlab.host() as host:
+        with pytest.raises(HostUnavailable) as raised:
+            await host.can_write(gitlab.repo, "ada", "main")
+        assert not isinstance(raised.value, HostRefused)
+
+
+@asynchronous
 async def test_unreadable_permissions_are_an_error(gitlab: GitlabEnvironment):
     gitlab.gitlab.faults.plan(RespondsWith(403), "/members/all$")
     async with gitlab.host() as host:

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from mergeyard.adapters.forges.gitlab.diagnostics import BASE_RUN_SUBJECT, EXAMPLE_SUBJECT
 from mergeyard.domain.config import LandingMethod, MergeMethod
+from mergeyard.domain.ids import RunId
 from mergeyard.ports.forge import Finding, QueueSetup
+from mergeyard.service.commit_messages import base_run_message, merge_message
+from tests.contract.host.environment import ONE
 from tests.contract.host.gitlab_environment import GitlabEnvironment, SigningKey
 from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import RespondsWith
@@ -81,6 +85,10 @@ def be_unknown(gitlab: GitlabEnvironment) -> None:
     gitlab.project.members.pop(BOT)
 
 
+def use_sha256(gitlab: GitlabEnvironment) -> None:
+    gitlab.project.object_format = "sha256"
+
+
 def be_archived(gitlab: GitlabEnvironment) -> None:
     gitlab.project.archived = True
 
@@ -137,6 +145,7 @@ def require_sign_offs(gitlab: GitlabEnvironment) -> None:
         (forget_the_token, "401"),
         (be_unknown, "add its account to the members"),
         (be_unknown, "the proxy in front of GitLab does not decode %2F"),
+        (use_sha256, "acme/app is a SHA-256 repository, which Mergeyard does not support: use one with SHA-1."),
         (be_archived, "acme/app is archived, so the queue cannot change it: unarchive it (Settings > General)."),
         (only_report, "give it the role Developer or Maintainer"),
         (only_report, "The token cannot read the protected branches: give its account the role Developer or"),
@@ -329,11 +338,11 @@ async def test_a_pipeline_that_never_ran_on_a_test_branch_is_reported(
         ({"branch_name_regex": r"(a*)*b"}, "((a*)*b) must accept the test branches, such as mergeyard/pr-1"),
         (
             {"commit_message_regex": r"Fixes"},
-            "must accept the queue's merge commits, such as 'Merge request 1: A change'",
+            "must accept the queue's commits, such as 'Merge request 1: A change' and, after a failed test, 'Test the ",
         ),
         (
             {"commit_message_negative_regex": "^Merge"},
-            "(^Merge) must not match the queue's merge commits, such as 'Merge request 1: A change'",
+            "(^Merge) must not match the queue's commits, such as 'Merge request 1: A change'",
         ),
         (
             {"author_email_regex": "@example.com$"},
@@ -355,6 +364,11 @@ async def test_push_rules_that_can_refuse_commits_are_shown_with_advice(
     found = await messages(gitlab)
     assert message in found
     assert ("The push rules accept" in found) is (not rule)
+
+
+def test_the_shown_subjects_are_those_that_the_queue_writes():
+    written = (merge_message(ONE, "A change", "run", "!"), base_run_message(RunId("run")))
+    assert [message.partition("\n")[0] for message in written] == [EXAMPLE_SUBJECT, BASE_RUN_SUBJECT]
 
 
 @asynchronous

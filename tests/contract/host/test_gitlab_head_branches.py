@@ -402,6 +402,17 @@ async def test_a_head_branch_that_gitlab_does_not_show_us_counts_as_protected(gi
         await read(gitlab)
 
 
+@asynchronous
+async def test_a_list_that_gitlab_does_not_show_now_is_not_taken_for_an_empty_one(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    gitlab.gitlab.faults.plan(RespondsWith(404), "/merge_requests$", times=2)
+    with pytest.raises(HostUnavailable, match="does not show /merge_requests now"):
+        await read(gitlab)
+    async with gitlab.host() as host:
+        with pytest.raises(HostUnavailable, match="does not show /merge_requests now"):
+            await host.retarget_pull_requests(gitlab.repo, "topic-1", "main")
+
+
 @pytest.mark.parametrize("state", ["opened", "locked"])
 @pytest.mark.parametrize("skipped", ["with_requirements", "with_head_branch"])
 @asynchronous

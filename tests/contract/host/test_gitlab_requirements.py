@@ -11,6 +11,7 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.states import Mergeability, Reason
 from mergeyard.domain.timestamps import MINUTE
+from mergeyard.ports.forge import HostUnavailable
 from tests.contract.host.environment import ONE
 from tests.contract.host.gitlab_environment import GitlabEnvironment, SigningKey
 from tests.support.asynchronous import asynchronous
@@ -355,6 +356,20 @@ async def test_rules_that_cannot_be_read_name_the_permission_and_block_as_config
     assert (unreadable[0], unreadable[2]) == (Reason.HOST_RULE_UNREADABLE, None)
     assert "the scope api" in unreadable[1][0]
     assert await read_unmet(gitlab, unreadable_rules_block=False) == []
+
+
+@pytest.mark.parametrize("status", [None, "checking"])
+@asynchronous
+async def test_approvals_that_gitlab_does_not_show_now_are_not_taken_for_none(
+    gitlab: GitlabEnvironment, status: str | None
+):
+    """Every edition has this call."""
+    gitlab.open(1)
+    make_a_draft(gitlab)
+    gitlab.request().undecided = status
+    gitlab.gitlab.faults.plan(RespondsWith(404), "/approvals$")
+    with pytest.raises(HostUnavailable, match="does not show /merge_requests/1/approvals now"):
+        await read(gitlab, unreadable_rules_block=False)
 
 
 @asynchronous

@@ -25,6 +25,7 @@ def add_dependency(scenario: ForgeScenario, number: int, on: int) -> None:
     acme.pull_requests[number].blockers.append(Blocker(acme, acme.pull_requests[on]))
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_whose_mergeability_gitea_never_checks_is_tested_and_lands(gitea_scenario: StartScenario):
     async with gitea_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -82,6 +83,7 @@ async def test_pr_that_gitea_refuses_to_merge_while_checking_is_merged_later(git
         assert await scenario.state(1) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pr_with_an_open_dependency_waits_and_blocks_no_other(gitea_scenario: StartScenario):
     async with gitea_scenario(BY_GITEA, poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -94,6 +96,7 @@ async def test_pr_with_an_open_dependency_waits_and_blocks_no_other(gitea_scenar
         assert await scenario.state(2) == "merged: merged_by_queue"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_forced_pr_with_an_open_dependency_fails_with_an_explanation(gitea_scenario: StartScenario):
     async with gitea_scenario(BY_GITEA, poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -105,6 +108,7 @@ async def test_forced_pr_with_an_open_dependency_fails_with_an_explanation(gitea
         assert "The pull request depends on #2" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("landing", mark_long_after(1, list(LandingMethod)))
 @asynchronous
 async def test_pr_that_depends_on_the_pr_ahead_is_merged_after_it(
@@ -220,6 +224,7 @@ async def test_pr_waits_for_what_a_rule_requires_and_does_not_merge_after_it_was
         assert scenario.landed_subjects() == []
 
 
+@pytest.mark.long
 @asynchronous
 async def test_approval_that_is_dismissed_ends_the_run_at_the_next_poll(gitea_scenario: StartScenario):
     """Gitea sends no webhook when a review is dismissed."""
@@ -240,6 +245,7 @@ async def test_approval_that_is_dismissed_ends_the_run_at_the_next_poll(gitea_sc
 MARK = "/pulls/1/merge$"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_failed_marking_is_retried_later(gitea_scenario: StartScenario):
     async with gitea_scenario() as scenario:

@@ -12,8 +12,10 @@ from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.gitlab import GitlabDriver
 from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S, ForgeScenario, a_forge_scenario
+from tests.support.forges.faults import ALWAYS, ActsFirst, RespondsWith
 from tests.support.forges.gitlab.world import BOT, ApprovalRule
 from tests.support.long_tests import mark_long_after
+from tests.support.scenario import MINUTE, SECOND
 
 BY_GITLAB = Config(landing=LandingMethod.PROVIDER_MERGE)
 Act = Callable[[GitlabDriver], None]
@@ -93,6 +95,7 @@ CASES = {
 """How a merge request lacks what a rule requires, gets it and loses it; and what people read."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", mark_long_after(2, list(CASES.values())), ids=CASES)
 @asynchronous
 async def test_mr_waits_until_it_has_what_a_rule_requires_and_does_not_merge_after_it_lost_it(
@@ -121,6 +124,7 @@ async def wait_until_ready(scenario: ForgeScenario) -> None:
     raise AssertionError(await scenario.state(1))
 
 
+@pytest.mark.long
 @asynchronous
 async def test_withdrawn_approval_takes_the_mr_out_of_its_run_at_once(gitlab_scenario: StartScenario):
     async with gitlab_scenario() as scenario:
@@ -151,6 +155,105 @@ async def test_approval_that_is_withdrawn_unnoticed_is_missed_right_before_the_m
         await scenario.passes(1)
         assert await scenario.state(1) == "not_ready: waiting_for_code_owner"
         assert scenario.origin.tip("main") == tip
+
+
+CHANGES_REQUESTED = "not_ready: changes_requested"
+
+
+async def decide_while_pushes_fail(scenario: ForgeScenario, **options: bool) -> None:
+    """Decides the landing of !1, whose push fails. Then GitLab checks the merge request."""
+    scenario.open(1)
+    await scenario.submit(1, **options)
+    scenario.forge.faults.plan(RespondsWith(503), scenario.forge.paths.push, times=ALWAYS)
+    await scenario.passes(1)
+    assert is_landing_decided(scenario)
+    driver(scenario).hide_mergeability(1)
+    await scenario.advance_time(20 * SECOND)
+    scenario.forge.faults.clear()
+
+
+def is_landing_decided(scenario: ForgeScenario) -> bool:
+    landing = scenario.queue_actor.queue.landing
+    return landing is not None and landing.is_intended
+
+
+@asynchronous
+async def test_changes_that_are_requested_while_gitlab_checks_the_mr_stop_the_push(gitlab_scenario: StartScenario):
+    """Until the check has finished, GitLab shows none of its rules."""
+    async with gitlab_scenario() as scenario:
+        await decide_while_pushes_fail(scenario)
+        driver(scenario).request_changes(1, "bob")
+        await scenario.advance_time(30 * SECOND)
+        assert is_landing_decided(scenario)
+        driver(scenario).show_mergeability(1)
+        await scenario.advance_time(5 * SECOND)
+        assert (await scenario.state(1), scenario.forge.is_merged(1)) == (CHANGES_REQUESTED, False)
+
+
+@pytest.mark.long
+@asynchronous
+async def test_a_check_that_gitlab_does_not_finish_locks_no_mr(gitlab_scenario: StartScenario):
+    async with gitlab_scenario() as scenario:
+        await decide_while_pushes_fail(scenario)
+        await scenario.advance_time(2 * MINUTE)
+        assert (is_landing_decided(scenario), scenario.forge.is_merged(1)) == (False, False)
+        driver(scenario).show_mergeability(1)
+        await scenario.advance_time(10 * SECOND)
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@pytest.mark.long
+@asynchronous
+async def test_a_forced_mr_does_not_wait_for_the_check_of_gitlab(gitlab_scenario: StartScenario):
+    async with gitlab_scenario() as scenario:
+        await decide_while_pushes_fail(scenario, forced=True)
+        await scenario.advance_time(5 * SECOND)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("requests_changes", [False, True])
+@asynchronous
+async def test_the_check_that_follows_our_own_move_of_the_head_is_awaited(
+    gitlab_scenario: StartScenario, requests_changes: bool
+):
+    async with gitlab_scenario(Config(merge_method=MergeMethod.SQUASH)) as scenario:
+        gitlab = driver(scenario)
+        scenario.open(1)
+        await scenario.submit(1)
+        head = gitlab.head(1)
+        gitlab.gitlab.world.reads_before_recording = 25
+        gitlab.faults.plan(ActsFirst(lambda: gitlab.hide_mergeability(1)), gitlab.paths.push)
+        await scenario.passes(1)
+        if requests_changes:
+            gitlab.request_changes(1, "bob")
+        await scenario.advance_time(30 * SECOND)
+        assert (gitlab.head(1) == head, gitlab.is_merged(1), is_landing_decided(scenario)) == (False, False, True)
+        gitlab.show_mergeability(1)
+        await scenario.advance_time(5 * SECOND)
+        expected = (CHANGES_REQUESTED, False) if requests_changes else ("merged: merged_by_queue", True)
+        assert (await scenario.state(1), gitlab.is_merged(1)) == expected
+
+
+@pytest.mark.long
+@asynchronous
+async def test_gitlab_itself_refuses_a_merge_while_it_checks_the_mr(gitlab_scenario: StartScenario):
+    """So this landing does not wait for the check, which follows each merge into the target branch."""
+    async with gitlab_scenario(BY_GITLAB) as scenario:
+        gitlab = driver(scenario)
+        scenario.open(1)
+        await scenario.submit(1)
+        hide = ActsFirst(lambda: gitlab.hide_mergeability(1), RespondsWith(502))
+        gitlab.faults.plan(hide, gitlab.paths.merge)
+        await scenario.passes(1)
+        gitlab.request_changes(1, "bob")
+        await scenario.advance_time(20 * SECOND)
+        assert (is_landing_decided(scenario), gitlab.is_merged(1)) == (True, False)
+        assert len([call for call in gitlab.faults.calls if call.startswith("PUT") and call.endswith("/merge")]) > 1
+        gitlab.show_mergeability(1)
+        await scenario.advance_time(20 * SECOND)
+        assert (await scenario.state(1), gitlab.is_merged(1)) == (CHANGES_REQUESTED, False)
 
 
 @asynchronous

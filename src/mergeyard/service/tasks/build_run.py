@@ -4,18 +4,39 @@ A build can run twice (after a crash, or on two replicas), and commits created t
 branch already exists on the Git host with the same contents, its commits are used instead of the new ones.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import assert_never
+
 from msgspec.structs import replace
 
 from mergeyard.domain import events
-from mergeyard.domain.ids import Sha
+from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import PullRequest
 from mergeyard.domain.runs import Member, Run, Step
 from mergeyard.domain.states import CheckState
 from mergeyard.domain.tasks import BuildRun
 from mergeyard.ports.forge import ChecksFrom, HostRefused
-from mergeyard.ports.git import Conflict, GitError, MissingObject, OutputTooLargeError, PushRefused, RefUpdate, Stale
+from mergeyard.ports.git import (
+    Commit,
+    Conflict,
+    GitError,
+    MissingObject,
+    OutputTooLargeError,
+    PushRefused,
+    RefUpdate,
+    Stale,
+)
 from mergeyard.ports.store import Store
-from mergeyard.service.commit_messages import base_run_message, sanitize_line
-from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
+from mergeyard.service.commit_messages import base_run_message, merge_message, rebase_message, sanitize_line
+from mergeyard.service.git_names import (
+    TEST_BRANCH_REF_PATTERN,
+    branch_ref,
+    name_test_branch,
+    parse_head_trailer,
+    parse_pull_request_trailer,
+)
 from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.tasks import commit_builder
 from mergeyard.service.tasks.test_branches import open_draft
@@ -162,40 +183,84 @@ async def _push_chain(
     outcome = await context.mirror.push(RefUpdate(ref, None, steps[-1].commit))
     if isinstance(outcome, PushRefused):
         refusal = f"The Git host refuses the test branch {name_test_branch(run)}: {outcome.detail}"
-        if await _is_every_commit_refused(context, task, ref):
-            return events.RunStartRefused(run=task.run, detail=refusal)
-        culprit = await _find_culprit(context, task, ref, steps)
-        if culprit is None:
+        accepted = await _count_accepted_steps(context, ref, steps)
+        if accepted == len(steps):
             raise GitError(refusal)
-        return _refuse(task, culprit, events.BuildRefusal.REFUSED, outcome.detail)
+        if accepted or (task.members and await _accepts_any_message(context, task, ref, steps)):
+            return _refuse(task, task.members[accepted], events.BuildRefusal.REFUSED, outcome.detail)
+        return events.RunStartRefused(run=task.run, detail=refusal)
     if isinstance(outcome, Stale):
         return events.RunBuilt(run=task.run, steps=await _read_existing_steps(context, task, ref, steps))
     return events.RunBuilt(run=task.run, steps=steps)
 
 
-async def _is_every_commit_refused(context: RepositoryContext, task: BuildRun, ref: str) -> bool:
-    """Whether the Git host refuses even an empty commit of ours there: because of the name of the branch, our address,
-    a missing signature. Then no pull request is the cause."""
-    probe = (await _build_base_step(context, task)).commit
-    if isinstance(await context.mirror.push(RefUpdate(ref, None, probe)), PushRefused):
-        return True
-    await context.mirror.push(RefUpdate(ref, probe, None))
+async def _count_accepted_steps(context: RepositoryContext, ref: str, steps: tuple[Step, ...]) -> int:
+    """How many steps, from the first one, the Git host accepts on a test branch."""
+    for count, step in enumerate(steps):
+        if not await _is_accepted(context, ref, step.commit):
+            return count
+    return len(steps)
+
+
+async def _accepts_any_message(context: RepositoryContext, task: BuildRun, ref: str, steps: tuple[Step, ...]) -> bool:
+    """Whether the Git host accepts any commit that changes nothing and has the form of ours. If not, no pull request is
+    the cause, but the name of the branch, our address, a missing signature, or what all our messages have in common."""
+    tree, parents = await context.mirror.tree(task.onto), [task.onto]
+    if task.merge_method is MergeMethod.MERGE_COMMIT:
+        parents += (await context.mirror.read_commit(task.onto)).parents[:1]
+    async for message in _list_messages(context, task, steps):
+        if await _is_accepted(context, ref, await context.mirror.commit(tree, parents, message)):
+            return True
     return False
 
 
-async def _find_culprit(context: RepositoryContext, task: BuildRun, ref: str, steps: tuple[Step, ...]) -> Member | None:
-    """Finds the first member whose commit the Git host refuses, by pushing the chain step by step. None if the host
-    refuses nothing any longer."""
-    pushed: Sha | None = None
-    culprit: Member | None = None
-    for member, step in zip(task.members, steps, strict=False):
-        if isinstance(await context.mirror.push(RefUpdate(ref, pushed, step.commit)), PushRefused):
-            culprit = member
-            break
-        pushed = step.commit
-    if pushed is not None:
-        await context.mirror.push(RefUpdate(ref, pushed, None))
-    return culprit
+async def _is_accepted(context: RepositoryContext, ref: str, commit: Sha) -> bool:
+    """Creates the test branch there, and deletes it: other rules can apply to a branch that exists."""
+    if isinstance(await context.mirror.push(RefUpdate(ref, None, commit)), PushRefused):
+        return False
+    await context.mirror.push(RefUpdate(ref, commit, None))
+    return True
+
+
+NO_PULL_REQUEST = PullRequestNumber(2**31 - 1)
+PLAIN_MESSAGE = "A change"
+MAX_EARLIER_MERGES = 3
+MAX_SEARCHED_COMMITS = 100
+
+
+async def _list_messages(context: RepositoryContext, task: BuildRun, steps: tuple[Step, ...]) -> AsyncGenerator[str]:
+    """Of the pull requests in this run, of one without anything special, and of the last ones that merged or are tested
+    ahead: those can have what a rule requires, such as the key of a ticket."""
+    for step in steps:
+        yield (await context.mirror.read_commit(step.commit)).message
+    plain = await context.mirror.commit(await context.mirror.tree(task.base), (task.base,), PLAIN_MESSAGE)
+    examples = [(NO_PULL_REQUEST, await context.mirror.read_commit(plain))]
+    for commit in await context.mirror.last_first_parents(task.onto, limit=MAX_SEARCHED_COMMITS):
+        number = parse_pull_request_trailer(commit.message)
+        if number is not None and len(examples) <= MAX_EARLIER_MERGES:
+            examples.append((number, commit))
+    for number, commit in examples:
+        with suppress(MissingObject):
+            yield await _rewrite_message(context, task, number, commit)
+
+
+async def _rewrite_message(
+    context: RepositoryContext, task: BuildRun, number: PullRequestNumber, commit: Commit
+) -> str:
+    """As this run would write it: the merge method or the template can have changed since."""
+    subject = commit.message.partition("\n")[0]
+    match task.merge_method:
+        case MergeMethod.MERGE_COMMIT:
+            return merge_message(number, subject.partition(": ")[2] or subject, task.run, context.host.number_prefix)
+        case MergeMethod.REBASE:
+            head = parse_head_trailer(commit.message) or commit.sha
+            return rebase_message(number, (await context.mirror.read_commit(head)).message, task.run, head)
+        case MergeMethod.SQUASH:
+            branch = context.queue_actor.key.branch
+            pull_request = PullRequest(number=number, head=commit.sha, base_branch=branch, title=subject)
+            return (await commit_builder.write_squash(context, pull_request, task.run, task.base, task.onto))[0]
+        case _:
+            assert_never(task.merge_method)
 
 
 async def _read_existing_steps(

@@ -7,12 +7,14 @@ import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain import events
+from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import HeadMove, Member
-from mergeyard.domain.states import Reason
+from mergeyard.domain.states import Mergeability, Reason
 from mergeyard.domain.tasks import ReadChecks, ReadPullRequest, ReadPullRequests, ReadTargetBranch
-from mergeyard.domain.timestamps import SECOND
+from mergeyard.domain.timestamps import MINUTE, SECOND, later
 from mergeyard.engine import admission
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import HostUnavailable, UnexpectedHostResponse
@@ -72,27 +74,39 @@ async def read_landing_pull_requests(
 MAX_READ_AGE_MS = 10 * SECOND
 """A merge relies on a read of its pull requests that began at most this long before."""
 MAX_READS = 3
+MAX_CHECKING_MS = MINUTE
+CHECKING_INTERVAL_MS = SECOND
 
 
 async def can_no_longer_merge(
     context: RepositoryContext, members: Sequence[Member], clock: Clock, moves: Sequence[HeadMove] = ()
 ) -> bool:
     """Reads pull requests whose landing was decided once more, right before they merge. An earlier attempt may have
-    moved their head branches."""
+    moved their head branches.
+
+    GitLab checks a pull request again when its head branch moves, and until it has finished it does not show what the
+    rules require. A landing for which this takes long is given up: the engine decides it again when GitLab has
+    finished, and until then it locks no pull request."""
     commits = {move.number: move.commit for move in moves}
-    for _ in range(MAX_READS):
+    late_reads, deadline = 0, later(clock.now(), MAX_CHECKING_MS)
+    while late_reads < MAX_READS:
         began_at = clock.now()
         reads = (_can_no_longer_merge(context, member, commits.get(member.number)) for member in members)
-        if any(await asyncio.gather(*reads)):
+        found = await asyncio.gather(*reads)
+        if True in found or (None in found and began_at >= deadline):
             return True
-        if began_at <= clock.now() <= began_at + MAX_READ_AGE_MS:
+        if None in found:
+            await clock.sleep(CHECKING_INTERVAL_MS)
+        elif began_at <= clock.now() <= began_at + MAX_READ_AGE_MS:
             return False
+        else:
+            late_reads += 1
     raise HostUnavailable("The Git host takes too long to show the pull requests that are about to merge.")
 
 
-async def _can_no_longer_merge(context: RepositoryContext, member: Member, moved_to: Sha | None) -> bool:
-    """A Git host can withdraw approvals because we moved the head branch: those that were given before count, unless a
-    reviewer requests changes."""
+async def _can_no_longer_merge(context: RepositoryContext, member: Member, moved_to: Sha | None) -> bool | None:
+    """None while the Git host checks it. A Git host can withdraw approvals because we moved the head branch: those that
+    were given before count, unless a reviewer requests changes."""
     try:
         pull_request = await context.read_pull_request(member.number)
     except UnexpectedHostResponse:
@@ -100,7 +114,18 @@ async def _can_no_longer_merge(context: RepositoryContext, member: Member, moved
     if pull_request is not None and pull_request.head == moved_to:
         requirements = (each for each in pull_request.requirements if each.reason is Reason.CHANGES_REQUESTED)
         pull_request = replace(pull_request, head=member.head, requirements=tuple(requirements))
-    return pull_request is None or admission.can_no_longer_merge(context.queue_actor.queue, member, pull_request)
+    queue = context.queue_actor.queue
+    if pull_request is None or admission.can_no_longer_merge(queue, member, pull_request):
+        return True
+    is_checking = pull_request.merged_into is None and pull_request.mergeability is Mergeability.CHECKING
+    return None if is_checking and _must_show_rules(queue, member) else False
+
+
+def _must_show_rules(queue: Queue, member: Member) -> bool:
+    """Not for a forced pull request, nor where the Git host itself merges: it refuses what its rules forbid."""
+    submission, landing = queue.submissions.get(member.submission_id), queue.landing
+    is_forced = submission is not None and submission.forced
+    return not is_forced and (landing is None or landing.landing_method is LandingMethod.TESTED_COMMIT)
 
 
 async def read_checks(

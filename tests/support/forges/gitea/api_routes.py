@@ -549,6 +549,8 @@ DEPENDENCIES = f"{REPO}/issues/{{index}}/dependencies"
 
 @route("GET", DEPENDENCIES)
 def list_dependencies(call: Call) -> Response:
+    if not call.repository.settings.internal_tracker["enable_issue_dependencies"]:
+        raise ApiError(404, "not found")
     return call.page([payloads.issue(each) for each in call.pull_request.blockers], has_link=False)
 
 

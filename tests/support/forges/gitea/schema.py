@@ -19,7 +19,8 @@ def _shape(fields: str) -> dict[str, str]:
 
 SETTINGS = (
     "default_branch:string archived:boolean has_pull_requests:boolean allow_merge_commits:boolean "
-    "allow_squash_merge:boolean allow_rebase:boolean allow_manual_merge:boolean autodetect_manual_merge:boolean"
+    "allow_squash_merge:boolean allow_rebase:boolean allow_manual_merge:boolean autodetect_manual_merge:boolean "
+    "internal_tracker:InternalTracker"
 )
 RULE = (
     "rule_name:string enable_push:boolean enable_push_whitelist:boolean push_whitelist_usernames:[string] "
@@ -53,6 +54,7 @@ SHAPES = {
         "merge_commit_sha:string merge_base:string base:PRBranchInfo head:PRBranchInfo created_at:string "
         "updated_at:string"
     ),
+    "InternalTracker": _shape("enable_issue_dependencies:boolean"),
     "GitObject": _shape("type:string sha:string"),
     "Reference": _shape("ref:string object:GitObject"),
     "PayloadCommit": _shape("id:string"),

@@ -179,6 +179,7 @@ class Settings(Struct):
     allow_rebase: bool = True
     allow_manual_merge: bool = False
     autodetect_manual_merge: bool = False
+    internal_tracker: dict[str, bool] = field(default_factory=lambda: {"enable_issue_dependencies": True})
 
 
 class Repository(Struct):

@@ -54,6 +54,7 @@ class Project(Schema):
     allow_merge_on_skipped_pipeline: bool | None
     only_allow_merge_if_all_discussions_are_resolved: bool | None
     archived: bool
+    repository_object_format: Literal["sha1", "sha256"]
     jobs_enabled: bool
     builds_access_level: Literal["disabled", "private", "enabled"]
     permissions: Permissions

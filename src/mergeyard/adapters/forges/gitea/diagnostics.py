@@ -9,7 +9,6 @@ from mergeyard.adapters.forges.gitea.pull_requests import (
     ADMIN_PERMISSION,
     SSH_FINGERPRINT_START,
     PullRequests,
-    matches,
     read_branch,
     read_rule,
     select_required_contexts,
@@ -334,7 +333,7 @@ def _shorten(patterns: str) -> str:
 def _check_test_branches(rules: Sequence[wire.Rule]) -> Iterator[Finding]:
     """Gitea deletes no branch that a rule matches, whatever the rule allows."""
     for rule in rules:
-        if matches(rule.rule_name, TEST_BRANCH, "/"):
+        if wire.matches(rule.rule_name, TEST_BRANCH, "/"):
             yield problem(
                 f"The protection rule {rule.rule_name} also protects the test branches {TEST_BRANCH_PREFIX}**, so "
                 "Gitea refuses to delete them: give the rule a pattern that does not match them."

@@ -1,15 +1,13 @@
 """Reads pull requests and their checks from Gitea: conflicts, what its rules require, drafts, refs."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from msgspec import Struct
 
 from mergeyard.adapters.forges.gitea import wire
 from mergeyard.adapters.forges.host import ForgeHost, PolledPullRequest, build_requirement
-from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment, to_instant
+from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, Query, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest, Requirement, Status, StatusState
@@ -27,12 +25,19 @@ TEST_BRANCHES_PATH = f"/git/refs/{quote_segment('heads/' + ids.TEST_BRANCH_PREFI
 SSH_FINGERPRINT_START = "SHA256:"
 KEY_ID_CHARS = 16
 MAX_NUMBERED_PAGES = 20
+NOT_SHOWN = "{} does not show {} now"
 MAX_FILE_COMPARISONS = 10_000_000
 """Characters of changed paths, times characters of patterns."""
 
 
 async def read_branch(client: ForgeClient, name: str) -> wire.Branch | None:
-    return await client.get(f"/branches/{quote_segment(name)}", wire.Branch, urgent=True)
+    """None if git has no such branch either. Another 404 is no answer: the branch can have rules."""
+    branch, ref = await client.get(f"/branches/{quote_segment(name)}", wire.Branch, urgent=True), f"heads/{name}"
+    if branch is None:
+        refs = await client.get(f"/git/refs/{quote_segment(ref)}", list[wire.GitRef], urgent=True) or []
+        if any(each.ref == f"refs/{ref}" for each in refs):
+            raise HostUnavailable(NOT_SHOWN.format(client.repo, f"the branch {name}"))
+    return branch
 
 
 def select_required_contexts(branch: wire.Branch | None) -> tuple[str, ...]:
@@ -75,21 +80,37 @@ def judge_reviews(rule: wire.Rule, reviews: Sequence[wire.Review], owner: str) -
 async def _read_reviews(client: ForgeClient, payload: wire.PullRequestPayload, rule: wire.Rule) -> list[wire.Review]:
     is_needed = rule.required_approvals or rule.block_on_rejected_reviews or rule.block_on_official_review_requests
     path = f"/pulls/{payload.number}/reviews"
-    return await read_numbered_pages(client, path, list[wire.Review]) if is_needed else []
+    reviews = await read_numbered_pages(client, path, list[wire.Review]) if is_needed else []
+    if reviews is None:
+        raise HostUnavailable(NOT_SHOWN.format(client.repo, path))
+    return reviews
 
 
 T = TypeVar("T")
 
 
-async def read_numbered_pages(client: ForgeClient, path: str, kind: type[list[T]]) -> list[T]:
-    """For lists without links to the next page. A server can limit pages to any size, so an empty page is the last."""
+async def read_numbered_pages(client: ForgeClient, path: str, kind: type[list[T]]) -> list[T] | None:
+    """For lists without links to the next page. A server can limit pages to any size, so an empty page is the last.
+    None if Gitea has no such list."""
     items = list[T]()
     for number in range(1, MAX_NUMBERED_PAGES + 1):
         page = await client.get(path, kind, {"limit": 50, "page": number}, urgent=True)
         if not page:
-            return items
+            return None if page is None else items
         items += page
     raise HostUnavailable(f"{path} of {client.repo} has more than {MAX_NUMBERED_PAGES} pages")
+
+
+async def _read_pages(client: ForgeClient, path: str, kind: type[list[T]], query: Query, max_pages: int) -> list[T]:
+    """For lists with links to the next page that every pull request has: a 404 is no answer."""
+    items, pages = list[T](), 0
+    async for page in client.iterate_pages(path, kind, query, urgent=True):
+        items, pages = items + page, pages + 1
+        if pages == max_pages:
+            break
+    if pages == 0:
+        raise HostUnavailable(NOT_SHOWN.format(client.repo, path))
+    return items
 
 
 def _names(reviews: Iterable[wire.Review], owner: str) -> Iterator[str]:
@@ -106,7 +127,7 @@ async def _list_protected_files(client: ForgeClient, payload: wire.PullRequestPa
     if not patterns:
         return []
     path, query = f"/pulls/{payload.number}/files", {"limit": 50}
-    files = await client.get_all(path, list[wire.ChangedFile], query, urgent=True, first_pages=MAX_FILE_PAGES)
+    files = await _read_pages(client, path, list[wire.ChangedFile], query, MAX_FILE_PAGES)
     comparisons = sum(len(file.filename) for file in files) * len(rule.protected_file_patterns)
     if len(files) < (payload.changed_files or 0) or comparisons > MAX_FILE_COMPARISONS:
         return ["protected files, because the pull request changes too many files to compare them"]
@@ -114,13 +135,19 @@ async def _list_protected_files(client: ForgeClient, payload: wire.PullRequestPa
     return [
         f"protected file {name}"
         for name in changed
-        if any(matches(pattern, name.lower(), "./") for pattern in patterns)
+        if any(wire.matches(pattern, name.lower(), "./") for pattern in patterns)
     ]
 
 
 async def list_open_dependencies(client: ForgeClient, repo: Repo, number: PullRequestNumber) -> list[str]:
-    """As references: `#12`, or `owner/name#12` for another repository."""
-    found = await read_numbered_pages(client, f"/issues/{number}/dependencies", list[wire.Dependency])
+    """As references: `#12`, or `owner/name#12` for another repository. Gitea answers 404 where the repository has
+    dependencies turned off. Another 404 is no answer."""
+    path = f"/issues/{number}/dependencies"
+    found = await read_numbered_pages(client, path, list[wire.Dependency])
+    if found is None:
+        if (await client.read_repository(wire.Repository, urgent=True)).internal_tracker.enable_issue_dependencies:
+            raise HostUnavailable(NOT_SHOWN.format(client.repo, path))
+        return []
     return [_format_reference(dependency, repo) for dependency in found if dependency.state == "open"]
 
 
@@ -128,45 +155,6 @@ def _format_reference(dependency: wire.Dependency, repo: Repo) -> str:
     full_name = "" if dependency.repository is None else dependency.repository.full_name
     is_same_repository = full_name.lower() == f"{repo.owner}/{repo.name}".lower()
     return f"#{dependency.number}" if is_same_repository else f"{full_name}#{dependency.number}"
-
-
-TOKEN_PATTERN = re.compile(r"\*\*?|\[!?(?:\\.|[^\[\]\\])+\]|\\.|.", re.DOTALL)
-
-
-def matches(pattern: str, text: str, separators: str) -> bool:
-    """Whether a pattern of a protection rule matches: `*` and `?` match no separator, `**` matches everything.
-
-    Each bit of `reached` is a position in the text that the pattern can reach. Unlike a regular expression, this takes
-    no longer for a pattern with many stars."""
-    reached, groups = 1, list[tuple[int, int]]()
-    plain, all_positions = _find_characters("?", text, separators), (2 << len(text)) - 1
-    for token in TOKEN_PATTERN.findall(pattern):
-        if token == "{":
-            groups.append((reached, 0))
-        elif token == "," and groups:
-            start, found = groups.pop()
-            groups.append((start, found | reached))
-            reached = start
-        elif token == "}" and groups:
-            reached |= groups.pop()[1]
-        elif token == "**":
-            reached = -(reached & -reached) & all_positions
-        elif token == "*":  # the carry of the addition runs up to the next separator
-            reached |= ((reached & plain) + plain) ^ plain
-        else:
-            reached = (reached & _find_characters(token, text, separators)) << 1
-    return bool(reached >> len(text) & 1)
-
-
-def _find_characters(token: str, text: str, separators: str) -> int:
-    """A bit for each position of a character that the token matches: `?`, a set such as `[a-z]`, or a character."""
-    if token == "?":
-        matching = {character for character in text if character not in separators}
-    elif len(token) > 1 and token[0] == "[":
-        matching = {character for character in text if fnmatchcase(character, token.replace("\\", ""))}
-    else:
-        matching = {token[-1]}
-    return sum(1 << position for position, character in enumerate(text) if character in matching)
 
 
 def is_open(payload: wire.PullRequestPayload) -> bool:
@@ -336,7 +324,7 @@ class PullRequests(ForgeHost):
         """Gitea accepts a commit only if a key of its committer's account signed it. Commits after the first thousand
         are not read."""
         path, query = f"/pulls/{payload.number}/commits", {"limit": 50, "files": "false", "stat": "false"}
-        commits = await client.get_all(path, list[wire.Commit], query, urgent=True, first_pages=MAX_COMMIT_PAGES)
+        commits = await _read_pages(client, path, list[wire.Commit], query, MAX_COMMIT_PAGES)
         unsigned = [commit.sha[:SHORT_SHA_CHARS] for commit in commits if not commit.is_verified]
         found = [build_requirement(Reason.COMMITS_UNSIGNED, unsigned)] if unsigned else []
         missing = await self.find_missing_key() or await self._find_unverified_key(client)

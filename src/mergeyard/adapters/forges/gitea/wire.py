@@ -1,7 +1,9 @@
-"""Gitea's JSON, with the members that we read."""
+"""Gitea's JSON, with the members that we read, and the patterns of its protection rules."""
 
+import re
 from base64 import b64decode
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import assert_never
 
 from msgspec import Struct
@@ -219,6 +221,11 @@ class Permissions(Struct, frozen=True):
     push: bool = False
 
 
+class InternalTracker(Struct, frozen=True):
+    enable_issue_dependencies: bool = False
+    """Also of pull requests."""
+
+
 class Repository(Struct, frozen=True):
     permissions: Permissions
     html_url: str
@@ -230,6 +237,7 @@ class Repository(Struct, frozen=True):
     allow_rebase: bool = True
     allow_manual_merge: bool = False
     autodetect_manual_merge: bool = False
+    internal_tracker: InternalTracker = InternalTracker()
 
 
 def allows_method(repository: Repository, method: MergeMethod) -> bool:
@@ -254,3 +262,42 @@ class Hook(Struct, frozen=True):
     config: HookConfig
     events: list[str]
     active: bool
+
+
+TOKEN_PATTERN = re.compile(r"\*\*?|\[!?(?:\\.|[^\[\]\\])+\]|\\.|.", re.DOTALL)
+
+
+def matches(pattern: str, text: str, separators: str) -> bool:
+    """Whether a pattern of a protection rule matches: `*` and `?` match no separator, `**` matches everything.
+
+    Each bit of `reached` is a position in the text that the pattern can reach. Unlike a regular expression, this takes
+    no longer for a pattern with many stars."""
+    reached, groups = 1, list[tuple[int, int]]()
+    plain, all_positions = _find_characters("?", text, separators), (2 << len(text)) - 1
+    for token in TOKEN_PATTERN.findall(pattern):
+        if token == "{":
+            groups.append((reached, 0))
+        elif token == "," and groups:
+            start, found = groups.pop()
+            groups.append((start, found | reached))
+            reached = start
+        elif token == "}" and groups:
+            reached |= groups.pop()[1]
+        elif token == "**":
+            reached = -(reached & -reached) & all_positions
+        elif token == "*":  # the carry of the addition runs up to the next separator
+            reached |= ((reached & plain) + plain) ^ plain
+        else:
+            reached = (reached & _find_characters(token, text, separators)) << 1
+    return bool(reached >> len(text) & 1)
+
+
+def _find_characters(token: str, text: str, separators: str) -> int:
+    """A bit for each position of a character that the token matches: `?`, a set such as `[a-z]`, or a character."""
+    if token == "?":
+        matching = {character for character in text if character not in separators}
+    elif len(token) > 1 and token[0] == "[":
+        matching = {character for character in text if fnmatchcase(character, token.replace("\\", ""))}
+    else:
+        matching = {token[-1]}
+    return sum(1 << position for position, character in enumerate(text) if character in matching)

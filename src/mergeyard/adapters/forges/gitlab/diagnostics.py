@@ -16,9 +16,11 @@ from mergeyard.ports.forge import Finding, HostRefused, HostUnavailable, QueueSe
 
 SCOPE = "api"
 MIN_TOKEN_DAYS_LEFT = 14
+OBJECT_FORMAT = "sha1"
 EXAMPLE_RUN = "01234567-89ab-4cde-8f01-23456789abcd"
 EXAMPLE_TEST_BRANCH = f"{ids.TEST_BRANCH_PREFIX}pr-1/{EXAMPLE_RUN}"
 EXAMPLE_SUBJECT = "Merge request 1: A change"
+BASE_RUN_SUBJECT = "Test the target branch itself"
 PROTECTED_BRANCHES = "(Settings > Repository > Protected branches)"
 PUSH_RULES = "(Settings > Repository > Push rules)"
 WEBHOOKS = "(Settings > Webhooks)"
@@ -80,6 +82,8 @@ class Diagnostics(ForgeHost):
                 "every project, check that the proxy in front of GitLab does not decode %2F in addresses."
             )
             return [problem(message)]
+        if project.repository_object_format != OBJECT_FORMAT:
+            return [problem(f"{repo} is a SHA-256 repository, which Mergeyard does not support: use one with SHA-1.")]
         if project.archived:
             return [problem(f"{repo} is archived, so the queue cannot change it: unarchive it (Settings > General).")]
         account = await self._read_account()
@@ -356,7 +360,7 @@ def _check_test_branches(rules: Iterable[wire.ProtectedBranch]) -> Finding:
 def _judge_push_rule(rule: wire.PushRule, member: wire.Member, *, signs: bool) -> Iterator[Finding]:
     """What the queue pushes: branches with its prefix, and commits of its own, signed if it has a key."""
     branches = f"the test branches, such as {EXAMPLE_TEST_BRANCH}"
-    commits = f"the queue's merge commits, such as {EXAMPLE_SUBJECT!r}"
+    commits = f"the queue's commits, such as {EXAMPLE_SUBJECT!r} and, after a failed test, {BASE_RUN_SUBJECT!r}"
     addresses = "the address of the queue, and of authors whose pull requests it squashes"
     set_address = "set `committer_email` to an address that it accepts, or change the pattern"
     yield from _check_pattern("Branch name", rule.branch_name_regex, f"accept {branches}")

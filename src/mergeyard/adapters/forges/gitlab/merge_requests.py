@@ -34,6 +34,7 @@ from mergeyard.ports.forge import (
 )
 
 PAGE_QUERY = {"per_page": 100}
+NOT_SHOWN = "{} does not show {} now"
 PUSH_RULE = cast(type[wire.PushRule], wire.PushRule | None)
 """A project without push rules answers with an empty document, and a plan that has none with 403 or 404."""
 UNDECIDED_STATUSES = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
@@ -251,7 +252,7 @@ class MergeRequests(Checks):
         """Only Premium has approval rules. The free edition answers without `approvals_left`, and with `approved` false
         until any account approves, although none has to: `approved` is not read."""
         try:
-            approvals = await client.get(f"{path}/approvals", wire.Approvals, urgent=True) or wire.Approvals()
+            approvals = await _read_existing(client, f"{path}/approvals", wire.Approvals)
         except HostRefused:
             found = [] if status == UNAPPROVED_STATUS else [self._require_permission(READ_PERMISSION)]
         else:
@@ -310,10 +311,10 @@ class MergeRequests(Checks):
         than a page merge into it, or GitLab refuses one, for example because its source branch has another open merge
         request into `target`."""
         client, query = await self._client_for(repo), {**NEWEST_QUERY, "target_branch": branch}
-        from_branch = await client.get("/merge_requests", list[wire.MergeRequest], _source_query(branch)) or []
+        from_branch = await _read_existing(client, "/merge_requests", list[wire.MergeRequest], _source_query(branch))
         if any(one.source_project_id == one.target_project_id for one in from_branch):
             raise HostRefused(f"{branch} of {repo} is the source branch of another open merge request: delete it later")
-        listed = await client.get("/merge_requests", list[wire.MergeRequest], query) or []
+        listed = await _read_existing(client, "/merge_requests", list[wire.MergeRequest], query)
         for payload in listed:
             path = f"/merge_requests/{payload.iid}"
             (await client.send("PUT", path, {"target_branch": target})).raise_for_status(allowed=(404,))
@@ -368,7 +369,11 @@ async def _read_unmet_rules(client: ForgeClient, path: str, approvals: wire.Appr
 
 
 async def read_rules(client: ForgeClient) -> list[wire.ProtectedBranch]:
-    return await client.get_all("/protected_branches", list[wire.ProtectedBranch], {"per_page": 100})
+    path = "/protected_branches"
+    pages = [page async for page in client.iterate_pages(path, list[wire.ProtectedBranch], PAGE_QUERY)]
+    if not pages:
+        raise HostUnavailable(NOT_SHOWN.format(client.repo, path))
+    return [rule for page in pages for rule in page]
 
 
 async def _can_force_push(client: ForgeClient, branch: str) -> bool:
@@ -382,11 +387,19 @@ def _source_query(branch: str) -> Query:
 
 async def _is_source_of_another(client: ForgeClient, payload: wire.MergeRequest) -> bool:
     query = _source_query(payload.source_branch)
-    listed = await client.get("/merge_requests", list[wire.MergeRequest], query, urgent=True) or []
+    listed = await _read_existing(client, "/merge_requests", list[wire.MergeRequest], query)
     return any(one.iid != payload.iid and one.source_project_id == payload.source_project_id for one in listed)
 
 
 T = TypeVar("T")
+
+
+async def _read_existing(client: ForgeClient, path: str, kind: type[T], query: Query | None = None) -> T:
+    """For what every edition of GitLab has: a 404 is no answer."""
+    found = await client.get(path, kind, query, urgent=True)
+    if found is None:
+        raise HostUnavailable(NOT_SHOWN.format(client.repo, path))
+    return found
 
 
 async def _get_unless(error: type[HostUnavailable], client: ForgeClient, path: str, kind: type[T]) -> T | None:
