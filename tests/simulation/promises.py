@@ -244,6 +244,8 @@ def _has_cause(world: World, evidence: SimEvidence, submission: SubmissionJson) 
             return True
         case "pr_pushed":
             return submission["prNumber"] in world.people.pushed | world.people.deleted_heads
+        case "head_not_moved_back":
+            return submission["prNumber"] in world.people.deleted_heads
         case "landing_unknown":
             return world.people.moved_target_branch or world.people.deleted_test_branch
         case "test_run_failed":
