@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT, Config, LandingMethod, MergeMethod
+from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.states import REQUIREMENT_REASONS, CheckState, Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
@@ -55,19 +55,22 @@ class Requirement(Struct, frozen=True, kw_only=True):
     blocks_if_unknown: bool = True
     concerns_test_branches: bool = False
     """The Git host applies the rule to every branch that we push."""
+    concerns_host_merges: bool = False
+    """The Git host applies the rule to the commits of the pull request also if it squashes or rebases them itself."""
 
     @property
     def is_met(self) -> bool:
         return self.given >= self.needed if self.given is not None else not self.blocks_if_unknown
 
-    def applies_to(self, config: Config) -> bool:
-        """Whether the rule concerns what such a queue merges: squashed and rebased commits are ours, and our key does
-        not sign a merge by the Git host. (GitHub does not sign what it rebases: the check of the host reports this.)"""
+    def applies_to(self, method: MergeMethod, *, by_host: bool) -> bool:
+        """Whether the rule concerns what merges: squashed and rebased commits are ours unless the Git host merges, and
+        our key does not sign what it merges. (GitHub does not sign what it rebases: the check of the host reports
+        this.)"""
         match self.reason:
             case Reason.COMMITS_UNSIGNED:
-                return config.merge_method is MergeMethod.MERGE_COMMIT
+                return method is MergeMethod.MERGE_COMMIT or (by_host and self.concerns_host_merges)
             case Reason.SIGNING_KEY_NOT_ACCEPTED:
-                return config.landing is LandingMethod.TESTED_COMMIT or self.concerns_test_branches
+                return not by_host or self.concerns_test_branches
             case _:
                 return True
 

@@ -1,6 +1,8 @@
 """Git hosts: repositories, pull requests, checks, comments and merges, on a forge or as plain Git."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Protocol
 
@@ -15,6 +17,25 @@ from mergeyard.ports.git import Remote
 
 MAX_REQUIREMENT_NAME_CHARS = 100
 """Names in a requirement are cut to this length."""
+
+# What requests are for.
+
+_is_for_landing = ContextVar("is_for_landing", default=False)
+
+
+@contextmanager
+def requests_for_landing() -> Generator[None]:
+    """Reads in this context can also spend the part of the Git host's rate limit that is reserved for landings."""
+    token = _is_for_landing.set(True)
+    try:
+        yield
+    finally:
+        _is_for_landing.reset(token)
+
+
+def is_for_landing() -> bool:
+    return _is_for_landing.get()
+
 
 # Webhooks from the forge.
 

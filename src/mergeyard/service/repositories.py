@@ -9,12 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.access import Token
-from mergeyard.domain.config import Config, LandingMethod, MergeMethod
+from mergeyard.domain.config import Config, HeadBranchFallback, LandingMethod, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest, RequiredSource, RequiredStatuses
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.timestamps import MINUTE, Instant, later
+from mergeyard.engine import merging
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import Finding, Host, HostUnavailable, QueueSetup
 from mergeyard.ports.git import Git, Identity, Mirror, MissingObject, Signer
@@ -60,8 +61,11 @@ class RepositoryContext(Struct, frozen=True, eq=False):
         if found is None:
             return None
         access = found.head_branch_access if needs_branch else HeadBranchAccess.UNKNOWN
-        requirements = tuple(each for each in found.requirements if each.applies_to(config))
-        return replace(found, requirements=requirements, head_branch_access=access)
+        found = replace(found, head_branch_access=access)
+        fallback = merging.fallback_of(config, found)
+        by_host = config.landing is LandingMethod.PROVIDER_MERGE or fallback is HeadBranchFallback.PROVIDER_MERGE
+        requirements = (each for each in found.requirements if each.applies_to(config.merge_method, by_host=by_host))
+        return replace(found, requirements=tuple(requirements))
 
     def _moves_heads(self) -> bool:
         """Whether a landing can move head branches. A run keeps its methods when the settings change."""

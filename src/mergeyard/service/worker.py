@@ -6,6 +6,7 @@ tasks from the queue after every decision and after a restart.
 
 import asyncio
 import random
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -23,7 +24,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import Instant, later
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostUnavailable, requests_for_landing
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
 from mergeyard.service.background import Background, retry_until_stored
@@ -145,7 +146,9 @@ class Worker:
         context = await self.repositories.open_context(queue_actor)
         if task not in pending_tasks(queue_actor.queue):
             return ()  # opening the mirror took time, and the task is no longer pending
-        events = await self._perform(context, task, observation)
+        is_for_landing = isinstance(task, t.Land | t.ReadPullRequests)
+        with requests_for_landing() if is_for_landing else nullcontext():
+            events = await self._perform(context, task, observation)
         return (HostReachable(), *events) if queue_actor.queue.host_unreachable_since is not None else events
 
     async def _clean_up(self, queue_actor: QueueActor, task: t.Task) -> None:

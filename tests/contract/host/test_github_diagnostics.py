@@ -28,7 +28,7 @@ from tests.support.asynchronous import asynchronous
 from tests.support.forges.faults import ALWAYS, RespondsWith
 from tests.support.forges.github.fake import ALL_PERMISSIONS
 from tests.support.forges.github.rulesets import BypassActor, RuleData, pull_request_rule, required_checks_rule, rule
-from tests.support.forges.github.world import BranchProtection, Hook, RegisteredApp
+from tests.support.forges.github.world import BranchProtection, Hook, RegisteredApp, to_account_id
 
 US = "mergeyard-test[bot]"
 OUR_APP = {"actor_type": "Integration", "actor_id": 7}
@@ -392,7 +392,31 @@ async def test_commits_that_github_rebases_are_not_signed(token: GithubEnvironme
     (message,) = await problems(token, rebases)
     assert "refuses the queue's merges by rebase into main (*Require signed commits*)" in message
     assert message.endswith(", or set `landing` to `tested_commit`.")
-    assert await problems(token, replace(rebases, merge_method=MergeMethod.SQUASH)) == []
+
+
+@asynchronous
+async def test_that_github_documents_that_it_squashes_only_for_the_author_is_advice(token: GithubEnvironment):
+    """Reports of others say that it works for other accounts, too (chdsbd/kodiak#275 and
+    safe-global/safe-config-service#1617)."""
+    advice = (
+        "The ruleset signed can refuse the queue's merges by squash into main (*Require signed commits*): GitHub "
+        "documents that only the author of a pull request can squash there. Users report otherwise. If GitHub refuses, "
+        "put a team that contains only the account ada on its bypass list with *Always allow* or *Exempt*, or set "
+        "`landing` to `tested_commit`."
+    )
+    assert advice not in await notes(token, MERGES)
+    ruleset = token.acme.add_ruleset("signed", [rule("required_signatures")])
+    assert (await problems(token, MERGES), advice in await notes(token, MERGES)) == ([], True)
+    assert "can refuse" not in await notes(token, replace(MERGES, merge_method=MergeMethod.MERGE_COMMIT))
+    ruleset.bypass = [BypassActor("User", to_account_id("ada"), "pull_request")]
+    assert "can refuse" not in await notes(token, MERGES)
+
+
+@pytest.mark.parametrize("value", [True, False])
+@asynchronous
+async def test_the_rule_about_copilot_is_one_that_the_queue_checks(app: GithubEnvironment, value: bool):
+    app.acme.add_ruleset("reviews", [pull_request_rule(1, extra_for_copilot=value)], bypass=[us()])
+    assert await problems(app, PUSHES) == await warnings(app) == []
 
 
 SQUASHES = QueueSetup(branch="main", merge_method=MergeMethod.SQUASH)

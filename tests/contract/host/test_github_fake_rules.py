@@ -27,7 +27,9 @@ from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import Signer
 from tests.contract.host.github_environment import GithubEnvironment
 from tests.support.forges.github.fake import ALL_PERMISSIONS
+from tests.support.forges.github.rules import COPILOT
 from tests.support.forges.github.rulesets import (
+    EXTRA_APPROVAL,
     ROLE_IDS,
     BypassActor,
     matches_glob,
@@ -406,6 +408,45 @@ def test_required_reviewers_of_changed_files_block_whatever_the_decision_is(gith
     assert verdict(github) == CLEAN
 
 
+def test_what_copilot_opened_without_a_person_needs_one_more_approval(github: GithubEnvironment):
+    """Source: github/docs, "Available rules for rulesets", additional approval for unattributed Copilot pull requests:
+    by default, and only if approvals are required; dakomi/HouseholdACTracker#1 for the login in the REST API."""
+    github.open(1, author=COPILOT)
+    ruleset = github.acme.add_ruleset("reviews", [pull_request_rule(1)])
+    assert ask(github, "/rules/branches/main")[0]["parameters"][EXTRA_APPROVAL] is True
+    assert ask(github, "/pulls/1")["user"]["login"] == "Copilot"
+    github.acme.add_review(1, OTHER, "APPROVED")
+    assert verdict(github) == BLOCKED
+    github.change().is_for_person = True
+    assert verdict(github) == CLEAN
+    github.change().is_for_person = False
+    ruleset.rules = [pull_request_rule(1, extra_for_copilot=False)]
+    assert verdict(github) == CLEAN
+    ruleset.rules = [pull_request_rule(1)]
+    github.acme.add_review(1, "linus", "APPROVED")
+    assert verdict(github) == CLEAN
+    ruleset.rules = [pull_request_rule(0)]
+    github.acme.dismiss(1, "linus")
+    github.acme.dismiss(1, OTHER)
+    assert verdict(github) == ("clean", None)
+
+
+def test_requested_changes_of_another_pull_request_with_the_same_head_block(github: GithubEnvironment):
+    """Source: github/docs, "Available rules for rulesets", required reviews. No document says whether they count in
+    `reviewDecision`."""
+    open_pull_request(github)
+    github.acme.add_ruleset("reviews", [pull_request_rule(1)])
+    github.acme.add_review(1, OTHER, "APPROVED")
+    github.origin.branch("stable", base="main")
+    github.acme.open_pull_request("topic-1", base="stable", author="hopper")
+    assert verdict(github) == CLEAN
+    github.acme.add_review(2, "linus", "CHANGES_REQUESTED")
+    assert verdict(github) == ("blocked", "APPROVED")
+    assert not merge(github, OTHER).is_success
+    github.close(2)
+    assert verdict(github) == CLEAN
+
+
 def test_deployments_and_signatures_can_be_required(github: GithubEnvironment):
     """Source: github/docs, "Available rules for rulesets", deployments and signed commits; the API description, "List
     deployments" and "List deployment statuses"."""
@@ -573,6 +614,39 @@ def test_what_is_missing_or_forbidden_is_null_with_an_error(github: GithubEnviro
     assert request(github, "api/graphql", "unknown", "POST", {"query": "{ rateLimit { cost } }"}).status_code == 401
     limit = ask(github, "api/graphql", US, "POST", {"query": "{ rateLimit { cost remaining } }"})
     assert limit["data"]["rateLimit"]["cost"] == 1
+
+
+def test_a_commit_is_associated_with_pull_requests_of_its_own_repository(github: GithubEnvironment):
+    """Sources: the GraphQL schema, `associatedPullRequests` of a commit: those that add it, and, if the default branch
+    contains it, only the merged one; TooTallNate/nx.js#410 and retransmission/retransmission#280: without forks."""
+    head = open_pull_request(github)
+    github.origin.branch("top", base="topic-1", files={"top.txt": "1"})
+    github.acme.open_pull_request("top")
+    github.acme.open_pull_request("topic-1", home="eve/app")
+    assert list_associated(github, head) == [1, 2]
+    assert list_associated(github, "1" * 40) is None
+    assert list_named(github, "topic-1") == [1, 3]
+    github.acme.push_commit("main", {}, merging=head)
+    assert list_associated(github, head) == [1, 3]
+    assert list_named(github, "topic-1") == []
+
+
+def list_associated(env: GithubEnvironment, commit: str) -> list[int] | None:
+    found = query_repository(
+        env, f'object(oid: "{commit}") {{ ... on Commit {{ found: associatedPullRequests(first: 9)'
+    )
+    return found and [each["number"] for each in found["found"]["nodes"]]
+
+
+def list_named(env: GithubEnvironment, branch: str) -> list[int]:
+    found = query_repository(env, f'pullRequests(first: 9, states: OPEN, headRefName: "{branch}")')
+    return [each["number"] for each in found["nodes"]]
+
+
+def query_repository(env: GithubEnvironment, lists: str) -> Any:
+    text = 'query { repository(owner: "acme", name: "app") { result: ' + lists + " { nodes { number } "
+    text += "}" * (text.count("{") - text.count("}"))
+    return ask(env, "api/graphql", US, "POST", {"query": text, "variables": {}})["data"]["repository"]["result"]
 
 
 @pytest.mark.parametrize(

@@ -472,6 +472,7 @@ async def test_a_branch_stays_if_it_is_the_head_of_another_pull_request(github: 
     assert upper.base == "topic-1"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_more_pull_requests_than_one_call_can_retarget_are_an_error(github: GithubEnvironment):
     github.open(1)

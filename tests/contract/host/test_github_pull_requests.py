@@ -181,6 +181,7 @@ async def test_unchanged_data_is_not_downloaded_again(github: GithubEnvironment)
         assert await host.refs(github.repo, ["main"]) == once
 
 
+@pytest.mark.long
 @asynchronous
 async def test_only_pull_requests_that_changed_since_the_last_read_are_read(tmp_path: Path):
     """The others stay as they were: a missing one would look like a change."""

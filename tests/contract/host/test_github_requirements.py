@@ -154,6 +154,7 @@ async def test_a_push_that_dismisses_approvals_takes_them_away(github: GithubEnv
         assert reasons(await missing(host, github)) == [Reason.WAITING_FOR_REVIEW]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stranger", ["mallory", ""])
 @asynchronous
 async def test_the_approval_of_a_user_without_write_access_does_not_count(github: GithubEnvironment, stranger: str):

@@ -14,7 +14,14 @@ from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import Repo, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
-from mergeyard.ports.forge import DraftPullRequest, HostRefused, HostUnavailable, Merge, Merged
+from mergeyard.ports.forge import (
+    DraftPullRequest,
+    HostRefused,
+    HostUnavailable,
+    Merge,
+    Merged,
+    requests_for_landing,
+)
 from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.github_environment import GithubEnvironment, github_environment
 from tests.contract.host.gitlab_environment import GitlabEnvironment
@@ -140,17 +147,20 @@ async def check_merges_go_through(
             await call
     await host.open_draft(repo, DRAFT)
     settle()
-    draft = await host.read_pull_request(repo, TWO)
+    with requests_for_landing():
+        draft = await host.read_pull_request(repo, TWO)
     assert draft
     assert draft.is_open
     await host.close_draft(repo, DRAFT.branch)
     settle()
-    draft = await host.read_pull_request(repo, TWO)
+    with requests_for_landing():
+        draft = await host.read_pull_request(repo, TWO)
     assert draft
     assert not draft.is_open
     await host.set_status(repo, head, PASSED, urgent=True)
     merge = Merge(number=ONE, head=head, base_branch="main", method=MergeMethod.MERGE_COMMIT, title="x", message="")
-    assert isinstance(await host.merge(repo, merge), Merged)
+    with requests_for_landing():
+        assert isinstance(await host.merge(repo, merge), Merged)
 
 
 @pytest.mark.parametrize("has_drafts", [True, False])
@@ -173,8 +183,32 @@ async def test_merges_on_github_can_use_the_reserve(env: GithubEnvironment):
     env.origin.branch(DRAFT.branch, base="topic-1")
     env.github.faults.plan(AddsHeaders({f"x-{name}": value for name, value in USED_UP.items()}), times=ALWAYS)
     async with env.host() as host:
-        await host.read_pull_request(env.repo, ONE)
+        with requests_for_landing():
+            await host.read_pull_request(env.repo, ONE)
         await check_merges_go_through(host, env.repo, head, "reserved for landings")
+
+
+@asynchronous
+async def test_only_reads_for_a_landing_use_the_reserve_of_github(github: GithubEnvironment):
+    github.open(1)
+    async with github.host() as host:
+        low = AddsHeaders({f"x-{name}": value for name, value in USED_UP.items()})
+        github.github.faults.plan(low, "/pulls/1$", times=ALWAYS)
+        with pytest.raises(HostUnavailable, match="reserved for landings"):
+            await host.read_pull_request(github.repo, ONE)
+        with requests_for_landing():
+            assert await host.read_pull_request(github.repo, ONE)
+
+
+@asynchronous
+async def test_only_reads_for_a_landing_use_the_reserve_of_gitlab(gitlab: GitlabEnvironment):
+    gitlab.open(1)
+    async with gitlab.host() as host:
+        gitlab.gitlab.faults.plan(AddsHeaders(USED_UP), "/merge_requests/1$", times=ALWAYS)
+        with pytest.raises(HostUnavailable, match="reserved for landings"):
+            await host.read_pull_request(gitlab.repo, ONE)
+        with requests_for_landing():
+            assert await host.read_pull_request(gitlab.repo, ONE)
 
 
 @pytest.mark.parametrize("message", ["limits how much we write", "reserved for landings"])
@@ -187,7 +221,8 @@ async def test_merges_on_gitlab_do_not_wait_for_comments(gitlab: GitlabEnvironme
         await host.put_comment(gitlab.repo, ONE, "Queued", None)
         if "reserved" in message:
             gitlab.gitlab.faults.plan(AddsHeaders(USED_UP), times=ALWAYS)
-            await host.read_pull_request(gitlab.repo, ONE)
+            with requests_for_landing():
+                await host.read_pull_request(gitlab.repo, ONE)
         await check_merges_go_through(host, gitlab.repo, head, message, lambda: gitlab.clock.move(2 * MINUTE))
 
 

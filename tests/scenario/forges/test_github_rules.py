@@ -72,6 +72,7 @@ async def test_a_withdrawn_approval_stops_a_push_in_every_bypass_mode(github_sce
         await check_withdrawn_approval_stops_the_merge(scenario, require_approval(scenario, mode))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", mark_long_after(1, MODES))
 @asynchronous
 async def test_a_withdrawn_approval_stops_a_merge_by_github_in_every_bypass_mode(
@@ -120,6 +121,7 @@ async def test_an_approval_that_is_withdrawn_while_the_push_fails_stops_the_push
         assert await scenario.state(1) == WAITS
 
 
+@pytest.mark.long
 @asynchronous
 async def test_an_approval_that_is_withdrawn_while_the_service_is_down_stops_the_push(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -214,6 +216,7 @@ async def test_checks_of_a_pr_that_waits_for_a_review_cost_nothing(github_scenar
         assert scenario.api_call_count() == before
 
 
+@pytest.mark.long
 @asynchronous
 async def test_each_check_of_the_head_that_passes_does_not_rewrite_the_comment(github_scenario: StartScenario):
     async with github_scenario() as scenario:
@@ -240,6 +243,7 @@ def restrict_updates(driver: GithubDriver) -> None:
     driver.acme.add_ruleset("only the queue", [rule("update")], bypass=bypass)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "config", mark_long_after(1, [BY_GITHUB, Config()]), ids=["GitHub merges", "the tested commit is pushed"]
 )

@@ -60,7 +60,7 @@ async def test_the_tested_commit_lands_and_the_pull_request_is_shown_as_merged(
     async with scenario_by_head(config) as scenario:
         scenario.open(1, 2)
         await scenario.submit(1, 2)
-        tested = scenario.run_of(2).tip
+        tested = scenario.run_of(1, 2).tip
         await scenario.passes(1, 2)
         assert scenario.origin.tip("main") == tested == scenario.origin.tip("feature2")
         assert scenario.origin.tip("feature1") == scenario.origin.log("main", "%P")[-1]

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mergeyard.domain.config import Config, LandingMethod, MergeMethod
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import (
     ALL_TARGETS,
@@ -162,20 +162,30 @@ def test_requirements_are_stored_with_their_pull_request():
 
 
 @pytest.mark.parametrize(
-    ("reason", "config", "applies"),
+    ("reason", "method", "by_host", "applies"),
     [
-        (Reason.COMMITS_UNSIGNED, Config(), True),
-        (Reason.COMMITS_UNSIGNED, Config(merge_method=MergeMethod.SQUASH), False),
-        (Reason.COMMITS_UNSIGNED, Config(merge_method=MergeMethod.REBASE), False),
-        (Reason.SIGNING_KEY_NOT_ACCEPTED, Config(), True),
-        (Reason.SIGNING_KEY_NOT_ACCEPTED, Config(landing=LandingMethod.PROVIDER_MERGE), False),
-        (Reason.WAITING_FOR_REVIEW, Config(landing=LandingMethod.PROVIDER_MERGE), True),
+        (Reason.COMMITS_UNSIGNED, MergeMethod.MERGE_COMMIT, False, True),
+        (Reason.COMMITS_UNSIGNED, MergeMethod.MERGE_COMMIT, True, True),
+        (Reason.COMMITS_UNSIGNED, MergeMethod.SQUASH, False, False),
+        (Reason.COMMITS_UNSIGNED, MergeMethod.SQUASH, True, False),
+        (Reason.COMMITS_UNSIGNED, MergeMethod.REBASE, False, False),
+        (Reason.SIGNING_KEY_NOT_ACCEPTED, MergeMethod.MERGE_COMMIT, False, True),
+        (Reason.SIGNING_KEY_NOT_ACCEPTED, MergeMethod.MERGE_COMMIT, True, False),
+        (Reason.WAITING_FOR_REVIEW, MergeMethod.MERGE_COMMIT, True, True),
     ],
 )
-def test_a_rule_about_signatures_applies_to_the_commits_that_it_concerns(reason: Reason, config: Config, applies: bool):
-    assert Requirement(reason=reason).applies_to(config) is applies
+def test_a_rule_about_signatures_applies_to_the_commits_that_it_concerns(
+    reason: Reason, method: MergeMethod, by_host: bool, applies: bool
+):
+    assert Requirement(reason=reason).applies_to(method, by_host=by_host) is applies
+
+
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])
+def test_a_git_host_can_require_signed_commits_of_what_it_merges_itself(method: MergeMethod):
+    requirement = Requirement(reason=Reason.COMMITS_UNSIGNED, concerns_host_merges=True)
+    assert [requirement.applies_to(method, by_host=by_host) for by_host in (True, False)] == [True, False]
 
 
 def test_a_rule_about_signatures_of_every_branch_applies_to_any_landing():
     requirement = Requirement(reason=Reason.SIGNING_KEY_NOT_ACCEPTED, concerns_test_branches=True)
-    assert all(requirement.applies_to(Config(landing=landing)) for landing in LandingMethod)
+    assert all(requirement.applies_to(MergeMethod.SQUASH, by_host=by_host) for by_host in (True, False))

@@ -30,7 +30,7 @@ from mergeyard.adapters.forges.rate_limits import (
 )
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.ports.forge import ChecksFrom, HostUnavailable
+from mergeyard.ports.forge import ChecksFrom, HostUnavailable, is_for_landing
 from mergeyard.ports.git import Signer
 
 log = structlog.get_logger()
@@ -122,8 +122,8 @@ class RenamedRepository(Struct, frozen=True):
 
 
 class ForgeClient:
-    """Requests for landings are `urgent`: they can also spend the reserve of the rate limit, and do not wait for other
-    writes."""
+    """Requests within `requests_for_landing`, and `urgent` ones, can also spend the reserve of the rate limit. Urgent
+    writes do not wait for others."""
 
     def __init__(
         self, base: str, credentials: HeadersProvider, limits: RateLimits, ca_file: Path | None = None
@@ -229,8 +229,7 @@ class ForgeClient:
         """Sends a request without the cache. The caller decides which 4xx statuses are errors. A write that is not
         urgent waits for its turn."""
         is_read = method == "GET"
-        if not is_read:
-            self._raise_if_reserved(urgent=urgent)
+        self._raise_if_reserved(urgent=urgent or is_read)
         content = None if body is None and method != "POST" else msgspec.json.encode({} if body is None else body)
         kinds = () if is_read else (WRITES,) if urgent else (WRITES, ORDINARY_WRITES)
         return await self._request(method, self._repo_path + path, content=content, kinds=kinds)
@@ -240,6 +239,7 @@ class ForgeClient:
         server, where the REST API is `…/api/v3`."""
         other = copy(self)
         other._base, other._limits, other.repo = self._base.removesuffix("/v3"), self._query_limits, None
+        other._raise_if_reserved(urgent=False)
         content = msgspec.json.encode({"query": query, "variables": variables})
         reply = await other._request("POST", "/graphql", content=content)
         if RATE_LIMITED_TYPE in reply.body[:MAX_ERROR_BYTES]:
@@ -250,7 +250,7 @@ class ForgeClient:
         await self._http.aclose()
 
     def _raise_if_reserved(self, *, urgent: bool) -> None:
-        if not urgent:
+        if not (urgent or is_for_landing()):
             self._limits.raise_if_only_reserve_left()
 
     async def _get_cached(self, path: str, query: Query | None) -> Reply:

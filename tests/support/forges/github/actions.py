@@ -116,6 +116,7 @@ class FakeRepository:
         self._suites: dict[tuple[str, str], int] = {}
         """Check suite by commit and app."""
         self._known_commits: set[str] = set()
+        self._contained: dict[tuple[Sha, Sha], bool] = {}
 
     @property
     def owner(self) -> str:
@@ -274,6 +275,18 @@ class FakeRepository:
     def list_commits(self, change: PullRequest) -> list[str]:
         """Oldest first."""
         return self.origin.run("rev-list", "--reverse", change.head, f"^{change.base}").decode().split()
+
+    def list_associated(self, commit: Sha) -> list[PullRequest]:
+        """The pull requests that GitHub associates with a commit: those with a head branch here that add it, or, if the
+        default branch contains it, only those that are merged."""
+        if self.contains(self.origin.tip("main"), commit):
+            return [each for each in self.pull_requests.values() if each.merged and each.head == commit]
+        own = [each for each in self.pull_requests.values() if each.home == self.name and self.origin.ref(each.base)]
+        return [
+            each
+            for each in own
+            if self.contains(each.head, commit) and not self.contains(self.origin.tip(each.base), commit)
+        ]
 
     def list_tree(self, commit: Sha, folder: str) -> list[tuple[str, str]]:
         """The path and the blob of each file in a folder."""
@@ -456,7 +469,13 @@ class FakeRepository:
         self.send_pull_request_event(change, "closed")
 
     def contains(self, commit: Sha, ancestor: Sha) -> bool:
-        return not self.origin.run("rev-list", "-n1", ancestor, f"^{commit}")
+        """Cached."""
+        key = (commit, ancestor)
+        if commit == ancestor:
+            return True
+        if key not in self._contained:
+            self._contained[key] = not self.origin.run("rev-list", "-n1", ancestor, f"^{commit}")
+        return self._contained[key]
 
     def _show_head(self, change: PullRequest) -> None:
         self.origin.set_ref(f"refs/pull/{change.number}/head", change.head)

@@ -29,7 +29,7 @@ from tests.support.forges.github.graphql import run_query
 from tests.support.forges.github.limits import Limits
 from tests.support.forges.github.pushes import refuse_push
 from tests.support.forges.github.rules import WRITERS
-from tests.support.forges.github.rulesets import Organization
+from tests.support.forges.github.rulesets import EXTRA_APPROVAL, Organization
 from tests.support.forges.github.world import Authentication, Caller, RegisteredApp
 from tests.support.http_server import Receive, Scope, Send, ThreadedServer, read_body, read_headers, respond
 
@@ -58,8 +58,9 @@ class FakeGithub:
         """By name in lower case."""
         self.mismatches: list[str] = []
         """Requests and responses that GitHub does not describe; must stay empty."""
-        self.future_words: set[str] = set()
-        """Kinds of rules and parameters that GitHub may have later: the fake sends them without a check."""
+        self.future_words = {EXTRA_APPROVAL}
+        """Kinds of rules and parameters that are newer than our description of the API, or that GitHub may have later:
+        the fake sends them without a check."""
         self.organizations: dict[str, Organization] = {}
         """Owners of repositories, by name in lower case."""
         self.routes = list(ROUTES)

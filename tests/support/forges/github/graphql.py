@@ -8,6 +8,7 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLError, GraphQLResolveInfo, build_schema, parse, validate
 from msgspec import Struct
 
+from mergeyard.domain.ids import Sha
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.payloads import format_time
 from tests.support.forges.github.rules import OPINIONS, WRITERS, review_decision
@@ -32,11 +33,26 @@ type RateLimit {
 
 type Repository {
   nameWithOwner: String!
+  object(expression: String, oid: GitObjectID): GitObject
   pullRequest(number: Int!): PullRequest
+  pullRequests(first: Int, after: String, states: [PullRequestState!], headRefName: String): PullRequestConnection!
+}
+
+interface GitObject {
+  oid: GitObjectID!
+}
+
+enum PullRequestState { CLOSED MERGED OPEN }
+
+type PullRequestConnection {
+  nodes: [PullRequest]
+  pageInfo: PageInfo!
+  totalCount: Int!
 }
 
 type PullRequest {
   number: Int!
+  state: PullRequestState!
   headRefOid: GitObjectID!
   isDraft: Boolean!
   reviewDecision: PullRequestReviewDecision
@@ -78,8 +94,9 @@ type PullRequestReview {
   onBehalfOf(first: Int, after: String): TeamConnection!
 }
 
-type Commit {
+type Commit implements GitObject {
   oid: GitObjectID!
+  associatedPullRequests(first: Int, after: String): PullRequestConnection
 }
 
 type TeamConnection {
@@ -201,7 +218,33 @@ def find_repository(info: Info, owner: str, name: str, **_: Any) -> Node:
             raise Refused("NOT_FOUND", f"Could not resolve to a PullRequest with the number of {number}.")
         return describe_pull_request(viewing, repository, repository.pull_requests[number])
 
-    return {"nameWithOwner": repository.name, "pullRequest": find_pull_request}
+    def list_pull_requests(_: Info, **given: Any) -> Node:
+        viewing.require("pull_requests")
+        found, branch = [*repository.pull_requests.values()], given.get("headRefName")
+        found = [one for one in found if branch is None or one.branch == branch]
+        found = [one for one in found if "states" not in given or describe_state(one) in given["states"]]
+        return paginate(found, lambda one: describe_pull_request(viewing, repository, one), **given)
+
+    def find_object(_: Info, *, oid: str = "", expression: str = "") -> Node | None:
+        viewing.require("contents")
+        sha = repository.origin.ref(expression) if expression else Sha(oid)
+        return describe_commit(viewing, repository, sha) if sha and repository.has_commit(sha) else None
+
+    found = {"pullRequest": find_pull_request, "pullRequests": list_pull_requests, "object": find_object}
+    return found | {"nameWithOwner": repository.name}
+
+
+def describe_commit(viewing: Viewing, repository: FakeRepository, sha: Sha) -> Node:
+    def list_associated(_: Info, **page: Any) -> Node:
+        viewing.require("pull_requests")
+        found = repository.list_associated(sha)
+        return paginate(found, lambda one: describe_pull_request(viewing, repository, one), **page)
+
+    return {"__typename": "Commit", "oid": sha, "associatedPullRequests": list_associated}
+
+
+def describe_state(change: PullRequest) -> str:
+    return "MERGED" if change.merged else "OPEN" if change.open else "CLOSED"
 
 
 def describe_pull_request(viewing: Viewing, repository: FakeRepository, change: PullRequest) -> Node:
@@ -218,6 +261,7 @@ def describe_pull_request(viewing: Viewing, repository: FakeRepository, change: 
 
     return {
         "number": change.number,
+        "state": describe_state(change),
         "headRefOid": change.head,
         "isDraft": change.draft,
         "reviewDecision": review_decision(repository, change),

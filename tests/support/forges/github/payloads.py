@@ -80,6 +80,7 @@ def pull_request(repo: FakeRepository, change: PullRequest, viewer: Caller | Non
     merge_state |= {"merged_by": _account(change.merged_by) if change.merged_by else None}
     merge_state |= {"maintainer_can_modify": change.maintainer_can_modify}
     merge_state |= {"commits": change.commits, "rebaseable": mergeable and change.commits <= MAX_REBASED_COMMITS}
+    merge_state |= {"changed_files": change.changed_files}
     return fill_defaults(models.PullRequest, _pull_request(repo, change) | merge_state)
 
 

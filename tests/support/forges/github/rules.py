@@ -11,6 +11,7 @@ from msgspec import Struct
 from mergeyard.domain.ids import Sha
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.rulesets import (
+    EXTRA_APPROVAL,
     RuleData,
     Ruleset,
     find_bypass_mode,
@@ -33,10 +34,11 @@ FOR_PUSHES = frozenset(
 REVIEW_PARAMETERS = frozenset(
     {"required_approving_review_count", "require_code_owner_review", "require_last_push_approval",
      "required_review_thread_resolution", "dismiss_stale_reviews_on_push", "required_reviewers",
-     "allowed_merge_methods", "dismissal_restriction"}
+     "allowed_merge_methods", "dismissal_restriction", EXTRA_APPROVAL}
 )  # fmt: skip
 
 
+COPILOT = "Copilot"
 MAX_REBASED_COMMITS = 100
 STACK_REFUSAL = "Merging stacked PRs via this endpoint is not supported. Use the asynchronous merge endpoint instead."
 
@@ -129,6 +131,7 @@ def judge(repository: FakeRepository, change: PullRequest, rule: RuleData) -> li
             found = judge_reviews(repository, change, parameters) + judge_required_reviewers(
                 repository, change, parameters
             )
+            found += judge_same_head(repository, change) if requires_reviews(parameters) else []
             found += [f"Rule {name} is violated." for name in unknown if name not in repository.satisfied_rules]
             return found + (judge_threads(change) if parameters.get("required_review_thread_resolution") else [])
         case "required_conversation_resolution":
@@ -161,7 +164,7 @@ def judge_reviews(repository: FakeRepository, change: PullRequest, parameters: R
     opinions = find_opinions(repository, change)
     found = ["Changes were requested."] if any(one.state == "CHANGES_REQUESTED" for one in opinions.values()) else []
     approving = find_approvers(repository, change)
-    needed = parameters.get("required_approving_review_count", 0)
+    needed = count_needed(change, parameters)
     if len(approving) < needed:
         found.append(f"At least {needed} approving review is required by reviewers with write access.")
     if parameters.get("require_code_owner_review") and find_missing_owners(repository, change):
@@ -175,6 +178,22 @@ def judge_reviews(repository: FakeRepository, change: PullRequest, parameters: R
 def requires_reviews(parameters: RuleData) -> bool:
     names = ("required_approving_review_count", "require_code_owner_review", "require_last_push_approval")
     return any(parameters.get(name) for name in (*names, "required_reviewers"))
+
+
+def count_needed(change: PullRequest, parameters: RuleData) -> int:
+    """One more for what Copilot opened without a person."""
+    count = parameters.get("required_approving_review_count", 0)
+    is_unattributed = change.author == COPILOT and not change.is_for_person
+    return count + int(count > 0 and is_unattributed and bool(parameters.get(EXTRA_APPROVAL)))
+
+
+def judge_same_head(repository: FakeRepository, change: PullRequest) -> list[str]:
+    """Reviewers request changes of another open pull request with the same head. No document says whether the decision
+    about reviews shows that, and without it the decision is the more dangerous one."""
+    others = [each for each in repository.pull_requests.values() if each.open and each.head == change.head]
+    opinions = [one for each in others if each is not change for one in find_opinions(repository, each).values()]
+    is_rejected = any(one.state == "CHANGES_REQUESTED" for one in opinions)
+    return ["Changes were requested on another pull request with this commit."] if is_rejected else []
 
 
 def judge_required_reviewers(repository: FakeRepository, change: PullRequest, parameters: RuleData) -> list[str]:

@@ -21,6 +21,7 @@ ROLE_IDS = {"maintain": 2, "write": 4, "admin": 5}
 """Actor IDs of the roles that can be on a bypass list."""
 MODES = ("never", "pull_request", "always", "exempt")
 """Bypass modes, the weakest first."""
+EXTRA_APPROVAL = "require_extra_approval_for_unattributed_changes"
 PUSH_MODES = frozenset({"always", "exempt"})
 """Modes in which a push bypasses the rules, and not only a merge of a pull request."""
 
@@ -158,16 +159,19 @@ def pull_request_rule(
     last_push: bool = False,
     threads: bool = False,
     dismisses_stale: bool = False,
+    extra_for_copilot: bool = True,
     reviewers: Iterable[tuple[Team, Sequence[str], int]] = (),
     **others: Any,
 ) -> RuleData:
-    """`reviewers` are teams with file patterns and a minimum of approvals; `others` are further parameters."""
+    """`reviewers` are teams with file patterns and a minimum of approvals; `others` are further parameters. GitHub
+    turns `extra_for_copilot` on by default."""
     parameters: dict[str, Any] = {
         "required_approving_review_count": approvals,
         "require_code_owner_review": code_owners,
         "require_last_push_approval": last_push,
         "required_review_thread_resolution": threads,
         "dismiss_stale_reviews_on_push": dismisses_stale,
+        EXTRA_APPROVAL: extra_for_copilot,
     }
     required = [
         {"file_patterns": list(patterns), "minimum_approvals": minimum, "reviewer": {"id": team.id, "type": "Team"}}
@@ -232,6 +236,7 @@ def to_classic_rules(guard: BranchProtection) -> list[RuleData]:
                 code_owners=classic.get("require_code_owner_reviews", False),
                 last_push=classic.get("require_last_push_approval", False),
                 dismisses_stale=classic.get("dismiss_stale_reviews", False),
+                extra_for_copilot=False,
             )
         )
     if "required_conversation_resolution" in switched_on:

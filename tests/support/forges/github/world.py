@@ -99,7 +99,10 @@ class PullRequest(Struct, kw_only=True):
     """Number of reads for which the mergeability is still unknown."""
     stack: StackPlace | None = None
     commits: int = 1
-    """The number that GitHub shows; a test sets it."""
+    changed_files: int = 1
+    """The numbers that GitHub shows; a test sets them."""
+    is_for_person: bool = False
+    """Copilot opened it on behalf of a person. GitHub's API does not show that."""
 
 
 class Comment(Struct, kw_only=True):

@@ -1,4 +1,5 @@
-"""Reads the statuses and check runs of a commit, which app a required check is bound to, and reports our status."""
+"""Reads the statuses, check runs and deployments of a commit, which app a required check is bound to, and reports our
+status."""
 
 import asyncio
 import re
@@ -10,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github import rules, wire
-from mergeyard.adapters.forges.github.rules import RequiredCheck
-from mergeyard.adapters.forges.host import ForgeHost
+from mergeyard.adapters.forges.github.wire import RequiredCheck
+from mergeyard.adapters.forges.host import ForgeHost, build_requirement
 from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import Repo, Sha
-from mergeyard.domain.pull_requests import Status, StatusState
-from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState
+from mergeyard.domain.pull_requests import Requirement, Status, StatusState
+from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState, Reason
 from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, later
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import HostRefused, HostUnavailable
@@ -51,6 +52,8 @@ SEVERITY = {CheckState.PASSED: 0, CheckState.NEUTRAL: 1, CheckState.PENDING: 2, 
 APP_AVATAR_PATTERN = re.compile(r"/in/([0-9]{1,12})\b")
 """The avatar URL of a commit status contains the id of the app that reported it, if the app has a logo."""
 MAX_DESCRIPTION_CHARS = 140
+READ_CHECKS = "Checks: Read-only and Commit statuses: Read-only"
+READ_DEPLOYMENTS = "Deployments: Read-only"
 
 Page = TypeVar("Page")
 Entry = TypeVar("Entry")
@@ -81,12 +84,12 @@ def select_worst(reports: Iterable[Report], required: Collection[RequiredCheck])
 
 
 async def _read_all_pages(
-    client: ForgeClient, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]], *, urgent: bool
+    client: ForgeClient, path: str, kind: type[Page], entries_of: Callable[[Page], Sequence[Entry]]
 ) -> list[Entry]:
     """Counts pages itself: these endpoints return an object around the list, which `get_all` cannot read."""
     found = list[Entry]()
     for number in range(1, MAX_PAGES + 1):
-        page = await client.get(path, kind, {"per_page": PER_PAGE, "page": number}, urgent=urgent)
+        page = await client.get(path, kind, {"per_page": PER_PAGE, "page": number})
         entries = entries_of(page) if page is not None else ()
         found += entries
         if len(entries) < PER_PAGE:
@@ -184,18 +187,14 @@ class Checks(ForgeHost):
         self._required[repo, branch] = expires_at, required
         return required
 
-    async def _read_reports(
-        self, client: ForgeClient, sha: Sha, required: Iterable[RequiredCheck], *, urgent: bool = False
-    ) -> list[Report]:
+    async def _read_reports(self, client: ForgeClient, sha: Sha, required: Iterable[RequiredCheck]) -> list[Report]:
         """All except our own status, also those that do not count."""
         commit = f"/commits/{quote_segment(sha)}"
         reported, runs = await asyncio.gather(
-            _read_all_pages(client, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses, urgent=urgent),
-            _read_all_pages(
-                client, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs, urgent=urgent
-            ),
+            _read_all_pages(client, f"{commit}/status", wire.CombinedStatus, lambda page: page.statuses),
+            _read_all_pages(client, f"{commit}/check-runs", wire.CheckRuns, lambda page: page.check_runs),
         )
-        apps = await self._find_apps(client, commit, reported, map_apps_by_check(required), urgent=urgent)
+        apps = await self._find_apps(client, commit, reported, map_apps_by_check(required))
         reports = [
             *(Report(_to_status(one), app) for one, app in zip(reported, apps, strict=True)),
             *(_from_check_run(run, self._clock) for run in _select_latest(runs)),
@@ -208,8 +207,6 @@ class Checks(ForgeHost):
         commit: str,
         reported: Sequence[wire.CommitStatus],
         apps_by_check: AppsByCheck,
-        *,
-        urgent: bool,
     ) -> list[int | None]:
         """The app of each status. Where the avatar does not reveal it, the creator is read, but only for a success that
         counts from certain apps only."""
@@ -223,15 +220,15 @@ class Checks(ForgeHost):
             if unknown <= found.keys():
                 break
             query = {"per_page": PER_PAGE, "page": page}
-            listed = await client.get(f"{commit}/statuses", list[wire.CreatedStatus], query, urgent=urgent) or []
+            listed = await client.get(f"{commit}/statuses", list[wire.CreatedStatus], query) or []
             for status in listed:
                 if status.id in unknown:
-                    found[status.id] = await self._read_app_id(client, status.creator, urgent=urgent)
+                    found[status.id] = await self._read_app_id(client, status.creator)
             if len(listed) < PER_PAGE:
                 break
         return [app or found.get(status.id) for status, app in zip(reported, apps, strict=True)]
 
-    async def _read_app_id(self, client: ForgeClient, creator: wire.Creator | None, *, urgent: bool) -> int | None:
+    async def _read_app_id(self, client: ForgeClient, creator: wire.Creator | None) -> int | None:
         slug, now = creator and creator.app_slug, self._clock.now()
         if slug is None:
             return None
@@ -239,7 +236,7 @@ class Checks(ForgeHost):
         if now >= expires_at:
             try:
                 path = f"/apps/{quote_segment(slug)}"
-                app = await client.without_repository().get(path, wire.AppDetails, urgent=urgent)
+                app = await client.without_repository().get(path, wire.AppDetails)
             except HostRefused:
                 return None
             expires_at, app_id = later(now, HOUR), app and app.id
@@ -290,6 +287,37 @@ class Checks(ForgeHost):
         found = await client.get(path, wire.CheckSuites, query)
         return found.check_suites if found is not None and len(found.check_suites) < PER_PAGE else ()
 
+    async def _judge_head_checks(
+        self, client: ForgeClient, branch_rules: rules.BranchRules, payload: wire.PullRequestPayload
+    ) -> list[Requirement]:
+        required = rules.select_required_contexts(branch_rules.checks)
+        if not required:
+            return []
+        try:
+            reports = await self._read_reports(client, Sha(payload.head.sha), branch_rules.checks)
+        except HostRefused:
+            return [self._require_permission(READ_CHECKS)]
+        worst = select_worst(reports, branch_rules.checks)
+        passed = {status.context for status in worst if status.check_state in SATISFIED_CHECK_STATES}
+        missing = [context for context in required if context not in passed]
+        given = len(required) - len(missing)
+        return [build_requirement(Reason.WAITING_FOR_HEAD_CHECKS, missing, needed=len(required), given=given)]
+
+    async def _judge_deployments(
+        self, client: ForgeClient, branch_rules: rules.BranchRules, payload: wire.PullRequestPayload
+    ) -> list[Requirement]:
+        environments = sorted(
+            {name for rule in branch_rules.rules for name in rule.parameters.required_deployment_environments}
+        )
+        if not environments:
+            return []
+        try:
+            missing = [name for name in environments if not await _is_deployed(client, payload.head.sha, name)]
+        except HostRefused:
+            return [self._require_permission(READ_DEPLOYMENTS)]
+        given = len(environments) - len(missing)
+        return [build_requirement(Reason.WAITING_FOR_DEPLOYMENTS, missing, needed=len(environments), given=given)]
+
     async def set_status(self, repo: Repo, sha: Sha, status: Status, *, urgent: bool = False) -> None:
         body = {
             "state": status.state,
@@ -299,3 +327,13 @@ class Checks(ForgeHost):
         }
         client = await self._client_for(repo)
         (await client.send("POST", f"/statuses/{quote_segment(sha)}", body, urgent=urgent)).raise_for_status()
+
+
+async def _is_deployed(client: ForgeClient, sha: str, environment: str) -> bool:
+    query = {"sha": sha, "environment": environment, "per_page": 1}
+    latest = await client.get("/deployments", list[wire.Deployment], query)
+    if not latest:
+        return False
+    path = f"/deployments/{latest[0].id}/statuses"
+    statuses = await client.get(path, list[wire.DeploymentStatus], {"per_page": 1})
+    return bool(statuses) and statuses[0].state == "success"

@@ -14,17 +14,14 @@ from mergeyard.adapters.forges.github.rules import (
     Account,
     AppliedRuleset,
     BypassActor,
-    ClassicRule,
     Rule,
-    RulePayload,
-    apply_classic,
 )
 from mergeyard.adapters.forges.host import advise, ok, problem
 from mergeyard.adapters.forges.http import ForgeClient, Reply, quote_segment
 from mergeyard.domain import ids
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import Repo
-from mergeyard.ports.forge import Finding, HostRefused, HostUnavailable, QueueSetup
+from mergeyard.ports.forge import Finding, HostUnavailable, QueueSetup
 
 ON_APP_PAGE = "on the app's page under Permissions & events"
 ON_APP_PAGE_AND_ACCEPT = "on the app's page, and have the owner of the installation accept the change"
@@ -233,19 +230,16 @@ class Diagnostics(auth.Authentication):
         return Account(f"the account {identity.login}", identity.login, is_admin=is_admin)
 
     async def _read_target(self, client: ForgeClient, branch: str, account: Account) -> Target:
-        classic = await rules.read_classic_protection(client, branch, ClassicRule)
+        classic = await rules.read_classic_protection(client, branch, rules.ClassicRule)
         rulesets = await self._apply_rulesets(client, await rules.read_rules(client, branch))
         checks = frozenset(check.context for check in await rules.read_required_checks(client, branch))
-        applied = apply_classic(classic or ClassicRule(), account)
+        applied = rules.apply_classic(classic or rules.ClassicRule(), account)
         return Target(branch, (*applied, *rulesets), classic is not None, checks)
 
     async def _check_test_branches(self, client: ForgeClient, account: Account) -> list[Finding]:
-        """Other refusals than that of the plan were raised for the target branches."""
-        path = f"/rules/branches/{quote_segment(TEST_BRANCH)}"
-        try:
-            payloads = await client.get_all(path, list[RulePayload], {"per_page": 100}, urgent=True)
-        except HostRefused as error:
-            return [advise(NO_RULES_ON_PLAN)] if rules.PLAN_UPGRADE_MESSAGE in str(error) else []
+        payloads = await rules.list_rule_payloads(client, TEST_BRANCH)
+        if payloads is None:
+            return [advise(NO_RULES_ON_PLAN)]
         refusing = filter(None, map(_find_refusing_rule, payloads))
         applied = await self._apply_rulesets(client, refusing)
         return judge_test_branches(applied, account, await self._read_key(client, applied))
@@ -274,7 +268,7 @@ def _check_readable(title: str, reply: Reply) -> Finding:
     return problem(f"{message} ({needed})." if needed else f"{message}.")
 
 
-def _find_refusing_rule(payload: RulePayload) -> Rule | None:
+def _find_refusing_rule(payload: rules.RulePayload) -> Rule | None:
     """The rule, if it can refuse test branches. A regular expression is shown instead of evaluated."""
     kind, given = payload.type, payload.parameters or {}
     is_satisfied, pattern = bool(given.get("do_not_enforce_on_create")), str(given.get("pattern"))
@@ -321,6 +315,10 @@ def judge_landing(queue: QueueSetup, target: Target, account: Account, key: Sign
         if pushes and SIGNATURES_TYPE in ruleset.types and key.missing:
             sign = f"{key.describe_remedy(ruleset, account)}, or set `landing` to `provider_merge`"
             yield _describe_refusal(ruleset, f"{action} ({TITLES[SIGNATURES_TYPE]})", sign, account)
+        if not pushes and queue.merge_method is MergeMethod.SQUASH and SIGNATURES_TYPE in ruleset.types:
+            limit = "GitHub documents that only the author of a pull request can squash there. Users report otherwise"
+            way = f"If GitHub refuses, {remedy}, or set `landing` to `tested_commit`"
+            yield advise(f"{name} can refuse {action} ({TITLES[SIGNATURES_TYPE]}): {limit}. {way}.")
         if types := ruleset.types & refusing:
             way = ", or set `landing` to `provider_merge`" if types <= PUSH_REFUSING_TYPES - {"update"} else ""
             way = ", or set `landing` to `tested_commit`" if types <= {SIGNATURES_TYPE} else way

@@ -28,6 +28,7 @@ FORBIDDEN_MESSAGES = (
     "must not contain merge commits",
     "through the merge queue",
     "Cannot update this protected ref",
+    "cannot be automatically signed",
     NOT_AUTHORIZED_MESSAGE,
 )
 """A setting forbids this merge method for all pull requests."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github import rules, wire
@@ -27,7 +28,7 @@ from mergeyard.ports.forge import (
 
 async def fetch_pull_request(client: ForgeClient, number: PullRequestNumber) -> wire.PullRequestPayload | None:
     """Can spend the rate-limit reserve, because every landing reads its pull requests first."""
-    return await client.get(f"/pulls/{number}", wire.PullRequestPayload, urgent=True)
+    return await client.get(f"/pulls/{number}", wire.PullRequestPayload)
 
 
 def derive_mergeability(payload: wire.PullRequestPayload) -> Mergeability:
@@ -63,6 +64,14 @@ MAX_UNKNOWN_HEAD_MS = 2 * MINUTE
 MAX_TITLE_CHARS = 300
 MAX_BODY_BYTES = 64 * 1024
 DELETED_ACCOUNT = "ghost"
+HARMLESS_TYPES = frozenset({"creation", "deletion", "branch_name_pattern", "tag_name_pattern", "copilot_code_review"})
+"""Rule types that never refuse to move a branch."""
+
+
+class ClassicMarker(Struct, frozen=True):
+    """Every classic protection has this member."""
+
+    enforce_admins: rules.Switch | None = None
 
 
 class PullRequests(Requirements):
@@ -138,8 +147,14 @@ class PullRequests(Requirements):
         return HeadBranchAccess.MOVABLE if is_movable else HeadBranchAccess.PROTECTED
 
     async def _can_move(self, client: ForgeClient, name: str, branch: rules.Branch) -> bool:
-        app_id = (await self._read_identity()).app_id if branch.protected else None
-        return await rules.can_move(client, name, branch, app_id)
+        """Whether we can move a branch, also to a commit that does not contain its tip. Classic protection forbids that
+        unless it says otherwise. Rulesets alone can also be shown as protection."""
+        if not branch.protected:
+            return True
+        if branch.protection.enabled and await rules.read_classic(client, name, ClassicMarker) != ClassicMarker():
+            return False
+        binding = [rule for rule in await rules.read_rules(client, name) if rule.type not in HARMLESS_TYPES]
+        return await rules.can_bypass(client, binding, (await self._read_identity()).app_id)
 
     def _raise_if_just_vanished(self, key: tuple[Repo, PullRequestNumber], *, is_shown: bool) -> None:
         """GitHub can answer 404 for a moment about a pull request that exists. So one that it showed before counts as

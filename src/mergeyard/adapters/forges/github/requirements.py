@@ -2,12 +2,13 @@
 
 GitHub computes `mergeable_state` for the account that asks, and our account can be on a bypass list. So all of this is
 read as facts that are the same for every account, and judged here. `reviewDecision` is one of these facts: it can only
-withhold an approval, because GitHub leaves it empty for some rules.
+withhold an approval, because GitHub leaves it empty for some rules. While missing approvals or requested changes
+explain it, it does not show whether a code owner or an approval of the last push is missing, too.
 """
 
 import asyncio
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,20 +16,29 @@ from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github import rules, wire
 from mergeyard.adapters.forges.github.auth import Authentication
-from mergeyard.adapters.forges.github.checks import Checks, select_worst
-from mergeyard.adapters.forges.github.rules import BranchRules, RequiredReviewer
+from mergeyard.adapters.forges.github.checks import Checks
+from mergeyard.adapters.forges.github.rules import PER_PAGE, BranchRules, RequiredReviewer
 from mergeyard.adapters.forges.host import User, build_requirement
 from mergeyard.adapters.forges.http import ForgeClient
-from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import Requirement
-from mergeyard.domain.states import SATISFIED_CHECK_STATES, Reason
+from mergeyard.domain.states import Reason
 from mergeyard.ports.forge import HostRefused, HostUnavailable
 
 APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED = "APPROVED", "CHANGES_REQUESTED", "REVIEW_REQUIRED"
 TEAM_FIELDS = "... on Team { combinedSlug databaseId }"
 REVIEWS_QUERY = f"""
-query ($owner: String!, $name: String!, $number: Int!) {{
+query ($owner: String!, $name: String!, $number: Int!, $head: GitObjectID!, $branch: String!) {{
   repository(owner: $owner, name: $name) {{
+    sameName: pullRequests(first: 40, states: OPEN, headRefName: $branch) {{
+      nodes {{ ...Other }}
+    }}
+    headCommit: object(oid: $head) {{
+      ... on Commit {{
+        associatedPullRequests(first: 40) {{
+          nodes {{ ...Other }}
+        }}
+      }}
+    }}
     pullRequest(number: $number) {{
       reviewDecision
       latestOpinionatedReviews(first: 100, writersOnly: true) {{
@@ -51,7 +61,22 @@ query ($owner: String!, $name: String!, $number: Int!) {{
     }}
   }}
 }}
+
+fragment Other on PullRequest {{
+  number
+  state
+  headRefOid
+  reviewDecision
+  latestOpinionatedReviews(first: 40, writersOnly: true) {{
+    nodes {{
+      state
+      author {{ login }}
+    }}
+  }}
+}}
 """
+"""GitHub has no list of pull requests by their head. It associates a commit with the pull requests that contain it,
+except those from forks, and, if the default branch contains it, only with those that are merged."""
 REVIEWS_WITHOUT_TEAMS_QUERY = REVIEWS_QUERY.replace(TEAM_FIELDS, "")
 """For a token without the scope `read:org`, to which GitHub refuses the whole query otherwise."""
 CONVERSATIONS_QUERY = """
@@ -67,34 +92,35 @@ query ($owner: String!, $name: String!, $number: Int!, $after: String) {
   }
 }
 """
-JUDGED_FIELDS = frozenset({"reviewDecision", "latestOpinionatedReviews"})
-"""If one of these is null because of an error, requested changes could be missed. Without other fields, the queue only
-waits longer or shows fewer names. An error without a path can concern each of them."""
+OPTIONAL_FIELDS = frozenset({"reviewRequests"})
+"""If one of these is null because of an error, the queue only shows fewer names. Without other fields, something that
+blocks the pull request could be missed. An error without a path can concern each of them."""
+REFUSED_MESSAGE = "Resource not accessible by"
 MAX_CONVERSATION_PAGES = 10
 MAX_LISTED_FILES = 3000
 """GitHub lists no more files of a pull request."""
-MAX_COMPARISONS = 100_000
-"""Of files with patterns, which takes a tenth of a second. More count as a match."""
 ACTIVITIES_PER_PAGE = 30
 MAX_COMMIT_PAGES = 3
 """GitHub lists at most 250 commits of a pull request."""
 SHORT_SHA_CHARS = 8
-PER_PAGE = {"per_page": 100}
 HIDDEN_STATUSES = (403, 404)
-READ_REVIEWS = "Pull requests: Read-only"
-READ_CHECKS = "Checks: Read-only and Commit statuses: Read-only"
-READ_CLASSIC_RULES = "Administration: Read-only to the app, or the role Admin to the account of the token"
+MAX_COMPARISONS = 100_000
+"""Of files with patterns, which takes a tenth of a second. More count as a match."""
 READ_TEAMS = "Members: Read-only (of the organization)"
-READ_DEPLOYMENTS = "Deployments: Read-only"
+READ_REVIEWS = "Pull requests: Read-only"
+READ_CLASSIC_RULES = "Administration: Read-only to the app, or the role Admin to the account of the token"
 
 
 class ReviewFacts(Struct, frozen=True, kw_only=True):
     """Everything that reviews of a pull request are judged by."""
 
     head: str
+    author: str = ""
     decision: str | None = None
     reviews: tuple[wire.Review, ...] = ()
     requests: tuple[wire.ReviewRequest, ...] = ()
+    same_head: tuple[wire.OtherPullRequest, ...] = ()
+    """Other open pull requests with the same head."""
     pusher: str | None = None
     """Who pushed the head; None: unknown."""
     files: tuple[str, ...] | None = None
@@ -109,13 +135,14 @@ class ReviewFacts(Struct, frozen=True, kw_only=True):
 
 def judge_reviews(branch_rules: BranchRules, facts: ReviewFacts) -> list[Requirement]:
     approvals, found = facts.list_with_state(APPROVED), list[Requirement]()
-    rejections = facts.list_with_state(CHANGES_REQUESTED)
+    rejections = [each.author_name for each in facts.list_with_state(CHANGES_REQUESTED)]
+    rejections += [name for other in facts.same_head for name in _name_rejections(other)]
     if rejections or facts.decision == CHANGES_REQUESTED:
-        found.append(build_requirement(Reason.CHANGES_REQUESTED, map(_author_name, rejections)))
-    needed = max((reviews.required_approving_review_count for reviews in branch_rules.reviews), default=0)
+        found.append(build_requirement(Reason.CHANGES_REQUESTED, rejections))
+    needed = max((reviews.count_needed(facts.author) for reviews in branch_rules.reviews), default=0)
     if needed:
         awaited = (request.name for request in facts.requests if request.name)
-        given, given_by = min(len(approvals), needed), map(_author_name, approvals)
+        given, given_by = min(len(approvals), needed), [each.author_name for each in approvals]
         found.append(
             build_requirement(Reason.WAITING_FOR_REVIEW, awaited, needed=needed, given=given, given_by=given_by)
         )
@@ -125,17 +152,29 @@ def judge_reviews(branch_rules: BranchRules, facts: ReviewFacts) -> list[Require
             for required in reviews.required_reviewers
             if required.minimum_approvals > 0 and _matches_files(required, facts.files)
         ]
+    is_explained = _lacks_any(found)
     if any(reviews.needs_code_owner for reviews in branch_rules.reviews):
-        owners = (request.name for request in facts.requests if request.as_code_owner and request.name)
-        is_approved = facts.decision == APPROVED
-        found.append(build_requirement(Reason.WAITING_FOR_CODE_OWNER, owners, given=int(is_approved)))
+        found += _judge_code_owners(facts, is_explained=is_explained)
     if any(reviews.require_last_push_approval for reviews in branch_rules.reviews):
-        is_approved = _is_last_push_approved(facts, approvals)
-        pusher = (f"@{facts.pusher}",) if facts.pusher else ()
-        found.append(build_requirement(Reason.WAITING_FOR_LAST_PUSH_APPROVAL, pusher, given=int(is_approved)))
-    if facts.decision == REVIEW_REQUIRED and all(requirement.is_met for requirement in found):
+        found += _judge_last_push(facts, approvals, is_explained=is_explained or _lacks_any(found))
+    if facts.decision == REVIEW_REQUIRED and not _lacks_any(found):
         found.append(build_requirement(Reason.BLOCKED_BY_HOST_RULE, ["GitHub still requires a review"]))
     return found
+
+
+def _lacks_any(found: Iterable[Requirement]) -> bool:
+    """Whether a requirement that the queue can judge is not met."""
+    return any(each.given is not None and each.given < each.needed for each in found)
+
+
+def _name_rejections(other: wire.OtherPullRequest) -> list[str]:
+    """GitHub does not merge a pull request while reviewers request changes of another open one with the same head."""
+    reviews = other.latest_opinionated_reviews or wire.Reviews()
+    rejections = [each for each in reviews.nodes if each and each.author and each.state == CHANGES_REQUESTED]
+    where = f"on #{other.number} (same head)"
+    if not rejections and other.review_decision == CHANGES_REQUESTED:
+        return [f"a reviewer {where}"]
+    return [f"{each.author_name} {where}" for each in rejections]
 
 
 def _judge_required_reviewer(
@@ -154,7 +193,7 @@ def _judge_required_reviewer(
         [name],
         needed=required.minimum_approvals,
         given=min(len(of_team), required.minimum_approvals),
-        given_by=map(_author_name, of_team),
+        given_by=[each.author_name for each in of_team],
     )
 
 
@@ -175,22 +214,33 @@ def _matches_files(required: RequiredReviewer, files: Sequence[str] | None) -> b
     return any(fnmatch.filter(files, variant) for variant in variants)
 
 
-def _is_last_push_approved(facts: ReviewFacts, approvals: list[wire.Review]) -> bool:
-    """An update of the branch without changes of its own keeps older approvals valid, and only GitHub knows that."""
-    if facts.decision in (REVIEW_REQUIRED, CHANGES_REQUESTED):
-        return False
+def _judge_code_owners(facts: ReviewFacts, *, is_explained: bool) -> list[Requirement]:
+    """Only GitHub knows the code owners. While something else explains that it does not report `APPROVED`, and it asks
+    no code owner for a review, nothing is reported: they can have approved."""
+    owners = [request.name for request in facts.requests if request.as_code_owner]
+    if is_explained and not owners:
+        return []
+    return [build_requirement(Reason.WAITING_FOR_CODE_OWNER, owners, given=int(facts.decision == APPROVED))]
+
+
+def _judge_last_push(facts: ReviewFacts, approvals: list[wire.Review], *, is_explained: bool) -> list[Requirement]:
+    """An update of the branch without changes of its own keeps older approvals valid, and only GitHub knows that. While
+    something else explains that GitHub requires a review, an approval of the head counts. Then nothing is reported
+    where it is not known whether another person gave it."""
     by_others = [review for review in approvals if review.author and not _is_same_account(review.author, facts.pusher)]
     approves_head = any(review.commit is not None and review.commit.oid == facts.head for review in by_others)
-    return (facts.pusher is not None and approves_head) or (facts.decision == APPROVED and bool(by_others))
+    if is_explained and approves_head and facts.pusher is None:
+        return []
+    is_withheld = facts.decision == REVIEW_REQUIRED and not is_explained
+    is_approved = facts.pusher is not None and approves_head and not is_withheld
+    is_approved = is_approved or (facts.decision == APPROVED and bool(by_others))
+    pusher = (f"@{facts.pusher}",) if facts.pusher else ()
+    return [build_requirement(Reason.WAITING_FOR_LAST_PUSH_APPROVAL, pusher, given=int(is_approved))]
 
 
 def _is_same_account(author: User, login: str | None) -> bool:
     """GraphQL names an app without the suffix that the REST API adds."""
     return login is not None and author.login.lower() == login.lower().removesuffix("[bot]")
-
-
-def _author_name(review: wire.Review) -> str:
-    return f"@{review.author.login}" if review.author else ""
 
 
 class TeamsHidden(HostRefused):
@@ -233,19 +283,23 @@ class Requirements(Authentication, Checks):
         if not branch_rules.need_reviews and branch_rules.classic is not None:
             return []
         try:
-            facts = await self._read_review_facts(client, payload)
+            repository = await self._read_review_facts(client, payload)
         except HostRefused:
             return [self._require_permission(READ_REVIEWS)]
+        facts = repository.pull_request
+        if facts is None or facts.latest_opinionated_reviews is None:
+            raise HostUnavailable(f"GitHub does not show the reviews of pull request {payload.number}: we ask again")
         needs_pusher = any(reviews.require_last_push_approval for reviews in branch_rules.reviews)
         teams = {required.reviewer.id for reviews in branch_rules.reviews for required in reviews.required_reviewers}
-        reviews = facts.latest_opinionated_reviews or wire.Reviews()
         requests = facts.review_requests or wire.ReviewRequests()
         judged = judge_reviews(
             branch_rules,
             ReviewFacts(
                 head=payload.head.sha,
+                author=payload.user.login if payload.user else "",
                 decision=facts.review_decision,
-                reviews=tuple(review for review in reviews.nodes if review is not None),
+                reviews=tuple(review for review in facts.latest_opinionated_reviews.nodes if review is not None),
+                same_head=repository.list_same_head(payload.number, payload.head.sha),
                 requests=tuple(request for request in requests.nodes if request is not None),
                 pusher=await self._read_pusher(client, payload) if needs_pusher else None,
                 files=await self._read_files(client, payload) if teams else None,
@@ -267,48 +321,18 @@ class Requirements(Authentication, Checks):
         cursor: str | None = None
         for _ in range(MAX_CONVERSATION_PAGES):
             try:
-                facts = await self._read_facts(client, CONVERSATIONS_QUERY, payload, after=cursor)
+                repository = await self._query(client, CONVERSATIONS_QUERY, payload, after=cursor)
             except HostRefused:
                 return [self._require_permission(READ_REVIEWS)]
-            if facts.review_threads is None:
-                return [self._require_permission(READ_REVIEWS)]
-            total = facts.review_threads.total_count
-            resolved += sum(node is not None and node.is_resolved for node in facts.review_threads.nodes)
-            cursor = facts.review_threads.page_info.end_cursor
-            if not facts.review_threads.page_info.has_next_page:
+            threads = repository.pull_request and repository.pull_request.review_threads
+            if threads is None:
+                raise HostUnavailable(f"GitHub does not show the conversations of {payload.number}: we ask again")
+            total = threads.total_count
+            resolved += sum(node is not None and node.is_resolved for node in threads.nodes)
+            cursor = threads.page_info.end_cursor
+            if not threads.page_info.has_next_page:
                 break
         return [build_requirement(Reason.WAITING_FOR_CONVERSATIONS, needed=total, given=min(resolved, total))]
-
-    async def _judge_head_checks(
-        self, client: ForgeClient, branch_rules: BranchRules, payload: wire.PullRequestPayload
-    ) -> list[Requirement]:
-        required = rules.select_required_contexts(branch_rules.checks)
-        if not required:
-            return []
-        try:
-            reports = await self._read_reports(client, Sha(payload.head.sha), branch_rules.checks, urgent=True)
-        except HostRefused:
-            return [self._require_permission(READ_CHECKS)]
-        worst = select_worst(reports, branch_rules.checks)
-        passed = {status.context for status in worst if status.check_state in SATISFIED_CHECK_STATES}
-        missing = [context for context in required if context not in passed]
-        given = len(required) - len(missing)
-        return [build_requirement(Reason.WAITING_FOR_HEAD_CHECKS, missing, needed=len(required), given=given)]
-
-    async def _judge_deployments(
-        self, client: ForgeClient, branch_rules: BranchRules, payload: wire.PullRequestPayload
-    ) -> list[Requirement]:
-        environments = sorted(
-            {name for rule in branch_rules.rules for name in rule.parameters.required_deployment_environments}
-        )
-        if not environments:
-            return []
-        try:
-            missing = [name for name in environments if not await _is_deployed(client, payload.head.sha, name)]
-        except HostRefused:
-            return [self._require_permission(READ_DEPLOYMENTS)]
-        given = len(environments) - len(missing)
-        return [build_requirement(Reason.WAITING_FOR_DEPLOYMENTS, missing, needed=len(environments), given=given)]
 
     async def _judge_signatures(
         self, client: ForgeClient, branch_rules: BranchRules, payload: wire.PullRequestPayload
@@ -319,12 +343,18 @@ class Requirements(Authentication, Checks):
             return []
         path = f"/pulls/{payload.number}/commits"
         try:
-            commits = await client.get_all(path, list[wire.ListedCommit], PER_PAGE, MAX_COMMIT_PAGES, urgent=True)
+            commits = await rules.read_list(client, path, list[wire.ListedCommit], MAX_COMMIT_PAGES)
         except HostRefused:
             return [self._require_permission(READ_REVIEWS)]
         unsigned = [each.sha[:SHORT_SHA_CHARS] for each in commits if not each.commit.verification.verified]
         given = len(commits) - len(unsigned)
         found = [build_requirement(Reason.COMMITS_UNSIGNED, unsigned, needed=len(commits), given=given)]
+        if len(commits) < payload.commits:
+            hidden = f"signatures of all but {len(commits)} of {payload.commits} commits"
+            hint = "(GitHub does not list the others: squash some)"
+            unknown = build_requirement(Reason.COMMITS_UNSIGNED, [f"{hidden} {hint}"], given=None)
+            found.append(replace(unknown, blocks_if_unknown=self._config.unreadable_rules_block))
+        found = [replace(each, concerns_host_merges=True) for each in found]
         if not await self._can_push_unsigned(client, branch_rules):
             missing = await self._find_missing_key(client)
             found.append(build_requirement(Reason.SIGNING_KEY_NOT_ACCEPTED, [missing], given=int(not missing)))
@@ -333,7 +363,7 @@ class Requirements(Authentication, Checks):
     async def _can_push_unsigned(self, client: ForgeClient, branch_rules: BranchRules) -> bool:
         """Of classic protection, only administrators can be exempt."""
         if branch_rules.classic is not None and branch_rules.need_classic_signatures:
-            repository = await client.read_repository(wire.Repository, urgent=True)
+            repository = await client.read_repository(wire.Repository)
             if branch_rules.classic.enforce_admins.enabled or not repository.permissions.get("admin"):
                 return False
         return await rules.can_bypass(client, branch_rules.signature_rules, (await self._read_identity()).app_id)
@@ -355,30 +385,30 @@ class Requirements(Authentication, Checks):
                 found.append(replace(unknown, blocks_if_unknown=self._config.unreadable_rules_block))
         return found
 
-    async def _read_review_facts(self, client: ForgeClient, payload: wire.PullRequestPayload) -> wire.PullRequestFacts:
+    async def _read_review_facts(self, client: ForgeClient, payload: wire.PullRequestPayload) -> wire.RepositoryNode:
+        head = {"head": payload.head.sha, "branch": payload.head.ref}
         if self._can_read_teams:
             try:
-                return await self._read_facts(client, REVIEWS_QUERY, payload)
+                return await self._query(client, REVIEWS_QUERY, payload, **head)
             except TeamsHidden:
                 self._can_read_teams = False
-        return await self._read_facts(client, REVIEWS_WITHOUT_TEAMS_QUERY, payload)
+        return await self._query(client, REVIEWS_WITHOUT_TEAMS_QUERY, payload, **head)
 
-    async def _read_facts(
+    async def _query(
         self, client: ForgeClient, query: str, payload: wire.PullRequestPayload, **variables: Any
-    ) -> wire.PullRequestFacts:
+    ) -> wire.RepositoryNode:
         """GitHub answers 200 also with errors; members that we are not allowed to read are then null."""
         if client.repo is None:
             raise HostUnavailable("a query needs a repository")
         named = {"owner": client.repo.owner, "name": client.repo.name, "number": payload.number}
         result = (await client.query(query, named | variables)).decode(wire.QueryResult)
         repository = result.data.repository if result.data else None
-        found = repository.pull_request if repository else None
-        errors = [error for error in result.errors if found is None or JUDGED_FIELDS & {*(error.path or JUDGED_FIELDS)}]
-        if found is not None and not errors:
-            return found
+        is_empty = repository is None or repository.pull_request is None
+        errors = [error for error in result.errors if is_empty or not OPTIONAL_FIELDS & {*(error.path or ())}]
+        if repository is not None and not is_empty and not errors:
+            return repository
         message = errors[0].message[:300] if errors else "no data"
-        types = {error.type for error in errors}
-        kind = next((QUERY_ERRORS[each] for each in sorted(types) if each in QUERY_ERRORS), HostUnavailable)
+        kind = _classify_errors(errors)
         raise kind(f"GitHub does not answer a query about pull request {payload.number}: {message}")
 
     async def _read_pusher(self, client: ForgeClient, payload: wire.PullRequestPayload) -> str | None:
@@ -387,7 +417,7 @@ class Requirements(Authentication, Checks):
             return None
         query = {"ref": f"refs/heads/{payload.head.ref}", "per_page": ACTIVITIES_PER_PAGE}
         try:
-            activities = await client.get("/activity", list[wire.Activity], query, urgent=True)
+            activities = await client.get("/activity", list[wire.Activity], query)
         except HostRefused:
             return None
         actors = (each.actor for each in activities or () if each.after == payload.head.sha)
@@ -395,26 +425,20 @@ class Requirements(Authentication, Checks):
         return actor.login if actor else None
 
     async def _read_files(self, client: ForgeClient, payload: wire.PullRequestPayload) -> tuple[str, ...] | None:
-        path = f"/pulls/{payload.number}/files"
-        listed = await client.get_all(path, list[wire.ChangedFile], PER_PAGE, urgent=True)
+        listed = await rules.read_list(client, f"/pulls/{payload.number}/files", list[wire.ChangedFile])
         names = (name for file in listed for name in (file.filename, file.previous_filename) if name)
-        return tuple(names) if len(listed) < MAX_LISTED_FILES else None
+        return tuple(names) if payload.changed_files <= len(listed) < MAX_LISTED_FILES else None
+
+
+def _classify_errors(errors: Iterable[wire.QueryError]) -> type[HostUnavailable]:
+    types = {"FORBIDDEN" if error.message.startswith(REFUSED_MESSAGE) else error.type for error in errors}
+    return next((kind for name, kind in QUERY_ERRORS.items() if name in types), HostUnavailable)
 
 
 async def _read_members(client: ForgeClient, payload: wire.PullRequestPayload, team: int) -> frozenset[str] | None:
     """None when our account is not allowed to read the team, which is not the same as a team without members."""
     organization = payload.base.repo.owner.id if payload.base.repo else 0
     path = f"/organizations/{organization}/team/{team}/members"
-    listed = client.without_repository().iterate_pages(path, list[User], PER_PAGE, urgent=True, missing=HIDDEN_STATUSES)
+    listed = client.without_repository().iterate_pages(path, list[User], PER_PAGE, missing=HIDDEN_STATUSES)
     pages = [page async for page in listed]
     return frozenset(member.login for page in pages for member in page) if pages else None
-
-
-async def _is_deployed(client: ForgeClient, sha: str, environment: str) -> bool:
-    query = {"sha": sha, "environment": environment, "per_page": 1}
-    latest = await client.get("/deployments", list[wire.Deployment], query, urgent=True)
-    if not latest:
-        return False
-    path = f"/deployments/{latest[0].id}/statuses"
-    statuses = await client.get(path, list[wire.DeploymentStatus], {"per_page": 1}, urgent=True)
-    return bool(statuses) and statuses[0].state == "success"

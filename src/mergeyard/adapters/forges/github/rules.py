@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +15,7 @@ from mergeyard.adapters.forges.http import ForgeClient, quote_segment
 from mergeyard.domain import ids
 from mergeyard.ports.forge import HostRefused, HostUnavailable
 
+PUSH_BYPASSES = ("always", "exempt")
 SIGNATURES_TYPE = "required_signatures"
 JUDGED_TYPES = frozenset({"pull_request", "required_status_checks", "required_deployments", SIGNATURES_TYPE})
 BRANCH_TYPES = frozenset(
@@ -21,39 +23,15 @@ BRANCH_TYPES = frozenset(
      "branch_name_pattern", "tag_name_pattern", "copilot_code_review"}
 )  # fmt: skip
 """Rule types about who moves the branch and how, or that block no merge: a pull request needs nothing for them."""
-HARMLESS_TYPES = frozenset({"creation", "deletion", "branch_name_pattern", "tag_name_pattern", "copilot_code_review"})
-"""Rule types that never refuse to move a branch."""
-PUSH_BYPASSES = ("always", "exempt")
-
-
-class RequiredCheck(Struct, frozen=True):
-    context: str
-    app_id: int | None = None
-    integration_id: int | None = None
-
-    @property
-    def app(self) -> int | None:
-        """The only app whose report counts; None: any source. Classic protection and rulesets use different members."""
-        app = self.app_id or self.integration_id or 0
-        return app if app > 0 else None
-
-
-class RequiredChecks(Struct, frozen=True):
-    contexts: tuple[str, ...] = ()
-    checks: tuple[RequiredCheck, ...] = ()
-
-    @property
-    def all_checks(self) -> tuple[RequiredCheck, ...]:
-        """Older servers return only the names."""
-        with_app = {check.context for check in self.checks}
-        return (*self.checks, *(RequiredCheck(context) for context in self.contexts if context not in with_app))
+COPILOT_LOGINS = frozenset({"copilot", "copilot-swe-agent", "copilot-swe-agent[bot]"})
+"""Names of the account that Copilot opens pull requests with: `Copilot` in the REST API, that of its app elsewhere."""
 
 
 class ProtectionSummary(Struct, frozen=True):
     """Classic protection, as visible to every account with read access."""
 
     enabled: bool = True
-    required_status_checks: RequiredChecks | None = None
+    required_status_checks: wire.RequiredChecks | None = None
 
 
 class Branch(Struct, frozen=True):
@@ -65,12 +43,6 @@ class Branch(Struct, frozen=True):
 
 class Switch(Struct, frozen=True):
     enabled: bool = False
-
-
-class ClassicMarker(Struct, frozen=True):
-    """Every classic protection has this member."""
-
-    enforce_admins: Switch | None = None
 
 
 class NamedApp(Struct, frozen=True):
@@ -109,6 +81,8 @@ class Reviews(Struct, frozen=True):
     require_code_owner_review: bool = False
     require_code_owner_reviews: bool = False
     require_last_push_approval: bool = False
+    require_extra_approval_for_unattributed_changes: bool = False
+    """One more approval of what Copilot opened without a person, if any approval is required."""
     required_review_thread_resolution: bool = False
     required_reviewers: tuple[RequiredReviewer, ...] = ()
     bypass_pull_request_allowances: BypassAllowances = BypassAllowances()
@@ -122,6 +96,12 @@ class Reviews(Struct, frozen=True):
         needs_certain_reviewers = self.needs_code_owner or self.require_last_push_approval or self.required_reviewers
         return bool(needs_certain_reviewers) or self.required_approving_review_count > 0
 
+    def count_needed(self, author: str) -> int:
+        """How many approvals a pull request of this author needs. GitHub does not show whether Copilot opened it for a
+        person. So the queue waits for the additional approval in this case, too."""
+        count, has_extra = self.required_approving_review_count, self.require_extra_approval_for_unattributed_changes
+        return count + int(count > 0 and has_extra and author.lower() in COPILOT_LOGINS)
+
 
 class Protection(Struct, frozen=True):
     """Classic protection, as visible to administrators of the repository."""
@@ -134,7 +114,7 @@ class Protection(Struct, frozen=True):
 
 
 class Parameters(Reviews, frozen=True):
-    required_status_checks: tuple[RequiredCheck, ...] = ()
+    required_status_checks: tuple[wire.RequiredCheck, ...] = ()
     strict_required_status_checks_policy: bool = False
     allowed_merge_methods: tuple[str, ...] = ()
     required_deployment_environments: tuple[str, ...] = ()
@@ -210,7 +190,7 @@ class BranchRules(Struct, frozen=True):
     rules: tuple[Rule, ...]
     classic: Protection | None
     """None when the branch has classic protection that our account cannot read."""
-    checks: frozenset[RequiredCheck]
+    checks: frozenset[wire.RequiredCheck]
 
     @property
     def reviews(self) -> tuple[Reviews, ...]:
@@ -283,7 +263,7 @@ class ClassicReviews(Reviews, frozen=True):
     bypass_pull_request_allowances: Actors = Actors()
 
 
-class ClassicChecks(RequiredChecks, frozen=True):
+class ClassicChecks(wire.RequiredChecks, frozen=True):
     strict: bool = False
 
 
@@ -302,10 +282,13 @@ PLAN_UPGRADE_MESSAGE = "Upgrade to GitHub"
 """Part of the response for private repositories on a free plan, which cannot have rules."""
 
 NO_CLASSIC_MESSAGE = "Branch not protected"
+NOT_FOUND_MESSAGE = " answered 404: "
+"""Part of the error for a 404."""
+PER_PAGE = {"per_page": 100}
 T = TypeVar("T")
 
 
-def select_required_contexts(checks: Collection[RequiredCheck]) -> tuple[str, ...]:
+def select_required_contexts(checks: Collection[wire.RequiredCheck]) -> tuple[str, ...]:
     """Without our own status: the queue must not wait for itself. GitHub ignores the case of names."""
     spellings = {name.lower(): name for name in sorted({check.context for check in checks}, reverse=True)}
     spellings.pop(ids.STATUS_CONTEXT, None)
@@ -314,16 +297,16 @@ def select_required_contexts(checks: Collection[RequiredCheck]) -> tuple[str, ..
 
 async def read_branch_rules(client: ForgeClient, branch: str) -> BranchRules:
     rules, summary = await asyncio.gather(read_rules(client, branch), _read_summary(client, branch))
-    classic = await _read_classic(client, branch, Protection) if summary.enabled else Protection()
+    classic = await read_classic(client, branch, Protection) if summary.enabled else Protection()
     return BranchRules(tuple(rules), classic, _collect_checks(rules, summary))
 
 
-async def read_required_checks(client: ForgeClient, branch: str) -> frozenset[RequiredCheck]:
+async def read_required_checks(client: ForgeClient, branch: str) -> frozenset[wire.RequiredCheck]:
     """Read from the branch, because its protection is visible only to administrators."""
     return _collect_checks(*await asyncio.gather(read_rules(client, branch), _read_summary(client, branch)))
 
 
-def _collect_checks(rules: list[Rule], summary: ProtectionSummary) -> frozenset[RequiredCheck]:
+def _collect_checks(rules: list[Rule], summary: ProtectionSummary) -> frozenset[wire.RequiredCheck]:
     classic = summary.required_status_checks
     of_rulesets = (check for rule in rules for check in rule.parameters.required_status_checks)
     return frozenset([*(classic.all_checks if classic else ()), *of_rulesets])
@@ -334,25 +317,78 @@ async def read_ruleset(client: ForgeClient, ruleset_id: int | None) -> Ruleset |
     if ruleset_id is None:
         return None
     try:
-        return await client.get(f"/rulesets/{ruleset_id}", Ruleset, urgent=True)
+        return await client.get(f"/rulesets/{ruleset_id}", Ruleset)
     except HostRefused:
         return None
 
 
 async def read_branch(client: ForgeClient, branch: str, path: str = "") -> Branch | None:
     """`path` is that of another repository, for a client without one."""
-    return await client.get(f"{path}/branches/{quote_segment(branch)}", Branch, urgent=True)
+    return await client.get(f"{path}/branches/{quote_segment(branch)}", Branch)
 
 
-async def can_move(client: ForgeClient, name: str, branch: Branch, app_id: int | None) -> bool:
-    """Whether we can move a branch, also to a commit that does not contain its tip. Classic protection forbids that
-    unless it says otherwise. Rulesets alone can also be shown as protection."""
-    if not branch.protected:
-        return True
-    if branch.protection.enabled and await _read_classic(client, name, ClassicMarker) != ClassicMarker():
-        return False
-    binding = [rule for rule in await read_rules(client, name) if rule.type not in HARMLESS_TYPES]
-    return await can_bypass(client, binding, app_id)
+async def _read_summary(client: ForgeClient, branch: str) -> ProtectionSummary:
+    """A branch that does not exist has no protection. GitHub can answer 404 for a moment about one that does exist, so
+    its ref is read then, too."""
+    found = await read_branch(client, branch)
+    if found is not None:
+        return found.protection
+    if await client.get(f"/git/ref/heads/{quote(branch)}", wire.GitRef) is not None:
+        raise HostUnavailable(f"GitHub does not show the branch {branch} of {client.repo}, which exists: we ask again")
+    return ProtectionSummary(enabled=False)
+
+
+async def read_classic_protection(client: ForgeClient, branch: str, kind: type[T]) -> T | None:
+    """None when the branch is protected, but the protection is not visible to us."""
+    is_protected = (await _read_summary(client, branch)).enabled
+    return await read_classic(client, branch, kind) if is_protected else kind()
+
+
+async def read_classic(client: ForgeClient, branch: str, kind: type[T]) -> T | None:
+    """GitHub answers 404 for a missing permission and for a branch that only rulesets protect."""
+    path = f"/branches/{quote_segment(branch)}/protection"
+    try:
+        return await client.get(path, kind, missing=())
+    except HostRefused as error:
+        return kind() if NO_CLASSIC_MESSAGE in str(error) else None
+
+
+async def read_rules(client: ForgeClient, branch: str) -> list[Rule]:
+    """Empty also on a plan without rules."""
+    return [_to_rule(payload) for payload in await list_rule_payloads(client, branch) or ()]
+
+
+async def list_rule_payloads(client: ForgeClient, branch: str) -> list[RulePayload] | None:
+    """Of all active rulesets, also those of the organization, and also for a branch that does not exist. None: the plan
+    of the repository has no rules."""
+    try:
+        return await read_list(client, f"/rules/branches/{quote_segment(branch)}", list[RulePayload])
+    except HostRefused as error:
+        if PLAN_UPGRADE_MESSAGE in str(error):
+            return None
+        raise
+
+
+async def read_list(client: ForgeClient, path: str, kind: type[list[T]], first_pages: int | None = None) -> list[T]:
+    """The items of a list that exists, of all pages or of the first ones only. A 404 is neither an empty list nor a
+    refusal: GitHub can answer it for a moment about what exists."""
+    try:
+        return await client.get_all(path, kind, PER_PAGE, first_pages, missing=())
+    except HostRefused as error:
+        if NOT_FOUND_MESSAGE in str(error):
+            raise HostUnavailable(f"{error}. It exists, so we ask again") from error
+        raise
+
+
+def _to_rule(payload: RulePayload) -> Rule:
+    """Of other types the parameters are not read: GitHub can give the same name another meaning there."""
+    given = payload.parameters or {} if payload.type in JUDGED_TYPES else {}
+    try:
+        parameters = msgspec.convert(given, Parameters)
+    except msgspec.ValidationError as error:
+        raise HostUnavailable(f"unexpected parameters of the rule {payload.type}: {error}") from error
+    unknown = (name for name, value in given.items() if value and name not in KNOWN_PARAMETERS)
+    return Rule(payload.type, parameters, payload.ruleset_id, payload.ruleset_source, tuple(unknown))
 
 
 async def can_bypass(client: ForgeClient, found: Iterable[Rule], app_id: int | None) -> bool:
@@ -366,49 +402,6 @@ async def apply_rulesets(client: ForgeClient, found: Iterable[Rule], app_id: int
         grouped[rule.ruleset_id].append(rule)
     details = await asyncio.gather(*(read_ruleset(client, ruleset_id) for ruleset_id in grouped))
     return [apply_ruleset(*pair, app_id) for pair in zip(grouped.values(), details, strict=True)]
-
-
-async def _read_summary(client: ForgeClient, branch: str) -> ProtectionSummary:
-    found = await read_branch(client, branch)
-    return ProtectionSummary(enabled=False) if found is None else found.protection
-
-
-async def read_classic_protection(client: ForgeClient, branch: str, kind: type[T]) -> T | None:
-    """None when the branch is protected, but the protection is not visible to us."""
-    is_protected = (await _read_summary(client, branch)).enabled
-    return await _read_classic(client, branch, kind) if is_protected else kind()
-
-
-async def _read_classic(client: ForgeClient, branch: str, kind: type[T]) -> T | None:
-    """GitHub answers 404 for a missing permission and for a branch that only rulesets protect."""
-    path = f"/branches/{quote_segment(branch)}/protection"
-    try:
-        return await client.get(path, kind, urgent=True, missing=())
-    except HostRefused as error:
-        return kind() if NO_CLASSIC_MESSAGE in str(error) else None
-
-
-async def read_rules(client: ForgeClient, branch: str) -> list[Rule]:
-    """Of all active rulesets, also those of the organization, and also for a branch that does not exist."""
-    path = f"/rules/branches/{quote_segment(branch)}"
-    try:
-        payloads = await client.get_all(path, list[RulePayload], {"per_page": 100}, urgent=True)
-    except HostRefused as error:
-        if PLAN_UPGRADE_MESSAGE in str(error):
-            return []
-        raise
-    return [_to_rule(payload) for payload in payloads]
-
-
-def _to_rule(payload: RulePayload) -> Rule:
-    """Of other types the parameters are not read: GitHub can give the same name another meaning there."""
-    given = payload.parameters or {} if payload.type in JUDGED_TYPES else {}
-    try:
-        parameters = msgspec.convert(given, Parameters)
-    except msgspec.ValidationError as error:
-        raise HostUnavailable(f"unexpected parameters of the rule {payload.type}: {error}") from error
-    unknown = (name for name, value in given.items() if value and name not in KNOWN_PARAMETERS)
-    return Rule(payload.type, parameters, payload.ruleset_id, payload.ruleset_source, tuple(unknown))
 
 
 def apply_ruleset(group: Sequence[Rule], ruleset: Ruleset | None, app_id: int | None) -> AppliedRuleset:

@@ -45,7 +45,8 @@ class PullRequestPayload(Struct, frozen=True, kw_only=True):
     mergeable_state: str = "unknown"
     merge_commit_sha: str | None = None
     commits: int = 0
-    """How many; only in the answer about one pull request."""
+    changed_files: int = 0
+    """How many of each; only in the answer about one pull request."""
     stack: Any = None
     """Only of a stacked pull request."""
     maintainer_can_modify: bool = False
@@ -102,6 +103,29 @@ class CommitStatus(Struct, frozen=True):
     description: str | None = None
     avatar_url: str | None = None
     """Contains the id of the app that reported it, if the app has a logo."""
+
+
+class RequiredCheck(Struct, frozen=True):
+    context: str
+    app_id: int | None = None
+    integration_id: int | None = None
+
+    @property
+    def app(self) -> int | None:
+        """The only app whose report counts; None: any source. Classic protection and rulesets use different members."""
+        app = self.app_id or self.integration_id or 0
+        return app if app > 0 else None
+
+
+class RequiredChecks(Struct, frozen=True):
+    contexts: tuple[str, ...] = ()
+    checks: tuple[RequiredCheck, ...] = ()
+
+    @property
+    def all_checks(self) -> tuple[RequiredCheck, ...]:
+        """Older servers return only the names."""
+        with_app = {check.context for check in self.checks}
+        return (*self.checks, *(RequiredCheck(context) for context in self.contexts if context not in with_app))
 
 
 class CombinedStatus(Struct, frozen=True):
@@ -254,6 +278,10 @@ class Review(Struct, frozen=True, rename="camel"):
     author: User | None = None
     commit: ReviewedCommit | None = None
 
+    @property
+    def author_name(self) -> str:
+        return f"@{self.author.login}" if self.author else ""
+
 
 class Reviews(Struct, frozen=True):
     nodes: tuple[Review | None, ...] = ()
@@ -302,8 +330,35 @@ class PullRequestFacts(Struct, frozen=True, rename="camel"):
     review_threads: Conversations | None = None
 
 
+class OtherPullRequest(Struct, frozen=True, rename="camel"):
+    number: int
+    state: str
+    head_ref_oid: str
+    review_decision: str | None = None
+    latest_opinionated_reviews: Reviews | None = None
+
+
+class OtherPullRequests(Struct, frozen=True):
+    nodes: tuple[OtherPullRequest | None, ...] = ()
+
+
+class CommitNode(Struct, frozen=True, rename="camel"):
+    associated_pull_requests: OtherPullRequests | None = None
+
+
 class RepositoryNode(Struct, frozen=True, rename="camel"):
     pull_request: PullRequestFacts | None = None
+    same_name: OtherPullRequests | None = None
+    """The open pull requests whose head branches have the same name, also those in forks."""
+    head_commit: CommitNode | None = None
+    """The head of the pull request; None: only a fork has this commit."""
+
+    def list_same_head(self, number: int, head: str) -> tuple[OtherPullRequest, ...]:
+        """The other open pull requests with this head."""
+        listed = (self.same_name, self.head_commit and self.head_commit.associated_pull_requests)
+        others = {other.number: other for each in listed if each for other in each.nodes if other}
+        same = [each for each in others.values() if (each.state, each.head_ref_oid) == ("OPEN", head)]
+        return tuple(sorted((each for each in same if each.number != number), key=lambda other: other.number))
 
 
 class QueryData(Struct, frozen=True):

@@ -140,7 +140,7 @@ class MergeRequests(Checks):
         self, repo: Repo, number: PullRequestNumber, *, with_requirements: bool = True, with_head_branch: bool = True
     ) -> PullRequest | None:
         client = await self._client_for(repo)
-        payload = await client.get(f"/merge_requests/{number}", wire.MergeRequest, urgent=True)
+        payload = await client.get(f"/merge_requests/{number}", wire.MergeRequest)
         if payload is None:
             return None
         if payload.sha is None:
@@ -192,7 +192,7 @@ class MergeRequests(Checks):
             if branch is None:
                 return fork, HeadBranchAccess.IN_FORK
         try:
-            branch = branch or await client.get(path, wire.Branch, urgent=True)
+            branch = branch or await client.get(path, wire.Branch)
             if branch is None or branch.commit.id != payload.sha:
                 return fork, HeadBranchAccess.GONE
             if branch.default or await _is_source_of_another(client, payload):
@@ -358,7 +358,7 @@ def _select_metadata(payload: wire.MergeRequest) -> wire.MergeRequest:
 async def _read_unmet_rules(client: ForgeClient, path: str, approvals: wire.Approvals) -> list[Requirement]:
     """GitLab counts a rule as approved that asks for more approvals than it has approvers: only the rules show it."""
     try:
-        state = await client.get(f"{path}/approval_state", wire.ApprovalState, urgent=True)
+        state = await client.get(f"{path}/approval_state", wire.ApprovalState)
     except HostRefused:
         state = None
     if state is not None:
@@ -396,7 +396,7 @@ T = TypeVar("T")
 
 async def _read_existing(client: ForgeClient, path: str, kind: type[T], query: Query | None = None) -> T:
     """For what every edition of GitLab has: a 404 is no answer."""
-    found = await client.get(path, kind, query, urgent=True)
+    found = await client.get(path, kind, query)
     if found is None:
         raise HostUnavailable(NOT_SHOWN.format(client.repo, path))
     return found
@@ -404,7 +404,7 @@ async def _read_existing(client: ForgeClient, path: str, kind: type[T], query: Q
 
 async def _get_unless(error: type[HostUnavailable], client: ForgeClient, path: str, kind: type[T]) -> T | None:
     try:
-        return await client.get(path, kind, urgent=True)
+        return await client.get(path, kind)
     except error:
         return None
 
