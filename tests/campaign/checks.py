@@ -181,13 +181,18 @@ class HeadChecker:
     def _place(self, submission: SubmissionJson) -> str:
         ref = self._ref(submission)
         tip, is_author = self._evidence.ref(ref), self._evidence.is_last_written_by_others(ref)
-        if tip == submission["mergedSha"]:
+        if tip is not None and tip in self._merged_commits(submission["prNumber"]):
             return "at the merged commit"
         if tip is None:
             return "deleted by its author" if is_author else "deleted by the queue"
         if tip == submission["prSha"]:
             return "not moved"
         return "pushed by its author" if is_author else "elsewhere"
+
+    def _merged_commits(self, number: int) -> set[str | None]:
+        """What the author pushed during a merge can be merged by a later submission."""
+        submissions = self._evidence.submissions.values()
+        return {each["mergedSha"] for each in submissions if each["prNumber"] == number}
 
     def _must_move(self, submission: SubmissionJson) -> bool:
         return self._is_moved and submission["prNumber"] not in self._disturbed

@@ -87,7 +87,7 @@ MAX_STEPS = 400
 LAST_POLLS_MS = 3 * SECOND
 """A pull request that conflicted before can be mergeable on the last tip."""
 MAX_IDLE_STEPS = 5
-"""Steps without any run: the pull requests that are left wait for their authors."""
+"""Steps without a run or a landing: the pull requests that are left wait for their authors."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -175,7 +175,8 @@ class Round:
         """Until no pull request is left that can proceed without its author."""
         idle = 0
         for _ in range(MAX_STEPS):
-            idle = 0 if self._scenario.runs() else idle + 1
+            is_busy = self._scenario.runs() or self._scenario.queue_actor.queue.landing is not None
+            idle = 0 if is_busy else idle + 1
             if not self._unfinished() or idle > MAX_IDLE_STEPS:
                 return
             if self._chance.random() < meddling:
