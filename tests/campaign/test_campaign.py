@@ -10,7 +10,7 @@ from tests.support.repositories import Origin
 
 SEEDS = (8, 9, 31)
 """In all of them authors change their head branches."""
-MORE_SEEDS = (*range(8), 10, 11, 14, 16, 18, 25)
+MORE_SEEDS = (*range(8), 10, 11, 14, 16, 18, 25, 725)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

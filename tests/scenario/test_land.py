@@ -324,6 +324,27 @@ async def test_lanes_that_change_the_same_path_are_tested_again_on_top_of_each_o
         assert scenario.origin.files("main")["shared"] == f"top\n{lines}bottom\n"
 
 
+@asynchronous
+async def test_commits_that_change_a_path_and_restore_it_do_not_bring_back_what_another_lane_removed(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL, merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.origin.commit("main", {"shared": "1\n"})
+        await scenario.advance_time(SECOND)
+        scenario.open(1)
+        scenario.set_pull_request(1, head=scenario.origin.delete("feature1", "shared"))
+        scenario.open(2, files={"shared": "2\n", "file2": "2\n"})
+        scenario.push(2, {"shared": "1\n"})
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("fe"))
+        await scenario.upload_impacted_targets(2, impacted_targets_from_names("be"))
+        await scenario.submit(1, 2)
+        await scenario.passes(1)
+        await scenario.passes(2)
+        assert await scenario.state(2) == "testing: waiting_for_checks"
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+        assert scenario.origin.files("main").keys() >= {"file2"}
+        assert "shared" not in scenario.origin.files("main")
+
+
 every_method = pytest.mark.parametrize("method", list(MergeMethod))
 
 

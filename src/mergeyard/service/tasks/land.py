@@ -60,17 +60,17 @@ async def _rebase_steps(context: RepositoryContext, tested: Iterable[Step], onto
 
 
 async def _rebase_step(context: RepositoryContext, tested: Step, onto: Sha) -> Step | None:
-    """Rebases one step commit by commit: with merge method `rebase` a step can have several."""
-    changed = await context.mirror.changed_paths(tested.parent, tested.commit)
-    if not changed.isdisjoint(await context.mirror.changed_paths(tested.parent, onto)):
-        return None
+    """Rebases one step commit by commit: with merge method `rebase` a step can have several. A path that one of them
+    changes and another one restores counts as changed, because each of them gets the tested content of its paths."""
     commits = await context.mirror.first_parents(tested.commit, down_to=tested.parent)
     if not commits:
         return None
+    paths = [await context.mirror.changed_paths(commit.parents[0], commit.sha) for commit in commits]
+    if not frozenset[bytes]().union(*paths).isdisjoint(await context.mirror.changed_paths(tested.parent, onto)):
+        return None
     tip, tree = onto, await context.mirror.tree(onto)
-    for commit in commits:
-        paths = await context.mirror.changed_paths(commit.parents[0], commit.sha)
-        new_tree = await context.mirror.replace_paths(tip, commit.sha, paths)
+    for commit, changed in zip(commits, paths, strict=True):
+        new_tree = await context.mirror.replace_paths(tip, commit.sha, changed)
         if isinstance(new_tree, git.Conflict):
             return None
         tree, parents = new_tree, (tip, *commit.parents[1:])
