@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.forge.gitea_admin import GiteaAdmin
 from tests.forge.gitea_server import GiteaServer, find_binary
+from tests.live.client import UNREACHABLE
 from tests.live.hosts import Access
 from tests.live.kit import KINDS, MAX_MINUTES, STARTING_ERRORS, Plan, run
 from tests.live.report import hide, to_json, to_markdown
@@ -62,7 +63,10 @@ def main(arguments: Sequence[str]) -> int:
         print(f"There is no step {', '.join(sorted(unknown))}. --help lists the steps.", file=sys.stderr)
         return 2
     with ExitStack() as stack:
-        access = read_access(options, stack)
+        try:
+            access = read_access(options, stack)
+        except OSError as error:
+            access = f"{error.filename} cannot be read: {error.strerror}."
         if isinstance(access, str):
             print(access, file=sys.stderr)
             return 2
@@ -78,6 +82,11 @@ def main(arguments: Sequence[str]) -> int:
         )
         try:
             report, secrets = run(plan)
+        except UNREACHABLE as error:
+            why = str(error) or type(error).__name__
+            hint = "If this is not its address, correct --url or --api-url."
+            print(f"{access.api_url} does not answer: {why}. {hint}", file=sys.stderr)
+            return 2
         except STARTING_ERRORS as error:
             print(hide(str(error), access.secrets), file=sys.stderr)
             return 2

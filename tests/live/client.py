@@ -23,6 +23,10 @@ MAX_LINES = 12
 """Of the output of git that an observation keeps."""
 
 
+UNREACHABLE = (httpx.HTTPError, httpx.InvalidURL, UnicodeError)
+"""Errors of a request to an address that is wrong or does not answer; the last one is about its name."""
+
+
 class BudgetSpent(Exception):
     """No request is left, or no time, or the user stopped the kit."""
 

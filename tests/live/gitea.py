@@ -13,15 +13,19 @@ EVENTS = (
 
 class LiveGitea(LiveHost):
     kind = "gitea"
+    title = "Gitea"
     members: ClassVar = {
         "repository": ("default_branch", "permissions", "allow_merge_commits", "allow_squash_merge"),
         "protection": ("rule_name", "status_check_contexts", "required_approvals", "enable_push_whitelist"),
         "rules": ("protected", "status_check_contexts", "required_approvals", "user_can_push", "user_can_merge"),
         "pull_request": ("state", "draft", "merged", "mergeable", "base.ref", "labels[].name"),
+        "blocked": ("mergeable",),
         "merged": ("state", "merged"),
         "pull_requests": ("[].state", "[].draft", "[].merged", "[].title"),
         "review": ("state", "official", "stale", "dismissed"),
+        "changes": ("state", "official", "stale", "dismissed"),
         "check": ("status", "context", "description"),
+        "files": ("[].filename",),
         "comment": ("body", "user.login"),
         "reactions": ("[].content", "[].user.login"),
         "labels": ("[].name",),
@@ -55,8 +59,8 @@ class LiveGitea(LiveHost):
     def rename(self, name: str) -> Reply:
         return self.send("PATCH", self._repo, {"name": name})
 
-    def read_repository(self, path: str = "") -> Reply:
-        return self.send("GET", f"/repos/{path or self.path}")
+    def read_repository(self, path: str = "", who: str = ADMIN) -> Reply:
+        return self.send("GET", f"/repos/{path or self.path}", who=who)
 
     def admit_second(self) -> None:
         members = {"permission": "write"}
@@ -70,7 +74,8 @@ class LiveGitea(LiveHost):
             "push_whitelist_usernames": [self.logins[ADMIN]],
         }
         checks = {"enable_status_check": True, "status_check_contexts": [CHECK]}
-        members = {"rule_name": "main", "required_approvals": approvals, **only_us, **checks}
+        reviews = {"required_approvals": approvals, "block_on_rejected_reviews": True}
+        members = {"rule_name": "main", **reviews, **only_us, **checks}
         return self.send("POST", f"{self._repo}/branch_protections", members)
 
     def unprotect(self) -> None:
@@ -114,6 +119,17 @@ class LiveGitea(LiveHost):
 
     def approve(self, number: int, who: str = SECOND) -> Reply:
         return self.send("POST", f"{self._repo}/pulls/{number}/reviews", {"event": "APPROVED", "body": "ok"}, who)
+
+    def request_changes(self, number: int) -> Reply:
+        members = {"event": "REQUEST_CHANGES", "body": "Changes, please."}
+        return self.send("POST", f"{self._repo}/pulls/{number}/reviews", members, SECOND)
+
+    def withdraw_approval(self, number: int, approval: Reply) -> Reply:
+        path = f"{self._repo}/pulls/{number}/reviews/{approval.body['id']}/dismissals"
+        return self.send("POST", path, {"message": "Not yet."})
+
+    def list_files(self, number: int) -> Reply:
+        return self.send("GET", f"{self._repo}/pulls/{number}/files")
 
     def comment(self, number: int, text: str, who: str = ADMIN) -> Reply:
         return self.send("POST", f"{self._repo}/issues/{number}/comments", {"body": text}, who)

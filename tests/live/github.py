@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from mergeyard.adapters.clock import WallClock
 from mergeyard.adapters.forges.github.auth import sign_app_jwt
 from mergeyard.adapters.forges.http import App
-from tests.live.client import Client, NotRun, Reply
+from tests.live.client import Client, NotRun, Reply, RequestRefused
 from tests.live.hosts import ADMIN, BOT, CHECK, LABEL, SECOND, LiveHost
 from tests.live.stage import Stage
 
@@ -14,6 +14,15 @@ RULESET = "live kit"
 ADMIN_ROLE = 5
 """The ID of the role Admin in a bypass list."""
 INSTALLATION_READS, INSTALLATION_PAUSE_S = 4, 2
+PULL_REQUEST_QUERY = (
+    "query($owner: String!, $name: String!, $number: Int!) "
+    "{ repository(owner: $owner, name: $name) { pullRequest(number: $number) { %s } } }"
+)
+DECISION_QUERY = PULL_REQUEST_QUERY % "reviewDecision"
+THREADS_QUERY = PULL_REQUEST_QUERY % "reviewThreads(first: 10) { nodes { id } }"
+RESOLVE_MUTATION = (
+    "mutation($thread: ID!) { resolveReviewThread(input: {threadId: $thread}) { thread { isResolved } } }"
+)
 EVENTS = (
     *("pull_request", "pull_request_review", "pull_request_review_thread", "issue_comment"),
     *("status", "check_run", "check_suite", "push"),
@@ -22,6 +31,7 @@ EVENTS = (
 
 class LiveGithub(LiveHost):
     kind = "github"
+    title = "GitHub"
     git_user = "x-access-token"
     ruleset = 0
     """The ID of the ruleset of the kit."""
@@ -30,9 +40,13 @@ class LiveGithub(LiveHost):
         "protection": ("name", "enforcement", "rules[].type", "current_user_can_bypass"),
         "rules": ("[].type", "[].parameters.required_status_checks", "[].parameters.required_approving_review_count"),
         "pull_request": ("state", "draft", "merged", "mergeable", "mergeable_state", "base.ref", "labels[].name"),
+        "blocked": ("mergeable", "mergeable_state"),
         "merged": ("state", "merged"),
         "pull_requests": ("[].state", "[].draft", "[].title", "[].merged_at"),
         "review": ("state", "user.login"),
+        "changes": ("state", "user.login"),
+        "conversation": ("path",),
+        "files": ("[].filename",),
         "check": ("state", "context", "description"),
         "comment": ("body", "user.login"),
         "reactions": ("[].content", "[].user.login"),
@@ -107,8 +121,8 @@ class LiveGithub(LiveHost):
     def rename(self, name: str) -> Reply:
         return self.send("PATCH", self.repo, {"name": name})
 
-    def read_repository(self, path: str = "") -> Reply:
-        return self.send("GET", f"/repos/{path or self.path}")
+    def read_repository(self, path: str = "", who: str = ADMIN) -> Reply:
+        return self.send("GET", f"/repos/{path or self.path}", who=who)
 
     def admit_second(self) -> None:
         """The second account accepts the invitation, if GitHub sends one."""
@@ -123,16 +137,23 @@ class LiveGithub(LiveHost):
         return {"actor_id": ADMIN_ROLE, "actor_type": "RepositoryRole", "bypass_mode": mode}
 
     def write_ruleset(
-        self, approvals: int, *, mode: str = "always", strict: bool = False, is_tied: bool = False
+        self,
+        approvals: int,
+        *,
+        mode: str = "always",
+        strict: bool = False,
+        is_tied: bool = False,
+        conversations: bool = False,
+        code_owners: bool = False,
     ) -> Reply:
         """Creates the ruleset, or replaces it. Without a mode, no account can bypass it. A tied check counts only from
         the App."""
         reviews = {
             "required_approving_review_count": approvals,
             "dismiss_stale_reviews_on_push": False,
-            "require_code_owner_review": False,
+            "require_code_owner_review": code_owners,
             "require_last_push_approval": False,
-            "required_review_thread_resolution": False,
+            "required_review_thread_resolution": conversations,
         }
         check = {"context": CHECK} | ({"integration_id": self._app["id"]} if is_tied else {})
         checks = {"required_status_checks": [check], "strict_required_status_checks_policy": strict}
@@ -175,10 +196,14 @@ class LiveGithub(LiveHost):
 
     # Pull requests
 
-    def open(self, branch: str, title: str, *, who: str = ADMIN, from_fork: bool = False) -> Reply:
+    def open(self, branch: str, title: str, *, who: str = ADMIN, from_fork: bool = False, base: str = "main") -> Reply:
         head = f"{self.logins[SECOND]}:{branch}" if from_fork else branch
-        members = {"title": title, "head": head, "base": "main", "body": ""}
+        members = {"title": title, "head": head, "base": base, "body": ""}
         return self.send("POST", f"{self.repo}/pulls", members, who)
+
+    def stack(self, *numbers: int) -> Reply:
+        """Makes a stack of pull requests, the bottom first."""
+        return self.send("POST", f"{self.repo}/stacks", {"pull_requests": numbers})
 
     def number_of(self, reply: Reply) -> int:
         return reply.must_succeed().body["number"]
@@ -204,6 +229,39 @@ class LiveGithub(LiveHost):
 
     def approve(self, number: int, who: str = SECOND) -> Reply:
         return self.send("POST", f"{self.repo}/pulls/{number}/reviews", {"event": "APPROVE"}, who)
+
+    def request_changes(self, number: int) -> Reply:
+        members = {"event": "REQUEST_CHANGES", "body": "Changes, please."}
+        return self.send("POST", f"{self.repo}/pulls/{number}/reviews", members, SECOND)
+
+    def withdraw_approval(self, number: int, approval: Reply) -> Reply:
+        path = f"{self.repo}/pulls/{number}/reviews/{approval.body['id']}/dismissals"
+        return self.send("PUT", path, {"message": "Not yet.", "event": "DISMISS"})
+
+    def require_conversations(self) -> None:
+        self.need_rules("a rule about conversations")
+        self.write_ruleset(self.required_approvals, conversations=True).must_succeed()
+
+    def start_conversation(self, number: int, path: str) -> Reply:
+        head = self.read(number).must_succeed().body["head"]["sha"]
+        members = {"body": "Why?", "commit_id": head, "path": path, "line": 1, "side": "RIGHT"}
+        return self.send("POST", f"{self.repo}/pulls/{number}/comments", members)
+
+    def resolve_conversation(self, number: int, started: Reply) -> Reply:  # noqa: ARG002
+        """The only one of the pull request."""
+        threads = self._query_pull_request(THREADS_QUERY, number)["reviewThreads"]["nodes"]
+        return self.query(RESOLVE_MUTATION, {"thread": threads[0]["id"]})
+
+    def require_code_owner(self, path: str) -> None:
+        """With no other approval, so that only the code owner's is missing."""
+        self.need_second("a code owner")
+        self.need_rules("a rule about code owners")
+        owners = {".github/CODEOWNERS": f"/{path} @{self.logins[SECOND]}\n"}
+        assert self.push_to_main(owners).succeeded
+        self.write_ruleset(0, code_owners=True).must_succeed()
+
+    def list_files(self, number: int) -> Reply:
+        return self.send("GET", f"{self.repo}/pulls/{number}/files")
 
     def comment(self, number: int, text: str, who: str = ADMIN) -> Reply:
         return self.send("POST", f"{self.repo}/issues/{number}/comments", {"body": text}, who)
@@ -239,14 +297,20 @@ class LiveGithub(LiveHost):
 
     def decide_reviews(self, number: int, who: str) -> str | None:
         """What GraphQL says about the reviews of a pull request."""
-        query = (
-            "query($owner: String!, $name: String!, $number: Int!) "
-            "{ repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewDecision } } }"
-        )
+        return self._query_pull_request(DECISION_QUERY, number, who)["reviewDecision"]
+
+    def _query_pull_request(self, query: str, number: int, who: str = ADMIN) -> Any:
         variables = {"owner": self.owner, "name": self.name, "number": number}
+        reply = self.query(query, variables, who).must_succeed()
+        return reply.body["data"]["repository"]["pullRequest"]
+
+    def query(self, query: str, variables: dict[str, Any], who: str = ADMIN) -> Reply:
+        """GitHub answers 200 also with errors."""
         url = self.access.api_url.removesuffix("/v3") + "/graphql"
-        reply = self.send("POST", url, {"query": query, "variables": variables}, who).must_succeed()
-        return reply.body["data"]["repository"]["pullRequest"]["reviewDecision"]
+        reply = self.send("POST", url, {"query": query, "variables": variables}, who)
+        if reply.succeeded and reply.body.get("errors"):
+            raise RequestRefused(f"GraphQL answered {reply.message}")
+        return reply
 
     def protect_classic(self) -> Reply:
         """Classic protection, in addition to the ruleset."""

@@ -15,6 +15,7 @@ EVENTS = ("push_events", "merge_requests_events", "note_events", "pipeline_event
 
 class LiveGitlab(LiveHost):
     kind = "gitlab"
+    title = "GitLab"
     git_user = "oauth2"
     pull_ref = "refs/merge-requests/{}/head"
     command = "!merge"
@@ -29,9 +30,12 @@ class LiveGitlab(LiveHost):
             *("state", "draft", "detailed_merge_status", "target_branch", "labels", "squash", "squash_on_merge"),
             *("blocking_discussions_resolved", "merge_error", "user.can_merge", "head_pipeline.status"),
         ),
+        "blocked": ("detailed_merge_status", "blocking_discussions_resolved"),
         "merged": ("state",),
         "pull_requests": ("[].state", "[].draft", "[].title"),
         "review": ("approved", "user_has_approved"),
+        "conversation": ("individual_note", "notes[].resolvable", "notes[].resolved"),
+        "files": ("[].new_path",),
         "check": ("status", "name", "description", "allow_failure", "target_url"),
         "comment": ("body", "author.username", "system"),
         "reactions": ("[].name", "[].user.username"),
@@ -91,8 +95,8 @@ class LiveGitlab(LiveHost):
     def rename(self, name: str) -> Reply:
         return self.send("PUT", self._project, {"name": name, "path": name})
 
-    def read_repository(self, path: str = "") -> Reply:
-        return self.send("GET", f"/projects/{quote(path or self.path, safe='')}")
+    def read_repository(self, path: str = "", who: str = ADMIN) -> Reply:
+        return self.send("GET", f"/projects/{quote(path or self.path, safe='')}", who=who)
 
     def admit_second(self) -> None:
         number = self.send("GET", "/user", who=SECOND).must_succeed().body["id"]
@@ -103,14 +107,20 @@ class LiveGitlab(LiveHost):
     def protect(self, approvals: int) -> Reply:
         """GitLab protects the first branch itself, and changes a rule only if it is removed first."""
         self.unprotect()
-        self.send("PUT", self._project, {"only_allow_merge_if_pipeline_succeeds": True}).must_succeed()
+        settings = {"pipeline_succeeds": True, "all_discussions_are_resolved": False}
+        self.send(
+            "PUT", self._project, {f"only_allow_merge_if_{name}": value for name, value in settings.items()}
+        ).must_succeed()
         if approvals:
             rule = {"name": "All members", "rule_type": "any_approver", "approvals_required": approvals}
             reply = self.send("POST", f"{self._project}/approval_rules", rule)
             if reply.status != 400:  # a project of an earlier run has the rule already
                 reply.must_succeed()
+        return self._protect_main()
+
+    def _protect_main(self, **members: bool) -> Reply:
         levels = {"push_access_level": MAINTAINER, "merge_access_level": DEVELOPER}
-        return self.send("POST", f"{self._project}/protected_branches", {"name": "main", **levels})
+        return self.send("POST", f"{self._project}/protected_branches", {"name": "main", **levels, **members})
 
     def unprotect(self) -> None:
         self.send("DELETE", f"{self._project}/protected_branches/main")
@@ -158,6 +168,33 @@ class LiveGitlab(LiveHost):
 
     def approve(self, number: int, who: str = SECOND) -> Reply:
         return self.send("POST", f"{self._request(number)}/approve", {}, who)
+
+    def request_changes(self, number: int) -> Reply:
+        """Only a reviewer can. There is no request for it, but a command in a comment."""
+        reviewer = str(self.send("GET", "/user", who=SECOND).must_succeed().body["id"])
+        self.send("PUT", self._request(number), {"reviewer_ids": reviewer}).must_succeed()
+        return self.comment(number, "Changes, please.\n\n/submit_review requested_changes", SECOND)
+
+    def withdraw_approval(self, number: int, approval: Reply) -> Reply:  # noqa: ARG002
+        return self.send("POST", f"{self._request(number)}/unapprove", {}, SECOND)
+
+    def require_conversations(self) -> None:
+        self.send("PUT", self._project, {"only_allow_merge_if_all_discussions_are_resolved": True}).must_succeed()
+
+    def start_conversation(self, number: int, path: str) -> Reply:  # noqa: ARG002
+        return self.send("POST", f"{self._request(number)}/discussions", {"body": "Why?"})
+
+    def resolve_conversation(self, number: int, started: Reply) -> Reply:
+        return self.send("PUT", f"{self._request(number)}/discussions/{started.body['id']}", {"resolved": True})
+
+    def require_code_owner(self, path: str) -> None:
+        self.need_approvals("a code owner")
+        assert self.push_to_main({"CODEOWNERS": f"/{path} @{self.logins[SECOND]}\n"}).succeeded
+        self.unprotect()
+        self._protect_main(code_owner_approval_required=True).must_succeed()
+
+    def list_files(self, number: int) -> Reply:
+        return self.send("GET", f"{self._request(number)}/diffs")
 
     def read_approvals(self, number: int) -> Reply:
         return self.send("GET", f"{self._request(number)}/approvals")

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -18,6 +18,16 @@ CHECK = "unit"
 LABEL = "merge-queue"
 MARKER = "mergeyard-live-kit"
 """A branch. The kit uses a repository that it did not create only if it is empty or has this branch."""
+
+
+class Limiter(Protocol):
+    """Makes a fake refuse the requests of Mergeyard, as a Git host does beyond its limit."""
+
+    def start(self, seconds: float) -> None: ...
+
+    def count_late(self) -> int | None:
+        """How many requests came while the first refusal still asked to wait; None if no request was refused."""
+        ...
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -36,6 +46,8 @@ class Access(Struct, frozen=True, kw_only=True):
     is_free: bool = False
     """GitHub Free with a private repository, which then has no rules and no drafts."""
     ca_file: Path | None = None
+    limiter: Limiter | None = None
+    """Only of a fake."""
 
     @property
     def host_name(self) -> str:
@@ -53,6 +65,7 @@ class LiveHost(ABC):
     """One repository at a Git host. Each method is one action of a person or of CI."""
 
     kind = ""
+    title = ""
     git_user = ""
     """The user name for git over HTTP, where it is fixed."""
     pull_ref = "refs/pull/{}/head"
@@ -80,7 +93,12 @@ class LiveHost(ABC):
         if access.second_token:
             self._clients[SECOND] = self._client(access.second_token)
             self._tokens[SECOND] = access.second_token
-        self.logins = {role: self._read_login(client) for role, client in self._clients.items()}
+        self.logins = dict[str, str]()
+        try:
+            self.logins |= {role: self._find_login(client) for role, client in self._clients.items()}
+        except BaseException:
+            self.close()
+            raise
         self.fork_path = ""
 
     @property
@@ -99,9 +117,22 @@ class LiveHost(ABC):
     def has_app(self) -> bool:
         return bool(self.access.app_id)
 
+    def describe_account(self) -> str:
+        return "an App" if self.has_app else "the account of --token-file, which administers the repository"
+
+    def need_app(self) -> None:
+        if not self.has_app:
+            raise NotRun("needs an App: give --app-id and --app-key-file")
+
     def need_second(self, purpose: str) -> None:
         if not self.has_second:
             raise NotRun(f"{purpose} needs a second account: give its token with --second-token-file")
+
+    def need_approvals(self, purpose: str) -> None:
+        self.need_second(purpose)
+        self.need_rules(purpose)
+        if not self.can_require_approvals:
+            raise NotRun(f"{purpose} needs a rule that requires approvals, which this plan does not have")
 
     def need_rules(self, purpose: str) -> None:
         if not self.is_protected:
@@ -167,6 +198,14 @@ class LiveHost(ABC):
     @abstractmethod
     def _read_login(self, client: Client) -> str: ...
 
+    def _find_login(self, client: Client) -> str:
+        try:
+            return self._read_login(client)
+        except (KeyError, TypeError):
+            raise NotRun(
+                f"{self.access.api_url} does not answer as {self.title} does: correct --url or --api-url"
+            ) from None
+
     @abstractmethod
     def create_repository(self) -> Reply: ...
 
@@ -184,7 +223,12 @@ class LiveHost(ABC):
     def rename(self, name: str) -> Reply: ...
 
     @abstractmethod
-    def read_repository(self, path: str = "") -> Reply: ...
+    def read_repository(self, path: str = "", who: str = ADMIN) -> Reply: ...
+
+    def read_remaining(self) -> str:
+        """How many requests are left to the account of Mergeyard; empty if the Git host does not say it."""
+        headers = self.read_repository(who=BOT).must_succeed().headers
+        return next((value for name, value in headers.items() if name.lower().endswith("ratelimit-remaining")), "")
 
     @abstractmethod
     def admit_second(self) -> None:
@@ -244,6 +288,33 @@ class LiveHost(ABC):
 
     @abstractmethod
     def approve(self, number: int, who: str = SECOND) -> Reply: ...
+
+    @abstractmethod
+    def request_changes(self, number: int) -> Reply:
+        """The second account requests changes."""
+
+    @abstractmethod
+    def withdraw_approval(self, number: int, approval: Reply) -> Reply:
+        """Of the second account: an administrator dismisses it, or the account itself withdraws it."""
+
+    def require_conversations(self) -> None:
+        """From now on, all conversations must be resolved before a merge."""
+        raise NotRun(f"{self.title} has no rule about conversations")
+
+    def start_conversation(self, number: int, path: str) -> Reply:
+        """About this file, which the pull request changes."""
+        raise NotImplementedError
+
+    def resolve_conversation(self, number: int, started: Reply) -> Reply:
+        raise NotImplementedError
+
+    def require_code_owner(self, path: str) -> None:  # noqa: ARG002
+        """From now on, the second account must approve changes of this file."""
+        raise NotRun(f"{self.title} has no rule about code owners")
+
+    @abstractmethod
+    def list_files(self, number: int) -> Reply:
+        """The changed files, as the Git host shows them."""
 
     @abstractmethod
     def comment(self, number: int, text: str, who: str = ADMIN) -> Reply: ...

@@ -1,7 +1,7 @@
 """Runs the story at a Git host and at the fake at the same time, and compares."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -24,8 +24,8 @@ from tests.live.scratch import open_stage
 from tests.live.stage import LOCAL, PUBLIC, Step, StepResult, Waits, close_story, run_step
 from tests.live.story import STORY
 
-MAX_REQUESTS, MAX_MINUTES = 1_000, 40
-"""At a fake, which answers at once, a whole story takes up to 300 requests. A real Git host needs more: the kit reads
+MAX_REQUESTS, MAX_MINUTES = 1_500, 40
+"""At a fake, which answers at once, a whole story takes up to 400 requests. A real Git host needs more: the kit reads
 again until an answer has settled."""
 PAUSE_S = 1.0
 """Between two writes at a host that is not on this machine."""
@@ -37,16 +37,15 @@ ALWAYS = ("protect", "merge")
 class Kind(Struct, frozen=True):
     """A kind of Git host."""
 
-    title: str
     driver: Callable[[Access, str, Path, Budget], LiveHost]
     fake: Callable[[Path, Access], AbstractContextManager[Access]]
     steps: dict[str, tuple[str, Step]]
 
 
 KINDS = {
-    "github": Kind("GitHub", LiveGithub, fake_github, STORY | GITHUB_STEPS),
-    "gitlab": Kind("GitLab", LiveGitlab, fake_gitlab, STORY | GITLAB_STEPS),
-    "gitea": Kind("Gitea", LiveGitea, fake_gitea, STORY),
+    "github": Kind(LiveGithub, fake_github, STORY | GITHUB_STEPS),
+    "gitlab": Kind(LiveGitlab, fake_gitlab, STORY | GITLAB_STEPS),
+    "gitea": Kind(LiveGitea, fake_gitea, STORY),
 }
 
 
@@ -85,7 +84,8 @@ def run(plan: Plan, show: Callable[[str], None] = print) -> tuple[Report, list[s
         def run_fake() -> None:
             with kind.fake(root / "fake-data", plan.access) as access:
                 host = kind.driver(access, name, root / "fake", fake_budget)
-                _run_side(host, root / "fake", LOCAL, run_id, steps, fakes)
+                chosen = {"keep": False, "public_url": plan.public_url, "port": 0}
+                _run_side(host, root / "fake", LOCAL, run_id, steps, fakes, chosen=chosen)
 
         threads = stack.enter_context(ThreadPoolExecutor(1))
         fake = threads.submit(run_fake)
@@ -93,7 +93,8 @@ def run(plan: Plan, show: Callable[[str], None] = print) -> tuple[Report, list[s
         try:
             host = kind.driver(plan.access, name, root / "real", budget)
             waits = LOCAL if plan.is_local else PUBLIC
-            _run_side(host, root / "real", waits, run_id, steps, real, plan=plan, show=show)
+            chosen = {"keep": plan.keep, "public_url": plan.public_url, "port": plan.port}
+            _run_side(host, root / "real", waits, run_id, steps, real, chosen=chosen, show=show)
         except BaseException:
             fake_budget.stopped.set()
             raise
@@ -101,8 +102,9 @@ def run(plan: Plan, show: Callable[[str], None] = print) -> tuple[Report, list[s
             real.append(StepResult(title=FAKE, observations=[], failed=f"{type(error).__name__}: {error}"))
         compared = compare(real, fakes)
     report = Report(
-        host=kind.title,
+        host=host.title,
         address=plan.access.web_url,
+        account=host.describe_account(),
         steps=compared,
         requests=budget.used,
         cleanup=host.cleanup,
@@ -118,19 +120,16 @@ def _run_side(
     steps: dict[str, tuple[str, Step]],
     results: list[StepResult],
     *,
-    plan: Plan | None = None,
+    chosen: Mapping[str, Any],
     show: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Adds to the results. The fake has no plan: nothing of it is kept."""
-    chosen: dict[str, Any] = {"keep": False}
-    if plan is not None:
-        chosen = {"keep": plan.keep, "public_url": plan.public_url, "port": plan.port}
+    """Adds to the results."""
     try:
         with open_stage(host, folder, waits, run_id, **chosen) as (stage, created):
             results.append(StepResult(title=OPENING, observations=created))
             for title, step in steps.values():
                 results.append(run_step(stage, title, step))
-                show(f"{title}: {results[-1].failed or results[-1].not_run or 'done'} ({results[-1].seconds:g} s)")
+                show(f"{title}: {results[-1].failed or results[-1].not_measured or 'done'} ({results[-1].seconds:g} s)")
             results.append(run_step(stage, CLOSING, close_story))
     finally:
         show(host.cleanup)

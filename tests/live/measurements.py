@@ -3,7 +3,9 @@ fakes."""
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from mergeyard.adapters.forges.github.auth import REQUIRED_PERMISSIONS
@@ -11,19 +13,28 @@ from tests.live.client import NotRun, Reply
 from tests.live.github import LiveGithub, to_github
 from tests.live.gitlab import to_gitlab
 from tests.live.hosts import BOT, SECOND
+from tests.live.reviews import DECIDES, SUBMISSION
 from tests.live.stage import Observation, Stage, Step
-from tests.live.story import DECIDES
 
 MODES = {"always": "always", "exempt": "exempt", "not on the list": ""}
 WORKFLOW = "on: workflow_dispatch\njobs: {a: {runs-on: ubuntu-latest, steps: [run: a]}}\n"
 MERGES_IN_A_ROW = 5
+READS_AFTER_CHANGE = 3
+NOT_MODIFIED = 304
+CLOSED = {"github": "pull_request closed", "gitlab": "merge_request merged"}
+"""What the Git host calls the webhook about a merged pull request."""
 OTHER_CHECKS = 10
+REDUCED = (
+    "Measured with one test run and few commit statuses, not with five runs of 100 jobs each: GitHub lets an account "
+    "write 500 times an hour, of which the kit uses many, and 500 jobs of GitHub Actions can cost 500 minutes"
+)
 LIMITED = "limited"
 
 
 def compare_accounts(stage: Stage) -> Iterator[Observation]:
     """Rules hide nothing from an account that can bypass them, or Mergeyard must look elsewhere."""
     host = to_github(stage)
+    host.need_app()
     host.need_second("a pull request with and without an approval")
     host.need_rules("a bypass list")
     numbers = _open_situations(stage, host)
@@ -64,18 +75,11 @@ def _read_states(stage: Stage, number: int) -> dict[str, str]:
 def read_with_tags(stage: Stage) -> Iterator[Observation]:
     """An answer of 304 means that nothing changed."""
     host, number = to_github(stage), stage.open("tags", is_approved=False)
-    head, stale, statuses = host.origin.tip(stage.branch("tags")), 0, list[int]()
-    known = host.read(number).must_succeed()
-    changes = [lambda: None, lambda: host.report(head, "pending"), lambda: host.report(head, "success")]
-    changes += [lambda: host.approve(number)] if host.has_second else []
-    for change in changes:
-        change()
-        path = f"{host.repo}/pulls/{number}"
-        conditional = host.send("GET", path, **{"if-none-match": known.headers["etag"]})
-        fresh = host.read(number).must_succeed()
-        stale += conditional.status == 304 and _essence(fresh) != _essence(known)
-        statuses.append(conditional.status)
-        known = fresh
+    head = host.origin.tip(stage.branch("tags"))
+    changes: list[Callable[[], Any]] = [lambda: None]
+    changes += [partial(host.report, head, state) for state in ("pending", "success")]
+    changes += [partial(host.approve, number)] if host.has_second else []
+    statuses, stale = read_conditionally(host, number, changes, stage.waits.settle_pause_s)
     yield stage.saw("answers to a known tag", statuses, asked="GET with if-none-match", is_measured=True)
     yield stage.saw(
         "answers of 304 although the pull request had changed",
@@ -85,6 +89,28 @@ def read_with_tags(stage: Stage) -> Iterator[Observation]:
         expected="none",
         holds=stale == 0,
     )
+
+
+def read_conditionally(
+    host: LiveGithub, number: int, changes: Sequence[Callable[[], Any]], pause_s: float
+) -> tuple[list[int], int]:
+    """Reads the pull request some times after each change. Returns the answers to the tag of the read before, and how
+    many of them were 304 although the pull request had changed.
+
+    GitHub determines the mergeability meanwhile, so a fresh read comes before the conditional one: what it shows is
+    older than the answer. What changes and changes back between the two is no fault either, hence the read after it."""
+    statuses, stale, known = list[int](), 0, host.read(number).must_succeed()
+    for change in changes:
+        change()
+        for _ in range(READS_AFTER_CHANGE):
+            fresh = host.read(number).must_succeed()
+            path = f"{host.repo}/pulls/{number}"
+            statuses.append(host.send("GET", path, **{"if-none-match": known.headers["etag"]}).status)
+            if statuses[-1] == NOT_MODIFIED and _essence(fresh) != _essence(known):
+                stale += _essence(host.read(number).must_succeed()) != _essence(known)
+            known = fresh
+            host.budget.wait(pause_s)
+    return statuses, stale
 
 
 def _essence(reply: Reply) -> list[Any]:
@@ -115,11 +141,41 @@ def push_directly(stage: Stage) -> Iterator[Observation]:
     host.unprotect_classic()
     answer = {"accepted": result.succeeded, "messages": result.messages}
     yield stage.saw("a push to main with classic protection too", answer, asked="git push", matters=DECIDES)
+    yield from _land_without_bypass(stage, host)
+
+
+def _land_without_bypass(stage: Stage, host: LiveGithub) -> Iterator[Observation]:
+    number = stage.open("refused")
+    host.write_ruleset(host.required_approvals, mode="").must_succeed()
+    stage.submit(number)
+    stage.test(number)
+
+    def is_paused() -> bool:
+        stage.read_submission(number)
+        return stage.queue.post("getQueue")["state"] == "PAUSED"
+
+    with suppress(TimeoutError):  # then the report shows what the queue does instead
+        stage.wait(is_paused, "the pause of the queue")
+    queue = stage.queue.post("getQueue")
+    found = {"queue": queue["state"], "message": queue["stateReason"], "its submission": stage.state_of(number)}
+    yield stage.saw(
+        "a merge by Mergeyard without the bypass",
+        found,
+        asked="getQueue",
+        matters=DECIDES,
+        expected="the queue is PAUSED, and shows the words of GitHub",
+        holds=queue["state"] == "PAUSED" and bool(queue["stateReason"]),
+    )
+    host.write_ruleset(host.required_approvals).must_succeed()
+    stage.queue.post("updateQueue", state="RUNNING")
+    state = stage.wait_for_state(number, "merged")["state"]
+    title = "the same after the bypass is back and the queue resumed"
+    yield stage.saw(title, {"state": state}, asked=SUBMISSION, matters=DECIDES)
 
 
 def push_workflow(stage: Stage) -> Iterator[Observation]:
     host = to_github(stage)
-    _need_app(host, "a token without the permission for workflow files")
+    host.need_app()
     reply = host.issue_token(repositories=[host.name], permissions={"contents": "write"})
     host.use_token(LIMITED, reply.must_succeed().body["token"])
     branch = stage.branch("workflow")
@@ -139,7 +195,7 @@ def push_workflow(stage: Stage) -> Iterator[Observation]:
 def time_merge(stage: Stage) -> Iterator[Observation]:
     """After the push that merges, the Git host shows the pull request as merged a moment later."""
     host, number = stage.host, stage.open("push")
-    branch = stage.branch("push")
+    branch, before = stage.branch("push"), time.monotonic()
     pushed = host.push_to_main({"push.txt": stage.run_id}, merging=branch)
     started = time.monotonic()
     shown = stage.wait_at_host(lambda: host.is_merged(host.read(number).must_succeed()))
@@ -147,12 +203,27 @@ def time_merge(stage: Stage) -> Iterator[Observation]:
     answer = {"pushed": pushed.succeeded, "merged": bool(shown)}
     yield stage.saw("a pull request whose head was pushed to main", answer, asked="git push", matters=DECIDES)
     yield stage.saw("seconds until it is shown as merged", seconds, asked="GET the pull request", is_measured=True)
+    order, delays = "the order of the webhooks about it", "seconds until each webhook arrived"
+    if stage.webhooks is None:
+        for title in (order, delays):
+            yield stage.miss(title, "needs --public-url, so that the Git host can send webhooks")
+        return
+    find = partial(stage.webhooks.find, before)
+    probes = {
+        "push": lambda: find("push", ref="refs/heads/main"),
+        "closed": lambda: find(CLOSED[host.kind], number=number),
+    }
+    stage.wait_at_host(lambda: all(probe() for probe in probes.values()))
+    arrived = {name: found.arrived_at for name, probe in probes.items() if (found := probe())}
+    yield stage.saw(order, sorted(arrived, key=lambda name: arrived[name]), asked="git push")
+    figures = {name: round(max(0.0, at - started), 1) for name, at in arrived.items()}
+    yield stage.saw(delays, figures, asked="git push", is_measured=True)
 
 
 def show_creator(stage: Stage) -> Iterator[Observation]:
     """A required check can be tied to an App, which Mergeyard finds by the creator of the status."""
     host = to_github(stage)
-    _need_app(host, "a commit status of an App")
+    host.need_app()
     head = host.commit(stage.branch("creator"), {"creator.txt": stage.run_id}, base="start")
     host.report(head, "success", check="by the App", who=BOT).must_succeed()
     reply = host.send("GET", f"{host.repo}/commits/{head}/statuses").must_succeed()
@@ -167,7 +238,8 @@ def show_creator(stage: Stage) -> Iterator[Observation]:
         holds=answer == {"type": "Bot", "login": host.logins[BOT]},
     )
     picture = re.sub(r"\d+.*", "<number>", creator["avatar_url"].partition("//")[2].partition("/")[2])
-    yield stage.saw("the address of its picture", picture, asked=reply.asked, is_measured=True)
+    note = "An App with a picture has in/<number>. For one without, GitHub shows that of its owner, u/<number>"
+    yield stage.saw("the path of its picture", picture, asked=reply.asked, is_measured=True, note=note)
     host.need_rules("a required check that is tied to the App")
     host.write_ruleset(host.required_approvals, is_tied=True).must_succeed()
     number = stage.open("tied")
@@ -175,7 +247,7 @@ def show_creator(stage: Stage) -> Iterator[Observation]:
     stage.submit(number)
     stage.test(number, who=BOT)
     merged = stage.wait_for_state(number, "merged")
-    yield stage.saw("its submission", {"state": merged["state"]}, asked="getSubmittedPullRequest", matters=DECIDES)
+    yield stage.saw("its submission", {"state": merged["state"]}, asked=SUBMISSION, matters=DECIDES)
     host.write_ruleset(host.required_approvals).must_succeed()
 
 
@@ -192,12 +264,27 @@ def merge_in_a_row(stage: Stage) -> Iterator[Observation]:
     yield stage.saw("a pull request behind main", stage.read_settled(number), "pull_request", DECIDES)
     yield stage.saw("its merge, where it must be up to date", host.merge(number), "merge", DECIDES)
     host.write_ruleset(host.required_approvals).must_succeed()
-    has_stack = "stack" in host.read(number).must_succeed().body
-    yield stage.saw("the member stack", has_stack, asked="GET the pull request", is_measured=True)
+
+
+def merge_stacked(stage: Stage) -> Iterator[Observation]:
+    """GitHub merges stacked pull requests only with another call, which also merges those below."""
+    host, bottom, top = to_github(stage), stage.open("bottom"), stage.branch("top")
+    host.commit(top, {"top.txt": stage.run_id}, base=stage.branch("bottom"))
+    above = host.number_of(host.open(top, "Change top", base=stage.branch("bottom")))
+    reply = host.stack(bottom, above)
+    answer = {"status": reply.status, "message": reply.message}
+    yield stage.saw("a stack of two pull requests", answer, asked=reply.asked)
+    title, shown = "the merge of the lower one", host.read(bottom).must_succeed().body.get("stack")
+    if not shown:
+        yield stage.miss(title, "needs stacks, which this Git host does not show")
+        return
+    reply = host.merge(bottom)
+    answer = {"status": reply.status, "message": reply.message}
+    yield stage.saw(title, answer, asked=reply.asked, matters=DECIDES, expected="refused", holds=not reply.succeeded)
 
 
 def count_requests(stage: Stage) -> Iterator[Observation]:
-    """What one test run costs of the limit, with many checks that are not required."""
+    """What one test run costs of the limit, with some checks that are not required."""
     host, number = to_github(stage), stage.open("cost")
     before, own = _used(host), host.budget.used
     stage.submit(number)
@@ -207,8 +294,11 @@ def count_requests(stage: Stage) -> Iterator[Observation]:
     stage.test(number)
     stage.wait_for_state(number, "merged")
     spent = _used(host) - before - (0 if host.has_app else host.budget.used - own)
-    figures = {"requests of Mergeyard": spent, "checks": OTHER_CHECKS + 1}
-    yield stage.saw("the cost of one test run", figures, asked="x-ratelimit-used", is_measured=True)
+    heard, note = "webhooks" if stage.webhooks else "polling", REDUCED
+    if not stage.webhooks:
+        note += ". Without --public-url this is the cost of polling: with webhooks, Mergeyard reads more often"
+    figures = {"requests of Mergeyard": spent, "commit statuses": OTHER_CHECKS + 1, "Mergeyard hears of them by": heard}
+    yield stage.saw("the cost of one test run", figures, asked="x-ratelimit-used", is_measured=True, note=note)
 
 
 def _used(host: LiveGithub) -> int:
@@ -217,7 +307,7 @@ def _used(host: LiveGithub) -> int:
 
 def issue_token(stage: Stage) -> Iterator[Observation]:
     host = to_github(stage)
-    _need_app(host, "a token of an installation")
+    host.need_app()
     granted = {need.permission: need.level for need in REQUIRED_PERMISSIONS}
     reply = host.issue_token(repositories=[host.name], permissions=granted)
     if reply.succeeded:
@@ -292,11 +382,6 @@ def repeat_check(stage: Stage) -> Iterator[Observation]:
     yield stage.saw("a check on a commit that does not exist", answer, asked=reply.asked, matters=DECIDES)
 
 
-def _need_app(host: LiveGithub, purpose: str) -> None:
-    if not host.has_app:
-        raise NotRun(f"{purpose} needs an App: give --app-id and --app-key-file")
-
-
 GITHUB_STEPS: dict[str, tuple[str, Step]] = {
     "accounts": ("What each account sees of the rules", compare_accounts),
     "tags": ("Conditional requests", read_with_tags),
@@ -305,6 +390,7 @@ GITHUB_STEPS: dict[str, tuple[str, Step]] = {
     "delay": ("From the push to the merged pull request", time_merge),
     "creator": ("Who reported a check", show_creator),
     "row": ("Merges in a row, and one that is behind", merge_in_a_row),
+    "stack": ("A stacked pull request", merge_stacked),
     "cost": ("What a test run costs", count_requests),
     "app-token": ("The token of the App", issue_token),
     "case": ("Names in other case", use_other_case),

@@ -11,6 +11,7 @@ from tests.live.shapes import find_wrong_members
 from tests.live.stage import Observation, StepResult
 
 EQUAL, DIFFERENT, MEASURED, ONLY_ONE = "equal", "different", "measured", "only on one side"
+NOT_MEASURED = "not measured"
 HIDDEN = "(secret)"
 MAX_ANSWER_LENGTH = 2000
 
@@ -25,12 +26,15 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Why a difference matters; empty if it does not, or if there is none."""
     expected: str
     holds: bool | None
+    why: str
+    """Why it was not measured."""
+    note: str
 
 
 class ComparedStep(Struct, frozen=True, kw_only=True):
     title: str
     outcome: str
-    """`run`, `not run` or `failed`, at the Git host."""
+    """`run`, `not measured` or `failed`, at the Git host."""
     why: str
     seconds: float
     comparisons: list[Comparison]
@@ -43,6 +47,8 @@ class Report(Struct, frozen=True, kw_only=True):
     requests: int
     cleanup: str
     """What the kit left behind."""
+    account: str
+    """The account that Mergeyard used."""
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -71,9 +77,10 @@ class Report(Struct, frozen=True, kw_only=True):
         counts, outcomes = Counter(one.result for one in self.comparisons), Counter(one.outcome for one in self.steps)
         differences = counts[DIFFERENT] + counts[ONLY_ONE]
         figures = (
-            f"{len(self.steps)} steps: {outcomes['run']} run, {outcomes['not run']} not run, "
+            f"{len(self.steps)} steps: {outcomes['run']} run, {outcomes[NOT_MEASURED]} not measured, "
             f"{outcomes['failed']} failed. "
-            f"{counts[EQUAL] + differences} answers compared: {counts[EQUAL]} equal, {differences} different."
+            f"{counts[EQUAL] + differences} answers compared: {counts[EQUAL]} equal, {differences} different. "
+            f"{counts[MEASURED]} more measured, {counts[NOT_MEASURED]} not measured."
         )
         if self.problems:
             return f"{figures} Look at the {len(self.problems)} listed above."
@@ -86,9 +93,9 @@ def compare(real: Sequence[StepResult], fake: Sequence[StepResult]) -> list[Comp
 
 
 def _compare_step(real: StepResult, fake: StepResult | None) -> ComparedStep:
-    outcome = "failed" if real.failed else "not run" if real.not_run else "run"
-    why = real.failed or real.not_run
-    missing = fake.failed or fake.not_run if fake else "the run there ended before"
+    outcome = "failed" if real.failed else NOT_MEASURED if real.not_measured else "run"
+    why = real.failed or real.not_measured
+    missing = fake.failed or fake.not_measured if fake else "the run there ended before"
     if outcome == "run" and missing:
         outcome, why = "failed", f"it ran at the Git host, but not at the fake: {missing}"
     fakes = {one.name: one for one in fake.observations} if fake else {}
@@ -104,44 +111,45 @@ def _compare(real: Observation, fake: Observation | None) -> Comparison:
         return _only(real, real=real.answer, fake=None)
     if real.is_shape:
         return _compare_shapes(real, fake)
-    result = MEASURED if real.is_measured else EQUAL if real.answer == fake.answer else DIFFERENT
-    return Comparison(
-        name=real.name,
-        asked=real.asked,
-        real=real.answer,
-        fake=fake.answer,
-        result=result,
-        matters=real.matters if result == DIFFERENT else "",
-        expected=real.expected,
-        holds=real.holds,
+    result = EQUAL if real.answer == fake.answer else DIFFERENT
+    if real.is_measured or fake.not_measured:
+        result = MEASURED
+    if real.not_measured:
+        return _to_comparison(fake, real=None, fake=fake.answer, result=NOT_MEASURED, matters="", why=real.not_measured)
+    return _to_comparison(
+        real, real=real.answer, fake=fake.answer, result=result, matters=real.matters if result == DIFFERENT else ""
     )
 
 
 def _compare_shapes(real: Observation, fake: Observation) -> Comparison:
     """Only what the fake has and the Git host does not have is shown."""
     wrong = find_wrong_members(real.answer, fake.answer)
-    return Comparison(
-        name=real.name,
-        asked=real.asked,
+    return _to_comparison(
+        real,
         real={name: kinds for name, (kinds, _) in wrong.items()} or f"{len(real.answer)} members",
         fake={name: kinds for name, (_, kinds) in wrong.items()} or f"{len(fake.answer)} members",
         result=DIFFERENT if wrong else EQUAL,
         matters=real.matters if wrong else "",
-        expected="",
-        holds=None,
     )
 
 
 def _only(seen: Observation, *, real: Any, fake: Any) -> Comparison:
+    result = NOT_MEASURED if seen.not_measured else ONLY_ONE
+    return _to_comparison(seen, real=real, fake=fake, result=result, matters=seen.matters)
+
+
+def _to_comparison(seen: Observation, *, real: Any, fake: Any, result: str, matters: str, why: str = "") -> Comparison:
     return Comparison(
         name=seen.name,
         asked=seen.asked,
         real=real,
         fake=fake,
-        result=ONLY_ONE,
-        matters=seen.matters,
+        result=result,
+        matters=matters,
         expected=seen.expected,
         holds=seen.holds,
+        why=why or seen.not_measured,
+        note=seen.note,
     )
 
 
@@ -151,7 +159,8 @@ def to_json(report: Report, secrets: Sequence[str]) -> str:
 
 
 def to_markdown(report: Report, secrets: Sequence[str]) -> str:
-    lines = [f"# {report.host} and our fake of it", "", f"Address: {report.address}. Requests: {report.requests}.", ""]
+    facts = f"Address: {report.address}. Requests of the kit: {report.requests}. Mergeyard used {report.account}."
+    lines = [f"# {report.host} and our fake of it", "", facts, ""]
     for step in report.steps:
         lines += [f"## {step.title}", "", *_describe_outcome(step)]
         for one in step.comparisons:
@@ -171,13 +180,16 @@ def _describe_outcome(step: ComparedStep) -> list[str]:
 
 def _describe_comparison(one: Comparison) -> list[str]:
     asked = f" (`{one.asked}`)" if one.asked else ""
-    lines = [f"- {one.result}: {one.name}{asked}", "", f"  Git host: `{_shorten(one.real)}`", ""]
+    lines = [f"- {one.result}: {one.name}{asked}", ""]
+    lines += [f"  {one.why[:1].upper()}{one.why[1:]}.", ""] if one.why else [f"  Git host: `{_shorten(one.real)}`", ""]
+    if one.result == NOT_MEASURED and one.fake is not None:
+        lines += [f"  Fake: `{_shorten(one.fake)}`", ""]
     if one.result in (DIFFERENT, ONLY_ONE):
         matter = f"Matters: {one.matters}." if one.matters else "Does not matter to Mergeyard."
         lines += [f"  Fake: `{_shorten(one.fake)}`", "", f"  {matter}", ""]
     if one.holds is not None:
         lines += [f"  Expected: {one.expected}. {'As expected.' if one.holds else 'NOT as expected.'}", ""]
-    return lines
+    return [*lines, *([f"  {one.note}.", ""] if one.note else [])]
 
 
 def _shorten(answer: Any) -> str:

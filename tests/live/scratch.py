@@ -1,13 +1,14 @@
 """The scratch repository of a run: it is prepared before the story, and deleted or cleaned after it."""
 
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.live.client import NotRun, Reply
 from tests.live.hosts import MARKER, LiveHost
 from tests.live.stage import Observation, Stage, Waits
+from tests.live.webhooks import WebhookRecorder
 from tests.support.queue_server import QueueServer
 
 CLEANUP_REQUESTS, CLEANUP_SECONDS = 60, 120
@@ -20,26 +21,40 @@ def open_stage(
     host: LiveHost, folder: Path, waits: Waits, run_id: str, *, keep: bool, public_url: str = "", port: int = 0
 ) -> Generator[tuple[Stage, list[Observation]]]:
     """Creates the repository, starts Mergeyard, and removes everything afterwards, also after an error. With a public
-    URL, the Git host sends webhooks there, and the user forwards them to the port."""
-    stage: Stage | None = None
+    URL, the Git host sends webhooks there, and the user forwards them to the port. Port 0 is any that is free: only a
+    fake on this machine finds it."""
+    queue: QueueServer | None = None
+    recorder: WebhookRecorder | None = None
     try:
+        if public_url:
+            recorder = _open_recorder(port, lambda: queue.server.url if queue else "")
         created = prepare_repository(host, run_id)
         settings, secrets = host.queue_settings(waits.poll_s)
         secrets |= {"webhook_secret": SECRET}
         queue = QueueServer(folder, host.access.host_name, settings, secrets, (host.owner, host.name))
-        stage = Stage(host, queue, waits, run_id)
-        if public_url:
-            queue.server.port = port
-            host.add_webhook(public_url, SECRET).must_succeed()
         queue.server.start()
+        if recorder is not None:
+            host.add_webhook(public_url if port else recorder.url, SECRET).must_succeed()
+        stage = Stage(host, queue, waits, run_id, recorder)
         yield stage, [stage.saw("the new repository", reply, "repository") for reply in created]
     finally:
         try:
-            if stage is not None:
-                _close_queue(stage.queue)
+            if queue is not None:
+                _close_queue(queue)
+            if recorder is not None:
+                recorder.close()
         finally:
             host.cleanup = clean_up_or_explain(host, keep=keep)
             host.close()
+
+
+def _open_recorder(port: int, target: Callable[[], str]) -> WebhookRecorder:
+    try:
+        return WebhookRecorder(port, target)
+    except OSError as error:
+        raise NotRun(
+            f"the port {port} of this machine cannot be used ({error.strerror}): name another with --port"
+        ) from None
 
 
 def _close_queue(queue: QueueServer) -> None:

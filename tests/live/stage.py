@@ -14,6 +14,7 @@ from mergeyard.service.comments.texts import COMMENT_MARKER
 from tests.live.client import BudgetSpent, NotRun, Reply
 from tests.live.hosts import ADMIN, LiveHost
 from tests.live.shapes import read_shapes
+from tests.live.webhooks import WebhookRecorder
 from tests.support.queue_server import QueueServer
 from tests.support.repositories import Files
 
@@ -36,13 +37,17 @@ class Observation(Struct, frozen=True, kw_only=True):
     """What Mergeyard relies on, if the documents of the Git host do not say it."""
     holds: bool | None = None
     """Whether the answer is as expected."""
+    not_measured: str = ""
+    """Why there is no answer."""
+    note: str = ""
+    """What a reader has to know about the answer."""
 
 
 class StepResult(Struct, frozen=True, kw_only=True):
     title: str
     observations: list[Observation]
-    not_run: str = ""
-    """Why the step could not run."""
+    not_measured: str = ""
+    """Why the step did not run, or not to its end."""
     failed: str = ""
     """What went wrong."""
     seconds: float = 0.0
@@ -60,18 +65,25 @@ LOCAL = Waits(60, 0.1, 1)
 PUBLIC = Waits(90, 2, 5)
 SETTLE_READS = 10
 UNFINISHED = ("pending", "running")
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
+    "state": "RUNNING",
     "landing": "tested_commit",
     "mergeMethod": "merge_commit",
     "headBranchFallback": "provider_merge",
     "createPrsForTestingBranches": False,
+    "deleteHeadBranches": False,
 }
 """The settings that steps change, as every step expects them."""
 
 
 class Stage:
-    def __init__(self, host: LiveHost, queue: QueueServer, waits: Waits, run_id: str) -> None:
+    def __init__(
+        self, host: LiveHost, queue: QueueServer, waits: Waits, run_id: str, webhooks: WebhookRecorder | None = None
+    ) -> None:
         self.host, self.queue, self.waits, self.run_id = host, queue, waits, run_id
+        self.webhooks = webhooks
+        """None: the Git host cannot reach this machine, and Mergeyard polls."""
+        self.remaining_at_start = host.read_remaining()
         self._results: dict[int, tuple[str, str, str]] = {}
         """By pull request: the last test run that CI reported on, the state, and the account that reported it."""
 
@@ -124,12 +136,13 @@ class Stage:
         self._results[number] = (run["id"], states[-1], who)
         return replies[-1]
 
-    def _test_again(self, number: int, submission: dict[str, Any]) -> None:
+    def read_submission(self, number: int) -> dict[str, Any]:
         """Mergeyard starts another run when it learns that the base moved. CI reports the same result on it."""
-        known, state, who = self._results.get(number, ("", "", ""))
+        submission, (known, state, who) = self.queue.submission(number), self._results.get(number, ("", "", ""))
         if known and submission.get("testRunId") != known and submission.get("state") == "testing":
             del self._results[number]
             self.test(number, state, who=who)
+        return submission
 
     def reset(self) -> None:
         """What every step expects: an empty queue, its first settings, and the rules of the first step."""
@@ -171,8 +184,7 @@ class Stage:
 
     def wait_for_state(self, number: int, *states: str) -> dict[str, Any]:
         def read() -> dict[str, Any] | None:
-            submission = self.queue.submission(number)
-            self._test_again(number, submission)
+            submission = self.read_submission(number)
             return submission if submission.get("state") in states else None
 
         try:
@@ -183,6 +195,10 @@ class Stage:
             raise TimeoutError(f"{error}; it is {submission.get('state')}: {reason}") from None
 
     # Observations
+
+    def miss(self, name: str, why: str) -> Observation:
+        """What could not be measured here."""
+        return Observation(name=name, asked="", answer=None, not_measured=why)
 
     def saw(self, name: str, seen: Any, kind: str = "", matters: str = "", **facts: Any) -> Observation:
         """What was observed: an answer of the Git host, or a value with the request in `asked`."""
@@ -196,6 +212,16 @@ class Stage:
         """What Mergeyard says about the pull request."""
         found = self.queue.submission(number)
         return {"state": found["state"], "reason": found["reason"]["code"], "message": found["reason"]["message"]}
+
+    def wait_for_reason(self, number: int, *reasons: str) -> dict[str, Any]:
+        def read() -> dict[str, Any] | None:
+            found = self.state_of(number)
+            return found if found["reason"] in reasons else None
+
+        try:
+            return self.wait(read, f"the reason {' or '.join(reasons)} of pull request {number}")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it is {self.state_of(number)}") from None
 
     def read_merged(self, number: int, head: str) -> Reply:
         """Reads the pull request when the Git host shows the merge and the check of Mergeyard has ended."""
@@ -298,7 +324,7 @@ def run_step(stage: Stage, title: str, step: Step) -> StepResult:
     return StepResult(
         title=title,
         observations=observations,
-        not_run=why,
+        not_measured=why,
         failed=failure,
         seconds=round(time.monotonic() - started, 1),
     )

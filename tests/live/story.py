@@ -5,10 +5,13 @@ from functools import partial
 
 from tests.live.client import Reply
 from tests.live.hosts import ADMIN, CHECK, SECOND
-from tests.live.stage import UNFINISHED, Observation, Stage, Step, read_findings
+from tests.live.reviews import DECIDES, REVIEWS, SUBMISSION
+from tests.live.stage import SETTINGS, UNFINISHED, Observation, Stage, Step, read_findings
 
-DECIDES = "Mergeyard decides by it"
 SHOWN = "users see it"
+LIST = "git ls-remote"
+LIMITED_S = 3
+"""How long a fake refuses requests."""
 
 
 def protect(stage: Stage) -> Iterator[Observation]:
@@ -33,8 +36,8 @@ def merge_tested_commit(stage: Stage) -> Iterator[Observation]:
     yield stage.saw("the pull request, not approved", stage.read_settled(number), "pull_request", DECIDES)
     stage.submit(number)
     if host.can_require_approvals:
-        stage.wait(lambda: stage.state_of(number)["reason"] == "waiting_for_review", "the reason waiting_for_review")
-        yield stage.saw("its submission, not approved", stage.state_of(number), asked="getSubmittedPullRequest")
+        found = stage.wait_for_reason(number, "waiting_for_review")
+        yield stage.saw("its submission, not approved", found, asked=SUBMISSION)
         yield stage.saw("the approval", host.approve(number), "review", DECIDES)
     head = host.origin.tip(stage.branch("one"))
     yield stage.saw("a passed check on the head", host.report(head, "success"), "check", DECIDES)
@@ -53,7 +56,7 @@ def merge_tested_commit(stage: Stage) -> Iterator[Observation]:
     text = stage.wait_at_host(lambda: _merged_comment(stage, number)) or stage.status_comment(number)
     yield stage.saw("the comment of Mergeyard", text, asked="the comments", matters=SHOWN)
     left = [ref for ref in host.refs() if ref.startswith("refs/heads/mergeyard/")]
-    yield stage.saw("test branches that are left", left, asked="git ls-remote", matters=SHOWN)
+    yield stage.saw("test branches that are left", left, asked=LIST, matters=SHOWN)
 
 
 def fail(stage: Stage) -> Iterator[Observation]:
@@ -61,21 +64,34 @@ def fail(stage: Stage) -> Iterator[Observation]:
     stage.submit(number)
     yield stage.saw("a failed check", stage.test(number, "failure"), "check", DECIDES)
     stage.wait_for_state(number, "failed")
-    yield stage.saw("its submission", stage.state_of(number), asked="getSubmittedPullRequest", matters=DECIDES)
+    yield stage.saw("its submission", stage.state_of(number), asked=SUBMISSION, matters=DECIDES)
     head = stage.host.origin.tip(stage.branch("bad"))
     own = stage.wait_at_host(lambda: _ended(stage.own_check(head)))
     yield stage.saw("the check of Mergeyard on the head", own, asked="the checks of the head", matters=SHOWN)
     yield stage.saw("the pull request", stage.read_settled(number), "pull_request", DECIDES)
 
 
-def submit_by_comment(stage: Stage) -> Iterator[Observation]:
-    host, number = stage.host, stage.open("command")
-    reply = host.comment(number, host.command, SECOND if host.has_second else ADMIN).must_succeed()
-    yield stage.saw("the comment with the command", reply, "comment", DECIDES)
-    stage.test(number)
-    stage.wait_for_state(number, "merged")
-    reactions = stage.wait_at_host(lambda: _some(host.list_reactions(number, reply.body["id"])))
+def give_commands(stage: Stage) -> Iterator[Observation]:
+    host, number, person = stage.host, stage.open("command"), SECOND if stage.host.has_second else ADMIN
+
+    def command(words: str = "") -> Reply:
+        return host.comment(number, f"{host.command} {words}".strip(), person).must_succeed()
+
+    submit = command()
+    yield stage.saw("the comment with the command", submit, "comment", DECIDES)
+    stage.find_run(number)
+    reactions = stage.wait_at_host(lambda: _some(host.list_reactions(number, submit.body["id"])))
     yield stage.saw("the reaction of Mergeyard", reactions, "reactions", SHOWN)
+    asked = command("status").body["id"]
+    reply = stage.wait_at_host(lambda: _find_reply(stage, number, asked))
+    yield stage.saw("the reply to the command status", reply, asked="the comments", matters=SHOWN)
+    command("cancel")
+    stage.wait_for_state(number, "cancelled")
+    yield stage.saw("its submission after the command cancel", stage.state_of(number), asked=SUBMISSION, matters=SHOWN)
+    command()
+    stage.test(number)
+    merged = stage.wait_for_state(number, "merged")
+    yield stage.saw("its submission after another command", {"state": merged["state"]}, asked=SUBMISSION, matters=SHOWN)
 
 
 def submit_by_label(stage: Stage) -> Iterator[Observation]:
@@ -91,9 +107,8 @@ def refuse_conflict(stage: Stage) -> Iterator[Observation]:
     number = stage.open("two", {"a.txt": f"{stage.run_id} two"})
     yield stage.saw("the pull request", stage.read_settled(number), "pull_request", DECIDES)
     stage.submit(number)
-    codes = ("not_mergeable", "merge_conflict")
-    stage.wait(lambda: stage.state_of(number)["reason"] in codes, "the reason of the conflict")
-    yield stage.saw("its submission", stage.state_of(number), asked="getSubmittedPullRequest", matters=DECIDES)
+    found = stage.wait_for_reason(number, "not_mergeable", "merge_conflict")
+    yield stage.saw("its submission", found, asked=SUBMISSION, matters=DECIDES)
     stage.queue.post("cancelPullRequest", pr={"number": number})
 
 
@@ -129,21 +144,29 @@ def squash_by_host(stage: Stage) -> Iterator[Observation]:
 
 
 def move_heads(stage: Stage) -> Iterator[Observation]:
-    """GitHub and GitLab show a squashed or rebased pull request as merged, because Mergeyard moved its head branch."""
+    """GitHub and GitLab show a squashed or rebased pull request as merged, because Mergeyard moved its head branch.
+    Afterwards the branch can be deleted, which must not change that."""
     host = stage.host
-    for method in ("squash", "rebase"):
-        stage.queue.post("updateQueue", mergeMethod=method, headBranchFallback="close")
-        branch = stage.branch(method + "ed")
-        number = stage.open(method + "ed")
+    for method, deletes in (("squash", False), ("rebase", True)):
+        settings = {"mergeMethod": method, "headBranchFallback": "close", "deleteHeadBranches": deletes}
+        stage.queue.post("updateQueue", **settings)
+        topic = f"{method}-head"
+        number, ref = stage.open(topic), f"refs/heads/{stage.branch(topic)}"
         stage.submit(number)
         stage.test(number)
         merged = stage.wait_for_state(number, "merged")
-        reply = stage.wait_at_host(partial(_if_merged, stage, number)) or host.read(number)
-        yield stage.saw(f"the merged pull request, {method}", reply, "merged", DECIDES)
-        tip, head = host.fetch("main"), host.fetch(branch)
-        same = {"main is the reported commit": tip == merged["mergedSha"], "the head branch is there": head == tip}
-        yield stage.saw(f"the commit on main, {method}", same, asked="git fetch", matters=DECIDES)
-    stage.queue.post("updateQueue", mergeMethod="merge_commit", headBranchFallback="provider_merge")
+        stage.wait_at_host(partial(_if_merged, stage, number))
+        if deletes:
+            stage.wait_at_host(partial(_is_missing, stage, ref))
+        case, refs = f"{method}, head branch {'deleted' if deletes else 'kept'}", host.refs()
+        yield stage.saw(f"the merged pull request, {case}", host.read(number), "merged", DECIDES)
+        names = {merged["mergedSha"]: "the merged commit", host.origin.tip(stage.branch(topic)): "the head as it was"}
+        head = names.get(refs[ref], "another commit") if ref in refs else "deleted"
+        same = refs["refs/heads/main"] == merged["mergedSha"]
+        answer = {"is the reported commit": same, "the head branch": head}
+        yield stage.saw(f"the commit on main, {case}", answer, asked=LIST, matters=DECIDES)
+        yield stage.saw(f"the files that are shown as changed, {case}", host.list_files(number), "files", SHOWN)
+    stage.queue.post("updateQueue", **SETTINGS)
 
 
 def merge_fork(stage: Stage) -> Iterator[Observation]:
@@ -197,12 +220,31 @@ def rename(stage: Stage) -> Iterator[Observation]:
 
 
 def read_limits(stage: Stage) -> Iterator[Observation]:
-    reply = stage.host.read_repository().must_succeed()
+    host = stage.host
+    reply = host.read_repository().must_succeed()
     names = sorted(name for name in reply.headers if "ratelimit" in name.lower() or name.lower() == "retry-after")
     yield stage.saw("headers about limits", names, asked=reply.asked, matters="Mergeyard slows down by them")
-    figures = {name: reply.headers[name] for name in names if not name.lower().endswith("reset")}
-    figures["requests of the kit"] = str(stage.host.budget.used)
-    yield stage.saw("what is left", figures, asked=reply.asked, is_measured=True)
+    title, remaining = "requests that are left to the account of Mergeyard", host.read_remaining()
+    if remaining:
+        figures = {"at the start": stage.remaining_at_start, "now": remaining, "requests of the kit": host.budget.used}
+        note = "Without an App, the kit uses the same account. GitHub renews the limit every hour"
+        yield stage.saw(title, figures, asked=reply.asked, is_measured=True, note=note)
+    else:
+        yield stage.miss(title, "the Git host reports no limit")
+    title, limiter = "Mergeyard beyond the limit", host.access.limiter
+    if limiter is None:
+        yield stage.miss(title, "the kit does not exhaust the limit of a Git host, and only a fake refuses on request")
+        return
+    number = stage.open("limited")
+    stage.submit(number)
+    stage.find_run(number)
+    limiter.start(LIMITED_S)
+    stage.test(number)
+    state = stage.wait_for_state(number, "merged")["state"]
+    late = limiter.count_late()
+    answer = {"requests while it was told to wait": late, "state afterwards": state}
+    expected = "no request while it was told to wait, then the merge"
+    yield stage.saw(title, answer, asked=SUBMISSION, matters=DECIDES, expected=expected, holds=late == 0)
 
 
 STORY: dict[str, tuple[str, Step]] = {
@@ -210,9 +252,10 @@ STORY: dict[str, tuple[str, Step]] = {
     "check": ("Check the setup", check_setup),
     "merge": ("Merge the tested commit", merge_tested_commit),
     "fail": ("Fail a pull request", fail),
-    "comment": ("Submit by a comment", submit_by_comment),
+    "comment": ("Commands in comments", give_commands),
     "label": ("Submit by a label", submit_by_label),
     "conflict": ("Refuse a conflict", refuse_conflict),
+    **REVIEWS,
     "drafts": ("Open drafts for test branches", open_drafts),
     "squash": ("Squash by the Git host", squash_by_host),
     "heads": ("Squash and rebase the tested commit", move_heads),
@@ -225,6 +268,17 @@ STORY: dict[str, tuple[str, Step]] = {
 def _if_merged(stage: Stage, number: int) -> Reply | None:
     reply = stage.host.read(number).must_succeed()
     return reply if stage.host.is_merged(reply) else None
+
+
+def _is_missing(stage: Stage, ref: str) -> bool:
+    return ref not in stage.host.refs()
+
+
+def _find_reply(stage: Stage, number: int, comment: int) -> str | None:
+    """What Mergeyard answered to a command; its first line names the comment with the command."""
+    texts: list[str] = [one["body"] for one in stage.host.list_comments(number).must_succeed().body]
+    lines = [text.partition("\n") for text in texts]
+    return next((text.strip() for first, _, text in lines if first.endswith(f" answers {comment} -->")), None)
 
 
 def _ended(state: str | None) -> str | None:

@@ -11,18 +11,23 @@ from msgspec.structs import replace
 
 from tests.live import kit
 from tests.live.__main__ import main
-from tests.live.fakes.gitea import AdministeredGitea, fake_gitea
+from tests.live.client import Budget
+from tests.live.fakes.gitea import fake_gitea
 from tests.live.fakes.github import AdministeredGithub
+from tests.live.gitea import LiveGitea
 from tests.live.github import LiveGithub
 from tests.live.hosts import Access
-from tests.live.report import DIFFERENT, Report, to_json, to_markdown
-from tests.live.stage import Observation, Stage
+from tests.live.report import DIFFERENT, EQUAL, Report, to_json, to_markdown
+from tests.live.scratch import open_stage
+from tests.live.stage import LOCAL, Observation, Stage, run_step
+from tests.live.story import STORY
 from tests.support.forges.faults import ALWAYS, AddsHeaders
 
 WITH_APP = Access(web_url="", api_url="", owner="", token="", second_token="a second account", app_id="an App")
 ALONE = Access(web_url="", api_url="", owner="", token="")
 PREMIUM = Access(web_url="", api_url="", owner="", token="", second_token="a second account", is_premium=True)
 FREE = Access(web_url="", api_url="", owner="", token="", second_token="a second account")
+REVIEWS = ("Requested changes and a dismissed approval", "An open conversation", "A code owner")
 WITHOUT_RULES = Access(web_url="", api_url="", owner="", token="", second_token="a second account", is_free=True)
 
 
@@ -40,13 +45,15 @@ def outcomes(report: Report) -> dict[str, str]:
     return {step.title: step.outcome for step in report.steps if step.outcome != "run"}
 
 
-def test_the_first_merge_is_equal_on_two_fakes(tmp_path: Path):
-    report = run("github", tmp_path / "github", FREE, "merge")
-    assert (report.problems, outcomes(report)) == ([], {})
-    assert [step.title for step in report.steps][-2:] == ["Merge the tested commit", kit.CLOSING]
-    assert len(report.comparisons) >= 15
-    assert report.cleanup.endswith("was deleted.")
-    assert report.verdict.endswith("Nothing needs attention.")
+def test_a_queue_is_created_and_a_pull_request_merged_at_a_fake(tmp_path: Path):
+    (tmp_path / "kit").mkdir()
+    with fake_gitea(tmp_path / "fake") as access:
+        host = LiveGitea(access, "scratch", tmp_path / "kit", Budget(kit.MAX_REQUESTS, 60, 0))
+        with open_stage(host, tmp_path / "kit", LOCAL, "0a1b2c3d", keep=False) as (stage, _):
+            results = [run_step(stage, *STORY[name]) for name in kit.ALWAYS]
+    assert [(one.failed, one.not_measured) for one in results] == [("", "")] * 2
+    assert len(results[-1].observations) >= 10
+    assert host.cleanup.endswith("was deleted.")
 
 
 @pytest.mark.long
@@ -61,16 +68,18 @@ def test_another_answer_of_the_git_host_is_in_the_report(tmp_path: Path):
     assert "Fake: `" in to_markdown(report, [])
 
 
+@pytest.mark.long
 def test_plan_without_rules_is_equal_on_two_fakes(tmp_path: Path):
     report = run("github", tmp_path / "github", WITHOUT_RULES, "drafts", "pushes")
     assert report.problems == []
-    assert outcomes(report) == {"Pushes to a protected branch": "not run"}
-    assert "free plan" in next(step.why for step in report.steps if step.outcome == "not run")
+    assert outcomes(report) == {"Pushes to a protected branch": "not measured"}
+    assert "free plan" in next(step.why for step in report.steps if step.outcome == "not measured")
     answers = {one.name: one.real for one in report.comparisons}
     assert answers["a rule with a required check"]["status"] == answers["the rules of main"]["status"] == 403
     assert answers["the draft of the test branch"]["[].draft"] == [False]
 
 
+@pytest.mark.long
 def test_spent_budget_needs_attention(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -109,10 +118,8 @@ def merge_next(stage: Stage) -> Iterator[Observation]:
     yield stage.saw("how the next one merged", len(parents), asked="git fetch main", matters="it must not be squashed")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["github", pytest.param("gitlab", marks=pytest.mark.long), pytest.param("gitea", marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["github", "gitlab", "gitea"])
 def test_failed_step_does_not_ruin_the_next_one(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(kit.KINDS[kind].steps, "ruin", ("Ruin", ruin))
     monkeypatch.setitem(kit.KINDS[kind].steps, "next", ("Merge the next one", merge_next))
@@ -123,6 +130,7 @@ def test_failed_step_does_not_ruin_the_next_one(kind: str, tmp_path: Path, monke
     assert answers["how the next one merged"] == 2
 
 
+@pytest.mark.long
 def test_error_of_the_fake_does_not_discard_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     @contextmanager
     def break_at_end(root: Path, like: Access) -> Generator[Access]:
@@ -140,21 +148,24 @@ def test_error_of_the_fake_does_not_discard_the_report(tmp_path: Path, monkeypat
 
 
 @pytest.mark.long
-def test_git_host_sends_webhooks_to_a_public_address(tmp_path: Path):
+@pytest.mark.parametrize(("kind", "steps"), [("github", ("delay", "cost")), ("gitlab", ("delay",))])
+def test_webhooks_to_a_public_address_are_recorded(kind: str, steps: tuple[str, ...], tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    seen = list[AdministeredGitea]()
-    with fake_gitea(tmp_path, change=seen.append) as access:
-        plan = kit.Plan(kind="gitea", access=access, steps=("fail",), public_url=f"http://127.0.0.1:{port}", port=port)
+        port: int = free.getsockname()[1]
+    with kit.KINDS[kind].fake(tmp_path, FREE) as access:
+        plan = kit.Plan(kind=kind, access=access, steps=steps, public_url=f"http://127.0.0.1:{port}", port=port)
         report, _ = kit.run(plan, show=lambda _: None)
-        (gitea,) = seen
-        assert report.problems == []
-        assert {one.status for one in gitea.deliveries.log} & {200, 202}
+    assert report.problems == []
+    answers = {one.name: (one.result, one.real) for one in report.comparisons}
+    result, order = answers["the order of the webhooks about it"]
+    assert (result, sorted(order)) == (EQUAL, ["closed", "push"])
+    assert answers["seconds until each webhook arrived"][1].keys() == {"closed", "push"}
+    assert kind == "gitlab" or answers["the cost of one test run"][1]["Mergeyard hears of them by"] == "webhooks"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("kind", "like", "not_run"),
+    ("kind", "like", "not_measured"),
     [
         ("github", WITH_APP, {"A suspended App"}),
         (
@@ -163,7 +174,7 @@ def test_git_host_sends_webhooks_to_a_public_address(tmp_path: Path):
             {
                 *("A suspended App", "What each account sees of the rules", "Pushes to a protected branch"),
                 *("A workflow file without the permission", "Who reported a check", "The token of the App"),
-                "Merges in a row, and one that is behind",
+                *("Merges in a row, and one that is behind", *REVIEWS),
             },
         ),
         (
@@ -172,16 +183,53 @@ def test_git_host_sends_webhooks_to_a_public_address(tmp_path: Path):
             {
                 *("A suspended App", "Merge a pull request of a fork", "What each account sees of the rules"),
                 *("A workflow file without the permission", "Who reported a check", "The token of the App"),
+                *(REVIEWS[0], REVIEWS[2]),
             },
         ),
-        ("gitlab", FREE, set[str]()),
+        ("gitlab", FREE, {REVIEWS[0], REVIEWS[2]}),
         ("gitlab", PREMIUM, set[str]()),
-        ("gitea", FREE, set[str]()),
+        ("gitea", FREE, {REVIEWS[1], REVIEWS[2]}),
     ],
     ids=["github with an App", "github free", "github with one token", "gitlab", "gitlab premium", "gitea"],
 )
-def test_the_whole_story_is_equal_on_two_fakes(kind: str, like: Access, not_run: set[str], tmp_path: Path):
+def test_the_whole_story_is_equal_on_two_fakes(kind: str, like: Access, not_measured: set[str], tmp_path: Path):
     report = run(kind, tmp_path / kind, like)
     assert report.problems == []
-    assert outcomes(report) == dict.fromkeys(not_run, "not run")
+    assert outcomes(report) == dict.fromkeys(not_measured, "not measured")
     assert report.requests < kit.MAX_REQUESTS
+    assert report.cleanup.endswith("was deleted.")
+    assert report.verdict.endswith("Nothing needs attention.")
+    answers = {one.name: one.real for one in report.comparisons}
+    ended = [step.title for step in report.steps if step.outcome == "run"]
+    expected = {name: part for title, parts in ANSWERS.items() if title in ended for name, part in parts.items()}
+    found = {name: {key: answers.get(name, {}).get(key) for key in part} for name, part in expected.items()}
+    assert found == expected
+
+
+ANSWERS: dict[str, dict[str, dict[str, Any]]] = {
+    "Commands in comments": {"its submission after the command cancel": {"state": "cancelled"}},
+    "Requested changes and a dismissed approval": {
+        "its submission, changes requested": {"state": "not_ready", "reason": "changes_requested"},
+        "its submission, approval dismissed": {"state": "not_ready", "reason": "waiting_for_review"},
+        "its submission, approved again": {"state": "merged"},
+    },
+    "An open conversation": {
+        "its submission, conversation open": {"state": "not_ready", "reason": "waiting_for_conversations"},
+        "its submission, conversation resolved": {"state": "merged"},
+    },
+    "A code owner": {
+        "its submission, code owner asked": {"state": "not_ready"},
+        "its submission, approved by the code owner": {"state": "merged"},
+    },
+    "Squash and rebase the tested commit": {
+        "the commit on main, squash, head branch kept": {"is the reported commit": True},
+        "the commit on main, rebase, head branch deleted": {"the head branch": "deleted"},
+    },
+    "Limits of requests": {"Mergeyard beyond the limit": {"requests while it was told to wait": 0}},
+    "Pushes to a protected branch": {
+        "a merge by Mergeyard without the bypass": {"queue": "PAUSED"},
+        "the same after the bypass is back and the queue resumed": {"state": "merged"},
+    },
+    "A stacked pull request": {"the merge of the lower one": {"status": 403}},
+}
+"""By step: some of what every Git host answers, if the step ran."""

@@ -1,5 +1,6 @@
 """The parts of the kit: what it refuses, what it removes, what it compares, and its limits."""
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.live.report import Report, compare, to_json, to_markdown
 from tests.live.scratch import clean_up_or_explain, open_stage, prepare_repository
 from tests.live.shapes import find_wrong_members, read_shapes
 from tests.live.stage import LOCAL, Observation, StepResult, pick
+from tests.support.http_server import Receive, Scope, Send, respond, serve_in_thread
 
 RUN = "0a1b2c3d"
 
@@ -164,6 +166,18 @@ def test_repository_that_is_gone_needs_no_deletion(live: Live):
     assert clean_up_or_explain(host, keep=False) == "kit-owner/scratch does not exist."
 
 
+def test_port_for_webhooks_that_is_taken_is_named(live: Live, tmp_path: Path):
+    host = live("kit")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        with (
+            pytest.raises(NotRun, match=f"port {port} of this machine cannot be used"),
+            open_stage(host, tmp_path / "kit", LOCAL, RUN, keep=False, public_url="http://127.0.0.1", port=port),
+        ):
+            pass
+    assert host.cleanup == "No repository was created or changed."
+
+
 # Limits
 
 
@@ -208,13 +222,24 @@ def seen(name: str, answer: Any, **facts: Any) -> Observation:
     return Observation(name=name, asked="GET it", answer=answer, **facts)
 
 
+def missed(name: str) -> Observation:
+    return Observation(name=name, asked="", answer=None, not_measured="needs a second account")
+
+
 def step(*observations: Observation, **facts: Any) -> StepResult:
     return StepResult(title="A step", observations=list(observations), **facts)
 
 
 def report_of(real: StepResult, fake: StepResult) -> Report:
     steps = compare([real], [fake])
-    return Report(host="GitHub", address="https://github.com", steps=steps, requests=1, cleanup="Nothing is left.")
+    return Report(
+        host="GitHub",
+        address="https://github.com",
+        steps=steps,
+        requests=1,
+        cleanup="Nothing is left.",
+        account="an App",
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +255,9 @@ def report_of(real: StepResult, fake: StepResult) -> Report:
         (step(seen("it", 1, expected="1", holds=True)), step(seen("it", 1)), None),
         (step(failed="it broke"), step(), "The step “A step” failed: it broke."),
         (step(), step(failed="it broke"), "The step “A step” failed: it ran at the Git host, but not at the fake"),
-        (step(not_run="no account"), step(seen("it", 1, matters="it decides")), None),
+        (step(not_measured="no account"), step(seen("it", 1, matters="it decides")), None),
+        (step(missed("it")), step(seen("it", 1, matters="it decides")), None),
+        (step(seen("it", 1, matters="it decides")), step(missed("it")), None),
     ],
 )
 def test_only_what_matters_needs_attention(real: StepResult, fake: StepResult, problem: str | None):
@@ -249,7 +276,18 @@ def test_reports_show_both_answers_and_reasons_and_no_secret():
         assert "it decides" in text
         assert "other" in text
         assert report.verdict in text
-    assert "Not run: no account." in to_markdown(report_of(step(not_run="no account"), step()), [])
+    assert "Not measured: no account." in to_markdown(report_of(step(not_measured="no account"), step()), [])
+
+
+def test_reports_say_why_something_was_not_measured_and_what_the_fake_answered():
+    real = step(missed("it"), seen("that", 2, is_measured=True, note="Seen from here"))
+    report = report_of(real, step(seen("it", "an answer", expected="an answer", holds=True), seen("that", 3)))
+    text = to_markdown(report, [])
+    assert '- not measured: it (`GET it`)\n\n  Needs a second account.\n\n  Fake: `"an answer"`\n' in text
+    assert "Expected: an answer. As expected.\n" in text
+    assert "- measured: that (`GET it`)\n\n  Git host: `2`\n\n  Seen from here.\n" in text
+    assert "1 more measured, 1 not measured." in report.verdict
+    assert "Mergeyard used an App." in text
 
 
 def answer_of(path: str, body: Any, status: int = 200) -> Reply:
@@ -283,7 +321,7 @@ def test_requests_that_only_one_side_sent_have_no_shape_to_compare():
 
 def test_steps_that_the_fake_did_not_reach_are_one_problem_each():
     (compared,) = compare([step(seen("it", 1, matters="it decides"), seen("that", 2, matters="it decides"))], [])
-    report = Report(host="GitHub", address="", steps=[compared], requests=1, cleanup="")
+    report = Report(host="GitHub", address="", steps=[compared], requests=1, cleanup="", account="")
     (problem,) = report.problems
     assert "it ran at the Git host, but not at the fake: the run there ended before" in problem
 
@@ -318,6 +356,32 @@ def test_command_ends_when_the_minutes_are_over(capsys: pytest.CaptureFixture[st
     where = ["--url", "http://127.0.0.1:9", "--owner", "acme", "--token-file", str(tmp_path / "token")]
     assert main(["gitea", *where, "--minutes", "0"]) == 2
     assert "the time limit is reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "gitea.example.com", "http://gitea..example.com", "http://[::"])
+def test_command_says_that_the_address_does_not_answer(url: str, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    (tmp_path / "token").write_text("s3cret\n")
+    where = ["--url", url, "--owner", "acme", "--token-file", str(tmp_path / "token")]
+    assert main(["gitea", *where]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{url}/api/v1 does not answer: ")
+    assert line.endswith("correct --url or --api-url.")
+
+
+def test_command_says_that_another_server_answers(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    async def greet(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        await respond(send, 200, {}, b"<html>Welcome</html>")
+
+    (tmp_path / "token").write_text("s3cret\n")
+    with serve_in_thread(greet) as url:
+        assert main(["gitea", "--url", url, "--owner", "acme", "--token-file", str(tmp_path / "token")]) == 2
+    problem = f"{url}/api/v1 does not answer as Gitea does: correct --url or --api-url\n"
+    assert capsys.readouterr().err == problem
+
+
+def test_command_names_a_file_that_is_missing(capsys: pytest.CaptureFixture[str]):
+    assert main(["gitlab", "--owner", "acme", "--token-file", "no-such-file"]) == 2
+    assert capsys.readouterr().err == "no-such-file cannot be read: No such file or directory.\n"
 
 
 def test_command_knows_its_steps(capsys: pytest.CaptureFixture[str]):

@@ -1,14 +1,16 @@
-"""Requests of administrators that a fake does not serve itself."""
+"""Requests of administrators that a fake does not serve itself, and a limit that it reaches on request."""
 
 import json
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
 
-from tests.support.http_server import Receive, Scope, Send, read_body, read_headers, respond
+from tests.support.forges.faults import ALWAYS, Faults
+from tests.support.http_server import App, Receive, Scope, Send, read_body, read_headers, respond
 
 OWNER, SECOND = "kit-owner", "kit-second"
 Answer = tuple[int, Any]
@@ -59,3 +61,37 @@ class Administration:
             return {"type": "http.request", "body": json.dumps(request.body).encode(), "more_body": False}
 
         return read_again
+
+
+class RequestLimiter:
+    """A fault that refuses the requests of Mergeyard for some seconds, and tells it to wait."""
+
+    def __init__(self, faults: Faults, status: int) -> None:
+        """`status` is what the Git host answers beyond its limit."""
+        self._faults = faults
+        self._status = status
+        self._seconds = 0.0
+        self._refused: list[float] = []
+
+    def start(self, seconds: float) -> None:
+        """From the next request of Mergeyard on."""
+        self._seconds = seconds
+        self._faults.plan(self, times=ALWAYS)
+
+    def count_late(self) -> int | None:
+        """Requests that were under way with the first one do not count, which a third of the time leaves out."""
+        return sum(at > self._refused[0] + self._seconds / 3 for at in self._refused) if self._refused else None
+
+    async def apply(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        now, sender = time.monotonic(), read_headers(scope).get("user-agent", "")
+        end = (self._refused[0] if self._refused else now) + self._seconds
+        if sender != MERGEYARD or now >= end:
+            return await app(scope, receive, send)
+        self._refused.append(now)
+        await read_body(receive)
+        headers = {"content-type": "application/json", "retry-after": str(max(1, round(end - now)))}
+        return await respond(send, self._status, headers, b'{"message": "You have exceeded a secondary rate limit."}')
+
+
+MERGEYARD = "mergeyard"
+"""How Mergeyard names itself in its requests to the API."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mergeyard.adapters.clock import WallClock
-from tests.live.fakes.administration import OWNER, SECOND, Administration, Answer, Request
+from tests.live.fakes.administration import OWNER, SECOND, Administration, Answer, Request, RequestLimiter
 from tests.live.hosts import Access
 from tests.support.forges.gitea.fake import FakeGitea
 from tests.support.forges.gitea.payloads import Payloads
@@ -69,4 +69,7 @@ def fake_gitea(
         tokens = [gitea.world.make_token(gitea.world.make_account(name, ""), "all") for name in (OWNER, SECOND)]
         second = tokens[1] if like is None or like.second_token else ""
         api_url = f"{gitea.url}/api/v1"
-        yield Access(web_url=gitea.url, api_url=api_url, owner=OWNER, token=tokens[0], second_token=second)
+        limiter = RequestLimiter(gitea.faults, 429)
+        yield Access(
+            web_url=gitea.url, api_url=api_url, owner=OWNER, token=tokens[0], second_token=second, limiter=limiter
+        )

@@ -11,16 +11,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from mergeyard.adapters.clock import WallClock
 from mergeyard.adapters.forges.github import auth
-from tests.live.fakes.administration import OWNER, SECOND, Administration, Answer, Request
+from tests.live.fakes.administration import OWNER, SECOND, Administration, Answer, Request, RequestLimiter
+from tests.live.github import RESOLVE_MUTATION, THREADS_QUERY
 from tests.live.hosts import Access
 from tests.support.forges.faults import ALWAYS, RespondsWith
 from tests.support.forges.github import payloads
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.calls import ApiError
 from tests.support.forges.github.description import DescriptionMismatch, check_described, models
-from tests.support.forges.github.fake import API_ROOT, FakeGithub
+from tests.support.forges.github.fake import API_ROOT, GRAPHQL_PATH, FakeGithub
 from tests.support.forges.github.rulesets import BypassActor
-from tests.support.forges.github.world import BranchProtection, Caller, PublicApp, RegisteredApp
+from tests.support.forges.github.webhooks import Webhooks
+from tests.support.forges.github.world import BranchProtection, Caller, Hook, PublicApp, RegisteredApp
 from tests.support.http_server import Receive, Scope, Send
 
 UPGRADE = b'{"message": "Upgrade to GitHub Pro or make this repository public to enable this feature."}'
@@ -33,6 +35,7 @@ class AdministeredGithub(FakeGithub):
         """On the free plan, all repositories are private."""
         self._is_free = is_free
         self.administration = Administration(API_ROOT)
+        self.queries = Administration("")
         super().__init__(root, WallClock())
         repo = "/repos/*/*"
         self._add("POST", "/user/repos", self._create, models.UserReposPostBody)
@@ -51,8 +54,15 @@ class AdministeredGithub(FakeGithub):
         self._add("POST", f"{repo}/pulls/*/reviews", self._review, body)
         body = models.ReposOwnerRepoIssuesIssueNumberLabelsPostBodyOneof0
         self._add("POST", f"{repo}/issues/*/labels", self._label, body)
+        body = models.ReposOwnerRepoPullsPullNumberReviewsReviewIdDismissalsPutBody
+        self._add("PUT", f"{repo}/pulls/*/reviews/*/dismissals", self._dismiss, body)
+        body = models.ReposOwnerRepoPullsPullNumberCommentsPostBody
+        self._add("POST", f"{repo}/pulls/*/comments", self._start_conversation, body)
+        self._add("POST", f"{repo}/stacks", self._stack, models.ReposOwnerRepoStacksPostBody)
+        self._add("POST", f"{repo}/hooks", self._add_hook, models.ReposOwnerRepoHooksPostBody)
         self._add("GET", f"{repo}/issues/comments/*/reactions", self._list_reactions)
         self._add("POST", f"{repo}/forks", self._fork, models.ReposOwnerRepoForksPostBody)
+        self.queries.add("POST", GRAPHQL_PATH, self._answer_query)
         if is_free:
             self.faults.plan(RespondsWith(403, body=UPGRADE), RULE_PATHS, times=ALWAYS)
 
@@ -76,8 +86,10 @@ class AdministeredGithub(FakeGithub):
         self.administration.add(method, path, handle)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        rest = await self.administration.answer(scope, receive, send)
-        return None if rest is None else await super()._route(scope, rest, send)
+        rest: Receive | None = receive
+        for administration in (self.administration, self.queries):
+            rest = rest and await administration.answer(scope, rest, send)
+        return rest and await super()._route(scope, rest, send)
 
     def _repository(self, request: Request) -> FakeRepository:
         owner, name, *_ = request.params
@@ -92,6 +104,9 @@ class AdministeredGithub(FakeGithub):
         repository = self.create_repository(f"{owner}/{request.body['name']}")
         repository.origin.run("update-ref", "-d", "refs/heads/main")
         repository.is_private, repository.drafts_supported = request.body.get("private", False), not self._is_free
+        # Its own webhooks, because those of the App are shared by all its repositories.
+        repository.hooks = [*repository.hooks]
+        repository.webhooks = Webhooks(repository.name, repository.hooks, self.deliveries)
         repository.roles[caller.login] = "admin"
         return 201, payloads.repository(repository, "admin")
 
@@ -139,12 +154,20 @@ class AdministeredGithub(FakeGithub):
             raise ApiError(404, "Branch not protected")
         return 204, None
 
+    def _add_hook(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
+        config = request.body["config"]
+        hook = Hook(url=config["url"], secret=config["secret"], events=request.body["events"])
+        self._repository(request).hooks.append(hook)
+        return 201, payloads.hook(hook)
+
     def _open_from_fork(self, request: Request, caller: Caller) -> Answer | None:
-        """The fake keeps the branches of forks in the repository that they were forked from."""
+        """The fake keeps the branches of forks in the repository that they were forked from. It reads no CODEOWNERS
+        file itself."""
+        repository = self._repository(request)
+        repository.code_owners = _read_code_owners(repository)
         owner, _, branch = request.body["head"].rpartition(":")
         if not owner:
             return None
-        repository = self._repository(request)
         fork = self.repositories[f"{owner}/{request.params[1]}".lower()]
         repository.origin.run("fetch", "--quiet", fork.origin.url, f"refs/heads/{branch}:refs/heads/{branch}")
         facts = {"title": request.body["title"], "base": request.body["base"], "home": fork.name}
@@ -155,8 +178,38 @@ class AdministeredGithub(FakeGithub):
         repository, number = self._repository(request), int(request.params[2])
         if caller.login == repository.pull_requests[number].author:
             raise ApiError(422, "Review Can not approve your own pull request")
-        review = repository.add_review(number, caller.login, "APPROVED")
+        review = repository.add_review(number, caller.login, OPINIONS[request.body["event"]])
         return 200, payloads.review(review)
+
+    def _dismiss(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
+        repository, number = self._repository(request), int(request.params[2])
+        reviews = repository.pull_requests[number].reviews
+        review = next(one for one in reviews if str(one.id) == request.params[3])
+        repository.dismiss(number, review.user)
+        return 200, payloads.review(review)
+
+    def _start_conversation(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
+        self._repository(request).add_thread(int(request.params[2]))
+        return 201, {"path": request.body["path"], "body": request.body["body"]}
+
+    def _answer_query(self, request: Request) -> Answer | None:
+        """Those about conversations. The ID of one names the repository, the pull request and its place there."""
+        variables: dict[str, Any] = request.body["variables"]
+        with self._lock:
+            if request.body["query"] == THREADS_QUERY:
+                name, number = f"{variables['owner']}/{variables['name']}", variables["number"]
+                count = len(self.repositories[name.lower()].pull_requests[number].threads)
+                nodes = [{"id": f"{name} {number} {index}"} for index in range(count)]
+                return 200, {"data": {"repository": {"pullRequest": {"reviewThreads": {"nodes": nodes}}}}}
+            if request.body["query"] == RESOLVE_MUTATION:
+                name, number, index = variables["thread"].split(" ")
+                self.repositories[name.lower()].resolve_thread(int(number), int(index))
+                return 200, {"data": {"resolveReviewThread": {"thread": {"isResolved": True}}}}
+        return None
+
+    def _stack(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
+        self._repository(request).stack(*request.body["pull_requests"])
+        return 201, {"open": True}
 
     def _label(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         repository, number = self._repository(request), int(request.params[2])
@@ -174,6 +227,15 @@ class AdministeredGithub(FakeGithub):
         fork.origin.run("fetch", "--quiet", source.origin.url, "+refs/heads/*:refs/heads/*")
         fork.roles[caller.login], fork.is_private = "admin", source.is_private
         return 202, payloads.repository(fork, "admin")
+
+
+OPINIONS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
+
+
+def _read_code_owners(repository: FakeRepository) -> dict[str, list[str]]:
+    content = str(repository.origin.files("main").get(".github/CODEOWNERS", ""))
+    lines = [line.split() for line in content.splitlines()]
+    return {pattern: owners for pattern, *owners in lines}
 
 
 def _read_bypass(request: Request) -> list[BypassActor]:
@@ -212,6 +274,7 @@ def fake_github(
             app_key=app_key,
             is_private=like is None or like.is_private,
             is_free=is_free,
+            limiter=RequestLimiter(github.faults, 403),
         )
 
 
