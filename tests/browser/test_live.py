@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitors
@@ -15,6 +16,7 @@ def record_navigations(page: Page) -> list[str]:
     return navigations
 
 
+@pytest.mark.long
 def test_queue_page_follows_a_pr_from_submit_to_merged_without_a_reload(queue: SharedServerQueue, visitor: Visitors):
     first, second = queue.open(title="Lay the rails"), queue.open(title="Paint the wagons")
     page = visitor("read", "submit").goto(queue.queue_path())

@@ -76,6 +76,7 @@ def test_numbers_continue_after_the_greatest_one_even_if_others_are_gone(origin:
     assert done(origin, "open", "--head", "topic", "--base", "main") == "4\n"
 
 
+@pytest.mark.long
 def test_processes_that_open_at_once_get_different_numbers(origin: Origin):
     script = f"""
 from typer.testing import CliRunner, Result

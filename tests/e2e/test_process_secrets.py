@@ -87,6 +87,7 @@ def child_environments(server: Server) -> Iterator[bytes]:
                     yield Path(f"/proc/{child}/environ").read_bytes()
 
 
+@pytest.mark.long
 def test_server_still_reads_its_own_process_metrics(server: Server):
     metrics = httpx.get(f"{server.url}/metrics").text
     assert "\nprocess_open_fds " in metrics

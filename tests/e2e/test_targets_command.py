@@ -155,6 +155,7 @@ def test_computed_targets_are_uploaded_for_their_commit(env: ServerEnvironment, 
     assert uploaded(env, number) == ["app", "docs"]
 
 
+@pytest.mark.long
 def test_commands_of_the_documentation_work(env: ServerEnvironment, tmp_path: Path):
     number = env.open_pr({"app/a": "1", "docs/b": "1"})
     checkout = ci_checkout(env, tmp_path / "checkout")

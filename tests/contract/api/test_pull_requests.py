@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mergeyard.domain.access import DEFAULT_SCOPES, Scope
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.service.submissions import ImpactedTargetsUploads
@@ -235,6 +237,7 @@ async def test_a_restart_in_a_paused_queue_waits(tmp_path: Path):
 # getSubmittedPullRequest
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_pull_request_is_found_by_its_head_branch(tmp_path: Path):
     async with api_with_queue(tmp_path) as api:

@@ -59,6 +59,7 @@ async def test_the_common_member_pr_is_ignored(tmp_path: Path):
         assert await api.ask("updateQueue", pr=None) | {"enqueuedPullRequests": []} == created
 
 
+@pytest.mark.long
 @asynchronous
 async def test_settings_without_effect_keep_a_running_test(tmp_path: Path):
     names = ("extensionEnabled", "stateLabelsEnabled", "allowedBotSubmitters", "batchingRules")

@@ -264,6 +264,7 @@ async def a_large_export(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", mark_long_after(1, ["kill", "terminate"]))
 @asynchronous
 async def test_an_interrupted_import_leaves_no_rows(ending: str, database: Database, tmp_path: Path):

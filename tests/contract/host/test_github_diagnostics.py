@@ -278,6 +278,7 @@ async def test_without_a_public_url_only_the_path_is_compared(app: GithubEnviron
     assert "<public_url>/hooks/github/github.example" in message
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_repository_needs_a_webhook_to_this_server(token: GithubEnvironment):
     assert await problems(token, public_url=SERVER) == []

@@ -413,6 +413,7 @@ async def test_output_beyond_the_limit_is_dropped_with_a_note_and_does_not_fail_
 HOSTILE = ["", ".", "..", "../../x", "a/b", "a\0b", "-x", "unit.log", "Ä🙂", "x" * 150, "x" * 1000, "x" * 999 + "y"]
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_check_may_have_any_name_and_its_output_is_its_own(env: RunnerEnvironment):
     async with env.runner(limit=4) as runner:

@@ -223,6 +223,7 @@ class PacedScenario(ForgeScenario):
         return GithubHost(replace(config, write_pace=ONE_WRITE_A_MINUTE), self.clock)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_replies_that_our_own_pace_delays_are_sent_later_and_delay_no_command(tmp_path: Path):
     scenario = PacedScenario(tmp_path, ScenarioSetup(poll_interval_ms=MINUTE), GithubDriver, RARE_POLL_INTERVAL_S)

@@ -31,6 +31,7 @@ def last_message(scenario: ForgeScenario) -> str:
     return scenario.origin.run("log", "-1", "--format=%B", "main").decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("landing", LandingMethod)
 @asynchronous
 async def test_the_merged_commit_has_the_words_of_the_preview(forge_scenario: StartScenario, landing: LandingMethod):

@@ -177,6 +177,7 @@ def is_landing_decided(scenario: ForgeScenario) -> bool:
     return landing is not None and landing.is_intended
 
 
+@pytest.mark.long
 @asynchronous
 async def test_changes_that_are_requested_while_gitlab_checks_the_mr_stop_the_push(gitlab_scenario: StartScenario):
     """Until the check has finished, GitLab shows none of its rules."""

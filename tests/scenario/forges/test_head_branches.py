@@ -108,6 +108,7 @@ async def test_a_forced_push_after_the_head_was_moved_is_kept(scenario_by_head: 
         assert scenario.origin.tip("main") == before
 
 
+@pytest.mark.long
 @asynchronous
 async def test_a_head_is_moved_back_if_the_target_branch_moved_meanwhile(scenario_by_head: StartScenario):
     async with scenario_by_head(squash(), poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:
@@ -454,6 +455,7 @@ async def test_queues_do_not_disturb_each_other_after_their_merges(github_scenar
         assert scenario.origin.ref("feature3") is None
 
 
+@pytest.mark.long
 @asynchronous
 async def test_merged_head_branches_are_deleted_and_pull_requests_into_them_retargeted(forge_scenario: StartScenario):
     async with forge_scenario(squash(delete_head_branches=True)) as scenario:

@@ -15,6 +15,7 @@ from tests.support.asynchronous import asynchronous
 from tests.support.scenario import KEY, REPO
 
 
+@pytest.mark.long
 @asynchronous
 async def test_pull_requests_and_checks_of_the_forge_are_listed(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

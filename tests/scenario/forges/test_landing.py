@@ -93,6 +93,7 @@ async def test_after_a_lost_response_a_merge_on_a_rewound_target_branch_is_recog
         assert scenario.queue_actor.queue.state is QueueState.PAUSED
 
 
+@pytest.mark.long
 @asynchronous
 async def test_commit_removed_during_the_merge_that_comes_back_with_the_head_pauses_the_queue(
     github_scenario: StartScenario,
@@ -157,6 +158,7 @@ async def test_status_is_reset_when_the_merge_does_not_happen(forge_scenario: St
         assert scenario.commit_status(1).state == "pending"
 
 
+@pytest.mark.long
 @asynchronous
 async def test_merge_whose_response_was_lost_is_found_and_not_repeated(forge_scenario: StartScenario):
     async with forge_scenario(by_forge(MergeMethod.SQUASH)) as scenario:
@@ -204,6 +206,7 @@ async def test_push_whose_response_was_lost_is_found_and_not_repeated(forge_scen
         assert scenario.forge.is_merged(1)
 
 
+@pytest.mark.long
 @asynchronous
 async def test_push_to_the_head_just_before_the_merge_merges_nothing(forge_scenario: StartScenario):
     """The merge request names the expected head, so the forge refuses another one."""

@@ -94,6 +94,7 @@ async def test_removing_the_label_removes_the_pr_whichever_store_response_was_lo
         assert scenario.queue_text == "main"
 
 
+@pytest.mark.long
 @every_response
 @asynchronous
 async def test_removing_the_label_removes_the_pr_even_if_another_decision_followed_the_lost_store_response(
@@ -193,6 +194,7 @@ async def test_command_given_before_a_long_outage_is_executed_after_it(forge_sce
 # Rate limits
 
 
+@pytest.mark.long
 @asynchronous
 async def test_rate_limited_forge_gets_no_requests_until_the_given_time(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

@@ -10,6 +10,7 @@ from tests.support.forge_scenario import USUAL_POLL_INTERVAL_S
 from tests.support.forges.faults import LosesResponse, RespondsWith
 
 
+@pytest.mark.long
 @asynchronous
 async def test_command_executed_before_a_restart_is_not_executed_again(forge_scenario: StartScenario):
     async with forge_scenario(poll_seconds=USUAL_POLL_INTERVAL_S) as scenario:

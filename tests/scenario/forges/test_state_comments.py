@@ -75,6 +75,7 @@ async def test_comment_counts_the_approvals_and_mentions_no_reviewer(github_scen
         assert "🧪 Testing" in scenario.status_comment(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("setting", "state"), [("unmet", "not_ready"), ("unknown", "testing")])
 @asynchronous
 async def test_setting_decides_whether_a_rule_that_cannot_be_read_blocks(

@@ -14,6 +14,7 @@ from tests.support.log_capture import capture_warnings
 from tests.support.scenario import MINUTE, SECOND, ScenarioSetup
 
 
+@pytest.mark.long
 @asynchronous
 async def test_with_webhooks_a_pr_merges_without_a_single_poll(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:

@@ -90,6 +90,7 @@ async def test_what_a_link_does_not_name_is_as_it_is_now(tmp_path: Path):
         assert "Batching" not in (await visitor.get(f"{HERE}?batch=off&batch=on")).one("#live").text
 
 
+@pytest.mark.long
 @asynchronous
 async def test_administrator_applies_the_settings_on_the_settings_page(tmp_path: Path):
     apply = "/settings/git.local/acme/app:main?concurrency=3"

@@ -31,6 +31,7 @@ def test_the_page_needs_only_files_that_are_served():
     assert set(re.findall(r'(?:src|href)="(/[^"]*)"', page)) <= DOCS_FILES.keys() | {"/openapi.json"}
 
 
+@pytest.mark.long
 def test_the_page_has_no_inline_script_or_style():
     page = send_get("/docs", headers=NO_TOKEN).text
     assert re.findall(r"<script[^>]*>[^<]|<style|\sstyle=|\son\w+=", page) == []

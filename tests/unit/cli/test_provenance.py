@@ -542,6 +542,7 @@ def test_the_options_say_which_queue_must_have_merged(clone: Clone):
         assert (code, value in printed) == (ExitCode.MERGE_MISMATCH, True)
 
 
+@pytest.mark.long
 def test_checks_that_the_statement_does_not_list_are_counted(clone: Clone):
     names = {f"{at:04}": CheckState.PASSED for at in range(1200)}
     clone.attest_run(replace(PASSED_RUN, checks={**PASSED_RUN.checks, **names}))
