@@ -8,6 +8,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Visitors
 from tests.support.shared_server import SharedServerQueue
 
+pytestmark = pytest.mark.long
+
 
 def record_navigations(page: Page) -> list[str]:
     """Every address the page navigates to from now on."""
@@ -16,7 +18,6 @@ def record_navigations(page: Page) -> list[str]:
     return navigations
 
 
-@pytest.mark.long
 def test_queue_page_follows_a_pr_from_submit_to_merged_without_a_reload(queue: SharedServerQueue, visitor: Visitors):
     first, second = queue.open(title="Lay the rails"), queue.open(title="Paint the wagons")
     page = visitor("read", "submit").goto(queue.queue_path())

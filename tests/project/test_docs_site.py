@@ -13,6 +13,8 @@ import pytest
 from tests.deploy.files import read_yaml
 from tests.project.test_docs import links, without_code
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -23,6 +23,8 @@ from tests.support.asynchronous import asynchronous
 from tests.support.forecasts import InProcessForecaster
 from tests.support.scenario import KEY, MINUTE, SECOND, Scenario, ScenarioSetup, a_scenario
 
+pytestmark = pytest.mark.long
+
 DAY = 24 * 60 * MINUTE
 
 
@@ -180,7 +182,6 @@ async def test_after_a_forecaster_error_simple_estimates_are_shown_and_it_is_ret
         assert await estimates(scenario, 2) == forecast(scenario, 2)
 
 
-@pytest.mark.long
 @asynchronous
 async def test_the_first_forecast_is_compared_with_the_time_of_the_merge(tmp_path: Path):
     async with a_queue_with_history(tmp_path, InProcessForecaster()) as scenario:

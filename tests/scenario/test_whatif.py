@@ -27,6 +27,8 @@ from tests.support.asynchronous import asynchronous
 from tests.support.replay_histories import Recording, record_race, store_recording
 from tests.support.scenario import KEY, MINUTE, Scenario, ScenarioSetup, a_scenario
 
+pytestmark = pytest.mark.long
+
 DAY = 24 * 60 * MINUTE
 UNHURRIED = ScenarioSetup(poll_interval_ms=DAY)
 
@@ -45,7 +47,6 @@ async def passes_after(scenario: Scenario, minutes: int, *numbers: int) -> None:
     await scenario.passes(*numbers)
 
 
-@pytest.mark.long
 @asynchronous
 async def test_recorded_history_is_replayed_unchanged_and_with_a_changed_setting(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=1), UNHURRIED) as scenario:
@@ -64,7 +65,6 @@ async def test_recorded_history_is_replayed_unchanged_and_with_a_changed_setting
         assert (found.pull_request_count, found.limit, found.current_config.concurrency) == (3, None, 1)
 
 
-@pytest.mark.long
 @asynchronous
 async def test_failed_cancelled_and_queued_prs_are_distinguished(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=4), UNHURRIED) as scenario:
@@ -115,7 +115,6 @@ async def test_history_of_a_deleted_queue_with_the_same_name_is_not_used(tmp_pat
         assert [order.state for order in read.state_changes] == [QueueState.RUNNING]
 
 
-@pytest.mark.long
 @asynchronous
 async def test_impacted_targets_are_read_if_the_replay_uses_lanes(tmp_path: Path):
     async with a_scenario(tmp_path, Config(concurrency=2), UNHURRIED) as scenario:
@@ -169,7 +168,6 @@ async def test_beyond_the_limit_the_latest_prs_are_counted_and_earlier_ones_fill
         assert read.since == submissions[599 - MAX_COUNTED_PULL_REQUESTS].submitted_at
 
 
-@pytest.mark.long
 @asynchronous
 async def test_a_day_of_a_busy_queue_is_replayed_without_errors(tmp_path: Path):
     past = record_race(generate_trace(Workload(rate=6, hours=8, workers=100, parts=1), 3), Config())

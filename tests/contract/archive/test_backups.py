@@ -17,6 +17,8 @@ from tests.contract.store.builders import QUEUE, an_entry, opened
 from tests.support.asynchronous import asynchronous
 from tests.support.forked_server import ForkedServer
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:

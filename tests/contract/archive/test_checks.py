@@ -11,6 +11,8 @@ from tests.contract.archive.databases import Database, fill_database, sqlite
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import a_scenario
 
+pytestmark = pytest.mark.long
+
 
 async def fill_with_active_queues(database: Database, tmp_path: Path) -> None:
     """Fills the database by the service itself, with queues that it can load."""

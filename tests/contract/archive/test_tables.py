@@ -9,6 +9,8 @@ from mergeyard.ports.archive import SCHEMA_VERSION, TABLES, Table
 from tests.contract.archive.databases import Database
 from tests.support.asynchronous import asynchronous
 
+pytestmark = pytest.mark.long
+
 ALL_COLUMNS = {
     "sqlite": """
         SELECT tables.name, columns.name FROM sqlite_schema AS tables JOIN pragma_table_info(tables.name) AS columns

@@ -38,6 +38,8 @@ from tests.support.long_tests import mark_long_after
 from tests.support.queue_part_store import stored_values
 from tests.support.scenario import a_scenario
 
+pytestmark = pytest.mark.long
+
 
 async def move(source: Database, target: Database, file: Path) -> None:
     sent = await export_database(file, source.archive)
@@ -233,7 +235,6 @@ def within(megabytes: int) -> Generator[None]:
     assert peak < megabytes * MEGABYTE
 
 
-@pytest.mark.long
 @asynchronous
 async def test_thousands_of_rows_are_transferred_with_little_memory(
     embedded: Database, shared: Database, tmp_path: Path
@@ -264,7 +265,6 @@ async def a_large_export(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ending", mark_long_after(1, ["kill", "terminate"]))
 @asynchronous
 async def test_an_interrupted_import_leaves_no_rows(ending: str, database: Database, tmp_path: Path):

@@ -13,6 +13,8 @@ from tests.contract.archive.databases import Database, fill_database, sqlite
 from tests.contract.store.builders import opened
 from tests.support.asynchronous import asynchronous
 
+pytestmark = pytest.mark.long
+
 Lines = list[bytes]
 
 

@@ -31,6 +31,8 @@ from tests.support.forges.github.api_routes import ROUTES
 from tests.support.forges.github.description import ABSENT, DescriptionMismatch, check_described, fill_defaults, models
 from tests.support.forges.github.world import PublicApp, to_account_id
 
+pytestmark = pytest.mark.long
+
 
 def ask(env: GithubEnvironment, method: str, path: str, body: Any = None, token: str = TOKEN) -> httpx.Response:
     headers = {"authorization": f"Bearer {token}"}

@@ -31,6 +31,8 @@ from tests.support.forges.github.rulesets import required_checks_rule
 from tests.support.forges.github.world import Caller
 from tests.support.repositories import ENVIRONMENT
 
+pytestmark = pytest.mark.long
+
 APP = "/repos/acme/app"
 OTHER = "token of grace"
 

@@ -40,6 +40,8 @@ from tests.support.forges.github.rulesets import (
 from tests.support.forges.github.world import BranchProtection, Caller, to_account_id
 from tests.support.repositories import ENVIRONMENT
 
+pytestmark = pytest.mark.long
+
 US, ADMIN, OTHER, APP_ID = "ada", "root", "grace", 4711
 TEST_BRANCH = "mergeyard/pr-1/0b8f"
 

@@ -34,6 +34,8 @@ from tests.support.repositories import ENVIRONMENT, Origin
 from tools.gitlab_description import OPERATIONS as OPERATIONS_OF_THE_TOOL
 from tools.gitlab_description import Description, encode_facts
 
+pytestmark = pytest.mark.long
+
 NEW_NOTE = "POST /projects/:id/merge_requests/:iid/notes"
 ONE = "GET /projects/:id/merge_requests/:iid"
 

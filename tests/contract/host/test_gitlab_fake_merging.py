@@ -12,6 +12,8 @@ from tests.contract.host.gitlab_environment import GitlabEnvironment
 from tests.support.forges.gitlab.rules import detailed_merge_status
 from tests.support.forges.gitlab.world import BOT, DEVELOPER, NEWEST, CommitStatus, Project
 
+pytestmark = pytest.mark.long
+
 OLD = (16, 5)
 IN_2025 = (18, 0)
 

@@ -13,6 +13,8 @@ from tests.support.asynchronous import asynchronous
 from tests.support.scenario import MINUTE, Scenario, ScenarioSetup, a_scenario
 from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client
 
+pytestmark = pytest.mark.long
+
 HERE = "/whatif/git.local/acme/app:main"
 AS_IT_IS = "concurrency=1&batching_min_size=4&batching_max_wait_time_minutes=5&speculation=chain&mode=single"
 WIDER = AS_IT_IS.replace("concurrency=1", "concurrency=3")
@@ -90,7 +92,6 @@ async def test_what_a_link_does_not_name_is_as_it_is_now(tmp_path: Path):
         assert "Batching" not in (await visitor.get(f"{HERE}?batch=off&batch=on")).one("#live").text
 
 
-@pytest.mark.long
 @asynchronous
 async def test_administrator_applies_the_settings_on_the_settings_page(tmp_path: Path):
     apply = "/settings/git.local/acme/app:main?concurrency=3"
@@ -118,7 +119,6 @@ async def test_invalid_number_is_explained_and_nothing_is_replayed(tmp_path: Pat
         assert page.all("tbody") == []
 
 
-@pytest.mark.long
 @asynchronous
 async def test_replay_is_cached_for_a_minute(tmp_path: Path):
     async with a_queue_with_three_merges(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:

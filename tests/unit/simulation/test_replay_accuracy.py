@@ -13,6 +13,8 @@ from mergeyard.simulation.whatif import WhatIfRequest, compute_whatif
 from tests.support.long_tests import mark_long_after
 from tests.support.replay_histories import record_race
 
+pytestmark = pytest.mark.long
+
 SETTINGS = {
     "chain": Config(),
     "lanes": Config(mode=Mode.PARALLEL),

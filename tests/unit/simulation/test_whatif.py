@@ -11,6 +11,8 @@ from mergeyard.simulation.report import AssumptionKind, Confidence
 from mergeyard.simulation.whatif import WhatIfRequest, WhatIfResult, compute_whatif
 from tests.support.replay_histories import a_history, at_minute, failed_run, merged_arrival, passed_run, removed_arrival
 
+pytestmark = pytest.mark.long
+
 
 def a_steady_day(count: int = 120) -> History:
     """Every half an hour a pull request arrives, is tested for ten minutes, and merges."""
@@ -36,7 +38,6 @@ def test_a_complete_history_is_replayed_without_error():
     assert (found.confidence, found.reasons, found.assumptions) == (Confidence.HIGH, (), ())
 
 
-@pytest.mark.long
 def test_proposed_settings_change_only_the_proposed_metrics():
     found = whatif(a_steady_day(), batch=True, batching_min_size=2, batching_max_wait_time_minutes=30)
     assert found.proposed is not None
@@ -46,7 +47,6 @@ def test_proposed_settings_change_only_the_proposed_metrics():
     assert found.proposed.minimum.ci_ms < found.proposed.median.ci_ms < found.proposed.maximum.ci_ms
 
 
-@pytest.mark.long
 def test_few_merges_lower_the_confidence():
     assert whatif(a_steady_day(19), concurrency=1).confidence is Confidence.LOW
     assert whatif(a_steady_day(99), concurrency=1).confidence is Confidence.MEDIUM
@@ -97,7 +97,6 @@ def test_parallel_mode_without_impacted_targets_has_the_lowest_confidence():
     )
 
 
-@pytest.mark.long
 def test_a_proposed_setting_that_changed_in_the_period_lowers_the_confidence():
     history = a_steady_day()
     moved = replace(
@@ -109,7 +108,6 @@ def test_a_proposed_setting_that_changed_in_the_period_lowers_the_confidence():
     assert found.reasons[0].startswith("Concurrency was changed in this period")
 
 
-@pytest.mark.long
 def test_unreadable_changes_of_settings_are_an_assumption():
     found = whatif(replace(a_steady_day(), unreadable_changes=2), concurrency=9)
     assert found.confidence is Confidence.MEDIUM

@@ -12,6 +12,8 @@ from benchmarks.policy_race.policies import POLICIES
 from benchmarks.policy_race.report import RaceMetrics
 from mergeyard.cli.output import ExitCode
 
+pytestmark = pytest.mark.long
+
 SMALL = ("--rate", "10", "--hours", "1", "--workers", "20", "--seeds", "2")
 INVALID_VALUE_EXIT_CODE = 2
 """Click checks the ranges of options itself."""

@@ -2,8 +2,12 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
 from benchmarks.policy_race.plot import LogScale, draw_svg
 from benchmarks.policy_race.report import MetricRange, RaceMetrics
+
+pytestmark = pytest.mark.long
 
 SVG = "{http://www.w3.org/2000/svg}"
 RESULTS = {

@@ -20,6 +20,8 @@ from mergeyard.simulation.engine_driver import Actions, SimulationDiverged
 from tests.support.long_tests import mark_long_after
 from tests.support.race_traces import a_trace, run_policy
 
+pytestmark = pytest.mark.long
+
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 TESTING_EACH_ALONE = [policy for policy in POLICIES if policy not in {"oracle", "mergeyard_best_first"}]
 """Every change waits for a run of its own."""

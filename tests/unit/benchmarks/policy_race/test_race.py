@@ -10,6 +10,8 @@ from mergeyard.domain.timestamps import MINUTE
 from mergeyard.simulation.engine_driver import Actions, SimulatedRun, SimulationDiverged
 from tests.support.race_traces import a_trace
 
+pytestmark = pytest.mark.long
+
 ONE, TWO = SimulatedRun(stack=(0,)), SimulatedRun(stack=(0, 1))
 
 

@@ -13,6 +13,8 @@ from benchmarks.policy_race.report import (
 )
 from tests.support.race_traces import a_trace, run_policy
 
+pytestmark = pytest.mark.long
+
 TRACE = a_trace(30, 30, 30, bad=[1])
 
 

@@ -6,6 +6,8 @@ from benchmarks.policy_race import rounds
 from benchmarks.policy_race.rounds import Round, list_rounds, run_round, run_rounds
 from benchmarks.policy_race.workload import Workload
 
+pytestmark = pytest.mark.long
+
 SMALL = Workload(rate=10, hours=1)
 
 

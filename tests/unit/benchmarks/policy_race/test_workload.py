@@ -17,6 +17,8 @@ from benchmarks.policy_race.workload import (
 from mergeyard.domain.timestamps import HOUR, MINUTE
 from mergeyard.simulation.engine_driver import SimulatedRun
 
+pytestmark = pytest.mark.long
+
 BUSY = Workload(rate=400, hours=5, success=0.9, conflict=0.1, parts=20, wide=0.2)
 
 
