@@ -396,12 +396,10 @@ async def test_commits_that_github_rebases_are_not_signed(token: GithubEnvironme
 
 
 @asynchronous
-async def test_that_github_documents_that_it_squashes_only_for_the_author_is_advice(token: GithubEnvironment):
-    """Reports of others say that it works for other accounts, too (chdsbd/kodiak#275 and
-    safe-global/safe-config-service#1617)."""
+async def test_that_unsigned_commits_can_block_a_squash_is_advice(token: GithubEnvironment):
     advice = (
         "The ruleset signed can refuse the queue's merges by squash into main (*Require signed commits*): GitHub "
-        "documents that only the author of a pull request can squash there. Users report otherwise. If GitHub refuses, "
+        "documents that unsigned commits of a pull request can block it. If GitHub refuses, "
         "put a team that contains only the account ada on its bypass list with *Always allow* or *Exempt*, or set "
         "`landing` to `tested_commit`."
     )

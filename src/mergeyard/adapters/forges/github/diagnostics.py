@@ -316,7 +316,7 @@ def judge_landing(queue: QueueSetup, target: Target, account: Account, key: Sign
             sign = f"{key.describe_remedy(ruleset, account)}, or set `landing` to `provider_merge`"
             yield _describe_refusal(ruleset, f"{action} ({TITLES[SIGNATURES_TYPE]})", sign, account)
         if not pushes and queue.merge_method is MergeMethod.SQUASH and SIGNATURES_TYPE in ruleset.types:
-            limit = "GitHub documents that only the author of a pull request can squash there. Users report otherwise"
+            limit = "GitHub documents that unsigned commits of a pull request can block it"
             way = f"If GitHub refuses, {remedy}, or set `landing` to `tested_commit`"
             yield advise(f"{name} can refuse {action} ({TITLES[SIGNATURES_TYPE]}): {limit}. {way}.")
         if types := ruleset.types & refusing:
