@@ -16,6 +16,7 @@ from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.adapters.forges.gitlab.host import GitlabHost
 from mergeyard.adapters.forges.http import App, ForgeConfig
 from mergeyard.adapters.forges.rate_limits import GITHUB_CLOUD_PACE
+from mergeyard.adapters.git_cli.limits import choose_limits
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.oidc.discovery import ClientRegistration
@@ -148,7 +149,8 @@ FORGES: dict[Provider, Callable[[ForgeConfig, Clock], Host]] = {
 
 def make_service(settings: Settings, public_url: str) -> Service:
     measure_disk(settings.data_dir)
-    git = GitCli(settings.data_dir / "mirrors", Identity(settings.committer_name, DEFAULT_ADDRESS))
+    limits = choose_limits(settings.git_max_memory_mb, settings.git_max_cpu_seconds)
+    git = GitCli(settings.data_dir / "mirrors", Identity(settings.committer_name, DEFAULT_ADDRESS), limits)
     hosts = make_hosts(settings)
 
     async def check_out(repo: Repo, commit: Sha, folder: str) -> None:

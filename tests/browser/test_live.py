@@ -62,6 +62,43 @@ def test_pull_request_page_updates_and_explains_the_failure(queue: SharedServerQ
     assert navigations == []
 
 
+def test_list_of_pull_requests_follows_a_pr_to_its_merge(queue: SharedServerQueue, visitor: Visitors):
+    number = queue.open(title="Lay the rails")
+    queue.start_testing(number)
+    page = visitor("read").goto(f"/pulls?queue={queue.queue_path().removeprefix('/queues/')}")
+    row = page.get_by_role("row").filter(has_text="Lay the rails")
+    expect(row).to_contain_text("Testing")
+    navigations = record_navigations(page)
+    queue.merge(number)
+    expect(row).to_contain_text("Merged")
+    assert navigations == []
+
+
+RECORD_TIMES = """() => {
+  window.shownTimes = new Set();
+  const record = () => {
+    const times = document.querySelectorAll("time[data-clock], time[data-full]");
+    for (const time of times) window.shownTimes.add(time.textContent);
+  };
+  record();
+  new MutationObserver(record).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+"""An observer is called when the script that changed the page has ended, so before the browser draws it."""
+
+
+def test_times_are_never_shown_in_utc_while_a_page_updates(queue: SharedServerQueue, visitor: Visitors):
+    number = queue.open()
+    queue.start_testing(number)
+    page = visitor("read").goto(queue.pull_request_path(number))
+    expect(page.locator("time[data-full]").first).to_be_visible()
+    page.evaluate(RECORD_TIMES)
+    queue.report(number, "success", ("unit",))
+    expect(page.get_by_text("1 of 2 checks reported")).to_be_visible()
+    shown = page.evaluate("[...window.shownTimes]")
+    assert shown
+    assert not [text for text in shown if "UTC" in text]
+
+
 def test_run_page_shows_each_status_as_it_is_reported(queue: SharedServerQueue, visitor: Visitors):
     number = queue.open()
     queue.start_testing(number)

@@ -52,7 +52,7 @@ class LandingChecker:
     def _piece(self, piece: ChainPart) -> Iterator[str]:
         match self._method:
             case "rebase":
-                yield from self._rebased_or_squashed(piece)
+                yield from self._rebased(piece)
             case "squash":
                 yield from self._squashed(piece)
             case _:
@@ -82,26 +82,14 @@ class LandingChecker:
         the last: the metadata here names no address."""
         return self._oracle.identities(piece.onto, piece.head, self._landed_ahead(piece))
 
-    def _rebased_or_squashed(self, piece: ChainPart) -> Iterator[str]:
-        """A rebase leaves merges out: where one of them contains a change of its own, the pull request is squashed."""
+    def _rebased(self, piece: ChainPart) -> Iterator[str]:
+        """A rebase leaves merges out. Where the others bring something else than the merge, it is refused."""
         expected = self._oracle.rebased_commits(piece.onto, piece.head, self._landed_ahead(piece))
-        if self._loses_a_merge(piece, expected):
-            yield from self._squashed(piece)
-        elif expected is None:
+        if expected is None:
             yield "git finds a conflict in rebasing it"
-        else:
-            yield from self._rebased(piece, expected)
-
-    def _loses_a_merge(self, piece: ChainPart, picks: list[Pick] | None) -> bool:
-        """Also where only that merge resolves a conflict."""
-        if not self._oracle.has_merges(piece.onto, piece.head):
-            return False
-        whole = self._whole(piece)
-        if whole is None or picks is None:
-            return whole is not None
-        return whole != (picks[-1].tree if picks else self._oracle.tree(piece.onto))
-
-    def _rebased(self, piece: ChainPart, expected: list[Pick]) -> Iterator[str]:
+            return
+        if self._oracle.tree(piece.last) != self._whole(piece):
+            yield "git merges it differently"
         made = self._commits(piece.onto, piece.last)
         if any(len(self._evidence.parents(commit)) != 1 for commit in piece.commits):
             yield "a rebased commit has several parents"
@@ -117,17 +105,21 @@ class LandingChecker:
 
     def _whole(self, piece: ChainPart) -> Sha | None:
         """The tree with all its changes. For a pull request stacked on one that landed as other commits, only its own
-        changes."""
-        return self._oracle.merged_tree_with_heads(piece.onto, self._landed_ahead(piece), piece.head)
+        changes, unless these conflict."""
+        ahead = self._landed_ahead(piece)
+        own = self._oracle.merged_tree_with_heads(piece.onto, ahead, piece.head) if ahead else None
+        return own or self._oracle.merged_tree(piece.onto, piece.head)
 
     def _landed_ahead(self, piece: ChainPart) -> list[Sha]:
-        """Heads that it contains, and that the target branch contains only as other commits. Follows first parents,
-        because other commits can have any trailers."""
+        """Heads that it contains, and that the target branch contains only as other commits, and still contains: merged
+        alone, each changes nothing. One that was reverted since does not count. Follows first parents, because other
+        commits can have any trailers."""
         if self._method == "merge_commit":
             return []
         inside = self._evidence.commits_of(piece.head) - {piece.head}
         there = self._evidence.first_parent_history(piece.onto)
-        return [head for head, forms in self._forms.items() if head in inside and not forms.isdisjoint(there)]
+        landed = [head for head, forms in self._forms.items() if head in inside and not forms.isdisjoint(there)]
+        return [head for head in landed if self._oracle.changes_nothing(piece.onto, head)]
 
     def _messages(self, piece: ChainPart) -> PieceMessages:
         """Of several runs with the same changes, the commits of any can land: only the trailers differ."""
@@ -159,17 +151,27 @@ def normalize(message: str) -> str:
 class HeadChecker:
     """Where the head branches of merged pull requests are at the end."""
 
-    def __init__(self, evidence: DetailedEvidence, method: str, disturbed: Collection[int], *, is_moved: bool) -> None:
+    def __init__(
+        self,
+        evidence: DetailedEvidence,
+        method: str,
+        disturbed: Collection[int],
+        shared: Collection[int],
+        *,
+        is_moved: bool,
+    ) -> None:
         self.counted = Counter[str]()
         self._evidence = evidence
         self._is_moved = is_moved and method != "merge_commit"
         self._disturbed = disturbed
         """The pull requests whose authors changed their head branches."""
+        self._shared = shared
+        """The pull requests whose head branches belong to others too."""
 
     def faults(self) -> Iterator[str]:
         for submission in self._evidence.submissions.values():
             if submission["reason"]["code"] in ("merged_by_queue", "merged_directly"):
-                place = self._place(submission)
+                place = "shared" if submission["prNumber"] in self._shared else self._place(submission)
                 self.counted[place] += 1
                 if place == "elsewhere" or (place == "not moved" and self._must_move(submission)):
                     name, ref = self._evidence.name(submission["id"]), self._ref(submission)
@@ -212,6 +214,7 @@ class OutcomeChecker:
         self._method = method
         self._tampered = tampered
         """A landing was interfered with."""
+        self._tips = evidence.target_tips()
 
     def faults(self) -> Iterator[str]:
         for submission in self._evidence.submissions.values():
@@ -228,10 +231,12 @@ class OutcomeChecker:
         match submission["state"], submission["reason"]["code"]:
             case "merged", "merged_by_queue" | "merged_directly":
                 return True  # `broken_promises` checks the rest
-            case "merged", "merged_manually":
+            case "merged", "merged_manually" | "merged_with_another":
                 return self._ever(lambda target: self._evidence.contains(target, head))
             case "failed", "merge_conflict":
                 return self._ever(lambda target: self._conflicts(target, head))
+            case "failed", "rebase_differs":
+                return self._ever(lambda target: self._is_rebased_differently(target, head))
             case "failed", "nothing_to_merge":
                 return self._ever(lambda target: self._oracle.merged_tree(target, head) == self._oracle.tree(target))
             case "failed", "contains_removed_commit":
@@ -252,10 +257,19 @@ class OutcomeChecker:
                 return self._conflicts(self._evidence.tip, head)
             case "pending", "base_broken":
                 return self._evidence.fails_checks(self._evidence.tip)
+            case "pending" | "testing", "queue_paused" | "waiting_for_checks":
+                return self._is_a_landing_halved()
             case "pending", "waiting_for_prs_ahead":
                 return self._waits_for_a_pr_that_is_not_ready(submission)
             case _:
                 return False
+
+    def _is_a_landing_halved(self) -> bool:
+        """A push removed some commits of a landing and left others: the audit finds contents that nobody tested, and
+        pauses the queue."""
+        landed = [set(self._evidence.landed_commits(landing)) for landing in self._evidence.landings]
+        left = [[self._evidence.contains(tip, each) for each in commits] for commits in landed for tip in self._tips]
+        return any(any(each) and not all(each) for each in left)
 
     def _waits_for_a_pr_that_is_not_ready(self, submission: SubmissionJson) -> bool:
         """It contains the commits of a pull request whose author must repair it first."""
@@ -268,14 +282,29 @@ class OutcomeChecker:
 
     def _ever(self, question: TipPredicate) -> bool:
         """Newest tips first: they are the most likely ones."""
-        return any(question(target) for target in reversed(self._evidence.target_tips()))
+        return any(question(target) for target in reversed(self._tips))
 
     def _conflicts(self, target: Sha, head: Sha) -> bool:
-        """With or without the heads ahead of it that landed as other commits in its history."""
-        ahead = self._evidence.landed_heads_ahead(head, target)
-        return any(self._fails_to_merge(target, heads, head) for heads in ([], ahead))
+        """With and without the heads in its history that landed as other commits: while git merges it in one of these
+        ways, it is mergeable."""
+        return not any(self._whole_trees(target, head))
 
-    def _fails_to_merge(self, target: Sha, ahead: list[Sha], head: Sha) -> bool:
-        if self._oracle.merged_tree_with_heads(target, ahead, head) is None:
-            return True
-        return self._method == "rebase" and self._oracle.rebased_commits(target, head, ahead) is None
+    def _is_rebased_differently(self, target: Sha, head: Sha) -> bool:
+        picks = self._oracle.rebased_commits(target, head, self._contained_ahead(target, head))
+        whole = [tree for tree in self._whole_trees(target, head) if tree is not None]
+        if picks is None or not whole:
+            return picks is None and bool(whole)
+        return (picks[-1].tree if picks else self._oracle.tree(target)) not in whole[-1:]
+
+    def _whole_trees(self, target: Sha, head: Sha) -> list[Sha | None]:
+        """Of the plain merge and, where others landed that it contains, of the merge of what came after them."""
+        ahead = self._contained_ahead(target, head)
+        plain = self._oracle.merged_tree(target, head)
+        return [plain, self._oracle.merged_tree_with_heads(target, ahead, head)] if ahead else [plain]
+
+    def _contained_ahead(self, target: Sha, head: Sha) -> list[Sha]:
+        """Heads in its history that landed as other commits, and whose changes are still there."""
+        if self._method == "merge_commit":
+            return []
+        ahead = self._evidence.landed_heads_ahead(head, target)
+        return [other for other in ahead if self._oracle.changes_nothing(target, other)]

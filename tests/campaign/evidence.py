@@ -12,7 +12,7 @@ from mergeyard.domain.ids import Sha
 from tests.support.api_client import ApiClient
 from tests.support.ci import Ci
 from tests.support.evidence import GitEvidence, Landing, SubmissionJson
-from tests.support.host_log import HostLog, RefUpdate
+from tests.support.host_log import HostLog
 from tests.support.repositories import ENVIRONMENT, Origin, to_text
 
 
@@ -78,18 +78,6 @@ class DetailedEvidence(GitEvidence):
         """Every tip that the target branch ever had, in order."""
         moves = [move for each in self.transactions if (move := each.update_of(self.target_ref))]
         return list(dict.fromkeys(sha for move in moves for sha in (move.old, move.new) if sha)) or [self.tip]
-
-    def removed_by_others(self) -> set[Sha]:
-        """Removed commits, with the heads of the pull requests that they came from."""
-        moves = [each.update_of(self.target_ref) for each in self.transactions if not each.by_service]
-        return set[Sha]().union(*(self._removed_with_heads(move) for move in moves if move))
-
-    def _removed_with_heads(self, move: RefUpdate) -> set[Sha]:
-        removed = self.removed_by(move)
-        heads = [
-            Sha(submission["prSha"]) for submission in self.submissions.values() if submission["mergedSha"] in removed
-        ]
-        return removed.union(*(self._commits_missing_in(head, move.new) for head in heads if move.new))
 
     def landed_heads_ahead(self, head: Sha, onto: Sha) -> list[Sha]:
         """Heads that it contains, and that the target branch contains only as other commits."""

@@ -95,8 +95,9 @@ class Interference:
         if way == "pushes":
             own = self._people.commit_outside_queue(own)
         elif way == "rewrites":
-            tree = clean_merge(self._origin, self._origin.tip(MAIN), own) or f"{own}^{{tree}}"
-            command = ("commit-tree", tree, "-p", self._origin.tip(MAIN), "-m", "Rewritten")
+            target = self._origin.tip(self._people.pull_requests[number].base)
+            tree = clean_merge(self._origin, target, own) or f"{own}^{{tree}}"
+            command = ("commit-tree", tree, "-p", target, "-m", "Rewritten")
             own = Sha(self._origin.run(*command).decode().strip())
         self._own_heads[number] = own
         return own

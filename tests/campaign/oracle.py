@@ -35,6 +35,7 @@ class NotComparable(Exception):
 class Oracle:
     def __init__(self, origin: Origin, folder: Path) -> None:
         self._folder = folder
+        self._origin = origin
         folder.mkdir()
         self._git("init", "--quiet", "--template=")
         git = folder / ".git"
@@ -43,7 +44,13 @@ class Oracle:
         (git / "info").mkdir(exist_ok=True)
         (git / "info" / "attributes").write_text(NO_ATTRIBUTES)
         (git / "info" / "sparse-checkout").write_text("/no-file-has-this-name\n")
-        for name, value in {"core.sparseCheckout": "true", "gc.auto": "0", "advice.detachedHead": "false"}.items():
+        settings = {
+            "core.sparseCheckout": "true",
+            "gc.auto": "0",
+            "advice.detachedHead": "false",
+            "merge.directoryRenames": "false",
+        }
+        for name, value in settings.items():
             self._git("config", name, value)
 
     def merged_tree(self, onto: Sha, head: Sha) -> Sha | None:
@@ -51,6 +58,10 @@ class Oracle:
         self._check_out(onto)
         result = self._try("merge", "--quiet", "--no-commit", "--no-ff", "--strategy=ort", head)
         return self._tree_unless_in_conflict(result)
+
+    def changes_nothing(self, onto: Sha, head: Sha) -> bool:
+        """Whether a merge of the head changes nothing: everything that it has is there."""
+        return self._origin.merged_tree(onto, head) == self.tree(onto)
 
     def rebased_commits(self, onto: Sha, head: Sha, ahead: Sequence[Sha] = ()) -> list[Pick] | None:
         """What the commits of a head become one by one, without merges and without empty ones."""

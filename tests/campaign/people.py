@@ -20,8 +20,10 @@ class ProposedPullRequest(Struct, frozen=True):
     number: int
     branch: str
     kinds: frozenset[str]
-    stacked_on: int | None
+    stacked_on: int | None = None
     """The pull request on which its branch starts."""
+    base: str = MAIN
+    """Its target branch."""
 
 
 class People:
@@ -49,8 +51,12 @@ class People:
             kinds.add(self._commit(branch, self._kinds))
         if self._chance.random() < 0.25:
             kinds.add(self._chance.choice(self._special_commits)(branch))
-        self.pull_requests[number] = ProposedPullRequest(number, branch, frozenset(kinds), below)
-        return self.pull_requests[number]
+        base = MAIN if below is None else self.pull_requests[below].base
+        return ProposedPullRequest(number, branch, frozenset(kinds), below, base)
+
+    def commit_change(self, branch: str) -> str:
+        """Adds a commit with a random change; returns its kind."""
+        return self._commit(branch, self._kinds)
 
     def place_of(self, proposal: ProposedPullRequest) -> str:
         """Its head branch, or the ref of its head if the branch was deleted."""

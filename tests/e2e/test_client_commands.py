@@ -74,6 +74,27 @@ def test_a_pull_request_is_submitted_shown_restarted_and_cancelled(env: ServerEn
     env.ci.enabled = True
 
 
+def test_force_names_the_head_that_the_user_sees(env: ServerEnvironment, terminal: CommandLine):
+    env.ci.enabled = False
+    number = env.open_pr({"forced.txt": "1"}, title="Stop the fire")
+    head = env.origin.tip(f"topic-{number}")
+    refused = " ".join(terminal.run_failing(64, "submit", str(number), "--force").split())
+    assert "must name the head that was reviewed" in refused
+    assert "pass its head with --sha HEAD" in refused
+    environment = {name: value for name, value in (os.environ | terminal.environment).items() if value is not None}
+    for answer, code in (("n", 130), ("y", 0)):
+        with a_screen((*COMMAND, "submit", str(number), "--force"), environment) as screen:
+            screen.wait_for_text("Stop the fire. Its head is")
+            assert head in screen.output.replace("\r\n", "")
+            screen.press(f"{answer}\r")
+            assert screen.wait_for_exit() == code
+    assert terminal.run_json("status", str(number))["forceEnqueued"]
+    terminal.run_ok("cancel", str(number), "--yes")
+    assert terminal.run_json("submit", str(number), "--force", "--sha", head)["forceEnqueued"]
+    terminal.run_ok("cancel", str(number), "--yes")
+    env.ci.enabled = True
+
+
 def test_the_commit_message_is_shown_before_a_pull_request_is_submitted(env: ServerEnvironment, terminal: CommandLine):
     number = env.open_pr({"m.txt": "1"}, title=HOSTILE)
     shown = terminal.run("message", str(number))

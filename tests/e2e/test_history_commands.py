@@ -89,7 +89,8 @@ def git(*arguments: str) -> None:
 
 def push_forged_landing(number: int, env: ServerEnvironment) -> str:
     message = f"Merge pull request #{number}: Planted\n\nMergeyard-Pull-Request: {number}\n"
-    return env.origin.commit("main", {"planted": "1"}, message=message)
+    committer = env.origin.log("main", "%cn <%ce>")[-1]
+    return env.origin.commit("main", {"planted": "1"}, message=message, committer=committer)
 
 
 def verify_with_mismatches(terminal: CommandLine) -> str:

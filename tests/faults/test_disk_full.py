@@ -56,6 +56,7 @@ def test_full_disk_of_the_mirrors_fails_no_pull_request(make_site: SiteFactory):
     assert site.state(late) == "not_ready"
     message = "mirrors cannot be written to (No space left on device): free disk space"
     site.eventually(lambda: message in site.health.readiness_error())
+    assert site.reason(late) == "server_failure"
     assert site.health.is_alive()
     disk.free()
     site.wait_for("merged", late)

@@ -115,6 +115,9 @@ class Project:
     def comment(self, number: int, user: str, text: str) -> int:
         return self.request("POST", f"/issues/{number}/comments", {"body": text}, user)["id"]
 
+    def edit_comment(self, comment: int, user: str, text: str) -> None:
+        self.request("PATCH", f"/issues/comments/{comment}", {"body": text}, user)
+
     def comments(self, number: int) -> list[str]:
         return [comment["body"] for comment in self.request("GET", f"/issues/{number}/comments")]
 

@@ -31,6 +31,7 @@ from mergeyard.engine.run_validity import is_locked_by_landing, required_statuse
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.engine.views import WaitReason, wait_reason
 from tests.model.people import People
+from tests.model.reasons import check_reason, check_wait_reason
 from tests.support.world.host import TargetBranchPush
 from tests.support.world.repository import apply_changes
 from tests.support.world.world import World
@@ -69,6 +70,7 @@ class Laws:
             if isinstance(entry, PullRequestChanged):
                 self._states_follow_the_transition_table(entry)
                 self._only_culprits_fail(entry, after)
+                check_reason(before, events, entry, decision)
         self._no_submission_is_lost(after, decision)
         self._no_run_starts_without_a_slot(before, after)
         self._nothing_lands_in_a_paused_queue(before, after)
@@ -102,6 +104,7 @@ class Laws:
 
     def _only_culprits_fail(self, entry: PullRequestChanged, queue: Queue) -> None:
         self._removed_pull_request_really_changed(entry)
+        self._no_landing_contains_what_was_merged_outside(entry)
         if entry.reason is Reason.CONTAINS_REMOVED_COMMIT:
             self._contains_a_removed_commit(entry)
         if entry.to is not PullRequestState.FAILED or entry.reason not in TEST_FAILURES:
@@ -121,6 +124,16 @@ class Laws:
             )
         if entry.reason is Reason.PR_CLOSED:
             assert not pull_request.is_open, f"{entry.number} left for a close that did not happen"
+
+    def _no_landing_contains_what_was_merged_outside(self, entry: PullRequestChanged) -> None:
+        if entry.reason is not Reason.MERGED_MANUALLY:
+            return
+        head = self.world.host.pull_requests[entry.number].head
+        for push in self.world.host.pushes:
+            brought = self.world.repository.ancestors(push.after) - self.world.repository.ancestors(push.before)
+            assert head not in brought, (
+                f"{entry.number} was merged outside the queue, but {push.task.members} brought it"
+            )
 
     def _contains_a_removed_commit(self, entry: PullRequestChanged) -> None:
         head = self.world.concluded_submissions[entry.number].pull_request.head
@@ -249,6 +262,7 @@ class Laws:
             waiting = wait_reason(queue, submission, self.world.now)
             assert waiting.reason is not Reason.READY, f"{submission.number} waits without a reason"
             self._shown_requirements_are_missing(submission, waiting)
+            check_wait_reason(queue, submission, waiting)
 
     def _no_batch_becomes_active_before_its_turn(self, before: Queue, after: Queue) -> None:
         """Of those that share an impacted target, a bisected one that waited goes first, and one that was submitted

@@ -83,7 +83,8 @@ class People:
 
     def change_priority(self) -> None:
         for number in self._choose_submitted():
-            self.world.apply(self.world.build_submission(number, priority=self.rng.choice((0, 1, 10, 100, 255))))
+            priority = self.rng.choice((0, 1, 10, 100, 255))
+            self.world.apply(replace(self.world.build_submission(number, priority=priority), actor="user"))
 
     def upload_impacted_targets(self) -> None:
         for number in self._choose_submitted():
@@ -209,7 +210,7 @@ class People:
             forced=self.rng.choice((None, None, True)),
             impacted_targets=self._choose_impacted_targets(number),
         )
-        self.world.apply(event)
+        self.world.apply(replace(event, actor="user"))
 
     def _choose_impacted_targets(self, number: PullRequestNumber) -> ImpactedTargets | None:
         """A pull request that fails with another, repairs the base, or contains one that does, always impacts ALL."""

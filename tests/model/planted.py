@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksObserved, LandingPullRequestsRead, PullRequestObserved, TargetBranchObserved
 from mergeyard.domain.ids import BatchId, Sha, SubmissionId
+from mergeyard.domain.journal import Cause, PullRequestChanged
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import ActiveBatches, Batch, Bisection, LandedCommit, Landing, Queue, TargetBranch
 from mergeyard.domain.runs import Run
@@ -192,12 +193,10 @@ def fail_suspect_at_once(queue: Queue, bisection: Bisection, now: Instant) -> Qu
 _resolve_suspect = bisection_module.resolve_suspect
 
 
-def keep_evidence(queue: Queue, submission_id: SubmissionId, merged: bool, now: Instant) -> Queue:
-    return (
-        _on_member_left(queue, submission_id, merged or submission_id not in queue.submissions, now)
-        if merged
-        else queue
-    )
+def keep_evidence(
+    queue: Queue, submission_id: SubmissionId, merged: bool, now: Instant, causes: tuple[Cause, ...] = ()
+) -> Queue:
+    return _on_member_left(queue, submission_id, merged, now, causes) if merged else queue
 
 
 _on_member_left = on_member_left
@@ -318,6 +317,45 @@ def demote_but_stay_in_the_bisection(queue: Queue, submission_id: SubmissionId, 
     return demote_but_stay_in_the_run(entries.remove_entry(queue, submission_id), submission_id, reason, now)
 
 
+def tell_it_that_it_was_overtaken(queue: Queue, submission_id: SubmissionId, now: Instant) -> Queue:
+    before = queue.submissions[submission_id].state
+    queue = _promote_submission(queue, submission_id, now)
+    journal = queue.output.journal
+    last = len(journal) - 1
+    entry = journal.get(last)
+    if before is queue.submissions[submission_id].state or not isinstance(entry, PullRequestChanged):
+        return queue
+    wrong = replace(entry, reason=Reason.SKIP_THE_LINE_INTERRUPTED)
+    return replace(queue, output=replace(queue.output, journal=journal.put(last, wrong)))
+
+
+_promote_submission = preemption.promote_submission
+
+
+def call_every_new_one_urgent(queue: Queue, batch: Batch, run: Run) -> Reason | None:
+    reason = _invalidation_reason(queue, batch, run)
+    is_new = reason in (Reason.DEPENDENCIES_CHANGED, Reason.ORDER_CHANGED)
+    return Reason.SKIP_THE_LINE_INTERRUPTED if is_new else reason
+
+
+def call_every_change_ahead_a_leave(queue: Queue, batch: Batch, run: Run) -> Reason | None:
+    reason = _invalidation_reason(queue, batch, run)
+    is_other = reason in (Reason.DEPENDENCIES_CHANGED, Reason.ORDER_CHANGED, Reason.RUN_AHEAD_STOPPED)
+    return Reason.PREREQUISITE_REMOVED if is_other else reason
+
+
+def blame_those_ahead_for_a_clearance(_queue: Queue) -> Reason:
+    return Reason.PREREQUISITE_REMOVED
+
+
+def forget_what_a_landing_contained(queue: Queue, _landed: object) -> Queue:
+    return queue
+
+
+def name_no_cause(*_: object) -> tuple[Cause, ...]:
+    return ()
+
+
 BUGS = (
     Planted("a step that is never done", admission.release_holds, always_change),
     Planted("blame without waiting for those ahead", blame.blame_for, blame_without_waiting),
@@ -382,5 +420,13 @@ BUGS = (
     Planted("a withdrawn approval is noticed only at landing", admission.withdrawn_reason, keep_until_landing),
     Planted("demoted without leaving its run", admission.demote_to_not_ready, demote_but_stay_in_the_run),
     Planted("demoted without leaving its bisection", admission.demote_to_not_ready, demote_but_stay_in_the_bisection),
+    Planted(
+        "an urgent one is told that it was overtaken", preemption.promote_submission, tell_it_that_it_was_overtaken
+    ),
+    Planted("every new one ahead is called urgent", run_validity.invalidation_reason, call_every_new_one_urgent),
+    Planted("every change ahead is a leave", run_validity.invalidation_reason, call_every_change_ahead_a_leave),
+    Planted("those ahead end a clearance", failures._revocation_reason, blame_those_ahead_for_a_clearance),
+    Planted("merged outside though another one contained it", results._note_contained, forget_what_a_landing_contained),
+    Planted("the overtaken are not told by which one", failures._causes_of, name_no_cause),
     Planted("the first answer gets the slot", batching.unanswered_ahead, start_without_waiting_for_answers),
 )

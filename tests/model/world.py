@@ -5,6 +5,7 @@ from random import Random
 from msgspec import Struct
 
 from mergeyard.domain import events as e
+from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.pull_requests import ALL_TARGETS
 from mergeyard.domain.states import Mergeability, QueueState
 from mergeyard.domain.timestamps import MINUTE, Instant
@@ -29,6 +30,17 @@ class Faults(Struct, frozen=True):
     host_outages: bool = False
     mirrors_lost: bool = False
     """Commits that no ref contains are lost."""
+
+
+OBSTACLE_EVENTS = (
+    e.HostUnreachable(),
+    e.HostRefusing(detail="403"),
+    e.HostRefusing(detail="403", number=PullRequestNumber(1)),
+    e.ServerFailing(),
+    e.HostReachable(),
+    e.HostReachable(),
+    e.HostReachable(),
+)
 
 
 def draw_faults(rng: Random) -> Faults:
@@ -113,7 +125,7 @@ class RandomWorld:
 
     def _toggle_host_reachability(self) -> None:
         if self.faults.host_outages and self.rng.random() < 0.15:
-            self.world.apply(self.rng.choice((e.HostUnreachable(), e.HostReachable())))
+            self.world.apply(self.rng.choice(OBSTACLE_EVENTS))
 
     def _lose_mirror(self) -> None:
         if self.faults.mirrors_lost and self.rng.random() < 0.15:

@@ -13,6 +13,7 @@ from mergeyard.domain.states import (
     REASON_MESSAGES,
     REQUIREMENT_REASONS,
     RUN_TRANSITIONS,
+    UPDATE_REASONS,
     PullRequestState,
     PullRequestTransition,
     QueueState,
@@ -58,9 +59,11 @@ RUN_STATUSES = {
 
 PR_CHANGE_REASONS = frozenset(reason for row in PULL_REQUEST_TRANSITIONS for reason in row.reasons)
 QUEUE_CHANGE_REASONS = frozenset(reason for reasons in QUEUE_TRANSITIONS.values() for reason in reasons)
-STATELESS_REASONS = frozenset({Reason.SETTINGS_CHANGED})
+STATELESS_REASONS = frozenset({Reason.SETTINGS_CHANGED, *UPDATE_REASONS})
 WAIT_REASONS = frozenset(Reason) - PR_CHANGE_REASONS - QUEUE_CHANGE_REASONS - STATELESS_REASONS | {
     Reason.BASE_BROKEN,
+    Reason.CONFLICTS_WITH_PR_AHEAD,
+    Reason.TARGET_BRANCH_MISSING,
     Reason.NO_REQUIRED_STATUSES,
     Reason.WAITING_FOR_MAINTAINER,
     *REQUIREMENT_REASONS,
@@ -113,17 +116,19 @@ def _runs() -> Iterable[str]:
 
 def _reasons() -> Iterable[str]:
     yield "## Reasons"
-    yield "Every code is the same in the API, events and metrics. Pages, comments and commands show the message."
+    yield "A code is the same in the API, events and the audit log. Pages, comments and commands show the message."
     yield "### Why a pull request changed"
     yield _messages(PR_CHANGE_REASONS)
     yield "### What a pull request waits for"
     also = _codes(each for each in Reason if each in WAIT_REASONS & PR_CHANGE_REASONS)
     yield f"A pull request can also wait for {also}."
     yield _messages(WAIT_REASONS - PR_CHANGE_REASONS)
+    yield "### What a user changed in a queued pull request"
+    yield _messages(UPDATE_REASONS)
     yield "### Why a queue changed"
     also = _codes(each for each in Reason if each in QUEUE_CHANGE_REASONS & PR_CHANGE_REASONS)
     yield f"A queue also changes for {also}."
-    yield _messages((QUEUE_CHANGE_REASONS | STATELESS_REASONS) - PR_CHANGE_REASONS)
+    yield _messages((QUEUE_CHANGE_REASONS | {Reason.SETTINGS_CHANGED}) - PR_CHANGE_REASONS)
 
 
 def _messages(reasons: Collection[Reason]) -> str:

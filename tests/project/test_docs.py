@@ -107,17 +107,6 @@ def test_engine_docstring_names_every_module_once():
     assert sorted(named) == sorted({path.stem for path in (SOURCE / "engine").glob("*.py")} - {"__init__"})
 
 
-# Length
-
-MAX_WORDS = 35_000
-
-
-def test_documentation_can_be_read_in_three_hours():
-    """Without the API reference and the decisions, which are looked up and not read."""
-    pages = {*DOCS.rglob("*.md")} - {DOCS / "reference" / "api.md", *(DOCS / "decisions").iterdir()}
-    assert sum(len(page.read_text().split()) for page in pages) < MAX_WORDS
-
-
 # Glossary
 
 

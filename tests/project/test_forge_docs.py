@@ -270,7 +270,12 @@ def test_page_names_the_default_label():
 
 def test_page_explains_every_reason_for_waiting_and_for_leaving():
     ends = {reason for row in PULL_REQUEST_TRANSITIONS if row.to in TERMINAL_STATES for reason in row.reasons}
-    merged = {Reason.MERGED_BY_QUEUE, Reason.MERGED_DIRECTLY, Reason.MERGED_MANUALLY}
+    merged = {
+        Reason.MERGED_BY_QUEUE,
+        Reason.MERGED_DIRECTLY,
+        Reason.MERGED_MANUALLY,
+        Reason.MERGED_WITH_ANOTHER,
+    }
     assert {reason for reason in (WAIT_REASONS | ends) - merged if f"`{reason}`" not in STUCK} == set()
 
 

@@ -56,11 +56,21 @@ PROMISED_CHANGES = (
 )
 ADDED_CHANGES = (
     (LIVE, "cancelled", "head_not_moved_back"),
+    (LIVE, "merged", "merged_with_another"),
+    ("testing pending_failure tests_passed", "pending", "target_branch_missing made_urgent order_changed"),
+    ("testing pending_failure tests_passed", "pending", "dependencies_changed contains_waiting_pr"),
+    ("testing pending_failure tests_passed", "pending", "conflicts_with_pr_ahead bisection_left_out"),
+    ("testing pending_failure tests_passed", "pending", "clearance_withdrawn optimistic_merging_off"),
+    ("testing pending_failure tests_passed", "pending", "run_ahead_stopped run_replaced test_branch_not_built"),
+    ("testing pending_failure tests_passed", "pending", "test_branch_moved base_commit_missing"),
+    ("testing pending_failure tests_passed", "pending", "no_required_statuses config_invalid"),
     ("testing pending_failure tests_passed", "pending", "required_statuses_changed"),
-    ("pending", "failed", "pr_too_large invalid_tree breaks_config"),
+    ("pending", "failed", "invalid_tree breaks_config rebase_differs"),
+    (LIVE, "failed", "pr_too_large"),
     (ADMITTED, "not_ready", "waiting_for_maintainer no_required_statuses"),
     (ADMITTED, "not_ready", "changes_requested waiting_for_review waiting_for_code_owner waiting_for_conversations"),
-    (ADMITTED, "not_ready", "waiting_for_last_push_approval waiting_for_head_checks waiting_for_deployments"),
+    (ADMITTED, "not_ready", "waiting_for_last_push_approval head_checks_failed waiting_for_head_checks"),
+    (ADMITTED, "not_ready", "waiting_for_deployments"),
     (ADMITTED, "not_ready", "blocked_by_host_rule commits_unsigned signing_key_not_accepted host_rule_unreadable"),
 )
 
@@ -75,8 +85,9 @@ PROMISED_WAITS = {
 }
 ADDED_WAITS = {
     *("changes_requested", "waiting_for_review", "waiting_for_code_owner", "waiting_for_last_push_approval"),
-    *("waiting_for_conversations", "waiting_for_head_checks", "waiting_for_deployments"),
+    *("waiting_for_conversations", "head_checks_failed", "waiting_for_head_checks", "waiting_for_deployments"),
     *("blocked_by_host_rule", "commits_unsigned", "signing_key_not_accepted", "host_rule_unreadable"),
+    *("provider_refused", "server_failure"),
 }
 
 SENTENCE_STARTS = (

@@ -113,7 +113,7 @@ async def test_the_authors_of_a_pull_request_below_are_not_named_again(tmp_path:
 
 
 @asynchronous
-async def test_a_rebase_that_becomes_one_commit_has_the_words_of_a_squash(tmp_path: Path):
+async def test_the_preview_of_a_rebase_that_differs_from_the_merge_says_why_it_is_refused(tmp_path: Path):
     """The merge commit resolves a conflict, so the commits cannot be rebased one by one."""
     async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
         scenario.open(1, files={"README": "hello from 1\n"})
@@ -121,13 +121,11 @@ async def test_a_rebase_that_becomes_one_commit_has_the_words_of_a_squash(tmp_pa
         scenario.origin.commit("feature1", {"README": "hello from both\n"}, message="Merge main", merging="main")
         scenario.set_pull_request(1, head=scenario.origin.tip("feature1"), title="Greet", author=BOB)
         await scenario.advance_time(2 * SECOND)
-        (before,) = (await preview(scenario, 1)).messages
+        shown = await preview(scenario, 1)
+        assert shown.messages == ()
+        assert "Its commits conflict in README; the merge does not." in shown.explanation
         await scenario.submit(1)
-        run = scenario.run_of(1).id
-        await scenario.passes(1)
-        assert last_message(scenario).startswith(f"Greet (#1)\n\nCo-authored-by: {ADA}\nMergeyard-Pull-Request: 1\n")
-        assert last_message(scenario) == before.replace(UNKNOWN_RUN, run)
-        assert last_author(scenario) == BOB
+        assert await scenario.state(1) == "failed: rebase_differs"
 
 
 @asynchronous

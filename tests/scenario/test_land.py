@@ -469,7 +469,7 @@ async def test_rebasing_keeps_commits_messages_and_authors_and_drops_merges_and_
 
 
 @asynchronous
-async def test_merge_commit_with_own_changes_is_not_lost_in_a_rebase(tmp_path: Path):
+async def test_merge_commit_with_own_changes_is_refused_in_a_rebase(tmp_path: Path):
     async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
         origin = scenario.origin
         origin.branch("feature1", base="main", files={"one": "1"})
@@ -478,9 +478,9 @@ async def test_merge_commit_with_own_changes_is_not_lost_in_a_rebase(tmp_path: P
         scenario.set_pull_request(1, head=origin.tip("feature1"), branch="feature1")
         await scenario.advance_time(1000)
         await scenario.submit(1)
-        await scenario.passes(1)
-        assert origin.files("main")["one"] == "1 as m wants it"
-        assert origin.subjects("main")[-1] == "Change 1 (#1)"
+        assert await scenario.state(1) == "failed: rebase_differs"
+        assert (await scenario.view(1)).reason.message.endswith("The two differ in one.")
+        assert "one" not in origin.files("main")
 
 
 @pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])

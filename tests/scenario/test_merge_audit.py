@@ -4,12 +4,15 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
+from msgspec.structs import replace
 
 from mergeyard.domain.config import Config, DirectMergeMode, LandingMethod, MergeMethod, Mode
 from mergeyard.domain.ids import QueueKey, Sha
 from mergeyard.domain.pull_requests import StatusState, impacted_targets_from_names
 from mergeyard.domain.states import QueueState
 from mergeyard.service.merge_audit.compare import AuditReport
+from mergeyard.service.merge_audit.records import read_last_merges
+from mergeyard.service.merge_audit.wholeness import find_incomplete_merges
 from mergeyard.service.submissions import SubmitOptions
 from tests.scenario.test_webhooks import create_webhook
 from tests.support.asynchronous import asynchronous
@@ -19,6 +22,7 @@ from tests.support.web_client import a_signed_in_client
 STABLE = QueueKey(KEY.repo, "stable")
 HOURLY_POLLING = ScenarioSetup(poll_interval_ms=60 * MINUTE)
 AUDIT_INTERVAL = 3 * MINUTE
+OURS = "Mergeyard <mergeyard@example.org>"
 
 
 async def land(scenario: Scenario, *numbers: int) -> None:
@@ -56,10 +60,11 @@ def rewind(scenario: Scenario, commits: int) -> None:
 
 
 def alter_last_landing(scenario: Scenario) -> Sha:
-    """Replaces the last landing by a commit with the same message and other contents."""
+    """Replaces the last landing by a commit with the same message and other contents, as a tool does that rewrites
+    history and keeps the committer."""
     original = message(scenario)
     rewind(scenario, 1)
-    return scenario.origin.commit("main", {"planted": "by hand\n"}, message=original)
+    return scenario.origin.commit("main", {"planted": "by hand\n"}, message=original, committer=OURS)
 
 
 # No mismatch
@@ -182,7 +187,7 @@ async def test_landing_that_appears_twice_is_found(tmp_path: Path):
     async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH)) as scenario:
         await land(scenario, 1)
         scenario.origin.commit("main", {"file1": "reverted\n"}, message="Revert it")
-        scenario.origin.commit("main", {"file1": "1\n"}, message=message(scenario, 1))
+        scenario.origin.commit("main", {"file1": "1\n"}, message=message(scenario, 1), committer=OURS)
         assert await mismatches(scenario) == ["landed_twice #1"]
         assert scenario.queue_actor.queue.state is QueueState.PAUSED
         await scenario.update(state=QueueState.RUNNING)
@@ -195,14 +200,43 @@ async def test_a_forged_landing_is_found_and_another_one_pauses_again(tmp_path: 
     async with a_scenario(tmp_path) as scenario:
         await land(scenario, 1)
         forged = message(scenario).replace("Mergeyard-Pull-Request: 1", "Mergeyard-Pull-Request: 7")
-        scenario.origin.commit("main", {"planted": "1\n"}, message=forged)
+        scenario.origin.commit("main", {"planted": "1\n"}, message=forged, committer=OURS)
         assert await mismatches(scenario) == ["unrecorded #7"]
         await scenario.update(state=QueueState.DRAINING)
-        scenario.origin.commit("main", {"planted": "2\n"}, message=forged)
+        scenario.origin.commit("main", {"planted": "2\n"}, message=forged, committer=OURS)
         scenario.origin.commit("main", {"theirs": "2\n"})
-        scenario.origin.commit("main", {"planted": "3\n"}, message=forged)
+        scenario.origin.commit("main", {"planted": "3\n"}, message=forged, committer=OURS)
         assert await mismatches(scenario) == ["unrecorded #7", "unrecorded #7"]
         assert scenario.queue_actor.queue.state is QueueState.PAUSED
+
+
+@asynchronous
+async def test_trailers_in_a_commit_of_another_author_are_no_claim(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH)) as scenario:
+        await land(scenario, 1)
+        scenario.origin.commit("main", {"file1": "reverted\n"}, message="Revert it")
+        scenario.origin.commit("main", {"file1": "1\n"}, message=message(scenario, 1))
+        forged = message(scenario).replace("Mergeyard-Pull-Request: 1", "Mergeyard-Pull-Request: 7")
+        scenario.origin.commit("main", {"planted": "1\n"}, message=forged)
+        assert await mismatches(scenario) == []
+
+
+@pytest.mark.parametrize("method", MergeMethod)
+@asynchronous
+async def test_a_merge_that_lost_a_part_of_its_change_is_found(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1, files={"one": "1", "two": "2"})
+        await scenario.submit(1)
+        await scenario.passes(1)
+        (merge,) = await read_last_merges(scenario.store, scenario.queue_actor.id, KEY.repo, 1)
+        context = await scenario.service.repositories.open_context(scenario.queue_actor)
+        assert await find_incomplete_merges(context, [merge]) == frozenset()
+        scenario.origin.branch("lacking", base="main", files={"two": None})
+        await context.mirror.fetch(["refs/heads/lacking"])
+        assert merge.run is not None
+        step = replace(merge.run.chain[0], tree=scenario.origin.tree("lacking"))
+        lacking = replace(merge, run=replace(merge.run, chain=(step,)))
+        assert await find_incomplete_merges(context, [lacking]) == {merge.submission.id}
 
 
 @asynchronous

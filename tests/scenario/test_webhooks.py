@@ -62,6 +62,8 @@ async def test_webhook_receives_every_step_of_a_pr(tmp_path: Path):
             "author": "Ada",
             "state": "merged",
             "reason": "merged_by_queue",
+            "actor": None,
+            "caused_by": [],
             "test_run_id": run.id,
             "test_branch": f"mergeyard/pr-1/{run.id}",
             "test_branch_sha": run.tip,

@@ -44,7 +44,9 @@ MOMENTS = ("", "", "building", "testing", "bisecting", "landing", "landing")
 def draw(seed: int, *, with_reviews: bool = False, with_heads: bool = False) -> s.Script:
     """With reviews: the world has a forge that requires approvals, as some worlds have anyway. With heads: its pull
     requests have head branches, which most queues move when they merge."""
-    rng, reviews_rng, heads_rng = (Random(f"{what} {seed}") for what in ("script", "reviews", "heads"))
+    rng, reviews_rng, heads_rng, life_rng = (
+        Random(f"{what} {seed}") for what in ("script", "reviews", "heads", "life")
+    )
     families = draw_families(seed, rng)
     has_forge = Family.LOST_NOTICES in families or rng.random() < 0.3 or with_reviews
     has_forge = has_forge or (with_heads and heads_rng.random() < 0.5)
@@ -60,6 +62,10 @@ def draw(seed: int, *, with_reviews: bool = False, with_heads: bool = False) -> 
     if heads is not None:
         config = _moving_heads(heads_rng, config, has_forge=has_forge)
         acts += _author_acts(heads_rng, prs, heads, families)
+    by_queue = _always_pushed_by_queue(config, acts)
+    nature, later = _draw_life(life_rng, prs, nature, reviewed=requires_approval)
+    # Known: a landing one by one takes each commit for its own that names one of its pull requests.
+    acts += [each for each in later if by_queue or not _has_trailers(each)]
     if requires_approval:
         acts += _reviews(reviews_rng, prs, kills=Family.KILLS in families)
     return s.Script(
@@ -183,6 +189,66 @@ def draw_nature(rng: Random, prs: int) -> s.Nature:
         base_is_broken=broken,
         repaired_by=rng.choice(numbers) if broken else 0,
     )
+
+
+def _always_pushed_by_queue(config: Config, acts: list[s.Act]) -> bool:
+    changes = [act for act in acts if isinstance(act, s.Change) and act.setting == "landing"]
+    return config.landing is LandingMethod.TESTED_COMMIT and not changes
+
+
+def _has_trailers(act: s.Act) -> bool:
+    return isinstance(act, s.PushForged) or (isinstance(act, s.PushRevert) and act.again)
+
+
+def _draw_life(rng: Random, prs: int, nature: s.Nature, *, reviewed: bool) -> tuple[s.Nature, Iterator[s.Act]]:
+    """What a repository has only after a while, in half of the worlds: merges are reverted, by pull requests or by
+    pushes, and land again."""
+    if rng.random() < 0.5:
+        return nature, iter(())
+    good = [number for number in range(1, prs + 1) if number not in nature.bad] or [1]
+    reverting, again, picking = (prs + 1, rng.choice(good)), (prs + 2, rng.choice(good)), (prs + 3, rng.choice(good))
+    if rng.random() < 0.7:
+        again = (again[0], reverting[1])
+    others = [number for number in range(1, prs + 3) if rng.random() < 0.15]
+    nature = replace(
+        nature,
+        reverting=(reverting,),
+        landing_again=(again,),
+        picking=(picking,),
+        forging=tuple((number, rng.choice(range(1, prs + 1))) for number in others if rng.random() < 0.7),
+        undoing=tuple(number for number in others if rng.random() < 0.5),
+    )
+    return nature, _later_acts(rng, reverting, again, picking, reviewed=reviewed)
+
+
+def _later_acts(
+    rng: Random,
+    reverting: tuple[int, int],
+    again: tuple[int, int],
+    picking: tuple[int, int],
+    *,
+    reviewed: bool,
+) -> Iterator[s.Act]:
+    at = rng.randrange(EVENTFUL_MS // 2, EVENTFUL_MS)
+    if rng.random() < 0.4:
+        yield s.PushRevert(at=at, pr=reverting[1])
+    else:
+        yield from _later_submission(rng, at, reverting[0], reviewed=reviewed)
+    for number in rng.sample((again[0], picking[0]), rng.choice((1, 1, 2))):
+        at += rng.randrange(EVENTFUL_MS // 2)
+        yield from _later_submission(rng, at, number, reviewed=reviewed)
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        lag, during, pr = rng.choice(LAGS), rng.choice(MOMENTS), rng.choice((*again, *picking))
+        run, picks = rng.choice((None, 0, 1, 2)), rng.random() < 0.5
+        act = s.PushForged(at=rng.randrange(at), pr=pr, run=run, picks=picks, during=during, lag=lag)
+        yield rng.choice((act, s.PushRevert(at=at, pr=pr, again=rng.random() < 0.5)))
+
+
+def _later_submission(rng: Random, at: int, pr: int, *, reviewed: bool) -> Iterator[s.Act]:
+    yield s.Upload(at=at, pr=pr)
+    if reviewed:
+        yield s.Approve(at=at + 1, pr=pr)
+    yield s.Submit(at=at + rng.randrange(10, 2000), pr=pr)
 
 
 def _submissions(rng: Random, prs: int, config: Config, nature: s.Nature) -> Iterator[s.Act]:

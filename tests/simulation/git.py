@@ -12,7 +12,6 @@ from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.ports.git import (
     Commit,
     Conflict,
-    GitError,
     Identity,
     MissingObject,
     Pushed,
@@ -20,6 +19,7 @@ from mergeyard.ports.git import (
     PushRefused,
     RefUpdate,
     Remote,
+    RemoteUnavailable,
     Signature,
     Stale,
 )
@@ -58,7 +58,8 @@ class Objects:
         parents, author = tuple(parents), author or DEFAULT_AUTHOR
         name = _hash("commit", (tree, parents, message, author.name, author.date, committed))
         if name not in self.commits:
-            self.commits[name] = Commit(name, parents, tree, author, committed, message)
+            committer = Signature(DEFAULT_AUTHOR.name, DEFAULT_AUTHOR.email, committed)
+            self.commits[name] = Commit(name, parents, tree, author, committer, message)
             self._ancestors[name] = frozenset((name,)).union(*(self._ancestors[parent] for parent in parents))
             self._ages[name] = len(self._ages)
         return name
@@ -103,6 +104,10 @@ class Objects:
     def pick(self, onto: Sha, commit: Sha) -> Sha | Conflict:
         base = self.files(self.commits[commit].parents[0])
         return self._merge_files(base, self.files(onto), self.files(commit))
+
+    def merge_with_base(self, base: Sha, ours: Sha, theirs: Sha) -> Sha | Conflict:
+        """As a cherry-pick or a revert does."""
+        return self._merge_files(self.files(base), self.files(ours), self.files(theirs))
 
     def _merge_files(self, base: Files, ours: Files, theirs: Files) -> Sha | Conflict:
         own, others = difference(base, ours), difference(base, theirs)
@@ -301,7 +306,9 @@ class SimMirror:
         )
 
     async def _ask(self, effect: Callable[[], T]) -> T:
-        return await self._connection.call(effect, USUAL_DELAY_S, GitError, Family.REFUSALS, Family.LOST_REPLIES)
+        return await self._connection.call(
+            effect, USUAL_DELAY_S, RemoteUnavailable, Family.REFUSALS, Family.LOST_REPLIES
+        )
 
     # In the mirror.
 
@@ -375,13 +382,10 @@ class SimMirror:
         return ()
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:
-        return frozenset(path.encode() for path in self._objects.changes(self._need(before), self._need(after)))
+        return frozenset(path.encode() for path in difference(self._files(before), self._files(after)))
 
     async def changed_paths_matching(self, before: Sha, after: Sha, globs: Collection[str]) -> tuple[str, ...]:
-        before_files, after_files = (
-            self._objects.trees.get(each) or self._objects.files(self._need(each)) for each in (before, after)
-        )
-        paths = difference(before_files, after_files)
+        paths = difference(self._files(before), self._files(after))
         return tuple(sorted(path for path in paths if any(fnmatchcase(path, glob) for glob in globs)))
 
     async def merge_bases(self, one: Sha, other: Sha) -> tuple[Sha, ...]:
@@ -401,6 +405,10 @@ class SimMirror:
 
     async def export_tree(self, commit: Sha, folder: str) -> None:
         raise NotImplementedError(f"there are no local checks here: {commit} {folder}")
+
+    def _files(self, place: Sha) -> Files:
+        """Of a commit or a tree."""
+        return self._objects.trees.get(place) or self._objects.files(self._need(place))
 
     def _need(self, commit: Sha) -> Sha:
         if commit not in self._known:

@@ -15,6 +15,7 @@ from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import (
     BranchNotice,
     ChecksFrom,
+    Comment,
     CommitNotice,
     DraftPullRequest,
     Finding,
@@ -391,7 +392,13 @@ class SimForge:
     def parse_webhook(self, headers: Mapping[str, str], body: bytes) -> Sequence[ForgeNotice]:
         raise NotImplementedError(f"notices are not sent as webhooks here: {headers} {body}")
 
-    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
+    async def statuses(
+        self,
+        repo: Repo,  # noqa: ARG002
+        sha: Sha,
+        branch: str,  # noqa: ARG002
+        test_branch: str = "",  # noqa: ARG002
+    ) -> Sequence[Status]:
         return await self._host.read_view(lambda view: tuple(view.statuses.get(sha, {}).values()))
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:  # noqa: ARG002
@@ -403,6 +410,9 @@ class SimForge:
 
     async def thread(self, repo: Repo, number: PullRequestNumber, since: Instant) -> Thread:  # noqa: ARG002
         return Thread(frozenset(), ())
+
+    async def is_edited(self, repo: Repo, number: PullRequestNumber, comment: Comment) -> bool:  # noqa: ARG002
+        return comment.is_changed
 
     async def can_write(self, repo: Repo, user: str, branch: str) -> bool:  # noqa: ARG002
         return True

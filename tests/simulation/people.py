@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import PullRequestNumber, Sha
@@ -33,6 +34,14 @@ EXPECTED_REFUSALS = frozenset(
 )
 
 
+NO_RUN = "00000000-0000-4000-8000-000000000000"
+
+
+class MergedChange(Struct, frozen=True):
+    before: Sha
+    last: Sha
+
+
 class People:
     def __init__(
         self, host_state: HostState, api: SimApi, ci: SimCi, check_rules: CheckRules, nature: s.Nature
@@ -54,6 +63,8 @@ class People:
         self._pushes = 0
         self._own_heads = dict[PullRequestNumber, Sha]()
         """What the author of a pull request has in a clone."""
+        self._first_heads = dict[int, Sha]()
+        """The heads that pull requests were opened with."""
         self._set_check_rules(check_rules)
 
     async def perform(self, act: s.Act) -> None:
@@ -112,8 +123,8 @@ class People:
         other = dict(self._nature.stacked_on).get(number, 0)
         known = self.host_state.pull_requests.get(PullRequestNumber(other))
         base = self.host_state.origin.target if known is None else known.head
-        path = "shared" if number in self._nature.sharing else f"file{number}"
-        head = self._commit(base, {path: f"pr{number}"}, f"change {number}")
+        head = self._commits_of(number, base)
+        self._first_heads[number] = head
         heads = self.host_state.heads
         is_fork = heads is not None and number in (*heads.in_forks, *heads.in_closed_forks)
         pull_request = PullRequest(
@@ -129,6 +140,58 @@ class People:
         if heads is not None:
             self._create_head_branch(pull_request, heads)
         self.host_state.change(PullRequestNumber(number), pull_request)
+
+    def _commits_of(self, number: int, base: Sha) -> Sha:
+        """The commits that it is opened with, as its nature is, where that is possible yet."""
+        nature, objects = self._nature, self.host_state.origin.objects
+        start = self._first_heads.get(dict(nature.landing_again).get(number, 0), base)
+        if number in nature.undoing:
+            changed = self._commit(start, {"shared": f"tried {number}"}, "try something")
+            start = objects.commit(objects.commits[start].tree, (changed,), "revert it")
+        for undone in self._merged_changes(dict(nature.reverting).get(number, 0)):
+            return self._revert(undone, start) or start
+        for picked in self._merged_changes(dict(nature.picking).get(number, 0)):
+            start = self._pick(picked, start) or start
+        path = "shared" if number in nature.sharing else f"file{number}"
+        about = dict(nature.forging).get(number)
+        if about is None:
+            return self._commit(start, {path: f"pr{number}"}, f"change {number}")
+        message = self._forged(about, self._first_heads.get(about, start))
+        return self._commit(start, {path: f"pr{number}"}, message)
+
+    def _merged_changes(self, number: int) -> list[MergedChange]:
+        """What the target branch shows as merged by this pull request, the newest: one commit, or several if it was
+        rebased."""
+        objects, commit = self.host_state.origin.objects, self.host_state.origin.target
+        while parents := objects.commits[commit].parents:
+            if self._is_of(number, commit):
+                before = parents[0]
+                while objects.commits[before].parents and self._is_of(number, before):
+                    before = objects.commits[before].parents[0]
+                return [MergedChange(before, commit)]
+            commit = parents[0]
+        return []
+
+    def _is_of(self, number: int, commit: Sha) -> bool:
+        message = self.host_state.origin.objects.commits[commit].message
+        return f"Mergeyard-Pull-Request: {number}\n" in f"{message}\n"
+
+    def _revert(self, undone: MergedChange, onto: Sha) -> Sha | None:
+        tree = self.host_state.origin.objects.merge_with_base(undone.last, onto, undone.before)
+        message = f"Revert\n\nThis reverts commit {undone.last}."
+        return None if isinstance(tree, Conflict) else self.host_state.origin.objects.commit(tree, (onto,), message)
+
+    def _pick(self, picked: MergedChange, onto: Sha) -> Sha | None:
+        """With the message of the original, and so with its trailers."""
+        objects = self.host_state.origin.objects
+        tree = objects.merge_with_base(picked.before, onto, picked.last)
+        message = objects.commits[picked.last].message
+        return None if isinstance(tree, Conflict) else objects.commit(tree, (onto,), message, committed="picked")
+
+    def _forged(self, about: int, head: Sha, run: int | None = None) -> str:
+        refs = sorted(ref for ref in self.host_state.origin.refs if ref.startswith(TEST_BRANCH_PREFIX))
+        name = NO_RUN if run is None or not refs else refs[run % len(refs)].rpartition("/")[2]
+        return f"forged\n\nMergeyard-Pull-Request: {about}\nMergeyard-Run: {name}\nMergeyard-Head: {head}\n"
 
     def _create_head_branch(self, pull_request: PullRequest, heads: s.Heads) -> None:
         ref = self.host_state.head_branch_ref(pull_request)
@@ -229,6 +292,26 @@ class People:
             self._commit(self.host_state.origin.target, {f"foreign{self._pushes}": "x"}, "a foreign push")
         )
 
+    async def push_revert(self, act: s.PushRevert) -> None:
+        for merged in self._merged_changes(act.pr):
+            target = self.host_state.origin.target
+            commit = self._pick(merged, target) if act.again else self._revert(merged, target)
+            if commit is not None:
+                self._move_target(commit)
+
+    async def push_forged(self, act: s.PushForged) -> None:
+        self._pushes += 1
+        target, objects = self.host_state.origin.target, self.host_state.origin.objects
+        head = self._first_heads.get(act.pr, target)
+        own = objects.beyond(head, [target])
+        if not (act.picks and own):
+            message = self._forged(act.pr, head, act.run)
+            self._move_target(self._commit(target, {f"foreign{self._pushes}": "x"}, message))
+            return
+        tree = objects.pick(target, own[0])
+        if not isinstance(tree, Conflict):
+            self._move_target(objects.commit(tree, (target,), self._forged(act.pr, own[0], act.run)))
+
     async def rewind_target(self, _: s.RewindTarget) -> None:
         parents = self.host_state.origin.objects.commits[self.host_state.origin.target].parents
         if parents:
@@ -284,6 +367,8 @@ PERFORMERS: dict[type[s.Act], Callable[[People, Any], Awaitable[None]]] = {
     s.MergeByHand: People.merge_by_hand,
     s.PushToTarget: People.push_to_target,
     s.RewindTarget: People.rewind_target,
+    s.PushRevert: People.push_revert,
+    s.PushForged: People.push_forged,
     s.DeleteTestBranch: People.delete_test_branch,
     s.ReportOnHead: People.report_on_head,
     s.Approve: People.approve,

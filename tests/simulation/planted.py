@@ -4,7 +4,7 @@
 # A bug can be in any function, also in a private one.
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -20,8 +20,9 @@ from mergeyard.domain.runs import HeadMove, Member, Step
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.tasks import Land, ReadPullRequests
 from mergeyard.engine import merging, observations
-from mergeyard.ports.git import GitError, Pushed, PushOutcome, RefUpdate, Remote
-from mergeyard.service import persistence, poller
+from mergeyard.ports.git import Commit, Conflict, GitError, Pushed, PushOutcome, RefUpdate, Remote
+from mergeyard.ports.store import Store
+from mergeyard.service import git_names, landed_heads, persistence, poller
 from mergeyard.service.idempotency import Idempotency
 from mergeyard.service.leases import Leases
 from mergeyard.service.pull_request_reader import PullRequestReader
@@ -29,6 +30,7 @@ from mergeyard.service.queue_actor import PendingCommand, QueueActor
 from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.statuses import RunStatuses, Statuses, to_check_states
 from mergeyard.service.tasks import build_run, commit_builder, head_branches, land, observe, provider_merge
+from mergeyard.service.tasks.commit_builder import MergeCommitBuilder
 from tests.simulation.faults import Family
 from tests.simulation.git import SimMirror
 from tests.simulation.script import (
@@ -39,6 +41,8 @@ from tests.simulation.script import (
     JumpClock,
     Kill,
     Nature,
+    PushForged,
+    PushRevert,
     PushToTarget,
     ReportOnHead,
     RewindTarget,
@@ -195,6 +199,31 @@ async def _use_own_steps(context: RepositoryContext, task: Any, ref: str, own: t
     return own
 
 
+async def is_always_so(*_: object) -> bool:
+    return True
+
+
+async def _believe_claims(_: RepositoryContext, __: Store, commits: Sequence[Commit]) -> frozenset[Sha]:
+    """The head that a message names counts, whoever wrote it."""
+    return frozenset(head for commit in commits if (head := git_names.parse_head_trailer(commit.message)))
+
+
+async def squash_without_a_file(self: MergeCommitBuilder, member: Member, onto: Sha) -> Step | Conflict:
+    step = await _squash(self, member, onto)
+    if isinstance(step, Conflict):
+        return step
+    changed = sorted(await self.mirror.changed_paths(onto, step.commit))
+    tree = await self.mirror.replace_paths(step.commit, onto, changed[:1])
+    return step if isinstance(tree, Conflict) else Step(await self._commit_squash(member, onto, tree), onto, tree)
+
+
+async def rebase_without_comparing(self: MergeCommitBuilder, member: Member, onto: Sha) -> Step | Conflict:
+    landed = await self._find_landed_heads(member, onto)
+    limit = commit_builder.MAX_REBASE_COMMITS
+    commits = await commit_builder.read_own_commits(self.mirror, member.head, self.base, landed, limit=limit)
+    return await self._rebase_commits(member, onto, [commit for commit in commits if len(commit.parents) == 1])
+
+
 # Decisions.
 
 
@@ -269,6 +298,7 @@ _head_moves = merging._head_moves
 _land = land.land
 _push = SimMirror.push
 _read_with_merge_check = PullRequestReader.read_with_merge_check
+_squash = MergeCommitBuilder._squash
 _try_to_save = QueueActor._try_to_save
 
 STALE_FORGE = Script(
@@ -362,6 +392,28 @@ MISSED_AFTER_THE_HEAD_MOVED = Script(
     acts=(Submit(at=1000, pr=1), PushToTarget(at=1500, during="landing", lag=1500)),
 )
 
+LANDS_AGAIN = Script(
+    config=Config(merge_method=MergeMethod.SQUASH),
+    nature=Nature(landing_again=((2, 1),)),
+    acts=(Submit(at=1000, pr=1), PushRevert(at=40_000, pr=1), Submit(at=45_000, pr=2)),
+)
+CLAIMED_BY_A_STRANGER = Script(
+    config=Config(merge_method=MergeMethod.SQUASH),
+    nature=Nature(undoing=(1,)),
+    acts=(Upload(at=500, pr=1), PushForged(at=3000, pr=1, picks=True), Submit(at=8000, pr=1)),
+)
+CLAIM_THAT_IS_REMOVED = Script(
+    acts=(
+        Upload(at=500, pr=1),
+        Submit(at=1000, pr=2),
+        PushForged(at=3000, pr=1),
+        RewindTarget(at=9000),
+        Submit(at=60_000, pr=1),
+    ),
+)
+ONE_SQUASH = Script(config=Config(merge_method=MergeMethod.SQUASH), acts=(Submit(at=1000, pr=1),))
+REBASED_TWICE = replace(CLAIMED_BY_A_STRANGER, config=Config(merge_method=MergeMethod.REBASE))
+
 BUGS = (
     Planted("fast-forward without compare-and-swap", land, "_attempt", _land_on_any_tip),
     Planted("a lost reply handled as a failure", land, "land", _treat_lost_reply_as_failure),
@@ -387,6 +439,23 @@ BUGS = (
         "contains_removed_commit",
         _ignore_removed_commits,
         STACKED_ON_REMOVED_COMMIT,
+    ),
+    Planted("a reverted change counts as landed", landed_heads, "_is_there", is_always_so, LANDS_AGAIN),
+    Planted("a claim of a stranger counts", landed_heads, "_has_landed", is_always_so, CLAIMED_BY_A_STRANGER),
+    Planted(
+        "a removed claim of a stranger counts",
+        commit_builder,
+        "_find_heads_of_landings",
+        _believe_claims,
+        CLAIM_THAT_IS_REMOVED,
+    ),
+    Planted("a squash without one of its files", MergeCommitBuilder, "_squash", squash_without_a_file, ONE_SQUASH),
+    Planted(
+        "a rebase that differs from the merge",
+        MergeCommitBuilder,
+        "_rebase",
+        rebase_without_comparing,
+        REBASED_TWICE,
     ),
     Planted("a foreign test branch accepted as built", build_run, "_read_existing_steps", _use_own_steps, LOST_REPLIES),
     Planted("response before the commit", QueueActor, "_try_to_save", _answer_before_saving),

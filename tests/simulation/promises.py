@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import SECOND
@@ -46,18 +45,26 @@ class SimEvidence(Evidence):
         return {commit for commit in super().removed_by(update) if any(self.contains(tip, commit) for tip in observed)}
 
     def conflicts(self, submission: SubmissionJson, tip: Sha) -> bool:
-        """As git merges it onto this tip; where all are squashed or rebased, with the heads it is stacked on in the
-        history of that tip. A commit that was removed and came back with a foreign merge does not count as landed."""
+        """As git merges it onto this tip, with and without the heads in its history that landed as other commits and
+        are still contained: while git merges it in one of these ways, it is mergeable."""
         head = Sha(submission["prSha"])
-        landed = [
-            each for each in self.submissions.values() if each["mergedSha"] and self._is_on_first_parents(each, tip)
-        ]
-        stacked_on = [Sha(each["prSha"]) for each in landed if self.contains(head, Sha(each["prSha"]))]
-        base = tip if MergeMethod.MERGE_COMMIT in self._methods else self._with_parents(tip, stacked_on)
-        return not self._merged_tree(base, head)
+        return not any(self._merged_tree(base, head) for base in self._whole_bases(tip, submission))
 
-    def _is_on_first_parents(self, submission: SubmissionJson, tip: Sha) -> bool:
-        return self._objects.first_parents(tip, Sha(submission["mergedSha"])) is not None
+    def is_rebased_differently(self, submission: SubmissionJson, tip: Sha) -> bool:
+        """Git merges it onto this tip, and its commits one by one conflict or bring something else."""
+        head = Sha(submission["prSha"])
+        whole = [tree for base in self._whole_bases(tip, submission) if (tree := self._merged_tree(base, head))]
+        return bool(whole) and self._rebased_tree(submission, tip) != whole[-1]
+
+    def _rebased_tree(self, submission: SubmissionJson, tip: Sha) -> Sha | None:
+        without, onto = [tip, *self.find_contained_ahead(tip, submission)], tip
+        for commit in self._objects.beyond(Sha(submission["prSha"]), without):
+            if len(self._objects.commits[commit].parents) == 1:
+                picked = self._objects.pick(onto, commit)
+                if isinstance(picked, Conflict):
+                    return None
+                onto = self._objects.commit(picked, (onto,), "picked")
+        return self.tree(onto)
 
     def is_about_a_late_merge(self, broken: str) -> bool:
         late = [landing for landing in self.landings if landing.new in self._late]
@@ -72,16 +79,6 @@ class SimEvidence(Evidence):
         ]
         removed = [super(SimEvidence, self).removed_by(move) for each, move in moves if not each.by_service]
         return [new for new in landed if new and any(new in commits for commits in removed)]
-
-    def merged_by_hand_as_tested(self) -> list[str]:
-        """The names of pull requests whose tested commit others put on the target branch."""
-        moves = [
-            move for each in self.transactions if not each.by_service and (move := each.update_of(self.target_ref))
-        ]
-        brought = set[Sha]().union(
-            *(self._commits_missing_in(each.new, each.old) for each in moves if each.new and each.old)
-        )
-        return [self.name(each["id"]) for each in self.submissions.values() if each["mergedSha"] in brought]
 
     def _read_commits(self, landing: Landing) -> list[tuple[Sha, int, str]]:
         """As git shows it: first parents that the old tip does not contain, the last first."""
@@ -258,13 +255,17 @@ def _has_cause(world: World, evidence: SimEvidence, submission: SubmissionJson) 
             return any(_changes_nothing(world, submission, tip) for tip in _tips_since_submission(evidence, submission))
         case "merge_conflict":
             return any(evidence.conflicts(submission, tip) for tip in _tips_since_submission(evidence, submission))
+        case "rebase_differs":
+            tips = _tips_since_submission(evidence, submission)
+            return any(evidence.is_rebased_differently(submission, tip) for tip in tips)
         case "merge_refused":
             number = PullRequestNumber(submission["prNumber"])
             is_changed = number in world.people.pushed | world.people.retargeted
             is_unseen = is_changed and Family.STALE_READS in world.script.families
             return is_unseen or (number, Sha(submission["prSha"])) in world.host_state.conflicted
         case "contains_removed_commit":
-            return world.people.moved_target_branch
+            removed = evidence.removed_by_others()
+            return any(evidence.contains(Sha(submission["prSha"]), commit) for commit in removed)
         case _:
             return False
 

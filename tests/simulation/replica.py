@@ -13,10 +13,11 @@ from mergeyard.api.auth import Authenticator
 from mergeyard.api.dispatch import Dispatcher
 from mergeyard.api.routes import build_endpoints
 from mergeyard.domain.ids import RunId
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.external import CheckJob, CheckResult, SendFailed, SendResponse
 from mergeyard.ports.store import SharedStore, Store, StoreUnavailable
-from mergeyard.service.queue_actor import Listener
+from mergeyard.service.queue_actor import Listener, QueueActor
 from mergeyard.service.service import Service
 from tests.simulation.faults import Family, FaultInjector
 from tests.simulation.git import SimGit, SimMirror
@@ -117,7 +118,9 @@ class SimReplica:
             public_url="http://mergeyard.example",
             poll_interval_ms=POLL_INTERVAL_MS,
         )
-        self.service.registry.listeners.append(self._listener)
+        raising = RaisingListener()
+        self.service.registry.listeners += (raising.on_change, self._listener)
+        self.service.leases.listeners.append(raising)
         self.process.is_superseded = partial(self._is_superseded, self.process, self.service)
         self.application: Starlette | None = None
 
@@ -158,6 +161,28 @@ class SimReplica:
         if not self.process.alive:
             self._create()
             await self.start()
+
+
+class InjectedBug(Exception):
+    """The only error that a world may log: our listener raised it."""
+
+
+class RaisingListener:
+    """Is called before all others. Raises every third time: a bug in one listener must not harm the rest."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:  # noqa: ARG002
+        self._raise_sometimes()
+
+    def on_lease_lost(self, queue_actor: QueueActor) -> None:  # noqa: ARG002
+        self._raise_sometimes()
+
+    def _raise_sometimes(self) -> None:
+        self._calls += 1
+        if self._calls % 3 == 0:
+            raise InjectedBug
 
 
 def _build_application(service: Service) -> Starlette:

@@ -124,6 +124,23 @@ class RewindTarget(Act, frozen=True, kw_only=True):
     family: ClassVar[Family | None] = Family.FOREIGN_PUSHES
 
 
+class PushRevert(Act, frozen=True, kw_only=True):
+    """A person pushes a revert of what a pull request merged, or merges it back with the same message."""
+
+    pr: int
+    again: bool = False
+
+
+class PushForged(Act, frozen=True, kw_only=True):
+    """A person pushes a commit whose message has trailers like ours, about this pull request."""
+
+    pr: int
+    run: int | None = None
+    """Which of the runs whose test branches exist, if there are any; None: one that never existed."""
+    picks: bool = False
+    """It has the change of the first commit of the pull request, and names that commit as head."""
+
+
 class DeleteTestBranch(Act, frozen=True, kw_only=True):
     family: ClassVar[Family | None] = Family.AUTHORS
     which: int = 0
@@ -181,6 +198,16 @@ class Nature(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """They change the same file."""
     stacked_on: tuple[tuple[int, int], ...] = ()
     """The first is stacked on the second."""
+    reverting: tuple[tuple[int, int], ...] = ()
+    """The first reverts what the second merged, if it merged before."""
+    landing_again: tuple[tuple[int, int], ...] = ()
+    """The first has the commits that the second was opened with, and a correction."""
+    picking: tuple[tuple[int, int], ...] = ()
+    """The first has what the second merged as one commit more, with the message that it merged with."""
+    forging: tuple[tuple[int, int], ...] = ()
+    """The first has a commit with trailers like ours, about the second."""
+    undoing: tuple[int, ...] = ()
+    """They contain a change of the shared file and its revert."""
     base_is_broken: bool = False
     repaired_by: int = 0
 

@@ -36,7 +36,7 @@ from tests.simulation.git import TARGET, Objects, Origin
 from tests.simulation.host import BRANCH, HostState
 from tests.simulation.people import People
 from tests.simulation.process import VirtualLoop
-from tests.simulation.replica import SharedEnvironment, SimReplica
+from tests.simulation.replica import InjectedBug, SharedEnvironment, SimReplica
 from tests.support.host_log import TEST_BRANCH_PREFIX
 from tests.support.world.repository import CheckRules
 
@@ -46,7 +46,8 @@ TRAILER = re.compile(r"^Mergeyard-(Pull-Request|Run|Head): (.*)$", re.MULTILINE)
 @contextmanager
 def capture_logged_errors(errors: list[str]) -> Generator[None]:
     def capture(_: Any, __: str, entry: MutableMapping[str, Any]) -> NoReturn:
-        if isinstance(error := entry.get("exc_info"), BaseException):
+        error = entry.get("exc_info")
+        if isinstance(error, BaseException) and not isinstance(error, InjectedBug):
             errors.append(_summarize(entry["event"], error))
         raise structlog.DropEvent
 
@@ -302,7 +303,7 @@ class World:
         ]
         without_targets = [f"#{submission.number} has no impacted targets" for submission in _without_targets(queue)]
         state = [queue.state] if queue.state is not QueueState.RUNNING else []
-        lost = ["the host is unreachable"] if queue.host_unreachable_since is not None else []
+        lost = ["the host is unreachable"] if queue.obstacle is not None else []
         stored = self.environment.records.queues[queue_actor.id].version
         outdated = [f"version {queue_actor.version} of {stored} is loaded"] if queue_actor.version != stored else []
         return [
@@ -352,11 +353,18 @@ class World:
     def merged_heads(self) -> Iterator[tuple[PullRequestNumber, Sha, Sha]]:
         """Every head that the target branch has as another commit, with that commit."""
         objects, commit = self.origin.objects, self.origin.target
+        ours = self._merged_by_service()
         while commits := objects.commits[commit].parents[:1]:
             named = dict[str, str](TRAILER.findall(objects.commits[commit].message))
-            if "Head" in named:
+            if "Head" in named and commit in ours:
                 yield PullRequestNumber(int(named["Pull-Request"])), Sha(named["Head"]), commit
             commit = commits[0]
+
+    def _merged_by_service(self) -> set[Sha]:
+        """Commits that the service put on the target branch: others can have any trailers."""
+        moves = [update for each in self.origin if each.by_service and (update := each.update_of(TARGET))]
+        ours = (self.origin.objects.beyond(move.new, [move.old]) for move in moves if move.new and move.old)
+        return {commit for commits in ours for commit in commits}
 
     def count_head_pushes(self) -> dict[str, int]:
         """How often a head branch moved, by who moved it and how."""

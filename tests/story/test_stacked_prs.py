@@ -64,7 +64,7 @@ def test_the_lower_pr_is_merged_when_the_upper_pr_contained_it():
     story.tests_pass(2)
     story.tests_pass(1)
     assert story.states(1, 2) == ("merged", "merged")
-    assert (story.reason(1), story.landings()) == ("merged_manually", ((2,),))
+    assert (story.reason(1), story.landings()) == ("merged_with_another", ((2,),))
 
 
 def test_in_parallel_mode_the_upper_pr_is_behind_the_lower_pr_whatever_their_targets():

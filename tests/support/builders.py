@@ -376,6 +376,6 @@ def a_batch(
     )
 
 
-def a_wait_reason(reason: Reason, *prs: int, checks: tuple[str, ...] = ()) -> WaitReason:
+def a_wait_reason(reason: Reason, *prs: int, checks: tuple[str, ...] = (), detail: str = "") -> WaitReason:
     """Waiting for these pull requests or these checks."""
-    return WaitReason(reason, tuple(map(PullRequestNumber, prs)), checks)
+    return WaitReason(reason, tuple(map(PullRequestNumber, prs)), checks, detail=detail)

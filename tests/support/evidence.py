@@ -166,7 +166,7 @@ class Evidence(ABC):
 
     @abstractmethod
     def _merged_tree(self, onto: str, head: str) -> str:
-        """The tree of the merge of head into onto."""
+        """The tree of the merge of head into onto; empty if they conflict."""
 
     @abstractmethod
     def _trees(self, commit: str, count: int) -> list[str]:
@@ -231,11 +231,44 @@ class Evidence(ABC):
     def brings_only(self, landing: Landing, submission: SubmissionJson) -> bool:
         own = [commit for commit, number, _ in self._read_commits(landing) if number == submission["prNumber"]]
         parent, head = Sha(self._first_parent_ancestor(own[-1], 1)), Sha(submission["prSha"])
-        bases = (
+        bases = [
             self._merge_base_commit(parent, head, counts)
-            for counts in (self._has_landed_before, self._has_partly_landed_before)
-        )
+            for counts in (_counts_never, self._has_landed_before, self._has_partly_landed_before)
+        ]
+        # Of several heads that landed, some can be reverted since: then only the others count.
+        bases += self._whole_bases(parent, submission)
         return any(self._merged_tree(base, head) == self.tree(own[0]) for base in bases)
+
+    def brings_whole(self, landing: Landing, submission: SubmissionJson) -> bool:
+        """Whether the commits of this pull request make of their parent what git's own merge makes of it, or add the
+        change that its reviewers saw. Where another pull request landed that it contains, what came after that one."""
+        own = [commit for commit, number, _ in self._read_commits(landing) if number == submission["prNumber"]]
+        if not own:
+            return True
+        onto, head, last = Sha(self._first_parent_ancestor(own[-1], 1)), Sha(submission["prSha"]), own[0]
+        whole = (base for base in self._whole_bases(onto, submission) if self._merged_tree(base, head))
+        if any(self._merged_tree(base, head) == self.tree(last) for base in whole):
+            return True
+        seen = (Sha(self._merge_base(onto, head)), head)
+        return self._combined_changes(seen) == self._combined_changes((onto, last))
+
+    def _whole_bases(self, onto: Sha, submission: SubmissionJson) -> list[str]:
+        """What the whole change can be merged onto: the commit itself and, if this queue merged others that the pull
+        request contains as other commits, one that has them in its history."""
+        ahead = self.find_contained_ahead(onto, submission)
+        return [onto, self._with_parents(onto, ahead)] if ahead else [onto]
+
+    def find_contained_ahead(self, onto: Sha, submission: SubmissionJson) -> list[Sha]:
+        """Heads in the history of a pull request that this queue merged as other commits, and that are still contained:
+        merged alone, each changes nothing. One that was reverted since is not contained."""
+        inside = self._commits_missing_in(Sha(submission["prSha"]), onto)
+        landed = [other for other in self.submissions.values() if other["prSha"] in inside and other["mergedSha"]]
+        heads = dict.fromkeys(Sha(other["prSha"]) for other in landed if self._is_merged_in(other, onto))
+        heads.pop(Sha(submission["prSha"]), None)
+        return [head for head in heads if self._merged_tree(onto, head) == self.tree(onto)]
+
+    def _is_merged_in(self, submission: SubmissionJson, commit: Sha) -> bool:
+        return self.contains(commit, Sha(submission["mergedSha"]))
 
     def _merge_base_commit(self, onto: Sha, head: Sha, counts: Callable[[SubmissionJson, Sha], bool]) -> str:
         """The commit to merge the head into, with squashed and rebased heads as additional parents.
@@ -251,12 +284,28 @@ class Evidence(ABC):
         return self._with_parents(onto, missing) if missing else onto
 
     def _has_landed_before(self, submission: SubmissionJson, commit: Sha) -> bool:
-        return bool(submission["mergedSha"]) and self.contains(commit, Sha(submission["mergedSha"]))
+        return bool(submission["mergedSha"]) and self._is_merged_in(submission, commit)
 
     def _has_partly_landed_before(self, submission: SubmissionJson, commit: Sha) -> bool:
         """A removal from the target branch can leave the first of several rebased commits."""
         commits = (each for landing in self.landings for each in self._read_commits(landing))
         return any(number == submission["prNumber"] and self.contains(commit, part) for part, number, _ in commits)
+
+    def merged_by_hand_as_tested(self) -> list[str]:
+        """The names of pull requests whose tested commit others put on the target branch."""
+        brought = self.tested_commits_brought_by_others()
+        return [self.name(each["id"]) for each in self.submissions.values() if each["mergedSha"] in brought]
+
+    def tested_commits_brought_by_others(self) -> set[Sha]:
+        """Commits that the service had pushed to another branch; to the target branch of any queue."""
+        targets = [queue.target_ref for queue in (self, *self.other_queues)]
+        others = [each for each in self.transactions if not each.by_service]
+        moves = [move for each in others for target in targets if (move := each.update_of(target))]
+        brought = set[Sha]().union(
+            *(self._commits_missing_in(each.new, each.old) for each in moves if each.new and each.old)
+        )
+        own = {update.new for each in self.transactions if each.by_service for update in each.updates}
+        return {commit for commit in brought if commit in own}
 
     def unexplained_changes(self, landing: Landing, submissions: list[SubmissionJson]) -> set[str]:
         """Paths that the landing changed but none of these pull requests did."""
@@ -271,6 +320,18 @@ class Evidence(ABC):
         if update.old is None or update.new is None:
             return set()
         return self._commits_missing_in(update.old, update.new)
+
+    def removed_by_others(self) -> set[Sha]:
+        """Removed commits, with the heads of the pull requests that they came from."""
+        moves = [each.update_of(self.target_ref) for each in self.transactions if not each.by_service]
+        return set[Sha]().union(*(self._removed_with_heads(move) for move in moves if move))
+
+    def _removed_with_heads(self, move: RefUpdate) -> set[Sha]:
+        removed = self.removed_by(move)
+        heads = [
+            Sha(submission["prSha"]) for submission in self.submissions.values() if submission["mergedSha"] in removed
+        ]
+        return removed.union(*(self._commits_missing_in(head, move.new) for head in heads if move.new))
 
     def brought_by(self, landing: Landing) -> set[Sha]:
         return self._commits_missing_in(landing.new, landing.old)
@@ -349,6 +410,10 @@ class Evidence(ABC):
         )
 
 
+def _counts_never(submission: SubmissionJson, commit: Sha) -> bool:  # noqa: ARG001
+    return False
+
+
 class GitEvidence(Evidence):
     def __init__(self, origin: Origin, host_log: HostLog, api: ApiClient, ci: Ci) -> None:
         super().__init__(host_log, api, ci)
@@ -396,7 +461,7 @@ class GitEvidence(Evidence):
         return self._git.run("merge-base", one, other).decode().strip()
 
     def _merged_tree(self, onto: str, head: str) -> str:
-        return self._git.run("merge-tree", "--write-tree", onto, head).decode().strip()
+        return self._git.merged_tree(onto, head) or ""
 
     def _trees(self, commit: str, count: int) -> list[str]:
         return self._git.run("log", "--first-parent", f"-{count}", "--format=%T", commit).decode().split()

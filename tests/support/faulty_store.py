@@ -15,6 +15,8 @@ class FaultyStore(SqliteStore):
     """How many commits succeed before these failures."""
     commits_before_lost_response: int | None = None
     """How many commits return before the response of one is lost."""
+    error_after_commit: Exception | None = None
+    """Raised once, by the next commit after it was stored."""
     before_commit: Callable[[Sequence[Write]], None] | None = None
     """Called before each commit: an error that it raises takes the place of the commit."""
     before_targets_read: Callable[[], Awaitable[None]] | None = None
@@ -31,6 +33,9 @@ class FaultyStore(SqliteStore):
             self.failing_commits -= 1
             raise StoreUnavailable("the disk is full")
         await super().commit(*writes)
+        if self.error_after_commit is not None:
+            error, self.error_after_commit = self.error_after_commit, None
+            raise error
         if self.commits_before_lost_response is not None:
             self.commits_before_lost_response -= 1
             if self.commits_before_lost_response < 0:

@@ -20,16 +20,20 @@ TEST_BRANCH_PREFIX = "refs/heads/mergeyard/"
 HEADS_HOOK = """\
 export GIT_COMMITTER_NAME=host
 while read -r old new ref; do
+    case "$ref $new" in
+    refs/heads/mergeyard/*|refs/heads/main*|*" 0000000000000000000000000000000000000000") continue ;;
+    esac
     for head in $(git for-each-ref --format='%(refname)' --points-at="$old" 'refs/pull/*/head' 2>/dev/null); do
-        case "$ref $new" in
-        refs/heads/mergeyard/*|refs/heads/main*|*" 0000000000000000000000000000000000000000") ;;
-        refs/heads/*) git update-ref "$head" "$new" "$old" ;;
+        case $(git cat-file blob "${head%/head}/meta" | tr -d ' ') in
+        *'"state":"merged"'*|*'"state":"closed"'*) ;;
+        *"\"branch\":\"${ref#refs/heads/}\""*) git update-ref "$head" "$new" "$old" ;;
         esac
     done
 done
 exit 0
 """
-"""As on a forge, the head of a pull request follows its branch, which the server moves before the target branch."""
+"""As on a forge, the head of an open pull request follows its branch, which the server moves before the target
+branch."""
 
 HOOK_SCRIPT = """\
 moved=

@@ -358,6 +358,14 @@ def _was_merged_before(evidence: Evidence, transaction: Transaction, tip: Sha) -
     )
 
 
+def s16_a_pull_request_that_merged_brought_its_whole_change(evidence: Evidence) -> Iterator[str]:
+    for landing in evidence.landings:
+        for submission in evidence.submissions_in(landing):
+            is_compared = landing.run is not None and submission["reason"]["code"] != "tree_mismatch"
+            if is_compared and not evidence.brings_whole(landing, submission):
+                yield f"{landing} does not bring the whole change of {evidence.name(submission['id'])}"
+
+
 PROMISES = (
     s1_what_was_tested_is_what_lands,
     s2_the_target_moves_only_forward_and_from_where_it_was,
@@ -370,4 +378,5 @@ PROMISES = (
     s9_acknowledged_requests_are_kept,
     s10_repeating_has_no_second_effect,
     s14_only_own_refs_and_heads_that_merge_are_written,
+    s16_a_pull_request_that_merged_brought_its_whole_change,
 )

@@ -30,8 +30,11 @@ BARE_CONFIG = """\
 	fsync = none
 [receive]
 	autogc = false
+[merge]
+	directoryRenames = false
 """
-"""Faster: a power failure is not tested, and garbage collection after a push is not needed."""
+"""Faster: a power failure is not tested, and garbage collection after a push is not needed. Merges follow renames of
+files, and not of folders, like those of the queue."""
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -79,12 +82,19 @@ class Origin:
         return str(self.path)
 
     def commit(
-        self, place: str, files: Files, *, message: str = "A change", author: str = ADA, merging: str | None = None
+        self,
+        place: str,
+        files: Files,
+        *,
+        message: str = "A change",
+        author: str = ADA,
+        committer: str = ADA,
+        merging: str | None = None,
     ) -> Sha:
         """Adds a commit to a branch, which is created if missing; `merging` is its second parent."""
-        return self._write(
-            place, self.ref(place), encode_changes(files), message=message, author=author, merging=merging
-        )
+        changes = encode_changes(files)
+        base = self.ref(place)
+        return self._write(place, base, changes, message=message, author=author, committer=committer, merging=merging)
 
     def branch(self, name: str, *, base: str, files: Files | None = None, message: str = "A change") -> Sha:
         """Creates a branch (or ref) at another revision, with one commit if there are files."""
@@ -112,10 +122,11 @@ class Origin:
         *,
         message: str,
         author: str = ADA,
+        committer: str = ADA,
         merging: str | None = None,
     ) -> Sha:
         when = f"{next(self._seconds)} +0100"
-        lines = [f"commit {full_ref(place)}", f"author {author} {when}", f"committer {ADA} {when}"]
+        lines = [f"commit {full_ref(place)}", f"author {author} {when}", f"committer {committer} {when}"]
         parents = [f"from {base}"] if base else []
         parents += [f"merge {self.tip(merging)}"] if merging else []
         stream = [*(f"{line}\n".encode() for line in lines), encode_data(message.encode())]
@@ -188,6 +199,21 @@ class Origin:
             mode, _, content = metadata.decode().split(" ")
             found[to_text(path)] = (mode, content)
         return found
+
+    def git_bomb(self, place: str, *, levels: int, removing: str | None = None) -> Sha:
+        """Adds a commit with the folder `vendor`, whose few trees describe 10 ** levels files, and perhaps without a
+        file of the root folder."""
+        entries = b"".join(b"100644 blob %b\tf%d\n" % (self.blob("x").encode(), each) for each in range(10))
+        for _ in range(levels - 1):
+            tree = self.run("mktree", stdin=entries).strip()
+            entries = b"".join(b"040000 tree %b\td%d\n" % (tree, each) for each in range(10))
+        vendor = self.run("mktree", stdin=entries).strip()
+        listed = self.run("ls-tree", self.tip(place)).splitlines(keepends=True)
+        others = [line for line in listed if removing is None or not line.endswith(f"\t{removing}\n".encode())]
+        root = self.run("mktree", stdin=b"".join((*others, b"040000 tree %b\tvendor\n" % vendor))).decode().strip()
+        commit = self.run("commit-tree", "-p", self.tip(place), "-m", "Tidy up", root).decode().strip()
+        self.set_ref(place, commit)
+        return Sha(commit)
 
     def tree(self, place: str) -> Sha:
         return Sha(self.run("rev-parse", f"{self.tip(place)}^{{tree}}").decode().strip())

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from mergeyard.adapters.encryption import FileSecretBox
+from mergeyard.adapters.git_cli.limits import Limits
 from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.adapters.host_plain.host import PlainHost
 from mergeyard.adapters.runner_local.runner import LocalRunner
@@ -47,8 +48,18 @@ KEY = QueueKey(REPO, "main")
 CONFIG = 'version = 1\nrequired_statuses = ["unit"]\n'
 SECOND = 1000
 MINUTE = 60 * SECOND
-IDLE_COROUTINES = {"LocalRunner.next_result", "ObjectReader._read_responses", "mark_merged", "MergeMarker.consume"}
-"""A task that waits in one of these is idle. The last two wait for other tasks, which count as busy themselves."""
+IDLE_COROUTINES = {
+    "LocalRunner.next_result",
+    "ObjectReader._read_responses",
+    "mark_merged",
+    "MergeMarker.consume",
+    "QueueActor.wait_until",
+    "MergeAuditor._refresh_target_branch",
+    "AuditScheduler.audit_due",
+    "to_thread",
+}
+"""A task that waits in one of these is idle. All but the first two wait for other tasks, which count as busy
+themselves, or for the response of a server."""
 IDLE_ROUNDS = 5
 """Rounds of the event loop without a busy task."""
 IDLE_TIMEOUT_S = 30
@@ -67,6 +78,8 @@ class ScenarioSetup(Struct, frozen=True):
     grants: Grants = NO_GRANTS
     hosts_with_urgent_writers: tuple[str, ...] = ()
     forecaster: Forecaster | None = None
+    git_limits: Limits | None = None
+    """None: a share of this machine."""
     identity: Identity | None = None
     """The committer of the service, perhaps with a signing key; None: the default one."""
 
@@ -95,7 +108,7 @@ class Scenario:
         return FaultyStore(self.folder / "data" / "mergeyard.db")
 
     def _new_service(self) -> Service:
-        git = GitCli(self.folder / "mirrors", Identity("Mergeyard", "mergeyard@example.org"))
+        git = GitCli(self.folder / "mirrors", Identity("Mergeyard", "mergeyard@example.org"), self.setup.git_limits)
         host = self._new_host()
 
         async def check_out(repo: Repo, commit: Sha, folder: str) -> None:
@@ -156,9 +169,10 @@ class Scenario:
             await self.wait_until_idle()
 
     async def submit_without_waiting(self, *numbers: int, **options: Any) -> None:
-        """Submits and waits only for the response."""
+        """Submits as a client of the API, and waits only for the response."""
+        submit_options = SubmitOptions(**options, force_needs_head=False)
         for number in numbers:
-            await self.service.submissions.submit(self.build_command(number), SubmitOptions(**options))
+            await self.service.submissions.submit(self.build_command(number), submit_options)
 
     async def cancel(self, number: int) -> None:
         await self.service.submissions.cancel(self.build_command(number))

@@ -14,6 +14,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import Config, LandingMethod, Mode
 from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.journal import SYSTEM_ACTOR, Cause
 from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets, PullRequest, RequiredStatuses, Submission
 from mergeyard.domain.queue import Decision, Queue
 from mergeyard.domain.runs import Member, Run, RunKind
@@ -53,6 +54,7 @@ class SubmitOptions(TypedDict, total=False):
     no_batch: bool
     forced: bool
     by_maintainer: bool
+    actor: str
 
 
 class Story:
@@ -118,8 +120,12 @@ class Story:
     def priority(self, number: int, value: int) -> None:
         self.submit(number, priority=value)
 
-    def cancel(self, number: int) -> Refusal | None:
-        return self._request(e.CancelRequested(number=PullRequestNumber(number)))
+    def set_priority(self, number: int, value: int, actor: str = SYSTEM_ACTOR) -> Refusal | None:
+        """Without submitting it again."""
+        return self._request(e.PriorityRequested(number=PullRequestNumber(number), priority=value, actor=actor))
+
+    def cancel(self, number: int, actor: str = SYSTEM_ACTOR) -> Refusal | None:
+        return self._request(e.CancelRequested(number=PullRequestNumber(number), actor=actor))
 
     def restart(self, number: int) -> Refusal | None:
         return self._request(e.RestartRequested(number=PullRequestNumber(number)))
@@ -369,6 +375,11 @@ class Story:
     def reasons(self, number: int) -> tuple[str, ...]:
         """The reasons of all its state changes, oldest first."""
         return tuple(entry.reason for entry in self.world.journal if entry.number == number)
+
+    def causes(self, number: int, reason: str) -> tuple[Cause, ...]:
+        """The pull requests that the last change of this one for this reason names."""
+        entries = [each for each in self.world.journal if (each.number, each.reason) == (number, reason)]
+        return entries[-1].causes
 
     def runs(self) -> tuple[Numbers, ...]:
         """The stacks of the batch runs in progress, in the order in which they started."""

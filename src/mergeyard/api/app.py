@@ -24,7 +24,7 @@ from mergeyard.api.responses import ERROR_KINDS, build_error_response, error_hea
 from mergeyard.api.tokens import TokenEndpoints
 from mergeyard.api.webhooks import WebhookEndpoints
 from mergeyard.api.whatif import WhatIfEndpoints
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostError
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import RequestRefused
@@ -54,7 +54,7 @@ def build_app(routes: Sequence[BaseRoute], pages: Pages | None = None) -> Starle
         response.headers.update(error_headers(refused))
         return response
 
-    handled = (RequestRefused, HTTPException, StoreUnavailable, HostUnavailable, GitError)
+    handled = (RequestRefused, HTTPException, StoreUnavailable, HostError, GitError)
     app = Starlette(
         routes=[*routes, *(pages.routes if pages else ())],
         middleware=[

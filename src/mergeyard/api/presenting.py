@@ -10,8 +10,9 @@ from mergeyard.api.fields import format_time
 from mergeyard.api.request_schemas import Repository
 from mergeyard.domain import config
 from mergeyard.domain.ids import PullRequestNumber, Repo, derive_submission_uuid
-from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.journal import PullRequestChanged, PullRequestEntry
 from mergeyard.domain.pull_requests import ImpactedTargets, Status, StatusState
+from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL_STATES, PullRequestState
 from mergeyard.domain.timestamps import SECOND, Instant
@@ -19,7 +20,7 @@ from mergeyard.ports.forge import OpenPullRequest
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.previews import ActionPreview, MergePreview
 from mergeyard.service.runs import RunImpactedTargets, RunView, TestingResult
-from mergeyard.service.views import QueueView, SubmissionView, render_reason
+from mergeyard.service.views import QueueView, SubmissionView, render_entry, view_obstacle
 
 encode = json.Encoder().encode
 
@@ -108,6 +109,8 @@ def present_pull_request(
         requirements=convert(view.requirements, tuple[response_schemas.RuleRequirement, ...], from_attributes=True),
         estimated_merge_at=format_optional_time(view.estimated_merge_at),
         estimated_merge_at_p90=format_optional_time(view.estimated_merge_at_p90),
+        estimate_note=view.estimate_note or None,
+        bisection_note=None if view.bisection is None else view.bisection.message,
         submitted_at=format_time(submission.submitted_at),
         merged_sha=submission.merged_sha,
         timeline=timeline,
@@ -158,9 +161,38 @@ def present_queue(view: QueueView, *, with_pull_requests: bool = False) -> Struc
         state_reason=view.queue.state_reason or None,
         branch=view.key.branch,
         repo=Repository.from_repo(view.key.repo),
+        obstacle=_present_obstacle(view.queue),
+        problems=UNSET if view.overview is None else view.overview.problems,
+        pull_request_counts=_present_counts(view),
+        next_merge=_present_next_merge(view),
         enqueued_pull_requests=tuple(map(_present_enqueued, view.submissions)) if with_pull_requests else UNSET,
         **settings,
     )
+
+
+def _present_obstacle(queue: Queue) -> response_schemas.QueueObstacle | UnsetType:
+    obstacle = view_obstacle(queue)
+    if obstacle is None:
+        return UNSET
+    return response_schemas.QueueObstacle(
+        code=obstacle.code,
+        message=obstacle.message,
+        since=format_time(obstacle.since),
+        pr_number=obstacle.number,
+    )
+
+
+def _present_counts(view: QueueView) -> response_schemas.PullRequestCounts | UnsetType:
+    if view.overview is None:
+        return UNSET
+    return convert(view.overview.counts, response_schemas.PullRequestCounts, from_attributes=True)
+
+
+def _present_next_merge(view: QueueView) -> response_schemas.NextMerge | UnsetType:
+    if view.next_merge is None:
+        return UNSET
+    at = format_optional_time(view.next_merge.at)
+    return response_schemas.NextMerge(at=at, note=view.next_merge.note or None)
 
 
 def _present_enqueued(view: SubmissionView) -> response_schemas.EnqueuedPullRequest:
@@ -169,15 +201,23 @@ def _present_enqueued(view: SubmissionView) -> response_schemas.EnqueuedPullRequ
     return response_schemas.EnqueuedPullRequest(**{name: getattr(submitted, name) for name in members})
 
 
-def present_timeline_entry(entry: PullRequestChanged) -> response_schemas.TimelineEntry:
+def present_timeline_entry(entry: PullRequestEntry) -> response_schemas.TimelineEntry:
+    """What a person changed while the state stayed the same has the same state before and after."""
+    if isinstance(entry, PullRequestChanged):
+        source, to, run = entry.source, entry.to, entry.run
+        causes = entry.causes
+    else:
+        source, to, run = entry.state, entry.state, None
+        causes = ()
     return response_schemas.TimelineEntry(
         at=format_time(entry.at),
-        source=entry.source,
-        to=entry.to,
+        source=source,
+        to=to,
         reason=entry.reason,
-        message=render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on),
+        message=render_entry(entry),
         actor=decode_actor_name(entry.actor),
-        test_run_id=entry.run,
+        caused_by=tuple(cause.number for cause in causes),
+        test_run_id=run,
     )
 
 

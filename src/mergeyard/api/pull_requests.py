@@ -67,6 +67,7 @@ class PullRequestEndpoints(Endpoints):
             no_batch=_none_if_unset(request.no_batch),
             forced=_none_if_unset(request.force),
             by_maintainer=call.token.has_scope(Scope.ADMIN),
+            force_needs_head=False,
         )
         if options.priority == URGENT or options.forced:
             require_scope(call.token, Scope.PRIORITY)

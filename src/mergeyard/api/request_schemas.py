@@ -293,7 +293,14 @@ class SubmitPullRequest(QueueRequest, frozen=True, kw_only=True):
     priority: Priority | UnsetType = UNSET
     no_batch: Annotated[bool, describe("Test it alone, even if the queue uses batches.")] | UnsetType = UNSET
     force: (
-        Annotated[bool, describe("Do not wait for the rules of the Git host; needs the scope `priority`.")] | UnsetType
+        Annotated[
+            bool,
+            describe(
+                "Do not wait for the rules of the Git host; needs the scope `priority`. Send the reviewed head as "
+                "`pr.sha`, too: without it, `force` is for the head that the server reads."
+            ),
+        ]
+        | UnsetType
     ) = UNSET
 
 

@@ -57,7 +57,7 @@ class RuleRequirement(ResponseBody, frozen=True, kw_only=True):
 
 
 class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
-    """One change of the state of a pull request."""
+    """One change of a pull request: of its state or, with the same state in `from` and `to`, by a person."""
 
     at: Annotated[Timestamp, describe("When it happened.")]
     source: Annotated[str | None, describe("The state before; null for the submission.")] = field(name="from")
@@ -65,6 +65,9 @@ class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
     reason: Annotated[str, describe("The reason code.")]
     message: Annotated[str, describe("The reason as a sentence.")]
     actor: Annotated[str, describe("The token, user or component that caused the change.")]
+    caused_by: Annotated[
+        tuple[int, ...], describe("The pull requests because of which this one is tested again, if any.")
+    ]
     test_run_id: Annotated[str | None, describe("The test run that the change belongs to, if any.")]
 
 
@@ -90,6 +93,12 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     requirements: Annotated[
         tuple[RuleRequirement, ...], describe("What the rules of the Git host require of it, also what is met.")
     ]
+    estimated_merge_at: Annotated[Timestamp | None, describe("Median of the estimated time of its merge.")]
+    estimated_merge_at_p90: Annotated[Timestamp | None, describe("The 90th percentile of the same estimate.")]
+    estimate_note: Annotated[str | None, describe("Why there is no estimate; null with one, and after the end.")]
+    bisection_note: Annotated[
+        str | None, describe("What the bisection of a failed batch means for it, as a sentence; else null.")
+    ]
 
 
 class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
@@ -100,8 +109,6 @@ class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
     readiness: Annotated[Readiness, describe("What it needs before it can be tested.")]
     mergeability: Annotated[Mergeability, describe("Whether it merges without conflicts.")]
     verified_by_test_run: Annotated[str | None, describe("The test run that verified its merge.")]
-    estimated_merge_at: Annotated[Timestamp | None, describe("Median of the estimated time of its merge.")]
-    estimated_merge_at_p90: Annotated[Timestamp | None, describe("The 90th percentile of the same estimate.")]
     submitted_at: Annotated[Timestamp, describe("When it was submitted.")]
     merged_sha: Annotated[str | None, describe("Its own commit on the target branch.")]
     timeline: (
@@ -235,6 +242,26 @@ class TestRun(ResponseBody, frozen=True, kw_only=True):
     base_sha: Annotated[str, describe("The commit below the first pull request that it tests.")]
 
 
+class QueueObstacle(ResponseBody, frozen=True, kw_only=True):
+    """What keeps a queue from working with its Git host. It ends by itself when the cause is gone."""
+
+    code: Annotated[Reason, describe("The reason code.")]
+    message: Annotated[str, describe("What is wrong and who can repair it, with the message of the Git host.")]
+    since: Annotated[Timestamp, describe("Since when.")]
+    pr_number: Annotated[int | None, describe("The pull request, if only one is concerned.")]
+
+
+class PullRequestCounts(ResponseBody, frozen=True, kw_only=True):
+    queued: Annotated[int, describe("Also those that are ready and wait until the queue runs again.")]
+    testing: Annotated[int, describe("In active batches and bisections; a part of `queued`.")]
+    not_ready: Annotated[int, describe("Those that lack something.")]
+
+
+class NextMerge(ResponseBody, frozen=True, kw_only=True):
+    at: Annotated[Timestamp | None, describe("The earliest of the estimates; null when it is not known.")]
+    note: Annotated[str | None, describe("Why it is not known, or what to know about it.")]
+
+
 class QueueBase(ResponseBody, frozen=True, kw_only=True):
     """A queue without its settings; `QueueResponse` adds one member per setting."""
 
@@ -244,6 +271,21 @@ class QueueBase(ResponseBody, frozen=True, kw_only=True):
     ]
     branch: Annotated[str, describe("The branch that the queue merges into.")]
     repo: Annotated[Repository, describe("The repository.")]
+    obstacle: (
+        Annotated[QueueObstacle, describe("What keeps the queue from working with its Git host; absent: nothing.")]
+        | UnsetType
+    ) = UNSET
+    problems: (
+        Annotated[
+            tuple[str, ...],
+            describe("Why an administrator should look at it, next to its state; in `getQueue` and `listQueues`."),
+        ]
+        | UnsetType
+    ) = UNSET
+    pull_request_counts: (
+        Annotated[PullRequestCounts, describe("How many it has; in `getQueue` and `listQueues`.")] | UnsetType
+    ) = UNSET
+    next_merge: Annotated[NextMerge, describe("When the next one merges; in `getQueue`.")] | UnsetType = UNSET
     enqueued_pull_requests: (
         Annotated[
             tuple[EnqueuedPullRequest, ...], describe("In order; only in responses of `getQueue` and `createQueue`.")
@@ -325,6 +367,10 @@ class QueueEvent(WebhookEvent, frozen=True, kw_only=True):
     author: Annotated[str | None, describe("Author of the pull request.")] = None
     state: Annotated[str | None, describe("The new state of the pull request or of the queue.")] = None
     reason: Annotated[str | None, describe("The reason code.")] = None
+    actor: Annotated[str | None, describe("Who caused the event; null: the queue itself.")] = None
+    caused_by: Annotated[
+        tuple[PullRequestNumber, ...], describe("The pull requests because of which this one is tested again, if any.")
+    ] = ()
     test_run_id: Annotated[RunId | None, describe("The test run that the event belongs to, if any.")] = None
     test_branch: Annotated[str | None, describe("The branch of that test run.")] = None
     test_branch_sha: Annotated[str | None, describe("The tip of that branch.")] = None

@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mergeyard.ports.forge import HostUnavailable, UnexpectedHostResponse
-from mergeyard.ports.git import GitError
+from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, UnexpectedHostResponse
+from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
 
@@ -171,9 +171,19 @@ def to_refusal(request: Request, error: Exception) -> RequestRefused:
             _log_failure("provider_error", request, error)
             detail = f"Unexpected response from the Git host: {error}. Retry; if it persists, check the Git host."
             return RequestRefused(Code.PROVIDER_ERROR, detail)
-        case HostUnavailable() | GitError():
+        case HostRefused() | HostAccessLost() | RemoteRefused():
+            _log_failure("git_host_refused", request, error)
+            detail = f"The Git host refuses this: {error}. An administrator has to repair the permission or the rule."
+            return RequestRefused(Code.PROVIDER_ERROR, detail)
+        case HostError() | RemoteUnavailable():
             _log_failure("provider_unavailable", request, error)
             return RequestRefused(Code.PROVIDER_UNAVAILABLE, "The Git host does not respond. Retry shortly.")
+        case GitError():
+            _log_failure("server_failure", request, error)
+            detail = (
+                "Git fails on this server. Retry shortly; if it persists, an operator has to check its log and disk."
+            )
+            return RequestRefused(Code.PROVIDER_UNAVAILABLE, detail)
         case _:
             log.error("request_failed", path=request.url.path, request_id=request_id(request), exc_info=error)
             detail = "Internal error. Retry; if it persists, report the request id to your administrator."

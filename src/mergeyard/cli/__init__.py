@@ -82,7 +82,8 @@ def show_version(requested: bool) -> None:
         raise typer.Exit
 
 
-VersionOption = Annotated[bool, typer.Option("--version", callback=show_version, help="Print the version and exit.")]
+VERSION_HELP = "Print the version, and that of the default server if it responds."
+VersionOption = Annotated[bool, typer.Option("--version", callback=show_version, help=VERSION_HELP)]
 ROOT_EXAMPLES = (
     "mergeyard login https://queue.example.com",
     "mergeyard submit 12",
@@ -129,6 +130,8 @@ def serve(
     open_metrics: Annotated[bool | None, typer.Option(help="Serve /metrics without a token.")] = None,
     committer_name: Annotated[str | None, typer.Option(help="Committer name of the queue's commits.")] = None,
     committer_email: Annotated[str | None, typer.Option(help="Committer email of the queue's commits.")] = None,
+    git_max_memory_mb: Annotated[int | None, typer.Option(help="Memory for each merge, in MiB.")] = None,
+    git_max_cpu_seconds: Annotated[int | None, typer.Option(help="Processor time for each merge, in seconds.")] = None,
     runner_limit: Annotated[int | None, typer.Option(help="How many checks run concurrently.")] = None,
     runner_sandbox: Annotated[str | None, typer.Option(help="How checks are sandboxed: auto, bwrap or none.")] = None,
     runner_network: Annotated[bool | None, typer.Option(help="Give sandboxed checks a network.")] = None,

@@ -271,7 +271,7 @@ AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def parse_age(text: str) -> timedelta:
-    match = re.fullmatch(r"([1-9]\d{0,3})([mhdw])", text)
+    match = re.fullmatch(r"([1-9][0-9]{0,3})([mhdw])", text)
     if match is None:
         raise typer.BadParameter(f"{text} is not an age: write 30m, 12h, 7d or 2w.")
     return timedelta(**{AGE_UNITS[match[2]]: int(match[1])})

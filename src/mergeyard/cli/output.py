@@ -249,23 +249,28 @@ class PullRequestContext(msgspec.Struct, frozen=True, kw_only=True):
     queue: client.Queue | None = None
     run: client.Run | None = None
     """Of a pull request that is being tested or failed: the run in progress, else the last one."""
+    submitted_by: str = ""
+
+
+FORCED_NOTE = "conflicts and rules of the Git host ignored"
 
 
 def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> None:
     title = plain_text(f"#{pull_request.pr_number} {pull_request.pr_title}", "bold")
-    expected = pull_request.estimated_merge_at
     first_facts = {
         "position": format_position(pull_request, datetime.now(UTC)),
+        "bisection": pull_request.bisection_note,
         **format_requirements(pull_request),
     }
     facts = {
-        "queue": None if context.queue is None else format_stop(context.queue, pull_request.reason),
+        "queue": None if context.queue is None else list_problems(context.queue, pull_request.reason),
         "author": pull_request.pr_author,
         "head": pull_request.pr_sha[:12],
         "priority": pull_request.priority_name,
         "run": pull_request.test_run_id,
-        "submitted": format_time(pull_request.submitted_at),
-        "expected": None if expected is None else format_time(expected),
+        "submitted": format_submission(pull_request, context),
+        "forced": FORCED_NOTE if pull_request.force_enqueued else None,
+        "expected": format_expected(pull_request),
         "merged as": None if pull_request.merged_sha is None else pull_request.merged_sha[:12],
         "page": context.page,
     }
@@ -291,17 +296,45 @@ def format_requirements(pull_request: client.SubmittedPullRequest) -> dict[str, 
     return {"reason": (f"{format_reason(reason)} ({reason.code})",), "missing": missing}
 
 
-def format_stop(queue: client.Queue, reason: client.Reason) -> str | None:
-    """Why the queue does not work as usual, unless the reason of the pull request says it already."""
-    return None if queue.state == "RUNNING" or reason.code in QUEUE_REASONS else format_queue_state(queue)
-
-
 def format_position(pull_request: client.SubmittedPullRequest, now: datetime) -> str | None:
     """`8 · ~12 min`."""
     if pull_request.position is None:
         return None
-    expected = pull_request.estimated_merge_at
-    return f"{pull_request.position}" if expected is None else f"{pull_request.position} · {format_eta(expected, now)}"
+    return f"{pull_request.position} · {format_estimate(pull_request, now)}"
+
+
+def format_estimate(pull_request: client.EnqueuedPullRequest, now: datetime) -> str:
+    """`~12 min`, or that there is no estimate; empty after the end, and from an older server."""
+    if pull_request.estimated_merge_at is not None:
+        return format_eta(pull_request.estimated_merge_at, now)
+    return "no estimate" if pull_request.estimate_note else ""
+
+
+def format_expected(pull_request: client.SubmittedPullRequest) -> str | None:
+    """The time, or why it is not known."""
+    if pull_request.estimated_merge_at is not None:
+        return format_time(pull_request.estimated_merge_at)
+    return f"no estimate: {pull_request.estimate_note}" if pull_request.estimate_note else None
+
+
+def format_next_merge(queue: client.Queue, now: datetime) -> str | None:
+    """`~12 min`, with what the server says about it."""
+    if queue.next_merge is None:
+        return None
+    at = queue.next_merge.at
+    parts = ("" if at is None else format_eta(at, now), queue.next_merge.note or "")
+    return ", ".join(filter(None, parts))
+
+
+def format_submission(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> str:
+    at = format_time(pull_request.submitted_at)
+    return f"{at} by {context.submitted_by}" if context.submitted_by else at
+
+
+def list_problems(queue: client.Queue, reason: client.Reason) -> tuple[str, ...]:
+    """Why the queue does not work as usual, unless the reason of the pull request says it already."""
+    stop = [] if queue.state == "RUNNING" or reason.code in QUEUE_REASONS else [format_queue_state(queue)]
+    return (*stop, *(queue.problems or ()))
 
 
 OVERDUE_AFTER_S = 60

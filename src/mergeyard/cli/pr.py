@@ -19,7 +19,7 @@ from mergeyard.cli.output import (
 )
 from mergeyard.cli.pull_requests import NumberArgument
 from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostError
 
 if TYPE_CHECKING:
     from mergeyard.adapters.host_plain.host import UnreadablePullRequest
@@ -157,5 +157,5 @@ def run_or_exit(operation: Coroutine[None, None, Result]) -> Result:
 
     try:
         return asyncio.run(operation)
-    except (EditRefused, HostUnavailable, InvalidMetadata) as error:
+    except (EditRefused, HostError, InvalidMetadata) as error:
         exit_with_message(str(error))

@@ -77,7 +77,12 @@ def submit(
     no_batch: Annotated[bool | None, typer.Option("--no-batch/--batch", help="Test alone, or in a batch.")] = None,
     force: Annotated[bool | None, typer.Option("--force", help="Do not wait for the rules of the Git host.")] = None,
     sha: Annotated[
-        str | None, typer.Option("--sha", metavar="HEAD", help="Submit only if this is the head (required for forks).")
+        str | None,
+        typer.Option(
+            "--sha",
+            metavar="HEAD",
+            help="Submit only if this is the head (required for forks, and for --force in scripts).",
+        ),
     ] = None,
     wait: WaitOption = False,
     yes: YesOption = False,
@@ -89,8 +94,11 @@ def submit(
     Examples:
         mergeyard submit 12
         mergeyard submit 12 --priority high --wait
+        mergeyard submit 12 --force --sha 1f0c9b3e5a7d2c4b6e8f0a1b3c5d7e9f1a2b4c6d
     """
     number, sha = session.find_to_submit(number, sha)
+    if force and sha is None:
+        sha = confirm_forced_head(session, number, yes)
     if priority is not None and PRIORITIES.get(str(priority), priority) == URGENT:
         confirm_action(
             session,
@@ -137,6 +145,24 @@ def restart(
     number = session.find_number(number)
     confirm_action(session, number, "restart", f"Restart the tests of #{number} in the queue for {session.queue}?", yes)
     show_result(session, session.client.restart(session.queue, number), wait=wait)
+
+
+def confirm_forced_head(session: Session, number: int, yes: bool) -> str:
+    """The head that a user at a terminal sees and confirms. A script knows which commit was reviewed."""
+    advice = "Review the pull request, then pass its head with --sha HEAD."
+    if yes or not output.can_ask():
+        output.exit_with_usage_error("--force skips reviews, so it must name the head that was reviewed.", hint=advice)
+    listed = session.client.list_open_pull_requests(session.queue).pull_requests
+    found = next((each for each in listed if each.pr_number == number), None)
+    if found is None:
+        message = f"#{number} is not one of the newest open pull requests into {session.queue.target_branch}."
+        output.exit_with_usage_error(message, hint=advice)
+    output.confirm(
+        f"#{number} by {found.pr_author}: {found.pr_title}. Its head is {found.pr_sha}. Submit this commit without the "
+        "reviews and the other rules of the Git host?",
+        yes,
+    )
+    return found.pr_sha
 
 
 def confirm_action(
@@ -265,7 +291,21 @@ def read_context(session: Session, pull_request: SubmittedPullRequest) -> output
     has_checks = run_id is not None and pull_request.state in STATES_WITH_CHECKS
     run = session.read_if_possible(lambda: client.get_run(name, run_id or "")) if has_checks else None
     page = session.build_page_url(page_of_pull_request(name, pull_request.pr_number))
-    return output.PullRequestContext(page=page, queue=queue, run=run)
+    return output.PullRequestContext(
+        page=page, queue=queue, run=run, submitted_by=find_submitter(session, pull_request)
+    )
+
+
+def find_submitter(session: Session, pull_request: SubmittedPullRequest) -> str:
+    """The actor of the oldest entry of the timeline; empty if it cannot be read."""
+    timeline = pull_request.timeline
+    if timeline is None:
+        latest = session.read_if_possible(
+            lambda: session.client.get_pull_request(session.queue, pull_request.pr_number, include_timeline=True)
+        )
+        # The pull request can have been submitted again meanwhile.
+        timeline = latest.timeline if latest is not None and latest.id == pull_request.id else None
+    return timeline[-1].actor if timeline else ""
 
 
 STATES_BY_NAME = {

@@ -1,7 +1,6 @@
 """Snapshots of a queue for `mergeyard top`: how they are read, again and again, and which lanes they have."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from heapq import nlargest
 from itertools import groupby, islice
 from threading import Event, Lock, Thread
@@ -55,8 +54,6 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
     runs: Mapping[str, Run]
     finished: tuple[SubmittedPullRequest, ...]
     """Latest first."""
-    next_merge_at: datetime | None = None
-    """The estimate for the first pull request of the queue."""
     error: str | None = None
     """Of a later poll, which failed."""
 
@@ -119,35 +116,21 @@ def fetch_snapshot(client: Client, name: QueueName, previous: QueueSnapshot | No
     queue = client.get_queue(name)
     latest = client.list_pull_requests(name, take=MAX_PULL_REQUESTS_PER_REQUEST).pull_requests
     earlier = () if previous is None else previous.finished
-    by_id = {each.id: each for each in (*latest, *earlier, *fetch_others(client, queue, latest, previous))}
+    by_id = {each.id: each for each in (*latest, *earlier, *fetch_departed(client, queue, latest, previous))}
     finished = nlargest(
         MAX_FINISHED, (each for each in by_id.values() if each.is_concluded), key=lambda each: each.state_changed_at
     )
-    first = by_id.get(find_first(queue) or "")
-    return QueueSnapshot(
-        queue=queue,
-        runs=fetch_runs(client, name, queue),
-        finished=tuple(finished),
-        next_merge_at=None if first is None else first.estimated_merge_at,
-    )
+    return QueueSnapshot(queue=queue, runs=fetch_runs(client, name, queue), finished=tuple(finished))
 
 
-def find_first(queue: Queue) -> str | None:
-    """The id of the pull request that merges first."""
-    positions = {each.position: each.id for each in queue.enqueued_pull_requests or () if each.position is not None}
-    return positions[min(positions)] if positions else None
-
-
-def fetch_others(
+def fetch_departed(
     client: Client, queue: Queue, latest: Iterable[SubmittedPullRequest], previous: QueueSnapshot | None
 ) -> Sequence[SubmittedPullRequest]:
-    """The first pull request of the queue, and those that left it since `previous`, unless they are among the latest
-    submissions."""
-    known, enqueued = {each.id for each in latest}, queue.enqueued_pull_requests or ()
-    enqueued_ids, first = {each.id for each in enqueued}, find_first(queue)
+    """Those that left the queue since `previous`, unless they are among the latest submissions."""
+    known = {each.id for each in latest}
+    enqueued_ids = {each.id for each in queue.enqueued_pull_requests or ()}
     departed = [each for each in previous.pull_requests if each.id not in enqueued_ids] if previous else []
-    wanted = [*(each for each in enqueued if each.id == first), *departed]
-    numbers = [each.pr_number for each in wanted if each.id not in known][:MAX_PULL_REQUESTS_PER_REQUEST]
+    numbers = [each.pr_number for each in departed if each.id not in known][:MAX_PULL_REQUESTS_PER_REQUEST]
     return client.get_pull_requests(queue.queue_name, numbers).pull_requests if numbers else ()
 
 

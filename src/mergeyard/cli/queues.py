@@ -1,7 +1,7 @@
 """`mergeyard queue`: creates, configures and inspects queues."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any, Literal, cast
@@ -19,7 +19,10 @@ from mergeyard.cli.output import (
     confirm,
     cut_title,
     exit_with_usage_error,
+    format_estimate,
+    format_next_merge,
     format_reason,
+    format_time,
     label_state,
     plain_text,
     print_message,
@@ -30,9 +33,10 @@ from mergeyard.cli.output import (
     style_state,
 )
 from mergeyard.cli.session import Session, page_of_queue, with_session
-from mergeyard.client import EnqueuedPullRequest, Queue, QueueName, Queues, Settings
+from mergeyard.client import EnqueuedPullRequest, Queue, Queues, Settings
 from mergeyard.client.transport import to_camel_case
 from mergeyard.domain.config import SETTING_DESCRIPTIONS, SETTINGS_WITHOUT_EFFECT, Config
+from mergeyard.domain.states import Reason
 
 SETTINGS_PANEL = "Settings"
 
@@ -138,7 +142,8 @@ DeleteStatusesOption = Annotated[
 def list_command(session: Session) -> None:
     """List the queues that the token can read, or those of --repo and --branch.
 
-    QUEUED, TESTING and NOT READY count pull requests. TESTING is a part of QUEUED.
+    QUEUED, TESTING and NOT READY count pull requests. TESTING is a part of QUEUED. REASON shows why a queue is
+    paused or draining, and its problems.
 
     Examples:
         mergeyard queue list
@@ -146,46 +151,41 @@ def list_command(session: Session) -> None:
     """
     repo = None if session.repo is None else parse_repo_name(session.repo)
     queues = find_queues(session.client, repo, session.branch)
-    session.show(Queues(queues=tuple(queues)), lambda: show_queues(queues, read_counts(session)))
+    session.show(Queues(queues=tuple(queues)), lambda: show_queues(queues))
 
 
-Counts = Mapping[str, int]
-"""By column: the number of pull requests."""
-COUNT_METRICS = {
-    "mq_depth_current": "queued",
-    "mq_testing_slots_active": "testing",
-    "mq_awaiting_mergeability": "not ready",
-}
-
-
-def read_counts(session: Session) -> Mapping[QueueName, Counts]:
-    """From the metrics: one request for all queues. Empty when the token cannot read them."""
-    with show_spinner("Reading"):
-        return parse_counts(session.read_if_possible(session.client.get_metrics) or "")
-
-
-def parse_counts(metrics: str) -> Mapping[QueueName, Counts]:
-    """Adds the pull requests in bisections to the others."""
-    from prometheus_client.parser import text_string_to_metric_families
-
-    counts = defaultdict[QueueName, Counter[str]](Counter)
-    for family in text_string_to_metric_families(metrics):
-        for sample in family.samples if family.name in COUNT_METRICS else ():
-            queue = QueueName.of(f"{sample.labels['host']}/{sample.labels['repo']}", sample.labels["branch"])
-            counts[queue][COUNT_METRICS[family.name]] += int(sample.value)
-    return counts
-
-
-def show_queues(queues: Sequence[Queue], counts: Mapping[QueueName, Counts]) -> None:
-    has_reasons = any(queue.state_reason for queue in queues)
-    columns = ("repository", "branch", "state", "mode", *COUNT_METRICS.values())
-    table = build_table(*columns, *(["reason"] if has_reasons else []))
-    for queue in queues:
-        names = plain_text(queue.repo), plain_text(queue.branch), style_state(queue.state), plain_text(queue.mode)
-        counted = counts.get(queue.queue_name)
-        numbers = ("–" if counted is None else str(counted[column]) for column in COUNT_METRICS.values())
-        table.add_row(*names, *numbers, *([plain_text(queue.state_reason or "")] if has_reasons else []))
+def show_queues(queues: Sequence[Queue]) -> None:
+    remarks = [format_remark(queue) for queue in queues]
+    has_remarks = any(remarks)
+    columns = ("repository", "branch", "state", "mode", "queued", "testing", "not ready")
+    table = build_table(*columns, *(["reason"] if has_remarks else []))
+    for queue, remark in zip(queues, remarks, strict=True):
+        cells = [plain_text(queue.repo), plain_text(queue.branch), style_health(queue), plain_text(queue.mode)]
+        cells += map(plain_text, list_counts(queue))
+        if has_remarks:
+            cells.append(plain_text(remark))
+        table.add_row(*cells)
     print_table(table, "No queues. Create one with `mergeyard queue create`.")
+
+
+def style_health(queue: Queue) -> Text:
+    """A queue that runs and has a problem is not marked as running: the page marks it in the same way."""
+    if queue.state == "RUNNING" and queue.problems:
+        return plain_text("Problem", STATE_STYLES["failed"])
+    return style_state(queue.state)
+
+
+def list_counts(queue: Queue) -> tuple[str, str, str]:
+    counts = queue.pull_request_counts
+    if counts is None:
+        return ("–", "–", "–")
+    return (str(counts.queued), str(counts.testing), str(counts.not_ready))
+
+
+def format_remark(queue: Queue) -> str:
+    """Why the queue is paused or draining, and its problems."""
+    reason = [queue.state_reason] if queue.state_reason else []
+    return "; ".join((*reason, *(queue.problems or ())))
 
 
 @app.command()
@@ -382,17 +382,30 @@ def show_queue(queue: Queue) -> None:
         "merge method": f"{queue.merge_method} ({queue.landing})",
         "required": "as configured in the repository" if checks is None else ", ".join(checks),
     }
-    tables = [build_facts_table(settings), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]
-    print_output(title, *tables)
+    facts = {"problems": queue.problems, "next merge": format_next_merge(queue, datetime.now(UTC))} | settings
+    tables = [build_facts_table(facts), *([build_pull_requests_table(pull_requests)] if pull_requests else [])]
+    print_output(title, *build_obstacle(queue), *tables)
+
+
+def build_obstacle(queue: Queue) -> Iterator[Text]:
+    obstacle = queue.obstacle
+    if obstacle is None:
+        return
+    yield plain_text(f"Since {format_time(obstacle.since)}: {obstacle.message}", "red")
+    if obstacle.code == Reason.PROVIDER_REFUSED:
+        repo = queue.queue_name.repo
+        yield plain_text(f"To find what is missing: mergeyard host check {repo}")
 
 
 def build_pull_requests_table(pull_requests: tuple[EnqueuedPullRequest, ...]) -> Table:
-    table = build_table("position", "PR", "state", "author", "title", "reason")
+    table = build_table("position", "PR", "state", "author", "title", "merges", "reason")
+    now = datetime.now(UTC)
     for pull_request in pull_requests:
         position = "–" if pull_request.position is None else str(pull_request.position)
         cells = (
             plain_text(pull_request.pr_author),
             cut_title(pull_request.pr_title),
+            format_estimate(pull_request, now),
             plain_text(format_reason(pull_request.reason)),
         )
         table.add_row(

@@ -73,6 +73,7 @@ def render_view(
         header_lines.append(truncate(output.plain_text(f"Cannot refresh, retrying: {latest.error}", "bold red")))
     if isinstance(latest, LoadingQueue):
         return Group(*header_lines, Text("Reading the queue…", "dim"))
+    header_lines += [truncate(output.plain_text(problem, "bold red")) for problem in latest.queue.problems or ()]
     header_lines += [render_counts(latest, now), *render_lanes(latest), Text()]
     visible = {title: rows for title, rows in build_sections(latest, now).items() if rows}
     available = height - len(header_lines) - 2 * len(visible)
@@ -96,8 +97,8 @@ def render_counts(snapshot: QueueSnapshot, now: datetime) -> Text:
     parts = {"testing": testing, "bisecting": bisecting, "waiting": waiting}
     listed = ", ".join(f"{count} {name}" for name, count in parts.items())
     counts = f"{testing + bisecting + waiting} queued ({listed})   {not_ready} not ready"
-    eta = snapshot.next_merge_at
-    return truncate(Text(counts if eta is None else f"{counts}   next merge: {output.format_eta(eta, now)}"))
+    next_merge = output.format_next_merge(snapshot.queue, now)
+    return truncate(Text(counts if next_merge is None else f"{counts}   next merge: {next_merge}"))
 
 
 def render_lanes(snapshot: QueueSnapshot) -> list[Text]:

@@ -41,6 +41,8 @@ class TimelineEntry(ResponseBody, frozen=True, kw_only=True):
     message: str
     actor: str
     test_run_id: str | None
+    caused_by: tuple[int, ...]
+    """The pull requests because of which this one is tested again."""
 
 
 class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
@@ -63,6 +65,12 @@ class EnqueuedPullRequest(ResponseBody, frozen=True, kw_only=True):
     position: int | None
     reason: Reason
     requirements: tuple[RuleRequirement, ...]
+    estimated_merge_at: datetime | None
+    estimated_merge_at_p90: datetime | None
+    estimate_note: str | None
+    """Why there is no estimate."""
+    bisection_note: str | None
+    """What the bisection of a failed batch means for it."""
 
 
 class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
@@ -73,8 +81,6 @@ class SubmittedPullRequest(EnqueuedPullRequest, frozen=True, kw_only=True):
     readiness: Readiness
     mergeability: str
     verified_by_test_run: str | None
-    estimated_merge_at: datetime | None
-    estimated_merge_at_p90: datetime | None
     submitted_at: datetime
     merged_sha: str | None
     timeline: tuple[TimelineEntry, ...] | None = None
@@ -122,6 +128,29 @@ class ImpactedTargetsResult(ResponseBody, frozen=True, kw_only=True):
     impacted_targets: str | int
 
 
+class QueueObstacle(ResponseBody, frozen=True, kw_only=True):
+    """What keeps a queue from working with its Git host."""
+
+    code: str
+    message: str
+    since: datetime
+    pr_number: int | None = None
+    """The pull request, if only one is concerned."""
+
+
+class PullRequestCounts(ResponseBody, frozen=True, kw_only=True):
+    queued: int
+    testing: int
+    """A part of `queued`."""
+    not_ready: int
+
+
+class NextMerge(ResponseBody, frozen=True, kw_only=True):
+    at: datetime | None
+    note: str | None
+    """Why the time is not known, or what to know about it."""
+
+
 class Queue(ResponseBody, frozen=True, kw_only=True):
     state: str
     state_reason: str | None
@@ -160,6 +189,12 @@ class Queue(ResponseBody, frozen=True, kw_only=True):
     allowed_bot_submitters: tuple[str, ...]
     batching_rules: tuple[dict[str, Any], ...]
     test_branch_construction_mode: str
+    obstacle: QueueObstacle | None = None
+    """None: nothing, as far as the queue knows."""
+    problems: tuple[str, ...] | None = None
+    """Why an administrator should look at it, in addition to its state."""
+    pull_request_counts: PullRequestCounts | None = None
+    next_merge: NextMerge | None = None
     enqueued_pull_requests: tuple[EnqueuedPullRequest, ...] | None = None
 
     @property
@@ -281,6 +316,10 @@ class Event(Struct, frozen=True, kw_only=True):
     details_url: str
     cursor: str
     message: str
+    actor: str | None
+    """Who caused the event; None: the queue itself."""
+    caused_by: tuple[int, ...]
+    """The pull requests because of which this one is tested again."""
 
 
 class Events(ResponseBody, frozen=True, kw_only=True):

@@ -31,6 +31,8 @@ class MismatchKind(StrEnum):
     """Its head differs from the head that was tested."""
     UNTESTED = "untested"
     """No run that succeeded verified it."""
+    INCOMPLETE = "incomplete"
+    """It brought another change than the merge of its head brings."""
     NOT_PASSED = "not_passed"
     """A required status did not pass on the commit that was tested."""
     LANDED_TWICE = "landed_twice"
@@ -91,6 +93,7 @@ class PriorityRequested(EventBase, frozen=True):
 
     number: PullRequestNumber
     priority: int
+    actor: str = SYSTEM_ACTOR
 
 
 class ImpactedTargetsUploaded(EventBase, frozen=True):
@@ -145,11 +148,23 @@ class ChecksObserved(EventBase, frozen=True):
 
 
 class HostUnreachable(EventBase, frozen=True):
-    pass
+    """The Git host does not respond, or not as expected."""
+
+
+class HostRefusing(EventBase, frozen=True):
+    """The Git host responds, and refuses what a task asks of it: an administrator has to repair a permission."""
+
+    detail: str
+    number: PullRequestNumber | None = None
+    """The pull request that the task read, if it was about a single one."""
+
+
+class ServerFailing(EventBase, frozen=True):
+    """A task failed on our own server: its disk is full, or git fails there."""
 
 
 class HostReachable(EventBase, frozen=True):
-    pass
+    """A task was done again: what was in its way is gone."""
 
 
 class RunBuilt(EventBase, frozen=True):
@@ -169,8 +184,11 @@ class BuildRefusal(StrEnum):
     NOTHING_TO_MERGE = "nothing_to_merge"
     ALREADY_CONTAINED = "already_contained"
     TOO_LARGE = "too_large"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    """Git needs more memory or time than one process may take. The first time the machine may have been busy."""
     INVALID_TREE = "invalid_tree"
     BREAKS_CONFIG = "breaks_config"
+    REBASE_DIFFERS = "rebase_differs"
     REFUSED = "refused"
 
 
@@ -279,6 +297,8 @@ Event = (
     | TargetBranchObserved
     | ChecksObserved
     | HostUnreachable
+    | HostRefusing
+    | ServerFailing
     | HostReachable
     | RunBuilt
     | RunBuildRefused
@@ -301,7 +321,9 @@ BUILD_REFUSAL_REASONS: dict[BuildRefusal, Reason] = {
     BuildRefusal.CONTAINS_REMOVED_COMMIT: Reason.CONTAINS_REMOVED_COMMIT,
     BuildRefusal.NOTHING_TO_MERGE: Reason.NOTHING_TO_MERGE,
     BuildRefusal.TOO_LARGE: Reason.PR_TOO_LARGE,
+    BuildRefusal.LIMIT_EXCEEDED: Reason.PR_TOO_LARGE,
     BuildRefusal.INVALID_TREE: Reason.INVALID_TREE,
     BuildRefusal.BREAKS_CONFIG: Reason.BREAKS_CONFIG,
+    BuildRefusal.REBASE_DIFFERS: Reason.REBASE_DIFFERS,
     BuildRefusal.REFUSED: Reason.START_REFUSED,
 }

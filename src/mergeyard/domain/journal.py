@@ -13,7 +13,19 @@ RESERVED_ACTORS = {SYSTEM_ACTOR, OPERATOR_ACTOR}
 """Actor names that a token must not have."""
 
 
+class Cause(Struct, frozen=True):
+    """A pull request because of which another one is tested again."""
+
+    number: PullRequestNumber
+    act: Reason | None = None
+    """What a person did with it, if that is why: they removed it, or made it urgent."""
+    actor: str = SYSTEM_ACTOR
+    """Who did that."""
+
+
 class PullRequestChanged(Struct, frozen=True, kw_only=True, tag=True):
+    """The state of a pull request changed."""
+
     at: Instant
     submission_id: SubmissionId
     number: PullRequestNumber
@@ -23,6 +35,19 @@ class PullRequestChanged(Struct, frozen=True, kw_only=True, tag=True):
     actor: str = SYSTEM_ACTOR
     run: RunId | None = None
     stacked_on: tuple[PullRequestNumber, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    detail: str = ""
+
+
+class PullRequestUpdated(Struct, frozen=True, kw_only=True, tag=True):
+    """A person changed how the queue treats a pull request that it holds. Its state stayed the same."""
+
+    at: Instant
+    submission_id: SubmissionId
+    number: PullRequestNumber
+    state: PullRequestState
+    reason: Reason
+    actor: str
     detail: str = ""
 
 
@@ -48,7 +73,10 @@ class QueueDeleted(Struct, frozen=True, kw_only=True, tag=True):
     actor: str
 
 
-DecisionEntry = PullRequestChanged | QueueChanged
+PullRequestEntry = PullRequestChanged | PullRequestUpdated
+"""Entries about one submission: its timeline."""
+
+DecisionEntry = PullRequestEntry | QueueChanged
 """Entries that `engine.decide` produces."""
 
 QueueEntry = DecisionEntry | QueueCreated | QueueDeleted

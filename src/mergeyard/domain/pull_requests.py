@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import MIN_AGED_PRIORITY, URGENT, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
+from mergeyard.domain.journal import SYSTEM_ACTOR, Cause
 from mergeyard.domain.states import REQUIREMENT_REASONS, CheckState, Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 
@@ -116,6 +117,9 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     merged_into: str | None = None
     guarded_paths: tuple[str, ...] | None = None
     """For a pull request from a fork, some of the guarded paths it changes; None: git has not been asked yet."""
+    exceeded_limit: str = ""
+    """The limit that git exceeded when it merged this head on trial; empty if it did not. Nothing else is known then of
+    what git finds out."""
     is_in_target_branch: bool = False
     """The target branch already contains its head."""
     contained_heads: Mapping[PullRequestNumber, Sha] = field(default_factory=dict[PullRequestNumber, Sha])
@@ -160,8 +164,11 @@ class Submission(Struct, frozen=True, kw_only=True):
     submitted_at: Instant
     state_changed_at: Instant
     priority_is_default: bool = True
+    priority_set_by: str = SYSTEM_ACTOR
+    """Who chose the priority."""
     no_batch: bool = False
     forced: bool = False
+    forced_by: str = SYSTEM_ACTOR
     head_pinned: bool = False
     """The submitter named the head: a push cancels the submission."""
     by_maintainer: bool = False
@@ -180,17 +187,25 @@ class Submission(Struct, frozen=True, kw_only=True):
     """The revision in which the pull request as read from the host was last recorded."""
     state: PullRequestState = PullRequestState.NOT_READY
     reason: Reason = Reason.SUBMITTED
+    changed_by: str = SYSTEM_ACTOR
+    """Who caused the last change of its state."""
     stacked_on: tuple[PullRequestNumber, ...] = ()
     """The pull requests it was stacked on when it failed. The reason names them."""
+    causes: tuple[Cause, ...] = ()
+    """The pull requests because of which it is tested again. The reason names them."""
     detail: str = ""
     """Text from the host or the tester about the last state change."""
     run: RunId | None = None
     verified_by: RunId | None = None
     merged_sha: Sha | None = None
+    contained_in: PullRequestNumber | None = None
+    """The pull request that the queue merged, and that contained the commits of this head."""
     rebased: bool = False
     """Its tested contents were put onto a tip that had moved."""
     moved_heads: tuple[MovedHead, ...] = ()
     """The commits that its head branch was last moved to, the newest last: the Git host can show each of them later."""
+    costly_head: Sha | None = None
+    """The head for which git exceeded a limit once. The machine may have been busy; a second time fails it."""
     refused_head: Sha | None = None
     """The host refused to move its head branch from this head, whatever it had reported."""
 

@@ -12,7 +12,7 @@ from mergeyard.domain.journal import DecisionEntry
 from mergeyard.domain.pull_requests import ALL_TARGETS, ImpactedTargets, RequiredStatuses, Submission
 from mergeyard.domain.runs import HeadMove, Member, Run, Step
 from mergeyard.domain.sorted_map import SortedMap
-from mergeyard.domain.states import QueueState, Refusal, RunStatus
+from mergeyard.domain.states import QueueState, Reason, Refusal, RunStatus
 from mergeyard.domain.timestamps import Duration, Instant
 
 
@@ -234,6 +234,17 @@ class DecisionOutput(Struct, frozen=True):
     finished_runs: tuple[Run, ...] = ()
 
 
+class Obstacle(Struct, frozen=True, kw_only=True):
+    """What keeps tasks from being done. Every task is tried again until it is done, so it ends by itself."""
+
+    reason: Reason
+    since: Instant
+    detail: str = ""
+    """What the Git host said, cleaned and shortened."""
+    number: PullRequestNumber | None = None
+    """The only pull request that the Git host is known to refuse; None: the whole queue is concerned."""
+
+
 class Queue(Struct, frozen=True, kw_only=True):
     id: QueueId
     target_branch: TargetBranch
@@ -249,7 +260,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     running_ms: int = 0
     """Milliseconds spent RUNNING before `running_since`. The not-ready timeout counts this time."""
     running_since: Instant | None = None
-    host_unreachable_since: Instant | None = None
+    obstacle: Obstacle | None = None
+    """What keeps the tasks of this queue from being done; None: nothing, as far as is known."""
     admitting_mode: Mode | None = None
     """The mode whose admission rules apply; None while nothing is admitted."""
     counters: Counters = Counters()
@@ -281,6 +293,11 @@ class Queue(Struct, frozen=True, kw_only=True):
     @property
     def is_switching_modes(self) -> bool:
         return self.mode is not self.config.mode
+
+    @property
+    def is_obstructed(self) -> bool:
+        """Whether something keeps the whole queue from working, not only one of its pull requests."""
+        return self.obstacle is not None and self.obstacle.number is None
 
     @property
     def state(self) -> QueueState:

@@ -68,6 +68,7 @@ class Reason(StrEnum):
     MERGED_BY_QUEUE = "merged_by_queue"
     MERGED_DIRECTLY = "merged_directly"
     MERGED_MANUALLY = "merged_manually"
+    MERGED_WITH_ANOTHER = "merged_with_another"
     TREE_MISMATCH = "tree_mismatch"
     # The tests of a pull request failed, but not yet for good.
     CAUSE_UNKNOWN = "cause_unknown"
@@ -84,6 +85,7 @@ class Reason(StrEnum):
     NO_REQUIRED_STATUSES = "no_required_statuses"
     CONFIG_INVALID = "config_invalid"
     BREAKS_CONFIG = "breaks_config"
+    REBASE_DIFFERS = "rebase_differs"
     START_REFUSED = "start_refused"
     MERGE_REFUSED = "merge_refused"
     # A pull request was removed.
@@ -99,20 +101,40 @@ class Reason(StrEnum):
     PREREQUISITE_REMOVED = "prerequisite_removed"
     TARGET_BRANCH_MOVED = "target_branch_moved"
     SKIP_THE_LINE_INTERRUPTED = "skip_the_line_interrupted"
+    MADE_URGENT = "made_urgent"
+    ORDER_CHANGED = "order_changed"
+    DEPENDENCIES_CHANGED = "dependencies_changed"
+    CONTAINS_WAITING_PR = "contains_waiting_pr"
     BATCHMATE_REMOVED = "batchmate_removed"
     BISECTION = "bisection"
+    BISECTION_LEFT_OUT = "bisection_left_out"
     BISECTION_PASSED = "bisection_passed"
+    CLEARANCE_WITHDRAWN = "clearance_withdrawn"
+    OPTIMISTIC_MERGING_OFF = "optimistic_merging_off"
+    RUN_AHEAD_STOPPED = "run_ahead_stopped"
+    RUN_REPLACED = "run_replaced"
+    TEST_BRANCH_NOT_BUILT = "test_branch_not_built"
+    TEST_BRANCH_MOVED = "test_branch_moved"
+    BASE_COMMIT_MISSING = "base_commit_missing"
     MODE_SWITCHED = "mode_switched"
     QUEUE_RESUMED = "queue_resumed"
     TESTS_RESTARTED = "tests_restarted"
     REQUIRED_STATUSES_CHANGED = "required_statuses_changed"
     NO_LONGER_MERGEABLE = "no_longer_mergeable"
+    # A person changed how the queue treats a pull request.
+    PRIORITY_CHANGED = "priority_changed"
+    FORCED = "forced"
+    FORCE_WITHDRAWN = "force_withdrawn"
+    UNBATCHED = "unbatched"
+    BATCHING_ALLOWED = "batching_allowed"
+    GUARDED_PATHS_APPROVED = "guarded_paths_approved"
     # A pull request lacks something that a rule of the Git host requires.
     CHANGES_REQUESTED = "changes_requested"
     WAITING_FOR_REVIEW = "waiting_for_review"
     WAITING_FOR_CODE_OWNER = "waiting_for_code_owner"
     WAITING_FOR_LAST_PUSH_APPROVAL = "waiting_for_last_push_approval"
     WAITING_FOR_CONVERSATIONS = "waiting_for_conversations"
+    HEAD_CHECKS_FAILED = "head_checks_failed"
     WAITING_FOR_HEAD_CHECKS = "waiting_for_head_checks"
     WAITING_FOR_DEPLOYMENTS = "waiting_for_deployments"
     BLOCKED_BY_HOST_RULE = "blocked_by_host_rule"
@@ -139,6 +161,8 @@ class Reason(StrEnum):
     CONFLICTS_WITH_PR_AHEAD = "conflicts_with_pr_ahead"
     TARGET_BRANCH_MISSING = "target_branch_missing"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
+    PROVIDER_REFUSED = "provider_refused"
+    SERVER_FAILURE = "server_failure"
     # The queue itself changed.
     STATE_REQUESTED = "state_requested"
     MODE_CHANGED = "mode_changed"
@@ -157,6 +181,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.MERGED_BY_QUEUE: "The queue merged the pull request as tested.",
     Reason.MERGED_DIRECTLY: "Merged without new tests: the head was up to date, and its required checks had passed.",
     Reason.MERGED_MANUALLY: "The pull request was merged outside the queue.",
+    Reason.MERGED_WITH_ANOTHER: "The queue merged another pull request that contains all commits of this one.",
     Reason.TREE_MISMATCH: (
         "The merged result differs from the tested one. The queue paused: compare both before you resume it."
     ),
@@ -184,6 +209,9 @@ REASON_MESSAGES: dict[Reason, str] = {
         "No required checks are configured, so nothing can merge. An administrator has to set at least one."
     ),
     Reason.CONFIG_INVALID: "The file .mergeyard.toml on the target branch is invalid. Fix it there, then submit again.",
+    Reason.REBASE_DIFFERS: (
+        "The queue's rebase gives other files than the merge. Rebase or squash your branch, push, and submit again."
+    ),
     Reason.BREAKS_CONFIG: "The pull request makes .mergeyard.toml invalid. Fix the file, push, and submit again.",
     Reason.START_REFUSED: "The Git host refused the test branch. Fix what its message names, then submit again.",
     Reason.MERGE_REFUSED: "The Git host refused to merge this. Fix what its message names, then submit again.",
@@ -197,12 +225,36 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.LANDING_UNKNOWN: (
         "The queue could not confirm whether this merged. Check the target branch before you submit again."
     ),
-    Reason.PREREQUISITE_REMOVED: "A pull request ahead left, or its run was stopped. This one is tested again.",
+    Reason.PREREQUISITE_REMOVED: "A pull request ahead left. This one is tested again without it.",
     Reason.TARGET_BRANCH_MOVED: "The target branch moved. The pull request is tested again on the new tip.",
     Reason.SKIP_THE_LINE_INTERRUPTED: "An urgent pull request went ahead. This one is tested again on top of it.",
+    Reason.MADE_URGENT: "A user made the pull request urgent. This one is tested again, as far ahead as possible.",
+    Reason.ORDER_CHANGED: "The order of the pull requests ahead changed. This one is tested again.",
+    Reason.DEPENDENCIES_CHANGED: (
+        "The pull request depends on other ones ahead than before. This one is tested again on top of those."
+    ),
+    Reason.CONTAINS_WAITING_PR: (
+        "The pull request contains the commits of another one, which is tested first. Then this one is tested again."
+    ),
     Reason.BATCHMATE_REMOVED: "A pull request of the same batch left. The others are tested again.",
     Reason.BISECTION: "The batch of this pull request failed. The queue tests parts of the batch to find the cause.",
-    Reason.BISECTION_PASSED: "Another pull request of the batch caused the failure. This one is tested again.",
+    Reason.BISECTION_LEFT_OUT: "The batch also failed without this pull request. This one is tested again.",
+    Reason.BISECTION_PASSED: "These changes passed in a run of the bisection. The pull request is tested again.",
+    Reason.CLEARANCE_WITHDRAWN: (
+        "The later run that had passed with these changes no longer counts. The pull request is tested again."
+    ),
+    Reason.OPTIMISTIC_MERGING_OFF: (
+        "The queue no longer merges optimistically, so a later run does not count. The pull request is tested again."
+    ),
+    Reason.RUN_AHEAD_STOPPED: "The run ahead, which this one continues, was stopped. The pull request is tested again.",
+    Reason.RUN_REPLACED: "Another test run of this pull request counts instead of the failed one.",
+    Reason.TEST_BRANCH_NOT_BUILT: "The queue could not build the next test branch with this pull request.",
+    Reason.TEST_BRANCH_MOVED: (
+        "The test branch no longer has the tested commit, so this run cannot merge. The pull request is tested again."
+    ),
+    Reason.BASE_COMMIT_MISSING: (
+        "The commit that the tests were based on no longer exists. The pull request is tested again."
+    ),
     Reason.MODE_SWITCHED: "The queue switched modes. Pull requests that had not merged are tested again.",
     Reason.QUEUE_RESUMED: "The tests failed while the queue was paused. They run again.",
     Reason.TESTS_RESTARTED: "A user restarted the tests.",
@@ -210,6 +262,12 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.NO_LONGER_MERGEABLE: (
         "The pull request now conflicts with the target branch. Resolve the conflicts, and push."
     ),
+    Reason.PRIORITY_CHANGED: "A user changed the priority of the pull request.",
+    Reason.FORCED: "A user forced the pull request. The rules of the Git host are ignored, the tests are not.",
+    Reason.FORCE_WITHDRAWN: "A user no longer forces the pull request. The rules of the Git host apply again.",
+    Reason.UNBATCHED: "A user took the pull request out of batches. The next run tests it alone.",
+    Reason.BATCHING_ALLOWED: "A user allowed batches again. The next run can test it with others.",
+    Reason.GUARDED_PATHS_APPROVED: "A user approved, as a maintainer, the changes of guarded paths at this head.",
     Reason.CHANGES_REQUESTED: "A reviewer requested changes. Make them, and ask for another review.",
     Reason.WAITING_FOR_REVIEW: "The pull request lacks approving reviews. Ask for a review.",
     Reason.WAITING_FOR_CODE_OWNER: "A code owner of the changed files has to approve. Ask for a review.",
@@ -217,7 +275,10 @@ REASON_MESSAGES: dict[Reason, str] = {
         "The last push needs the approval of another person than its author. Ask for one."
     ),
     Reason.WAITING_FOR_CONVERSATIONS: "Some review conversations are not resolved. Resolve them.",
-    Reason.WAITING_FOR_HEAD_CHECKS: "Required checks of the pull request itself have not passed. Fix or rerun them.",
+    Reason.HEAD_CHECKS_FAILED: "Required checks of the pull request itself failed. Fix or rerun them.",
+    Reason.WAITING_FOR_HEAD_CHECKS: (
+        "Required checks of the pull request itself are running or have not reported. See that CI starts them."
+    ),
     Reason.WAITING_FOR_DEPLOYMENTS: "A required deployment of the pull request is missing. Deploy its head.",
     Reason.BLOCKED_BY_HOST_RULE: "A rule of the Git host blocks the pull request. Satisfy or change the rule.",
     Reason.COMMITS_UNSIGNED: (
@@ -254,6 +315,12 @@ REASON_MESSAGES: dict[Reason, str] = {
     ),
     Reason.TARGET_BRANCH_MISSING: "The target branch does not exist. Create the branch, or delete the queue.",
     Reason.PROVIDER_UNAVAILABLE: "The Git host does not respond. The queue continues when it does.",
+    Reason.PROVIDER_REFUSED: (
+        "The Git host refuses what the queue asks of it. An administrator has to repair the permission or the rule."
+    ),
+    Reason.SERVER_FAILURE: (
+        "The server of the queue fails, not the Git host. An operator has to read its log and check its disk."
+    ),
     Reason.STATE_REQUESTED: "A user changed the state of the queue.",
     Reason.MODE_CHANGED: "A user changed the mode of the queue.",
     Reason.SETTINGS_CHANGED: "A user changed the settings of the queue.",
@@ -265,6 +332,10 @@ REASON_MESSAGES: dict[Reason, str] = {
 }
 
 
+USER = "A user"
+"""In a message: the person who caused the change. Where the name is known, it is shown instead."""
+USER_REASONS = frozenset(reason for reason, message in REASON_MESSAGES.items() if message.startswith(f"{USER} "))
+
 REVIEW_REASONS = (
     Reason.CHANGES_REQUESTED,
     Reason.WAITING_FOR_REVIEW,
@@ -275,6 +346,7 @@ REVIEW_REASONS = (
 """A person withdrew or withholds consent: an admitted pull request leaves the queue's runs at once."""
 REQUIREMENT_REASONS = (
     *REVIEW_REASONS,
+    Reason.HEAD_CHECKS_FAILED,
     Reason.WAITING_FOR_HEAD_CHECKS,
     Reason.WAITING_FOR_DEPLOYMENTS,
     Reason.BLOCKED_BY_HOST_RULE,
@@ -283,6 +355,17 @@ REQUIREMENT_REASONS = (
     Reason.HOST_RULE_UNREADABLE,
 )
 """What a rule of the Git host can require, in the order in which they are shown."""
+
+
+UPDATE_REASONS = (
+    Reason.PRIORITY_CHANGED,
+    Reason.FORCED,
+    Reason.FORCE_WITHDRAWN,
+    Reason.UNBATCHED,
+    Reason.BATCHING_ALLOWED,
+    Reason.GUARDED_PATHS_APPROVED,
+)
+"""A user changed how the queue treats a pull request. Its state stays the same."""
 
 
 class Refusal(StrEnum):
@@ -334,14 +417,30 @@ PULL_REQUEST_TRANSITIONS = (
         (
             Reason.PREREQUISITE_REMOVED,
             Reason.TARGET_BRANCH_MOVED,
+            Reason.TARGET_BRANCH_MISSING,
             Reason.SKIP_THE_LINE_INTERRUPTED,
+            Reason.MADE_URGENT,
+            Reason.ORDER_CHANGED,
+            Reason.DEPENDENCIES_CHANGED,
+            Reason.CONTAINS_WAITING_PR,
+            Reason.CONFLICTS_WITH_PR_AHEAD,
             Reason.BATCHMATE_REMOVED,
             Reason.BASE_BROKEN,
             Reason.BISECTION,
+            Reason.BISECTION_LEFT_OUT,
             Reason.BISECTION_PASSED,
+            Reason.CLEARANCE_WITHDRAWN,
+            Reason.OPTIMISTIC_MERGING_OFF,
+            Reason.RUN_AHEAD_STOPPED,
+            Reason.RUN_REPLACED,
+            Reason.TEST_BRANCH_NOT_BUILT,
+            Reason.TEST_BRANCH_MOVED,
+            Reason.BASE_COMMIT_MISSING,
             Reason.MODE_SWITCHED,
             Reason.QUEUE_RESUMED,
             Reason.REQUIRED_STATUSES_CHANGED,
+            Reason.NO_REQUIRED_STATUSES,
+            Reason.CONFIG_INVALID,
             Reason.TESTS_RESTARTED,
         ),
     ),
@@ -362,10 +461,10 @@ PULL_REQUEST_TRANSITIONS = (
             Reason.MERGE_CONFLICT,
             Reason.CONTAINS_REMOVED_COMMIT,
             Reason.NOTHING_TO_MERGE,
-            Reason.PR_TOO_LARGE,
             Reason.INVALID_TREE,
             Reason.CONFIG_INVALID,
             Reason.BREAKS_CONFIG,
+            Reason.REBASE_DIFFERS,
             Reason.START_REFUSED,
         ),
     ),
@@ -375,6 +474,7 @@ PULL_REQUEST_TRANSITIONS = (
         (Reason.MERGED_BY_QUEUE, Reason.MERGED_DIRECTLY, Reason.TREE_MISMATCH),
     ),
     PullRequestTransition((PullRequestState.TESTS_PASSED,), PullRequestState.FAILED, (Reason.MERGE_REFUSED,)),
+    PullRequestTransition(LIVE_STATES, PullRequestState.FAILED, (Reason.PR_TOO_LARGE,)),
     PullRequestTransition(
         LIVE_STATES,
         PullRequestState.CANCELLED,
@@ -390,7 +490,7 @@ PULL_REQUEST_TRANSITIONS = (
     PullRequestTransition(
         ADMITTED_STATES, PullRequestState.CANCELLED, (Reason.PR_BASE_CHANGED, Reason.PR_CONVERTED_TO_DRAFT)
     ),
-    PullRequestTransition(LIVE_STATES, PullRequestState.MERGED, (Reason.MERGED_MANUALLY,)),
+    PullRequestTransition(LIVE_STATES, PullRequestState.MERGED, (Reason.MERGED_MANUALLY, Reason.MERGED_WITH_ANOTHER)),
 )
 
 AUTO_PAUSE_REASONS = (Reason.LANDING_REFUSED, Reason.TEST_BRANCH_REFUSED, Reason.TREE_MISMATCH, Reason.AUDIT_MISMATCH)

@@ -43,3 +43,33 @@ class MergeEstimate(Struct, frozen=True):
     """Half of the outcomes are earlier."""
     p90: Instant
     """Nine of ten outcomes are earlier."""
+
+
+DURATION_UNITS = (
+    (DAY, "d", HOUR, "h"),
+    (HOUR, "h", MINUTE, "min"),
+    (MINUTE, "min", SECOND, "s"),
+)
+"""Each with the unit that follows it."""
+
+
+def format_duration(milliseconds: float | None) -> str:
+    """Rounded, in at most two units: 2 d 3 h, 1 h 59 min, 1 min 59 s, 41 s, <1 s."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < SECOND:
+        return "<1 s" if milliseconds > 0 else "0 s"
+    rounded = round_to(milliseconds, SECOND)
+    for unit, name, smaller, smaller_name in DURATION_UNITS:
+        if rounded < unit:
+            continue
+        rounded = round_to(rounded, smaller)
+        count, rest = divmod(rounded, unit)
+        if name == "h" and count == DAY // HOUR:
+            return "1 d"
+        return f"{count} {name} {rest // smaller} {smaller_name}" if rest else f"{count} {name}"
+    return f"{rounded // SECOND} s"
+
+
+def round_to(milliseconds: float, unit: int) -> int:
+    return int(milliseconds / unit + 0.5) * unit

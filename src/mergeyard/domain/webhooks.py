@@ -10,6 +10,7 @@ from mergeyard.domain.timestamps import Instant
 
 class EventType(StrEnum):
     PR_SUBMITTED = "pull_request.submitted"
+    PR_UPDATED = "pull_request.updated"
     PR_QUEUED = "pull_request.queued"
     PR_TESTING = "pull_request.testing"
     PR_TESTS_PASSED = "pull_request.tests_passed"

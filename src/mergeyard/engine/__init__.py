@@ -97,5 +97,6 @@ Modules
 Record: `decide`, `requests`, `queue_state`, `observations`, `results`. Who is in the queue: `admission`, `entries`,
 `timeouts`. What is tested next: `preemption`, `batching`, `lanes`, `speculation`,
 `pass_rate_model`, `scheduling`, `run_lifecycle`. What results mean: `run_validity`, `blame`, `failures`, `bisection`.
-What merges: `merging`. What others read: `tasks`, `views`, `estimates`.
+What merges: `merging`. What others read: `tasks`, `views`, `estimates`,
+`timetable`.
 """

@@ -1,11 +1,12 @@
 """Admits submissions that are ready, demotes those that are not, and holds those that cannot be tested now."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import Sha, SubmissionId
+from mergeyard.domain.journal import Cause
 from mergeyard.domain.pull_requests import Hold, PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Member
@@ -25,6 +26,8 @@ def not_ready_reason(queue: Queue, submission: Submission) -> Reason | None:
         return Reason.BASE_BRANCH_MISMATCH
     if pull_request.draft:
         return Reason.DRAFT
+    if pull_request.exceeded_limit:
+        return Reason.MERGEABILITY_UNKNOWN
     if needs_maintainer(submission):
         return Reason.WAITING_FOR_MAINTAINER
     if pull_request.fork and pull_request.guarded_paths is None and not submission.by_maintainer:
@@ -90,7 +93,9 @@ def update_admitting_mode(queue: Queue, now: Instant) -> Queue:
 
 
 def demote_to_not_ready(queue: Queue, submission_id: SubmissionId, reason: Reason, now: Instant) -> Queue:
-    queue = on_member_left(entries.remove_entry(queue, submission_id), submission_id, merged=False, now=now)
+    cause = Cause(queue.submissions[submission_id].number)
+    queue = entries.remove_entry(queue, submission_id)
+    queue = on_member_left(queue, submission_id, merged=False, now=now, causes=(cause,))
     queue = entries.set_state(queue, submission_id, PullRequestState.NOT_READY, reason, now)
     return entries.move_to_not_ready(queue, submission_id, running_time_ms(queue, now))
 
@@ -112,8 +117,11 @@ def hold_batches_without_prerequisite(queue: Queue, now: Instant) -> Queue:
     """A batch whose members contain the commits of a submission that is no longer active is held until that one is
     active again."""
     for batch in run_validity.unlocked_batches(queue):
-        if batch.prerequisites and _missing_prerequisites(queue, batch.prerequisites):
-            return _hold_active(queue, batch.submission_ids, PREREQUISITE_HOLD, Reason.PREREQUISITE_REMOVED, now)
+        missing = _missing_prerequisites(queue, batch.prerequisites)
+        if missing:
+            tested = {member.submission_id for run in queue.runs_of(batch) for member in run.stack}
+            reason = Reason.CONTAINS_WAITING_PR if tested.isdisjoint(missing) else Reason.PREREQUISITE_REMOVED
+            return _hold_active(queue, batch.submission_ids, PREREQUISITE_HOLD, reason, missing, now)
     return queue
 
 
@@ -121,14 +129,23 @@ def hold_for_conflict(
     queue: Queue, submission_ids: tuple[SubmissionId, ...], blockers: tuple[SubmissionId, ...], now: Instant
 ) -> Queue:
     hold = Hold(Reason.CONFLICTS_WITH_PR_AHEAD, blockers=blockers)
-    return _hold_active(queue, submission_ids, hold, Reason.TARGET_BRANCH_MOVED, now)
+    return _hold_active(queue, submission_ids, hold, hold.reason, blockers, now)
 
 
 def _hold_active(
-    queue: Queue, submission_ids: tuple[SubmissionId, ...], hold: Hold, reason: Reason, now: Instant
+    queue: Queue,
+    submission_ids: tuple[SubmissionId, ...],
+    hold: Hold,
+    reason: Reason,
+    others: Iterable[SubmissionId],
+    now: Instant,
 ) -> Queue:
+    """`others` are the pull requests because of which these are held."""
+    live = [each for each in sorted(others) if each in queue.submissions]
+    causes = tuple(Cause(queue.submissions[each].number) for each in live)
     for submission_id in submission_ids:
-        queue = entries.requeue(entries.remove_entry(queue, submission_id), submission_id, reason, now)
+        queue = entries.remove_entry(queue, submission_id)
+        queue = entries.requeue(queue, submission_id, reason, now, causes=causes)
         queue = entries.move_to_held(queue, submission_id, hold)
     return queue
 
@@ -158,9 +175,11 @@ def _is_still_held(queue: Queue, submission_id: SubmissionId, hold: Hold) -> boo
     )
 
 
-def _missing_prerequisites(queue: Queue, submission_ids: Iterable[SubmissionId]) -> frozenset[SubmissionId]:
+def _missing_prerequisites(queue: Queue, submission_ids: Collection[SubmissionId]) -> frozenset[SubmissionId]:
     """Those that can still become active. One that waits for a fix of the base is excluded: this submission may be the
     fix."""
+    if not submission_ids:
+        return frozenset()
     live = [queue.submissions[submission_id] for submission_id in submission_ids if submission_id in queue.submissions]
     can_become_active = (each.id for each in live if each.hold is None or each.hold.reason is not Reason.BASE_BROKEN)
     return frozenset(can_become_active).difference(queue.active.submission_ids)

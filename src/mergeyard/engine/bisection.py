@@ -107,8 +107,9 @@ def start_bisection(queue: Queue, batch: Batch, run: Run) -> Queue:
 def advance_bisections(queue: Queue, now: Instant) -> Queue:
     if queue.is_paused:
         return queue
-    if run_validity.untestable_reason(queue) is not None:
-        return _abort_all(queue, now)
+    untestable = run_validity.untestable_reason(queue)
+    if untestable is not None:
+        return _abort_all(queue, untestable, now)
     for bisection in queue.bisections:
         step = _search if bisection.is_searching else resolve_suspect
         changed = step(queue, bisection, now)
@@ -117,10 +118,10 @@ def advance_bisections(queue: Queue, now: Instant) -> Queue:
     return queue
 
 
-def _abort_all(queue: Queue, now: Instant) -> Queue:
-    """No checks are required any longer, so no run could prove anything."""
+def _abort_all(queue: Queue, reason: Reason, now: Instant) -> Queue:
+    """No checks are required any longer, or it is not known which, so no run could prove anything."""
     for bisection in queue.bisections:
-        queue = abort_bisection(queue, bisection, bisection.members, Reason.REQUIRED_STATUSES_CHANGED, now)
+        queue = abort_bisection(queue, bisection, bisection.members, reason, now)
     return queue
 
 
@@ -129,9 +130,8 @@ def _search(queue: Queue, before: Bisection, now: Instant) -> Queue:
     after = _read_results(queue, before, runs)
     queue = update_bisection(queue, after)
     queue = _return_passed_members(queue, before, after, runs, now)
-    queue = entries.return_from_bisection(
-        queue, after.submission_ids[after.failed_prefix : before.failed_prefix], Reason.BISECTION, now
-    )
+    left_out = after.submission_ids[after.failed_prefix : before.failed_prefix]
+    queue = entries.return_from_bisection(queue, left_out, Reason.BISECTION_LEFT_OUT, now)
     return _start_prefix_runs(queue, after) if after.is_searching else queue
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from mergeyard.domain import events as e
 from mergeyard.domain.events import Event
 from mergeyard.domain.ids import Sha
-from mergeyard.domain.queue import Decision, DecisionOutput, Landing, Queue
-from mergeyard.domain.states import Refusal
+from mergeyard.domain.queue import Decision, DecisionOutput, Landing, Obstacle, Queue
+from mergeyard.domain.states import Reason, Refusal
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import (
     admission,
@@ -70,9 +70,16 @@ def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
         case e.ChecksObserved():
             return observations.record_checks(queue, event, now)
         case e.HostUnreachable():
-            return queue if queue.host_unreachable_since is not None else replace(queue, host_unreachable_since=now)
+            return timeouts.record_obstacle(queue, Obstacle(reason=Reason.PROVIDER_UNAVAILABLE, since=now))
+        case e.HostRefusing():
+            return timeouts.record_obstacle(
+                queue,
+                Obstacle(reason=Reason.PROVIDER_REFUSED, since=now, detail=event.detail, number=event.number),
+            )
+        case e.ServerFailing():
+            return timeouts.record_obstacle(queue, Obstacle(reason=Reason.SERVER_FAILURE, since=now))
         case e.HostReachable():
-            return timeouts.credit_host_outage(queue, now)
+            return timeouts.remove_obstacle(queue, now)
         case e.ProcessingResumed():
             return observations.request_refresh_of_unknown_mergeability(
                 timeouts.extend_deadlines_after_downtime(queue, now)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from mergeyard.domain.ids import BatchId, PullRequestNumber, RunId, SubmissionId
-from mergeyard.domain.journal import SYSTEM_ACTOR, DecisionEntry, PullRequestChanged
+from mergeyard.domain.journal import SYSTEM_ACTOR, Cause, DecisionEntry, PullRequestChanged, PullRequestUpdated
 from mergeyard.domain.pull_requests import Hold, Submission
 from mergeyard.domain.queue import Batch, Bisection, Queue
 from mergeyard.domain.runs import Run
@@ -30,11 +30,21 @@ def set_state(
     *,
     actor: str = SYSTEM_ACTOR,
     stacked_on: tuple[PullRequestNumber, ...] = (),
+    causes: tuple[Cause, ...] = (),
     detail: str = "",
 ) -> Queue:
     submission = queue.submissions[submission_id]
     check_pull_request_transition(submission.state, to, reason)
-    updated = replace(submission, state=to, reason=reason, state_changed_at=now, stacked_on=stacked_on, detail=detail)
+    updated = replace(
+        submission,
+        state=to,
+        reason=reason,
+        state_changed_at=now,
+        changed_by=actor,
+        stacked_on=stacked_on,
+        causes=causes,
+        detail=detail,
+    )
     entry = PullRequestChanged(
         at=now,
         submission_id=submission_id,
@@ -45,12 +55,13 @@ def set_state(
         actor=actor,
         run=submission.run,
         stacked_on=stacked_on,
+        causes=causes,
         detail=detail,
     )
     return append_to_journal(replace(queue, submissions=queue.submissions.put(submission_id, updated)), entry)
 
 
-def add_submission(queue: Queue, submission: Submission, now: Instant, actor: str) -> Queue:
+def add_submission(queue: Queue, submission: Submission, now: Instant, actor: str, detail: str = "") -> Queue:
     entry = PullRequestChanged(
         at=now,
         submission_id=submission.id,
@@ -59,6 +70,7 @@ def add_submission(queue: Queue, submission: Submission, now: Instant, actor: st
         to=submission.state,
         reason=submission.reason,
         actor=actor,
+        detail=detail,
     )
     return append_to_journal(
         replace(
@@ -71,12 +83,34 @@ def add_submission(queue: Queue, submission: Submission, now: Instant, actor: st
 
 
 def requeue(
-    queue: Queue, submission_id: SubmissionId, reason: Reason, now: Instant, actor: str = SYSTEM_ACTOR
+    queue: Queue,
+    submission_id: SubmissionId,
+    reason: Reason,
+    now: Instant,
+    *,
+    actor: str = SYSTEM_ACTOR,
+    causes: tuple[Cause, ...] = (),
 ) -> Queue:
     """The submission has to be tested again. Does nothing if it was not tested yet."""
     if queue.submissions[submission_id].state in (PullRequestState.NOT_READY, PullRequestState.PENDING):
         return queue
-    return set_state(queue, submission_id, PullRequestState.PENDING, reason, now, actor=actor)
+    return set_state(queue, submission_id, PullRequestState.PENDING, reason, now, actor=actor, causes=causes)
+
+
+def record_update(
+    queue: Queue, submission: Submission, reason: Reason, now: Instant, actor: str, detail: str = ""
+) -> Queue:
+    """A person changed how the queue treats this pull request, and its state stays the same."""
+    entry = PullRequestUpdated(
+        at=now,
+        submission_id=submission.id,
+        number=submission.number,
+        state=submission.state,
+        reason=reason,
+        actor=actor,
+        detail=detail,
+    )
+    return append_to_journal(queue, entry)
 
 
 def derive_states(queue: Queue, now: Instant) -> Queue:
@@ -142,7 +176,7 @@ def _advance_state(
     if state is to:
         return queue
     if to is PullRequestState.TESTING and state is PullRequestState.PENDING_FAILURE:
-        requeue_reason = Reason.BISECTION if submission_id in queue.bisected_submission_ids else Reason.TESTS_RESTARTED
+        requeue_reason = Reason.BISECTION if submission_id in queue.bisected_submission_ids else Reason.RUN_REPLACED
         queue = set_state(queue, submission_id, PullRequestState.PENDING, requeue_reason, now)
     if to is PullRequestState.PENDING_FAILURE and state is PullRequestState.PENDING:
         queue = set_state(queue, submission_id, PullRequestState.TESTING, Reason.TEST_RUN_STARTED, now)
@@ -184,18 +218,35 @@ def move_to_not_ready(queue: Queue, submission_id: SubmissionId, running_ms: int
     return replace(queue, not_ready=queue.not_ready.put((running_ms, submission_id), None))
 
 
-def return_to_waiting(queue: Queue, submission_ids: Iterable[SubmissionId], reason: Reason, now: Instant) -> Queue:
+def return_to_waiting(
+    queue: Queue,
+    submission_ids: Iterable[SubmissionId],
+    reason: Reason,
+    now: Instant,
+    *,
+    actor: str = SYSTEM_ACTOR,
+    causes: tuple[Cause, ...] = (),
+) -> Queue:
     """From an active batch or a bisection back to waiting, to be tested again."""
     for submission_id in submission_ids:
-        queue = move_to_waiting(requeue(queue, submission_id, reason, now), submission_id)
+        queue = requeue(queue, submission_id, reason, now, actor=actor, causes=causes)
+        queue = move_to_waiting(queue, submission_id)
     return queue
 
 
-def return_from_bisection(queue: Queue, submission_ids: Iterable[SubmissionId], reason: Reason, now: Instant) -> Queue:
-    """Ahead of all submissions that were not started yet, except urgent ones."""
+def return_from_bisection(
+    queue: Queue,
+    submission_ids: Iterable[SubmissionId],
+    reason: Reason,
+    now: Instant,
+    *,
+    causes: tuple[Cause, ...] = (),
+) -> Queue:
+    """They wait ahead of all submissions that were not started yet, except urgent ones."""
     for submission_id in submission_ids:
         submission = replace(queue.submissions[submission_id], returned_from_bisection=True)
-        queue = return_to_waiting(update_submission(queue, submission), (submission_id,), reason, now)
+        queue = update_submission(queue, submission)
+        queue = return_to_waiting(queue, (submission_id,), reason, now, causes=causes)
     return queue
 
 
@@ -303,14 +354,22 @@ def remove_bisection(queue: Queue, bisection: Bisection) -> Queue:
 
 
 def abort_bisection(
-    queue: Queue, bisection: Bisection, rest: tuple[SubmissionId, ...], reason: Reason, now: Instant
+    queue: Queue,
+    bisection: Bisection,
+    rest: tuple[SubmissionId, ...],
+    reason: Reason,
+    now: Instant,
+    *,
+    causes: tuple[Cause, ...] = (),
 ) -> Queue:
     """The remaining members are tested again, together."""
     queue = remove_bisection(queue, bisection)
-    return return_from_bisection(keep_together(queue, rest), rest, reason, now)
+    return return_from_bisection(keep_together(queue, rest), rest, reason, now, causes=causes)
 
 
-def on_member_left(queue: Queue, submission_id: SubmissionId, merged: bool, now: Instant) -> Queue:
+def on_member_left(
+    queue: Queue, submission_id: SubmissionId, merged: bool, now: Instant, causes: tuple[Cause, ...] = ()
+) -> Queue:
     """A submission leaves: results of prefixes that contain it no longer count, unless it was in the passed prefix and
     merged."""
     for bisection in queue.bisections:
@@ -320,7 +379,7 @@ def on_member_left(queue: Queue, submission_id: SubmissionId, merged: bool, now:
             )
         elif submission_id in bisection.submission_ids[: bisection.failed_prefix]:
             rest = tuple(other for other in bisection.members if other != submission_id)
-            queue = abort_bisection(queue, bisection, rest, Reason.BATCHMATE_REMOVED, now)
+            queue = abort_bisection(queue, bisection, rest, Reason.BATCHMATE_REMOVED, now, causes=causes)
     return queue
 
 
@@ -333,11 +392,15 @@ def conclude_submission(
     *,
     actor: str = SYSTEM_ACTOR,
     stacked_on: tuple[PullRequestNumber, ...] = (),
+    causes: tuple[Cause, ...] = (),
     detail: str = "",
 ) -> Queue:
     queue = remove_entry(queue, submission_id)
-    queue = on_member_left(queue, submission_id, state is PullRequestState.MERGED, now)
-    queue = set_state(queue, submission_id, state, reason, now, actor=actor, stacked_on=stacked_on, detail=detail)
+    cause = Cause(queue.submissions[submission_id].number, None if actor == SYSTEM_ACTOR else reason, actor)
+    queue = on_member_left(queue, submission_id, state is PullRequestState.MERGED, now, (cause,))
+    queue = set_state(
+        queue, submission_id, state, reason, now, actor=actor, stacked_on=stacked_on, causes=causes, detail=detail
+    )
     submission = queue.submissions[submission_id]
     return replace(
         update_pass_rate_model(queue, submission),

@@ -18,6 +18,8 @@ MAX_PASSED_DURATIONS = 32
 """Passed runs: enough to tell slow from usual ones, few enough to follow when CI gets faster."""
 MAX_DURATIONS = 3 * MAX_PASSED_DURATIONS
 """Including stopped runs."""
+MAX_FORECAST_SUBMISSIONS = 100
+"""With more pull requests, a forecast takes longer than it stays valid."""
 OVERDUE_FACTOR = 0.1
 """A run that takes longer than expected is assumed to go on for this share of the time it took already."""
 
@@ -39,11 +41,10 @@ class EtaModel(Struct, frozen=True):
     p90: Schedule
     batch_size: int
 
-    def estimate(self, submission: Submission, position: int) -> MergeEstimate | None:
-        """None for a held submission: the end of a hold cannot be estimated."""
-        if submission.hold is not None:
-            return None
-        return MergeEstimate(*(self._merges_at(schedule, submission, position) for schedule in (self.median, self.p90)))
+    def estimate(self, submission: Submission, position: int) -> MergeEstimate:
+        """Of a submission that is not held: the end of a hold cannot be estimated."""
+        median = self._merges_at(self.median, submission, position)
+        return MergeEstimate(median, self._merges_at(self.p90, submission, position))
 
     def _merges_at(self, schedule: Schedule, submission: Submission, position: int) -> Instant:
         known = schedule.merges_at.get(submission.id)
@@ -52,6 +53,9 @@ class EtaModel(Struct, frozen=True):
         batch_index = (position - 1 - len(schedule.merges_at)) // self.batch_size
         rounds, slot = divmod(batch_index, len(schedule.slots))
         passes = later(schedule.slots[slot], (rounds + 1) * schedule.duration)
+        if rounds:
+            # The slot that becomes free last can end its run later than others end their next one.
+            passes = max(passes, later(schedule.slots[-1], rounds * schedule.duration))
         return max(passes, schedule.after)
 
 
@@ -109,7 +113,7 @@ def _build_schedule(queue: Queue, duration: int, now: Instant) -> Schedule:
 
 def _slots(queue: Queue, duration: int, now: Instant) -> tuple[Instant, ...]:
     busy = [
-        _ends_at(run, duration, now)
+        ends_at(run, duration, now)
         for run in queue.runs.values()
         if run.is_active and run.kind is not RunKind.BISECTION
     ]
@@ -121,10 +125,11 @@ def _passes_at(queue: Queue, batch: Batch, duration: int, slot: Instant, now: In
     if queue.submissions[batch.submission_ids[0]].state is PullRequestState.TESTS_PASSED:
         return now
     run = run_validity.current_run(queue, batch)
-    return _ends_at(run, duration, now) if run is not None and run.is_active else later(slot, duration)
+    return ends_at(run, duration, now) if run is not None and run.is_active else later(slot, duration)
 
 
-def _ends_at(run: Run, duration: int, now: Instant) -> Instant:
+def ends_at(run: Run, duration: int, now: Instant) -> Instant:
+    """When an active run ends if it takes `duration` milliseconds."""
     elapsed = 0 if run.started_at is None else now - run.started_at
     return later(now, max(duration - elapsed, round(OVERDUE_FACTOR * elapsed)))
 

@@ -5,7 +5,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from mergeyard.domain.ids import RunId
+from mergeyard.domain.ids import PullRequestNumber, SubmissionId
+from mergeyard.domain.journal import Cause, PullRequestChanged
 from mergeyard.domain.pull_requests import Hold
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import Run
@@ -19,13 +20,13 @@ from mergeyard.engine.entries import conclude_submission
 def discard_stale_runs(queue: Queue, now: Instant) -> Queue:
     """Discards runs that no longer test what would merge now. Their batches are tested again."""
     stale = [
-        (batch, run.id, reason)
+        (batch, run, reason)
         for batch in run_validity.unlocked_batches(queue)
         for run in queue.runs_of(batch)
         if (reason := run_validity.invalidation_reason(queue, batch, run)) is not None
     ]
-    for batch, run_id, reason in stale:
-        queue = _discard_run(queue, batch, run_id, reason, now)
+    for batch, run, reason in stale:
+        queue = _discard_run(queue, batch, run, reason, now)
     return queue
 
 
@@ -38,9 +39,17 @@ def revoke_clearances(queue: Queue, now: Instant) -> Queue:
         run = run_validity.current_run(queue, batch)
         if run is not None and not run.is_active:
             queue = entries.replace_batch(queue, replace(batch, runs=()))
+        reason = _revocation_reason(queue)
         for submission_id in batch.submission_ids:
-            queue = entries.requeue(queue, submission_id, Reason.PREREQUISITE_REMOVED, now)
+            queue = entries.requeue(queue, submission_id, reason, now)
     return queue
+
+
+def _revocation_reason(queue: Queue) -> Reason:
+    """The batch had not passed by a run of its own: discarding that run would have changed its state."""
+    if queue.config.can_optimistically_merge:
+        return Reason.CLEARANCE_WITHDRAWN
+    return Reason.OPTIMISTIC_MERGING_OFF
 
 
 def resolve_failures(queue: Queue, now: Instant) -> Queue:
@@ -54,14 +63,52 @@ def resolve_failures(queue: Queue, now: Instant) -> Queue:
     return queue
 
 
-def _discard_run(queue: Queue, batch: Batch, run: RunId, reason: Reason, now: Instant) -> Queue:
+def _discard_run(queue: Queue, batch: Batch, run: Run, reason: Reason, now: Instant) -> Queue:
     current = queue.active.by_id[batch.id]
     deciding_run = run_validity.current_run(queue, current)
-    rest = tuple(other for other in current.runs if other != run)
+    rest = tuple(other for other in current.runs if other != run.id)
     queue = entries.replace_batch(queue, replace(current, runs=rest))
-    for submission_id in batch.submission_ids if deciding_run is not None and deciding_run.id == run else ():
-        queue = entries.requeue(queue, submission_id, reason, now)
+    if deciding_run is None or deciding_run.id != run.id:
+        return queue
+    causes = _causes_of(queue, current, run, reason)
+    for submission_id in batch.submission_ids:
+        queue = entries.requeue(queue, submission_id, reason, now, causes=causes)
     return queue
+
+
+def _causes_of(queue: Queue, batch: Batch, run: Run, reason: Reason) -> tuple[Cause, ...]:
+    """The pull requests because of which the run no longer counts."""
+    ahead = run_validity.submission_ids_ahead(queue, batch)
+    landed = queue.target_branch.landed_submission_ids
+    unlanded = [member for member in run.stack if member.submission_id not in landed]
+    match reason:
+        case Reason.SKIP_THE_LINE_INTERRUPTED:
+            tested = {member.submission_id for member in unlanded}
+            new = [queue.submissions[each] for each in ahead if each not in tested]
+            return tuple(_cause_of(queue, each.id, each.number) for each in new if each.is_urgent)
+        case Reason.PREREQUISITE_REMOVED | Reason.ORDER_CHANGED | Reason.BATCHMATE_REMOVED:
+            # One that is still active was not the cause: this batch only no longer depends on it.
+            remaining = frozenset(queue.active.submission_ids)
+            gone = [member for member in unlanded if member.submission_id not in remaining]
+            return tuple(_cause_of(queue, member.submission_id, member.number) for member in gone)
+        case _:
+            return ()
+
+
+def _cause_of(queue: Queue, submission_id: SubmissionId, number: PullRequestNumber) -> Cause:
+    submission = queue.submissions.get(submission_id)
+    if submission is not None:
+        is_active = submission_id in queue.active.submission_ids
+        if submission.is_urgent and (is_active or run_validity.is_about_to_overtake(queue, submission_id)):
+            return Cause(number, Reason.MADE_URGENT, submission.priority_set_by)
+        return Cause(number)
+    # It left in this decision, otherwise the run would have been discarded before.
+    for entry in queue.output.journal.values():
+        if not isinstance(entry, PullRequestChanged) or entry.submission_id != submission_id:
+            continue
+        if entry.reason is Reason.CANCELLED_BY_USER:
+            return Cause(number, entry.reason, entry.actor)
+    return Cause(number)
 
 
 def _resolve_failed_batch(queue: Queue, batch: Batch, blamed: Blame, now: Instant) -> Queue:

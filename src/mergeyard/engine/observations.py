@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
 from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.journal import Cause
 from mergeyard.domain.pull_requests import HeadBranchAccess, ImpactedTargets, MovedHead, PullRequest, Submission
 from mergeyard.domain.queue import LandedCommit, Queue
 from mergeyard.domain.runs import Run, RunKind
@@ -63,20 +64,44 @@ def apply_pull_request(
     conclusion = _conclusion_of(queue, submission, pull_request, now)
     if conclusion is not None:
         state, reason = conclusion
+        if state is PullRequestState.MERGED:
+            return conclude_contained(queue, submission, now)
         head = f"The head was {submission.pull_request.head}." if reason is Reason.HEAD_NOT_MOVED_BACK else ""
-        queue = conclude_submission(queue, submission.id, state, reason, now, detail=head)
-        return request_target_branch_refresh(queue) if state is PullRequestState.MERGED else queue
+        return conclude_submission(queue, submission.id, state, reason, now, detail=head)
     requested_at = queue.refresh_requested.get(submission.id)
     if requested_at is not None and requested_at <= observed_at:
         queue = replace(queue, refresh_requested=queue.refresh_requested.drop(submission.id))
     if is_moved_by_us(queue, pull_request, now):
         return queue  # the head branch is moved back, which is another change
+    if pull_request.exceeded_limit:
+        return record_exceeded_limit(queue, submission, pull_request, now)
     submission = _merge_observation(queue, submission, pull_request, impacted_targets)
     queue = entries.update_submission(queue, submission)
     withdrawn = admission.withdrawn_reason(submission)
     if submission.state is not PullRequestState.NOT_READY and withdrawn is not None:
         return admission.demote_to_not_ready(queue, submission.id, withdrawn, now)
     return admission.admit_if_ready(queue, submission.id, now)
+
+
+def record_exceeded_limit(queue: Queue, submission: Submission, pull_request: PullRequest, now: Instant) -> Queue:
+    """The first time, the machine may have been busy: the pull request is read again, and what was known of it still
+    counts. The second time it fails, because git would need as long after every change of the target branch."""
+    head = pull_request.head
+    if submission.costly_head != head:
+        queue = entries.update_submission(queue, replace(submission, costly_head=head))
+        return request_pull_request_refresh(queue, submission.number)
+    queue = entries.update_submission(queue, replace(submission, pull_request=pull_request))
+    detail = pull_request.exceeded_limit
+    return conclude_submission(queue, submission.id, PullRequestState.FAILED, Reason.PR_TOO_LARGE, now, detail=detail)
+
+
+def conclude_contained(queue: Queue, submission: Submission, now: Instant) -> Queue:
+    """The target branch contains the pull request, though this queue did not land it as such."""
+    reason, causes = Reason.MERGED_MANUALLY, tuple[Cause, ...]()
+    if submission.contained_in is not None:
+        reason, causes = Reason.MERGED_WITH_ANOTHER, (Cause(submission.contained_in),)
+    queue = conclude_submission(queue, submission.id, PullRequestState.MERGED, reason, now, causes=causes)
+    return request_target_branch_refresh(queue)
 
 
 def record_target_branch(queue: Queue, event: TargetBranchObserved) -> Queue:
@@ -189,6 +214,7 @@ def _merge_observation(
 ) -> Submission:
     if pull_request.head != submission.pull_request.head:
         submission = replace(submission, impacted_targets=None, by_maintainer=False, forced=False)
+        submission = replace(submission, contained_in=None)
     pull_request = apply_refusal(submission, pull_request)
     recorded_at = (
         submission.recorded_at_revision if pull_request == submission.pull_request else queue.counters.revision

@@ -32,7 +32,8 @@ def promote_urgent_submissions(queue: Queue, now: Instant) -> Queue:
 
 
 def promote_submission(queue: Queue, submission_id: SubmissionId, now: Instant) -> Queue:
-    """A submission that became urgent leaves its batch, unless there is no batch ahead that it could preempt."""
+    """A submission that became urgent leaves its batch, unless there is no batch ahead that it could preempt. No other
+    one overtook it: those that it overtakes get another reason when their runs are discarded."""
     batch = entries.batch_of(queue, submission_id)
     if batch is None or not _can_preempt(queue):
         return queue
@@ -42,7 +43,8 @@ def promote_submission(queue: Queue, submission_id: SubmissionId, now: Instant) 
     if batch.submission_ids == (submission_id,) and fixed.issuperset(queue.active.ahead[batch.id]):
         return entries.replace_batch(queue, replace(batch, urgent=True))
     queue = entries.remove_entry(queue, submission_id)
-    return entries.return_to_waiting(queue, (submission_id,), Reason.SKIP_THE_LINE_INTERRUPTED, now)
+    actor = queue.submissions[submission_id].priority_set_by
+    return entries.return_to_waiting(queue, (submission_id,), Reason.MADE_URGENT, now, actor=actor)
 
 
 def _can_preempt(queue: Queue) -> bool:

@@ -1,10 +1,13 @@
 """Carries out requests about a pull request: submit, cancel, restart, change its priority, set its impacted targets."""
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from mergeyard.domain import events
-from mergeyard.domain.config import DEFAULT_PRIORITY, URGENT, Mode
+from mergeyard.domain.config import DEFAULT_PRIORITY, URGENT, Mode, format_priority
 from mergeyard.domain.ids import SubmissionId
+from mergeyard.domain.journal import SYSTEM_ACTOR
 from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import PullRequestState, Reason, Refusal, RunStatus
@@ -73,7 +76,7 @@ def change_priority(queue: Queue, event: events.PriorityRequested, now: Instant)
         return Refusal.PR_NOT_SUBMITTED
     if run_validity.is_locked_by_landing(queue, submission.id):
         return Refusal.MERGE_IN_PROGRESS
-    return _apply_priority(queue, submission, event.priority, now)
+    return _apply_priority(queue, submission, event.priority, now, event.actor)
 
 
 def set_impacted_targets(queue: Queue, event: events.ImpactedTargetsUploaded, now: Instant) -> Queue:
@@ -105,18 +108,21 @@ def _add_submission(queue: Queue, event: events.PullRequestSubmitted, now: Insta
         pull_request=event.pull_request,
         priority=DEFAULT_PRIORITY if event.priority is None else event.priority,
         priority_is_default=event.priority is None,
+        priority_set_by=SYSTEM_ACTOR if event.priority is None else event.actor,
         no_batch=bool(event.no_batch),
         forced=bool(event.forced),
+        forced_by=event.actor if event.forced else SYSTEM_ACTOR,
         head_pinned=event.head_pinned,
         by_maintainer=event.by_maintainer,
         impacted_targets=event.impacted_targets,
+        costly_head=event.pull_request.head if event.pull_request.exceeded_limit else None,
         submitted_at=now,
         state_changed_at=now,
         not_ready_at_running_ms=running_ms,
         recorded_at_revision=queue.counters.revision,
     )
     queue = replace(queue, counters=replace(queue.counters, submissions=count))
-    queue = entries.add_submission(queue, submission, now, event.actor)
+    queue = entries.add_submission(queue, submission, now, event.actor, _describe_options(submission))
     queue = entries.move_to_not_ready(queue, submission.id, running_ms)
     return admission.admit_if_ready(_request_refresh_if_needed(queue, submission, event), submission.id, now)
 
@@ -125,21 +131,51 @@ def _update_submission(queue: Queue, existing: Submission, event: events.PullReq
     """Changes only what was given, and nothing while the merge is being pushed."""
     if run_validity.is_locked_by_landing(queue, existing.id):
         return queue
+    # Force and the approval of a maintainer are for the head that was read, and the queue can know a newer one.
+    has_head = event.pull_request.head == existing.pull_request.head
     amended = replace(
         existing,
-        no_batch=existing.no_batch if event.no_batch is None else event.no_batch,
-        forced=existing.forced if event.forced is None else event.forced,
         head_pinned=existing.head_pinned or event.head_pinned,
-        by_maintainer=existing.by_maintainer
-        or (event.by_maintainer and event.pull_request.head == existing.pull_request.head),
-        impacted_targets=event.impacted_targets
-        if event.impacted_targets and _has_newer_targets(event, existing)
-        else existing.impacted_targets,
+        by_maintainer=existing.by_maintainer or (event.by_maintainer and has_head),
     )
+    if event.no_batch is not None:
+        amended = replace(amended, no_batch=event.no_batch)
+    if event.forced is not None and has_head and event.forced is not existing.forced:
+        forced_by = event.actor if event.forced else SYSTEM_ACTOR
+        amended = replace(amended, forced=event.forced, forced_by=forced_by)
+    if event.impacted_targets and _has_newer_targets(event, existing):
+        amended = replace(amended, impacted_targets=event.impacted_targets)
     queue = entries.update_submission(queue, amended)
+    for reason, detail in _list_updates(existing, amended):
+        queue = entries.record_update(queue, amended, reason, now, event.actor, detail)
     if event.priority is not None:
-        queue = _apply_priority(queue, amended, event.priority, now)
+        queue = _apply_priority(queue, amended, event.priority, now, event.actor)
     return admission.admit_if_ready(_request_refresh_if_needed(queue, amended, event), existing.id, now)
+
+
+def _describe_options(submission: Submission) -> str:
+    """What the submitter asked for in addition."""
+    options = list[str]()
+    if not submission.priority_is_default:
+        options.append(f"Priority {format_priority(submission.priority)}.")
+    if submission.forced:
+        options.append("Forced.")
+    if submission.no_batch:
+        options.append("Tested alone.")
+    if submission.by_maintainer and submission.pull_request.fork:
+        options.append("Guarded paths approved.")
+    return " ".join(options)
+
+
+def _list_updates(before: Submission, after: Submission) -> Iterator[tuple[Reason, str]]:
+    """What a user changed, with details."""
+    if after.forced is not before.forced:
+        yield Reason.FORCED if after.forced else Reason.FORCE_WITHDRAWN, ""
+    if after.no_batch is not before.no_batch:
+        yield Reason.UNBATCHED if after.no_batch else Reason.BATCHING_ALLOWED, ""
+    is_approved = after.by_maintainer and not before.by_maintainer
+    if is_approved and after.pull_request.fork and after.pull_request.guarded_paths != ():
+        yield Reason.GUARDED_PATHS_APPROVED, f"Head: {after.pull_request.head}."
 
 
 def _has_newer_targets(event: events.PullRequestSubmitted, existing: Submission) -> bool:
@@ -152,15 +188,18 @@ def _has_newer_targets(event: events.PullRequestSubmitted, existing: Submission)
 def _request_refresh_if_needed(queue: Queue, submission: Submission, event: events.PullRequestSubmitted) -> Queue:
     """An upload can be in flight concurrently: whichever is processed first, a fresh read finds the targets."""
     awaits_targets = submission.impacted_targets is None and queue.config.mode is Mode.PARALLEL
-    return (
-        observations.request_pull_request_refresh(queue, submission.number)
-        if awaits_targets or not event.merge_checked
-        else queue
-    )
+    is_known = event.merge_checked and not submission.pull_request.exceeded_limit
+    if awaits_targets or not is_known:
+        return observations.request_pull_request_refresh(queue, submission.number)
+    return queue
 
 
-def _apply_priority(queue: Queue, submission: Submission, priority: int, now: Instant) -> Queue:
+def _apply_priority(queue: Queue, submission: Submission, priority: int, now: Instant, actor: str) -> Queue:
     changed = replace(submission, priority=priority, priority_is_default=False)
+    if priority != submission.priority:
+        changed = replace(changed, priority_set_by=actor)
+        detail = f"From {format_priority(submission.priority)} to {format_priority(priority)}."
+        queue = entries.record_update(queue, submission, Reason.PRIORITY_CHANGED, now, actor, detail)
     bucket = queue.waiting.get(submission.waiting_priority, ())
     if submission.id in bucket:
         queue = entries.update_submission(entries.remove_entry(queue, submission.id), changed)

@@ -6,7 +6,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from mergeyard.domain import events
-from mergeyard.domain.config import LandingMethod
+from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import BatchId, PullRequestNumber, Sha, SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets, MovedHead, PullRequest
 from mergeyard.domain.queue import LandedCommit, Landing, LandingPhase, Queue
@@ -72,10 +72,14 @@ def record_run_build_refused(queue: Queue, event: events.RunBuildRefused, now: I
         return _hold_for_conflict(queue, run, event, now)
     if entries.batch_of(queue, event.submission_id) is None:
         return queue
+    submission = queue.submissions[event.submission_id]
+    member = next(each for each in run.tested_members if each.submission_id == submission.id)
+    if event.refusal is events.BuildRefusal.LIMIT_EXCEEDED and submission.costly_head != member.head:
+        # The machine may have been busy: the run is still to be built.
+        return entries.update_submission(queue, replace(submission, costly_head=member.head))
     if event.refusal is events.BuildRefusal.ALREADY_CONTAINED:
-        queue = conclude_submission(queue, event.submission_id, PullRequestState.MERGED, Reason.MERGED_MANUALLY, now)
-        return observations.request_target_branch_refresh(queue)
-    queue = entries.requeue(queue, event.submission_id, Reason.TARGET_BRANCH_MOVED, now)
+        return observations.conclude_contained(queue, queue.submissions[event.submission_id], now)
+    queue = entries.requeue(queue, event.submission_id, Reason.TEST_BRANCH_NOT_BUILT, now)
     reason = events.BUILD_REFUSAL_REASONS[event.refusal]
     return conclude_submission(queue, event.submission_id, PullRequestState.FAILED, reason, now, detail=event.detail)
 
@@ -102,7 +106,7 @@ def record_base_commit_missing(queue: Queue, event: events.BaseCommitMissing, no
             bisection.failed_run.base,
             *(queue.runs[prefix_run].base for prefix_run in bisection.runs),
         }:
-            queue = abort_bisection(queue, bisection, bisection.members, Reason.TARGET_BRANCH_MOVED, now)
+            queue = abort_bisection(queue, bisection, bisection.members, Reason.BASE_COMMIT_MISSING, now)
     return observations.request_target_branch_refresh(queue)
 
 
@@ -130,7 +134,7 @@ def _abort_bisection_of(queue: Queue, run: Run, now: Instant) -> Queue:
     bisection = next((each for each in queue.bisections if run.id in each.runs), None)
     if bisection is None:
         return queue
-    return abort_bisection(queue, bisection, bisection.members, Reason.TARGET_BRANCH_MOVED, now)
+    return abort_bisection(queue, bisection, bisection.members, Reason.TEST_BRANCH_NOT_BUILT, now)
 
 
 def _hold_for_conflict(queue: Queue, run: Run, event: events.RunBuildRefused, now: Instant) -> Queue:
@@ -159,7 +163,7 @@ def record_landing_rebase_refused(queue: Queue, landing: Landing, _: events.Land
     """A pull request that landed since changed the same paths: the batch is tested again on the new tip."""
     if landing.phase is not LandingPhase.REBASING:
         return queue
-    return replace(_invalidate_run(queue, landing), landing=None)
+    return replace(_invalidate_run(queue, landing, Reason.TARGET_BRANCH_MOVED), landing=None)
 
 
 def record_landing_pull_requests_read(
@@ -182,6 +186,8 @@ def record_landing_pull_requests_read(
         return queue  # the Git host does not show yet that the head branch was moved back: the read is repeated
     for pull_request in event.pull_requests:
         queue = observations.apply_pull_request(queue, pull_request, event.observed_at_revision, now)
+    if any(pull_request.exceeded_limit for pull_request in event.pull_requests):
+        return queue  # of these nothing is known about the tip: the read is repeated
     submissions = [each for each in map(queue.submissions.get, landing.submission_ids) if each is not None]
     unforced = [each for each in submissions if not each.forced]
     for submission in unforced:
@@ -217,7 +223,7 @@ def record_landing_missed(queue: Queue, landing: Landing, event: events.LandingM
     if event.steps:
         queue = _land(queue, landing, event.steps, now)
     if event.test_branch_moved:
-        queue = _invalidate_run(queue, landing)
+        queue = _invalidate_run(queue, landing, Reason.TEST_BRANCH_MOVED)
     queue = _note_heads_moved_back(queue, landing, event.refused_heads, now)
     return replace(observations.request_target_branch_refresh(queue), landing=None)
 
@@ -260,8 +266,8 @@ def record_landing_outcome_unknown(
     return queue
 
 
-def _invalidate_run(queue: Queue, landing: Landing) -> Queue:
-    run = replace(queue.runs[landing.run], invalidated=Reason.TARGET_BRANCH_MOVED)
+def _invalidate_run(queue: Queue, landing: Landing, reason: Reason) -> Queue:
+    run = replace(queue.runs[landing.run], invalidated=reason)
     return run_lifecycle.put_run(queue, run)
 
 
@@ -278,6 +284,8 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
     if connected != steps:
         queue = observations.request_target_branch_refresh(queue)
     queue = _remove_landed_batches(queue, frozenset(landing.submission_ids[: len(steps)]))
+    if queue.runs[landing.run].merge_method is MergeMethod.MERGE_COMMIT:
+        queue = _note_contained(queue, landing.members[: len(steps)])
     for submission_id, step in zip(landing.submission_ids, steps, strict=False):
         submission = queue.submissions[submission_id]
         submission = replace(submission, merged_sha=step.commit, verified_by=landing.run, rebased=landing.rebased)
@@ -288,6 +296,17 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
     if not as_tested:
         return queue_state.set_queue_state(queue, QueueState.PAUSED, Reason.TREE_MISMATCH, now)
     return blame.record_passed_base(queue, steps[-1].commit) if verifies_tip else queue
+
+
+def _note_contained(queue: Queue, landed: tuple[Member, ...]) -> Queue:
+    """Remembers pull requests whose commits land as a part of another one. Squash and rebase make other commits."""
+    landed_ids = _submission_ids(landed)
+    for member in landed:
+        for submission_id in lanes.contained_submission_ids(queue, (member.submission_id,)):
+            if submission_id not in landed_ids:
+                submission = replace(queue.submissions[submission_id], contained_in=member.number)
+                queue = entries.update_submission(queue, submission)
+    return queue
 
 
 def _is_tip_verified(queue: Queue, landing: Landing) -> bool:

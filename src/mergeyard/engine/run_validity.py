@@ -9,7 +9,7 @@ from itertools import chain
 from operator import attrgetter, is_
 from typing import TypeVar
 
-from mergeyard.domain.config import LandingMethod, Mode
+from mergeyard.domain.config import URGENT, LandingMethod, Mode
 from mergeyard.domain.ids import BatchId, RunId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets, RequiredSource, RequiredStatuses
 from mergeyard.domain.queue import Batch, LandedCommit, Queue, TargetBranch
@@ -74,8 +74,8 @@ def invalidation_reason(queue: Queue, batch: Batch, run: Run) -> Reason | None:
     """
     if run.invalidated is not None:
         return run.invalidated
-    if _is_extended_run_gone(queue, run):
-        return Reason.PREREQUISITE_REMOVED
+    if queue.target_branch.tip is None:
+        return Reason.TARGET_BRANCH_MISSING
     landed = landed_since(queue.target_branch, run.base)
     if landed is None or not run.excluded_submission_ids.isdisjoint(queue.target_branch.landed_submission_ids):
         return Reason.TARGET_BRANCH_MOVED
@@ -90,7 +90,10 @@ def invalidation_reason(queue: Queue, batch: Batch, run: Run) -> Reason | None:
         return Reason.BATCHMATE_REMOVED
     if landed and not _can_still_land(queue, batch, run):
         return Reason.TARGET_BRANCH_MOVED
-    return _stack_mismatch_reason(queue, batch, run) or outgrown_reason(queue, run)
+    reason = _stack_mismatch_reason(queue, batch, run) or outgrown_reason(queue, run)
+    if reason is None and _is_extended_run_gone(queue, run):
+        return Reason.RUN_AHEAD_STOPPED
+    return reason
 
 
 def _is_extended_run_gone(queue: Queue, run: Run) -> bool:
@@ -177,9 +180,21 @@ def _stack_mismatch_reason(queue: Queue, batch: Batch, run: Run) -> Reason | Non
     )
     if tested_ahead == expected:
         return None
-    if set(tested_ahead) <= set(expected):
+    gone = [each for each in tested_ahead if each not in expected]
+    new = [each for each in expected if each not in tested_ahead]
+    active = queue.active.submission_ids
+    if any(each not in active and not is_about_to_overtake(queue, each) for each in gone):
+        return Reason.PREREQUISITE_REMOVED
+    if any(queue.submissions[each].is_urgent for each in new):
         return Reason.SKIP_THE_LINE_INTERRUPTED
-    return Reason.PREREQUISITE_REMOVED
+    if all(each in active for each in gone) and (gone or new):
+        return Reason.DEPENDENCIES_CHANGED
+    return Reason.ORDER_CHANGED
+
+
+def is_about_to_overtake(queue: Queue, submission_id: SubmissionId) -> bool:
+    """It became urgent and left its batch, to be placed ahead later in the same decision."""
+    return submission_id in queue.waiting.get(URGENT, ())
 
 
 def submission_ids_ahead(queue: Queue, batch: Batch) -> tuple[SubmissionId, ...]:

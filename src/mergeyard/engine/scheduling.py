@@ -52,7 +52,7 @@ def _fail_misconfigured(queue: Queue, reason: Reason, now: Instant) -> Queue:
     detail = run_validity.required_statuses(queue).config_error or ""
     for submission_id in _list_untested(queue):
         # If it is not pending, its run was to be repeated, or it waits for its base.
-        queue = entries.requeue(queue, submission_id, Reason.REQUIRED_STATUSES_CHANGED, now)
+        queue = entries.requeue(queue, submission_id, reason, now)
         queue = conclude_submission(queue, submission_id, PullRequestState.FAILED, reason, now, detail=detail)
     return queue
 

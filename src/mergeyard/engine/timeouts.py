@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from mergeyard.domain.queue import Queue
+from mergeyard.domain.queue import Obstacle, Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, earliest, later
@@ -36,8 +36,9 @@ def is_overdue(run: Run, now: Instant) -> bool:
 
 
 def mark_overdue_runs(queue: Queue, now: Instant) -> Queue:
-    """A passed deadline only requests a fresh read of the checks. While the host is unreachable no deadline passes."""
-    if queue.host_unreachable_since is not None:
+    """A passed deadline only requests a fresh read of the checks. While an obstacle keeps the queue from working, no
+    deadline passes: also CI can be concerned."""
+    if queue.is_obstructed:
         return queue
     for run in queue.runs.values():
         if is_overdue(run, now) and run.overdue_at_revision is None:
@@ -50,16 +51,32 @@ def mark_timed_out(run: Run) -> Run:
     return replace(run, timed_out=True)
 
 
-def credit_host_outage(queue: Queue, now: Instant) -> Queue:
-    """The host responds again: extends the deadline of every run in progress by the outage."""
-    unreachable_since = queue.host_unreachable_since
-    if unreachable_since is None:
+def record_obstacle(queue: Queue, found: Obstacle) -> Queue:
+    """Every retry of every task can report it again, so that the first report of a kind is kept."""
+    known = queue.obstacle
+    if known is None:
+        return replace(queue, obstacle=found)
+    is_same_kind = known.reason is found.reason
+    if is_same_kind and known.number in (None, found.number):
         return queue
-    for run in queue.runs.values():
+    if known.number is None and found.number is not None:
+        return queue  # the whole queue waits for something else
+    if is_same_kind:
+        # The Git host refuses more than one pull request: the cause is not a pull request.
+        found = replace(found, number=None)
+    return replace(remove_obstacle(queue, found.since), obstacle=found)
+
+
+def remove_obstacle(queue: Queue, now: Instant) -> Queue:
+    """If the whole queue could not work, the deadline of every run in progress is extended by that time."""
+    obstacle = queue.obstacle
+    if obstacle is None:
+        return queue
+    for run in queue.runs.values() if queue.is_obstructed else ():
         if run.status is RunStatus.IN_PROGRESS and run.started_at is not None:
-            outage = now - max(unreachable_since, run.started_at)
+            outage = now - max(obstacle.since, run.started_at)
             queue = run_lifecycle.put_run(queue, replace(run, outage_ms=run.outage_ms + outage))
-    return replace(queue, host_unreachable_since=None)
+    return replace(queue, obstacle=None)
 
 
 def extend_deadlines_after_downtime(queue: Queue, now: Instant) -> Queue:
@@ -91,7 +108,7 @@ def next_not_ready_timeout(queue: Queue, now: Instant) -> Instant | None:
 
 
 def _next_deadline(queue: Queue) -> Instant | None:
-    if queue.host_unreachable_since is not None:
+    if queue.is_obstructed:
         return None
     pending = (run for run in queue.runs.values() if run.overdue_at_revision is None)
     return earliest(*(run_deadline(run) for run in pending))

@@ -2,14 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 
 from msgspec import Struct
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, RunId, SubmissionId
 from mergeyard.domain.pull_requests import Requirement, Submission
-from mergeyard.domain.queue import Batch, Bisection, Queue
+from mergeyard.domain.queue import Batch, Bisection, Obstacle, Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import (
     REQUIREMENT_REASONS,
@@ -50,11 +50,16 @@ class WaitReason(Struct, frozen=True):
     """The guarded paths that need a maintainer."""
     requirements: tuple[Requirement, ...] = ()
     """What the rules of the Git host require and the pull request lacks."""
+    detail: str = ""
+    """The message of the Git host about what it refuses."""
 
 
 def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReason:
     if submission.state is PullRequestState.NOT_READY:
         reason = admission.not_ready_reason(queue, submission) or NOT_RUNNING_REASONS.get(queue.state, Reason.READY)
+        obstacle = _find_obstacle(queue, submission)
+        if reason is Reason.MERGEABILITY_UNKNOWN and obstacle is not None:
+            return WaitReason(obstacle.reason, detail=obstacle.detail)
         pull_request = submission.pull_request
         paths = pull_request.guarded_paths if reason is Reason.WAITING_FOR_MAINTAINER else None
         unmet = pull_request.unmet_requirements if reason in REQUIREMENT_REASONS else ()
@@ -62,10 +67,12 @@ def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReaso
     if submission.hold is not None:
         awaited_ids = admission.awaited_submission_ids(queue, submission.id, submission.hold)
         return WaitReason(submission.hold.reason, _numbers(queue, sorted(awaited_ids)))
+    # First: without a read of the Git host it is not known either whether the target branch exists.
+    obstacle = _find_obstacle(queue, submission)
+    if obstacle is not None:
+        return WaitReason(obstacle.reason, detail=obstacle.detail)
     if queue.target_branch.tip is None:
         return WaitReason(Reason.TARGET_BRANCH_MISSING)
-    if queue.host_unreachable_since is not None:
-        return WaitReason(Reason.PROVIDER_UNAVAILABLE)
     batch = entries.batch_of(queue, submission.id)
     if batch is not None:
         return _explain_active(queue, submission, batch)
@@ -73,6 +80,14 @@ def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReaso
     if bisection is not None:
         return _explain_bisecting(queue, submission, bisection)
     return _explain_waiting(queue, submission, now)
+
+
+def _find_obstacle(queue: Queue, submission: Submission) -> Obstacle | None:
+    """What keeps this pull request from being read, tested or merged."""
+    obstacle = queue.obstacle
+    if obstacle is None or obstacle.number not in (None, submission.number):
+        return None
+    return obstacle
 
 
 def _explain_waiting(queue: Queue, submission: Submission, now: Instant) -> WaitReason:
@@ -87,7 +102,18 @@ def _explain_waiting(queue: Queue, submission: Submission, now: Instant) -> Wait
     deferred_ids = (submission_id for batch in deferred for submission_id in batch.submission_ids)
     unanswered = (each.id for each in islice(batching.unanswered_ahead(queue, (submission,), now), MAX_NAMED))
     ahead = _numbers(queue, (*deferred_ids, *unanswered))
+    if not ahead and not queue.config.batch:
+        ahead = _numbers(queue, islice(_waiting_before(queue, submission, now), MAX_NAMED))
     return WaitReason(Reason.WAITING_FOR_PRS_AHEAD, ahead) if ahead else WaitReason(Reason.WAITING_FOR_BATCH)
+
+
+def _waiting_before(queue: Queue, submission: Submission, now: Instant) -> Iterator[SubmissionId]:
+    """Those that wait, go first, and share an impacted target with it."""
+    own_targets = lanes.impacted_targets_of(queue, submission)
+    waiting = batching.waiting_in_order(queue, now)
+    for other in takewhile(lambda other: other.id != submission.id, waiting):
+        if lanes.impacted_targets_of(queue, other).overlaps(own_targets):
+            yield other.id
 
 
 def _explain_active(queue: Queue, submission: Submission, batch: Batch) -> WaitReason:

@@ -76,6 +76,8 @@ class Comment(Struct, frozen=True, kw_only=True):
     author: str
     text: str
     at: Instant
+    is_changed: bool = False
+    """Whether the forge shows a later time of its last change. That need not be an edit of the text."""
 
 
 class Thread(Struct, frozen=True):
@@ -176,8 +178,9 @@ class Forge(Protocol):
         """
         ...
 
-    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
-        """Every status and check run of the commit that counts for this branch, the latest of each name."""
+    async def statuses(self, repo: Repo, sha: Sha, branch: str, test_branch: str = "") -> Sequence[Status]:
+        """Every status and check run of the commit that counts for this branch, the latest of each name. With a test
+        branch, whose tip the commit is: a result for all of its CI together counts only if it is of this branch."""
         ...
 
     async def merge(self, repo: Repo, merge: Merge) -> MergeOutcome:
@@ -190,6 +193,11 @@ class Forge(Protocol):
 
     async def thread(self, repo: Repo, number: PullRequestNumber, since: Instant) -> Thread:
         """Its labels, and the comments since that time. Earlier comments may be included."""
+        ...
+
+    async def is_edited(self, repo: Repo, number: PullRequestNumber, comment: Comment) -> bool:
+        """Whether its text was changed, and is perhaps not that of its author. A forge that does not
+        tell edits from other changes of a comment counts each as an edit."""
         ...
 
     async def can_write(self, repo: Repo, user: str, branch: str) -> bool:
@@ -219,7 +227,7 @@ class Forge(Protocol):
 
     async def retarget_pull_requests(self, repo: Repo, branch: str, target: str) -> None:
         """Changes the base of the open pull requests into `branch` to `target`, before `branch` is deleted. Raises
-        `HostUnavailable` if `branch` must not be deleted, for example because it is the head of another one."""
+        `HostError` if `branch` must not be deleted, for example because it is the head of another one."""
         ...
 
     async def open_draft(self, repo: Repo, draft: DraftPullRequest) -> None:
@@ -239,12 +247,24 @@ class Forge(Protocol):
         ...
 
 
-class HostUnavailable(Exception):
+class HostError(Exception):
+    """The host did not do what it was asked. Who repairs it differs between the classes below; a retry later can
+    succeed with each."""
+
+
+class HostUnavailable(HostError):
     """The host does not respond, or not as expected: retry later."""
 
 
-class HostRefused(HostUnavailable):
-    """The host permanently refuses this request. It is otherwise available."""
+class HostRefused(HostError):
+    """The host refuses this request, and will until a permission or a rule changes. It is otherwise
+    available."""
+
+
+class HostAccessLost(HostError):
+    """Our account or app is no longer accepted, or no longer sees the repository, whatever was asked: an administrator
+    has to give it access again. No `HostRefused`, because it says nothing about what was asked: a caller that can do
+    without one answer, such as a rule that it is not allowed to read, cannot do without all."""
 
 
 class UnexpectedHostResponse(HostUnavailable):

@@ -13,12 +13,30 @@ from mergeyard.domain.ids import Sha
 
 
 class GitError(Exception):
-    """The repository could not be read or written. This is not the fault of any pull request: retry later."""
+    """The repository could not be read or written. This is not the fault of any pull request: retry later. Unless it is
+    one of the two below, git failed on this machine."""
 
 
-class OutputTooLargeError(GitError):
+class RemoteUnavailable(GitError):
+    """The Git host did not answer git, or not as expected."""
+
+
+class RemoteRefused(GitError):
+    """The Git host does not let our account read or write the repository with git."""
+
+
+class LimitExceededError(GitError):
+    """Git exceeded its limit of memory or time, or was killed. The first time the machine may have been busy. A task
+    that asked about one pull request must decide about that pull request the second time, instead of retrying."""
+
+
+class OutputTooLargeError(LimitExceededError):
     """Git produced more output than fits the memory limit and was killed. A retry gives the same: a task that asked
-    about one pull request must decide about that pull request instead of retrying."""
+    about one pull request must decide about that pull request at once."""
+
+
+class TooManyPathsError(OutputTooLargeError):
+    """The folders of a commit contain each other so often that the commit has more paths than git can list."""
 
 
 class InvalidTreeError(Exception):
@@ -97,8 +115,7 @@ class Commit(Struct, frozen=True):
     parents: tuple[Sha, ...]
     tree: Sha
     author: Signature
-    committer_date: str
-    """The committer date in git's format."""
+    committer: Signature
     message: str
 
 
@@ -210,7 +227,7 @@ class Mirror(Protocol):
 
     async def tree_problems(self, head: Sha, *, without: Sha | None) -> tuple[str, ...]:
         """Problems that `git fsck` finds in the trees that `head` (a commit or tree) adds to `without`, such as a file
-        named `.git`. Harmless defects are omitted. One sentence each."""
+        named `.git`. Harmless defects are omitted. One sentence each. Raises `TooManyPathsError`."""
         ...
 
     async def changed_paths(self, before: Sha, after: Sha) -> frozenset[bytes]:

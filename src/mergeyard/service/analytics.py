@@ -16,6 +16,7 @@ from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import TERMINAL_STATES, CheckState, PullRequestState, RunStatus
 from mergeyard.domain.timestamps import HOUR, Instant, later
 from mergeyard.ports.store import Store, TransitionRow
+from mergeyard.service import persistence
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 
@@ -270,6 +271,11 @@ class AnalyticsReader:
         return PeriodRecords(
             await self.read_transitions(queues, since, until), await self._read_runs(queues, since, until)
         )
+
+    async def read_creation(self, queues: Sequence[QueueId]) -> Instant | None:
+        """When the first of these queues was created. That entry is the oldest of a queue, and never expires."""
+        first = [await self._store.entries(queue, 0, 1) for queue in queues]
+        return min((persistence.decode_record(entries[0].body).at for entries in first if entries), default=None)
 
     async def read_transitions(self, queues: Sequence[QueueId], since: Instant, until: Instant) -> list[TransitionRow]:
         transitions = list[TransitionRow]()

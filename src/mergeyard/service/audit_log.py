@@ -41,6 +41,9 @@ def decode_actor_name(actor: str) -> str:
 def build_row(queue: QueueId | None, entry: journal.JournalEntry, **columns: Any) -> EntryRow:
     if isinstance(entry, journal.PullRequestChanged | journal.QueueChanged):
         columns |= {"source": entry.source, "to": entry.to, "reason": entry.reason}
+    if isinstance(entry, journal.PullRequestUpdated):
+        columns |= {"source": entry.state, "to": entry.state, "reason": entry.reason}
+        columns |= {"submission_id": entry.submission_id, "number": entry.number}
     name, _, token_id = entry.actor.partition(ACTOR_TOKEN_SEPARATOR)
     return EntryRow(
         queue=queue,
@@ -62,7 +65,7 @@ def build_decision_rows(before: Queue, decision: Decision) -> tuple[EntryRow, ..
     bisected, rows = set(before.bisected_submission_ids), list[EntryRow]()
     clocks = dict[SubmissionId, SubmissionClock]()
     for entry in decision.journal:
-        if isinstance(entry, journal.QueueChanged):
+        if not isinstance(entry, journal.PullRequestChanged):
             rows.append(build_row(before.id, entry))
             continue
         clock = clocks.setdefault(entry.submission_id, SubmissionClock(before.submissions.get(entry.submission_id)))
@@ -116,14 +119,18 @@ MAX_FIELD_CHARS = 500
 
 
 def log_decision(key: QueueKey, decision: Decision) -> None:
-    """Logs each pull request that left the queue, and each change of the queue itself. The journal has all other
-    changes, which are too many for a log. Call it after the decision is stored, and only in the process that
-    decided."""
+    """Logs each pull request that left the queue or that a person changed, and each change of the queue itself. The
+    journal has all other changes, which are too many for a log. Call it after the decision is stored, and only in the
+    process that decided."""
     for entry in decision.journal:
-        if isinstance(entry, journal.QueueChanged):
-            _log_queue_change(key, entry)
-        elif entry.to in TERMINAL_STATES:
-            _log_conclusion(key, entry, decision.concluded_submissions)
+        match entry:
+            case journal.QueueChanged():
+                _log_queue_change(key, entry)
+            case journal.PullRequestUpdated():
+                _log_update(key, entry)
+            case journal.PullRequestChanged():
+                if entry.to in TERMINAL_STATES:
+                    _log_conclusion(key, entry, decision.concluded_submissions)
 
 
 def _log_queue_change(key: QueueKey, entry: journal.QueueChanged) -> None:
@@ -150,6 +157,17 @@ def _log_conclusion(key: QueueKey, entry: journal.PullRequestChanged, concluded:
         reason=entry.reason.value,
         run=entry.run,
         **commits,
+    )
+
+
+def _log_update(key: QueueKey, entry: journal.PullRequestUpdated) -> None:
+    log.info(
+        "pull_request_updated",
+        **describe_action(key, entry.actor),
+        number=entry.number,
+        state=entry.state.value,
+        reason=entry.reason.value,
+        detail=entry.detail,
     )
 
 

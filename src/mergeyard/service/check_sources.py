@@ -8,6 +8,7 @@ from urllib.parse import quote
 import structlog
 from msgspec import Struct
 
+from mergeyard.domain.events import Event
 from mergeyard.domain.ids import QueueKey, Repo, RunId, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.queue import Queue
@@ -15,12 +16,14 @@ from mergeyard.domain.runs import Run
 from mergeyard.domain.states import RunStatus
 from mergeyard.domain.timestamps import SECOND, Instant, later
 from mergeyard.ports.external import CheckJob, CheckRunner, Clock
-from mergeyard.ports.forge import ChecksFrom, Forge, HostUnavailable
+from mergeyard.ports.forge import ChecksFrom, Forge, HostAccessLost, HostError, HostRefused
 from mergeyard.ports.git import GitError
-from mergeyard.ports.store import StoreUnavailable
+from mergeyard.ports.store import LeaseLost, StoreUnavailable
 from mergeyard.service.background import Background, retry_until_stored
 from mergeyard.service.errors import RequestRefused
+from mergeyard.service.git_names import name_test_branch
 from mergeyard.service.leases import Leases
+from mergeyard.service.obstacles import Obstacles
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.replica_bus import CommitNoticeReceived, ReplicaBus
 from mergeyard.service.repo_config import CONFIG_FILE, InvalidConfig, parse_config, read_config_file
@@ -30,6 +33,8 @@ from mergeyard.service.statuses import Statuses
 log = structlog.get_logger()
 
 CHECK_POLL_INTERVAL_MS = 1000
+CHECKS = "checks"
+"""This poller as the source of an obstacle. It reports only refusals: whether the Git host responds, the others see."""
 MAX_PROMPT_READS = 5
 """Between two regular reads of a commit, this many notices cause a read at once."""
 MIN_READ_INTERVAL_MS = 5 * SECOND
@@ -43,6 +48,8 @@ CommitKey = tuple[Repo, Sha]
 class PolledCommit(Struct, eq=False):
     queue_actor: QueueActor
     due: Instant
+    test_branch: str
+    """Its tip is this commit."""
     busy: bool = False
     """A read is scheduled or in progress."""
     reported: tuple[Status, ...] = ()
@@ -61,6 +68,7 @@ class ForgeCheckPoller:
     replica_bus: ReplicaBus
     clock: Clock
     background: Background
+    obstacles: Obstacles
     _commits: dict[CommitKey, PolledCommit] = field(default_factory=dict[CommitKey, PolledCommit], init=False)
     _read_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_CONCURRENT_READS), init=False)
 
@@ -70,10 +78,14 @@ class ForgeCheckPoller:
             return
         if self._find_forge(queue_actor.key.repo) is None:
             return
-        under_test = [(queue_actor.key.repo, run.tip) for run in queue_actor.queue.runs_in_progress]
+        repo = queue_actor.key.repo
+        under_test = {(repo, run.tip): run for run in queue_actor.queue.runs_in_progress}
         self._forget_commits(queue_actor, except_for=under_test)
-        for key in under_test:
-            self._commits.setdefault(key, PolledCommit(queue_actor, self.clock.now()))
+        if not under_test:
+            self.obstacles.forget(queue_actor, CHECKS)
+        for key, run in under_test.items():
+            commit = PolledCommit(queue_actor, self.clock.now(), name_test_branch(run))
+            self._commits.setdefault(key, commit)
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
         self._forget_commits(queue_actor, except_for=())
@@ -113,28 +125,43 @@ class ForgeCheckPoller:
         commit.noticed, commit.due = True, min(commit.due, later(now, delay_ms))
         self.background.start(self.poll_due())
 
-    async def refresh_checks(self, key: QueueKey, sha: Sha) -> None:
+    async def refresh_checks(self, key: QueueKey, run: Run) -> None:
         """Reads the checks right now, for a decision that depends on them."""
         forge = self._find_forge(key.repo)
-        if forge is not None:
-            await self.statuses.report_with_lease(key.repo, sha, *await forge.statuses(key.repo, sha, key.branch))
+        if forge is None:
+            return
+        found = await forge.statuses(key.repo, run.tip, key.branch, name_test_branch(run))
+        await self.statuses.report_with_lease(key.repo, run.tip, *found)
 
     async def _read_in_slot(self, key: CommitKey, commit: PolledCommit) -> None:
         repo, sha = key
         try:
             async with self._read_slots:
                 await self._report_changed(commit, repo, sha)
-        except (HostUnavailable, StoreUnavailable, RequestRefused) as error:
+                await self._report_obstacle(commit.queue_actor, *self.obstacles.clear(commit.queue_actor, CHECKS))
+        except (HostRefused, HostAccessLost) as error:
+            event = self.obstacles.record(commit.queue_actor, CHECKS, error, sha=sha)
+            await self._report_obstacle(commit.queue_actor, event)
+        except (HostError, StoreUnavailable, RequestRefused) as error:
             log.warning("checks_not_read", repo=str(repo), sha=sha, error=str(error))
         finally:
             commit.busy = False
+
+    async def _report_obstacle(self, queue_actor: QueueActor, *events: Event) -> None:
+        if not events or queue_actor.is_closed:
+            return
+        try:
+            lease_assertion = self.leases.lease_assertion(queue_actor.key.repo)
+            await queue_actor.submit(*events, lease_assertion=lease_assertion)
+        except (LeaseLost, RequestRefused, StoreUnavailable) as error:
+            log.warning("queue_event_not_stored", queue=str(queue_actor.key), error=str(error))
 
     async def _report_changed(self, commit: PolledCommit, repo: Repo, sha: Sha) -> None:
         forge = self._find_forge(repo)
         # While the read waited for a slot, the run may have ended and another one may poll the same commit.
         if forge is None or self._commits.get((repo, sha)) is not commit:
             return
-        statuses = tuple(await forge.statuses(repo, sha, commit.queue_actor.key.branch))
+        statuses = tuple(await forge.statuses(repo, sha, commit.queue_actor.key.branch, commit.test_branch))
         changed = [status for status in statuses if status not in commit.reported]
         if changed:
             await self.statuses.report_with_lease(repo, sha, *changed)
@@ -200,7 +227,7 @@ class LocalCheckRunner:
             try:
                 await self._start_job(queue_actor, run)
                 break
-            except (GitError, HostUnavailable) as error:
+            except (GitError, HostError) as error:
                 log.warning("checks_not_started", run=run.id, error=str(error))
                 await self.clock.sleep(JOB_START_RETRY_DELAY_MS)
 

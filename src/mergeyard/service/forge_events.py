@@ -106,9 +106,12 @@ class ForgeEventDispatcher:
                     await _submit_unless_closed(queue_actor, PullRequestDirty(number=pull_request.number))
 
 
+HEAD_CHECK_REASONS = (Reason.HEAD_CHECKS_FAILED, Reason.WAITING_FOR_HEAD_CHECKS)
+
+
 def _depends_on_check(pull_request: PullRequest, check: str | None) -> bool:
     """Whether this check of its head, or any if its name is not known, can make it ready."""
-    missing = [each for each in pull_request.unmet_requirements if each.reason is Reason.WAITING_FOR_HEAD_CHECKS]
+    missing = [each for each in pull_request.unmet_requirements if each.reason in HEAD_CHECK_REASONS]
     if check is None:
         return bool(missing) or pull_request.mergeability is not Mergeability.MERGEABLE
     name = check[:MAX_REQUIREMENT_NAME_CHARS].casefold()

@@ -15,6 +15,8 @@ from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
     ChecksFrom,
     Forge,
+    HostAccessLost,
+    HostError,
     HostRefused,
     HostUnavailable,
     OpenPullRequest,
@@ -70,7 +72,7 @@ class OpenPullRequests:
                 return await self.read(key)
         except TimeoutError:
             code, problem = Code.PROVIDER_TIMEOUT, f"did not answer within {self._timeout_s:g} seconds"
-        except (HostRefused, UnexpectedHostResponse) as error:
+        except (HostRefused, HostAccessLost, UnexpectedHostResponse) as error:
             code, problem = Code.PROVIDER_ERROR, f"did not list its open pull requests ({error})"
         except HostUnavailable as error:
             code, problem = Code.PROVIDER_UNAVAILABLE, f"cannot be read ({error})"
@@ -112,7 +114,7 @@ class RecentChecks:
         try:
             async with asyncio.timeout(self._timeout_s):
                 names = await self._read(key)
-        except (HostUnavailable, TimeoutError) as error:
+        except (HostError, TimeoutError) as error:
             log.warning("recent_checks_not_read", repo=str(repo), branch=branch, error=str(error) or "timeout")
             return ()
         self._cache.put(key, names)

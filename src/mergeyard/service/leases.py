@@ -22,6 +22,7 @@ from mergeyard.ports.git import Git
 from mergeyard.ports.store import Lease, LeaseLost, LeaseStatus, SharedStore, StoredQueue, StoreUnavailable
 from mergeyard.ports.writes import AssertLease, Write
 from mergeyard.service.background import Background, retry_until_stored
+from mergeyard.service.callbacks import call_each
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.metrics import LEASES, LEASES_ACQUIRED, LEASES_LOST
 from mergeyard.service.queue_actor import QueueActor
@@ -74,8 +75,8 @@ class Leases:
 
     def on_change(self, queue_actor: QueueActor, before: Queue | None) -> None:
         if self.has_lease(queue_actor.key.repo):
-            for listener in self.listeners:
-                listener.on_change(queue_actor, before)
+            on_change = [listener.on_change for listener in self.listeners]
+            call_each(on_change, queue_actor, before, event="queue_listener_failed", queue=str(queue_actor.key))
 
     def require_leases(self, replica: str) -> None:
         """From now on this process works only for repositories whose leases it holds. It starts with none."""
@@ -113,8 +114,8 @@ class Leases:
         LEASES_LOST.inc(len(lost))
 
     def on_lease_lost(self, queue_actor: QueueActor) -> None:
-        for listener in self.listeners:
-            listener.on_lease_lost(queue_actor)
+        on_lease_lost = [listener.on_lease_lost for listener in self.listeners]
+        call_each(on_lease_lost, queue_actor, event="lease_listener_failed", queue=str(queue_actor.key))
 
 
 log = structlog.get_logger()

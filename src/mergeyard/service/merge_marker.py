@@ -15,7 +15,7 @@ from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import DAY, MINUTE, SECOND, later
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Forge, HostRefused, HostUnavailable
+from mergeyard.ports.forge import Forge, HostError, HostRefused
 from mergeyard.ports.git import GitError, Pushed, RefUpdate
 from mergeyard.ports.store import Store, StoredEntry
 from mergeyard.service import persistence
@@ -78,7 +78,7 @@ class MergeMarker:
             return True
         try:
             return await self._finish(key, queue, landed, submission, submission.merged_sha)
-        except (GitError, HostUnavailable, RequestRefused) as error:
+        except (GitError, HostError, RequestRefused) as error:
             number = submission.number
             log.warning("pull_request_not_marked_merged", repo=str(key.repo), number=number, error=str(error))
             return isinstance(error, HostRefused) or self._clock.now() >= later(landed.at, GIVE_UP_AFTER_MS)

@@ -14,19 +14,20 @@ from weakref import WeakKeyDictionary
 import structlog
 from msgspec import Struct
 
-from mergeyard.domain.events import Event, HostReachable, HostUnreachable, PullRequestDirty, TargetBranchDirty
+from mergeyard.domain.events import Event, PullRequestDirty, TargetBranchDirty
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import Mergeability, PullRequestState, Reason
 from mergeyard.domain.timestamps import MINUTE, SECOND
-from mergeyard.ports.forge import Host, HostUnavailable
+from mergeyard.ports.forge import Host, HostError
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, StoreUnavailable
 from mergeyard.service.background import Background
 from mergeyard.service.errors import RequestRefused
 from mergeyard.service.git_names import branch_ref
 from mergeyard.service.leases import Leases
+from mergeyard.service.obstacles import Obstacles
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
@@ -124,6 +125,8 @@ MAX_IDLE_INTERVAL_MS = 10 * MINUTE
 MAX_RETRY_INTERVAL_MS = MINUTE
 MAX_PLAIN_RETRY_INTERVAL_MS = 10 * SECOND
 MAX_CONCURRENT_POLLS = 8
+POLL = "poll"
+"""The poller as the source of an obstacle."""
 
 
 @dataclass(eq=False)
@@ -134,6 +137,7 @@ class Poller:
     schedule_comments: Callable[[Repo, PullRequestNumber, str], None]
     background: Background
     leases: Leases
+    obstacles: Obstacles
     _polled: dict[Repo, PolledRepository] = field(default_factory=dict, init=False)
     """The leased repositories."""
     _queues: WeakKeyDictionary[QueueActor, PolledQueue] = field(
@@ -190,7 +194,10 @@ class Poller:
         others = {repo: polled.numbers for repo, polled in due if not polled.must_read}
         try:
             changed = others if host is None or not others else await host.find_changed(others)
-        except HostUnavailable:
+        except Exception as error:
+            # Also an unexpected one, which would otherwise keep all repositories of the host from being read.
+            if not isinstance(error, HostError):
+                log.error("changed_repositories_not_found", host=name, error=str(error), exc_info=error)
             changed = others
         finally:
             self._searched_hosts.discard(name)
@@ -210,13 +217,17 @@ class Poller:
             async with self._slots:
                 has_changed = await self._read_and_report(repo, polled, queue_actors)
             polled.failures, polled.quiet_polls = 0, 0 if has_changed else polled.quiet_polls + 1
-        except (HostUnavailable, GitError) as error:
-            log.warning("git_host_unavailable", repo=str(repo), error=str(error))
-            polled.must_read, polled.failures = True, polled.failures + 1
-            await _submit_to_all(queue_actors, HostUnreachable())
+        except (HostError, GitError) as error:
+            polled.must_read = True
+            polled.failures += 1
+            for queue_actor in queue_actors:
+                await _report_obstacle(queue_actor, self.obstacles.record(queue_actor, POLL, error))
         except (RequestRefused, LeaseLost, StoreUnavailable) as error:
             log.warning("repository_poll_failed", repo=str(repo), error=str(error))
             polled.must_read = True
+        except BaseException:
+            polled.must_read = True
+            raise
         finally:
             polled.in_progress = False
             polled.polled_at = self.registry.clock.now()
@@ -267,7 +278,7 @@ class Poller:
                 *self._recheck_unmergeable(queue_actor, polled, host),
                 *self._recheck_rules(queue_actor, polled, host),
             )
-            await _submit(queue_actor, events)
+            await _submit(queue_actor, (*self.obstacles.clear(queue_actor, POLL), *events))
         except BaseException:
             polled.needs_refresh = True
             raise
@@ -341,7 +352,7 @@ def _needs_poll(before: Queue, queue: Queue) -> bool:
     return (
         before.submissions is not queue.submissions
         or before.target_branch.tip != queue.target_branch.tip
-        or (before.host_unreachable_since is None) is not (queue.host_unreachable_since is None)
+        or (before.obstacle is None) is not (queue.obstacle is None)
     )
 
 
@@ -351,15 +362,13 @@ def _is_mergeability_pending(submission: Submission) -> bool:
     return submission.state is PullRequestState.NOT_READY and is_checking
 
 
-async def _submit_to_all(queue_actors: tuple[QueueActor, ...], event: Event) -> None:
-    for queue_actor in queue_actors:
-        try:
-            await queue_actor.submit(event)
-        except (RequestRefused, StoreUnavailable) as error:
-            log.warning("queue_event_not_stored", queue=str(queue_actor.key), error=str(error))
+async def _report_obstacle(queue_actor: QueueActor, event: Event) -> None:
+    try:
+        await queue_actor.submit(event)
+    except (RequestRefused, StoreUnavailable) as error:
+        log.warning("queue_event_not_stored", queue=str(queue_actor.key), error=str(error))
 
 
 async def _submit(queue_actor: QueueActor, events: tuple[Event, ...]) -> None:
-    reachable = (HostReachable(),) if queue_actor.queue.host_unreachable_since is not None else ()
-    if not queue_actor.is_closed and (reachable or events):
-        await queue_actor.submit(*reachable, *events)
+    if not queue_actor.is_closed and events:
+        await queue_actor.submit(*events)

@@ -7,12 +7,13 @@ import asyncio
 from collections import defaultdict
 from enum import StrEnum
 
+import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain.config import DEFAULT_PRIORITY, Config, HeadBranchFallback, LandingMethod, MergeMethod, Mode
-from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId, Sha, SubmissionId
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import HeadBranchAccess, ImpactedTargets, PullRequest
 from mergeyard.domain.queue import Queue
@@ -21,7 +22,7 @@ from mergeyard.domain.states import Mergeability, PullRequestState, Refusal, Run
 from mergeyard.domain.timestamps import SECOND, Instant, later
 from mergeyard.engine import merging, observations
 from mergeyard.engine.decide import decide
-from mergeyard.ports.git import Conflict, MissingObject
+from mergeyard.ports.git import Conflict, LimitExceededError, MissingObject
 from mergeyard.service import errors
 from mergeyard.service.commit_messages import MAX_MESSAGE_CHARS, merge_message, sanitize_line
 from mergeyard.service.errors import Code, RequestRefused
@@ -32,7 +33,7 @@ from mergeyard.service.tasks.commit_builder import (
     MAX_REBASE_COMMITS,
     MergeCommitBuilder,
     PullRequestTooLarge,
-    read_own_commits,
+    RebaseDiffers,
     write_squash,
 )
 
@@ -82,12 +83,15 @@ class MergePreview(Struct, frozen=True, kw_only=True):
     """Of the commits that it becomes, oldest first."""
 
 
+log = structlog.get_logger()
+
 UNKNOWN_RUN = "(the test run)"
 """In the trailer of a message for which no test run was started yet."""
 
 
 PREVIEW_COUNTS_MS = 5 * SECOND
 MAX_CACHED_PREVIEWS = 100
+MAX_COSTLY_HEADS = 1000
 
 
 class CachedPreview(Struct, frozen=True):
@@ -103,14 +107,17 @@ class Previews:
         self._repositories = repositories
         self._reader = reader
         self._cached: dict[tuple[QueueKey, PullRequestNumber], CachedPreview] = {}
-        self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
-        """By Git host."""
+        self._locks = defaultdict[Repo, asyncio.Lock](asyncio.Lock)
+        self._host_locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
+        self._costly_heads = dict[tuple[Repo, Sha], str]()
+        """The heads for which git exceeded a limit here. Users who can only read must not make git try again."""
 
     async def preview_merge(self, key: QueueKey, number: PullRequestNumber) -> MergePreview:
         """Reads the pull request from the Git host, so it can be one that was not submitted. Users who can only read
-        can ask for this, so a Git host is asked for one preview at a time, and an answer counts for some seconds."""
+        can ask for this: so a Git host is asked for one pull request at a time, git works on one preview of a
+        repository at a time, and an answer counts for some seconds."""
         queue_actor, clock = await self._registry.get(key), self._registry.clock
-        async with self._locks[key.repo.host]:
+        async with self._locks[key.repo]:
             queue, cached = queue_actor.queue, self._cached.get((key, number))
             found_at, run = clock.now(), find_run(queue, number)
             decisive = (queue.config, None if run is None else (run.id, run.landing_method, run.chain))
@@ -126,7 +133,8 @@ class Previews:
     async def _read_merge_preview(self, key: QueueKey, number: PullRequestNumber) -> MergePreview:
         context = await self._repositories.open_context(await self._registry.get(key))
         config = context.queue_actor.queue.config
-        pull_request = await self._reader.read(context, number)
+        async with self._host_locks[key.repo.host]:
+            pull_request = await self._reader.read(context, number)
         if pull_request is None:
             raise errors.pull_request_not_found(key, number)
         if submission := context.queue_actor.queue.submission_of(number):
@@ -143,7 +151,7 @@ class Previews:
         messages = () if merges_by is MergesBy.PROVIDER_MERGE else await _read_messages(context, pull_request, run)
         problem = _describe_other_base(key, pull_request)
         if not messages and not problem:
-            messages, problem = await _write_messages(context, pull_request, run, tip, merges_by)
+            messages, problem = await self._write_messages(context, pull_request, run, tip, merges_by)
         return MergePreview(
             head=pull_request.head,
             merge_method=context.merge_method_of(None if run is None else run.id),
@@ -151,6 +159,21 @@ class Previews:
             explanation=problem or explanation,
             messages=() if problem else messages,
         )
+
+    async def _write_messages(
+        self, context: RepositoryContext, pull_request: PullRequest, run: Run | None, tip: Sha, merges_by: MergesBy
+    ) -> tuple[tuple[str, ...], str]:
+        """One attempt per head: only a submission gets a second one."""
+        costly = context.repo, pull_request.head
+        if costly not in self._costly_heads:
+            try:
+                return await _write_messages(context, pull_request, run, tip, merges_by)
+            except LimitExceededError as error:
+                log.warning("git_limit_exceeded", repo=str(context.repo), number=pull_request.number, error=str(error))
+                if len(self._costly_heads) >= MAX_COSTLY_HEADS:
+                    self._costly_heads.pop(next(iter(self._costly_heads)))
+                self._costly_heads[costly] = str(error)
+        return (), f"The queue would refuse it: {self._costly_heads[costly]}. Split it into smaller pull requests."
 
     async def preview(
         self, key: QueueKey, number: PullRequestNumber, action: Action, priority: int | None = None
@@ -268,8 +291,11 @@ async def _write_messages(
                 return (), f"It has conflicts with {branch}: resolve them, then push."
             if isinstance(step, PullRequestTooLarge):
                 return (), f"The queue would refuse it: {step.message} Split it into smaller pull requests."
+            if isinstance(step, RebaseDiffers):
+                advice = "Rebase the branch yourself or squash its commits, then push."
+                return (), f"The rebase gives other files than the merge of the pull request. {step.message} {advice}"
             if merges_by is MergesBy.PROVIDER_MERGE and context.host.forge is not None:
-                commits = await read_own_commits(mirror, head, tip, tip, limit=MAX_REBASE_COMMITS)
+                commits = await mirror.commits(head, without=[tip], limit=MAX_REBASE_COMMITS)
                 return tuple(each.message[:MAX_MESSAGE_CHARS] for each in commits if len(each.parents) < 2), ""
             commits = await mirror.first_parents(step.commit, down_to=step.parent) or ()
             return tuple(commit.message for commit in commits), ""
@@ -283,7 +309,7 @@ BRANCH_PROBLEMS = {
         "The author of the pull request can allow edits by maintainers to change this.",
     ),
     HeadBranchAccess.PROTECTED: (
-        "A rule of the Git host does not let the queue move the head branch",
+        "A rule of the Git host protects the head branch, so the queue does not move it",
         "An administrator of the repository can change the rule.",
     ),
     HeadBranchAccess.SHARED: (

@@ -23,8 +23,18 @@ from mergeyard.domain.runs import Run
 from mergeyard.domain.states import Reason
 from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostUnavailable
-from mergeyard.ports.git import Commit, GitError, Mirror, MissingObject, Pushed, PushRefused, RefUpdate, Signer
+from mergeyard.ports.forge import HostError
+from mergeyard.ports.git import (
+    Commit,
+    GitError,
+    LimitExceededError,
+    Mirror,
+    MissingObject,
+    Pushed,
+    PushRefused,
+    RefUpdate,
+    Signer,
+)
 from mergeyard.ports.store import Store, StoredEntry
 from mergeyard.service import persistence
 from mergeyard.service.audit_log import decode_actor_name
@@ -270,6 +280,8 @@ ATTESTED_REASONS = frozenset({Reason.MERGED_BY_QUEUE, Reason.MERGED_DIRECTLY})
 """Not a merge whose result differs from the tested one: what was tested says nothing about it."""
 MISSING_AFTER_MS = 10 * MINUTE
 """A commit that the Git host does not have after this time never comes: someone removed it from the branch."""
+TOO_LARGE_AFTER_MS = 10 * MINUTE
+"""Someone pushed notes that git cannot read within its limits. Trying for a day would keep it busy."""
 MAX_TIMELINE_ENTRIES = 1000
 MAX_PUSH_ATTEMPTS = 10
 """Other replicas, other queues of the repository and people can write notes at the same time."""
@@ -297,7 +309,9 @@ class ProvenanceWriter:
         try:
             signer = self._repositories.signer_of(key.repo.host)
             missing = [] if signer is None else await self._write(key, queue, merged, signer)
-        except (GitError, HostUnavailable, RequestRefused) as error:
+        except LimitExceededError as error:
+            self._retry_or_give_up(key, merged, TOO_LARGE_AFTER_MS, error)
+        except (GitError, HostError, RequestRefused) as error:
             self._retry_or_give_up(key, merged, GIVE_UP_AFTER_MS, error)
         else:
             if missing:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
-from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.journal import PullRequestChanged, PullRequestEntry
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
@@ -62,7 +62,7 @@ class PullRequestDetails(Struct, frozen=True, kw_only=True):
     """The URL of the pull request at the Git host."""
     can_verify: bool
     """The queue merged it, and writes provenance for this Git host."""
-    timeline: tuple[PullRequestChanged, ...]
+    timeline: tuple[PullRequestEntry, ...]
     runs: tuple[RunWithStatuses, ...]
     """The last `MAX_RUNS` that tested the submission or decided about it, newest first."""
     deciding_run: RunId | None
@@ -96,11 +96,12 @@ class PullRequestDetailsReader:
         return None if latest is None else latest[1]
 
     async def _list_runs(
-        self, queue_actor: QueueActor, view: SubmissionView, timeline: Sequence[PullRequestChanged]
+        self, queue_actor: QueueActor, view: SubmissionView, timeline: Sequence[PullRequestEntry]
     ) -> list[Run]:
         """Nothing is read from the store for a submission that was never tested."""
         submission = view.submission
-        tested_at = next((entry.at for entry in reversed(timeline) if entry.to is PullRequestState.TESTING), None)
+        changes = [entry for entry in timeline if isinstance(entry, PullRequestChanged)]
+        tested_at = next((entry.at for entry in reversed(changes) if entry.to is PullRequestState.TESTING), None)
         if tested_at is None and submission.verified_by is None:
             return []
         ended = submission.state in TERMINAL_STATES
@@ -112,7 +113,7 @@ class PullRequestDetailsReader:
             and run.status is RunStatus.SUCCEEDED
             and any(each.submission_id == submission.id for each in run.stack)
         ]
-        named = (view.run_id, submission.verified_by, *successors, *(entry.run for entry in timeline))
+        named = (view.run_id, submission.verified_by, *successors, *(entry.run for entry in changes))
         run_ids = dict.fromkeys(run for run in named if run is not None)
         return await self.runs.list_of_submission(
             queue_actor, submission.id, until if tested_at is None else tested_at, until, run_ids

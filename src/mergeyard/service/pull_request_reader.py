@@ -5,11 +5,12 @@ What git finds out about two commits never changes, so each pair of head and tip
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import islice
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
+import structlog
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -18,13 +19,15 @@ from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
 from mergeyard.domain.states import Mergeability
 from mergeyard.ports.forge import Host
-from mergeyard.ports.git import Conflict, Mirror, MissingObject
-from mergeyard.service import git_names
+from mergeyard.ports.git import Conflict, LimitExceededError, Mirror, MissingObject
+from mergeyard.service import landed_heads
 from mergeyard.service.git_names import branch_ref, is_target_branch
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.repo_config import parse_guarded_paths, read_config_file
 from mergeyard.service.repositories import RepositoryContext
+
+log = structlog.get_logger()
 
 Heads = Mapping[PullRequestNumber, Sha]
 NOTHING_REPORTED: Heads = MappingProxyType({})
@@ -137,29 +140,6 @@ async def _list_added_commits(context: RepositoryContext, before: Sha, tip: Sha)
     return commits if len(commits) < MAX_NEW_COMMITS else None
 
 
-async def find_squashed_heads(mirror: Mirror, onto: Sha, commits: Sequence[Sha]) -> list[Sha]:
-    """Those of a pull request's commits (its head last) that `onto` contains as a squash or rebase."""
-    if len(commits) < 2:
-        return []
-    # Only the first parents: a commit that was merged from a pull request can have any trailer in its message.
-    landed = await mirror.last_first_parents(onto, limit=MAX_SEARCHED_COMMITS)
-    squashed = {git_names.parse_head_trailer(commit.message) for commit in landed}
-    return [commit for commit in commits if commit in squashed]
-
-
-async def merge_base_with_squashed_heads(mirror: Mirror, onto: Sha, commits: Sequence[Sha]) -> Sha:
-    """A commit with the tree of `onto` and the squashed heads as further parents, so that a merge onto it applies only
-    the commits after those heads. It is never pushed."""
-    squashed = await find_squashed_heads(mirror, onto, commits)
-    if not squashed:
-        return onto
-    return await mirror.commit(await mirror.tree(onto), (onto, *squashed), git_names.SYNTHETIC_PARENT_MESSAGE)
-
-
-MAX_SEARCHED_COMMITS = 500
-"""Commits of the target branch that are searched for trailers, newest first."""
-
-
 MAX_COMMITS = 250
 """Of a pull request: in a longer one only the newest are searched for the heads of other pull requests."""
 MAX_GUARDED_SHOWN = 10
@@ -244,10 +224,19 @@ class PullRequestReader:
             if not await context.has_commit(tip):
                 await context.fetch_target_tip()
             await context.fetch_head_if_missing(number, head)
-            cache.facts[head] = facts = await _examine(context, tip, head)
-            if pull_request.fork:
-                cache.guarded[head] = await _find_guarded_paths(context, cache, head, facts)
+            try:
+                await self._fill_cache(context, cache, pull_request)
+            except LimitExceededError as error:
+                log.warning("git_limit_exceeded", repo=str(context.repo), number=number, head=head, error=str(error))
+                return replace(pull_request, mergeability=Mergeability.UNKNOWN, exceeded_limit=f"{error}.")
         return self._complete(context, pull_request, cache)
+
+    async def _fill_cache(self, context: RepositoryContext, cache: TipCache, pull_request: PullRequest) -> None:
+        """What exceeded a limit is not kept: the engine decides whether it is tried again."""
+        head = pull_request.head
+        cache.facts[head] = facts = await _examine(context, cache.tip, head)
+        if pull_request.fork:
+            cache.guarded[head] = await _find_guarded_paths(context, cache, head, facts)
 
     async def refresh_head_index(
         self, context: RepositoryContext, target_refs: Collection[str], heads: Heads | None = None
@@ -316,10 +305,11 @@ class PullRequestReader:
 
 async def _examine(context: RepositoryContext, tip: Sha, head: Sha) -> MergeFacts:
     """Merge commits contain the heads that they merged; squashed and rebased commits do not."""
-    commits, onto = await context.mirror.commit_shas(head, without=[tip], limit=MAX_COMMITS), tip
+    commits = await landed_heads.list_own_commits(context.mirror, head, tip, limit=MAX_COMMITS)
+    landed: tuple[Sha, ...] = ()
     if context.queue_actor.queue.config.merge_method is not MergeMethod.MERGE_COMMIT:
-        onto = await merge_base_with_squashed_heads(context.mirror, tip, commits)
-    merged = await context.mirror.merge(onto, head)
+        landed = await landed_heads.find_landed_heads(context, tip, tip, commits)
+    merged = await landed_heads.merge(context, tip, head, landed)
     return MergeFacts(commits, None if isinstance(merged, Conflict) else merged)
 
 

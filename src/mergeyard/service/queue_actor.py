@@ -3,6 +3,15 @@
 Requests and events wait in an inbox. One decision takes all of them, and the queue, its journal and the stored
 responses are committed in one transaction. Requests that arrive during the commit share the next decision. Neither a
 client nor a listener sees a decision before it is stored, so a response that was sent survives a crash.
+
+A decision has two halves, with the commit between them:
+
+    decide and save    anything that raises here means that nothing was stored, so the commands may be decided again
+    answer, log, tell  the decision is stored: whatever raises here is logged, and never leads to a second decision
+
+The outcome of a commit is unknown when its response is lost (`StoreUnavailable`) or when this task is cancelled. Then
+the commands fail and are not decided again here. The next decision learns the outcome: if the commit was stored, it
+meets a version conflict and begins with the stored queue.
 """
 
 import asyncio
@@ -22,14 +31,19 @@ from mergeyard.domain.states import Refusal
 from mergeyard.domain.timestamps import Instant
 from mergeyard.engine.decide import decide
 from mergeyard.ports.external import EMPTY_FORECAST, Clock
-from mergeyard.ports.store import Store, StoreUnavailable, VersionConflict
+from mergeyard.ports.store import DuplicateRequest, LeaseLost, Store, StoreUnavailable, VersionConflict
 from mergeyard.ports.writes import AppendEntries, DeleteQueue, Write
 from mergeyard.service import audit_log, persistence
+from mergeyard.service.callbacks import call_each
 from mergeyard.service.errors import Code, RequestRefused, queue_not_found
 from mergeyard.service.idempotency import IdempotentRequest, to_response_writes
 from mergeyard.service.impacted_targets import EncodedTargets
 from mergeyard.service.metrics import DECISION_EVENTS, DECISION_SECONDS, VERSION_CONFLICTS
 
+log = structlog.get_logger()
+
+Listener = Callable[["QueueActor", Queue | None], None]
+"""Called after every committed decision with the previous queue; None: the listener has not seen this queue yet."""
 Render = Callable[[Decision], bytes]
 ComputeEvents = Callable[[Queue], Sequence[Event]]
 """Computes the events from the queue as it is right before the decision, or raises to refuse the request."""
@@ -47,12 +61,19 @@ class PendingCommand(Struct, eq=False):
     outcome: asyncio.Future[bytes] = msgspec.field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def fail(self, error: Exception) -> None:
-        if not self.outcome.done():
-            self.outcome.set_exception(error)
+        fail_future(self.outcome, error)
 
     def complete(self, response: bytes) -> None:
         if not self.outcome.done():
             self.outcome.set_result(response)
+
+
+def fail_future(future: asyncio.Future[bytes] | asyncio.Future[None], error: Exception) -> None:
+    if future.done():
+        return
+    if isinstance(error, StopIteration):  # asyncio refuses it, and the refusal would end the caller
+        error = RuntimeError(f"unexpected {error!r}")
+    future.set_exception(error)
 
 
 def batchable_prefix(inbox: Sequence[PendingCommand]) -> int:
@@ -72,24 +93,40 @@ def find_refusals(events_by_command: Iterable[Sequence[Event]], decision: Decisi
         start += len(events)
 
 
-class InFlightSubmission(Struct, eq=False):
-    number: PullRequestNumber
-    is_dirty: bool = False
-    """A notice about the pull request arrived in the meantime."""
-
-
-log = structlog.get_logger()
-
-Listener = Callable[["QueueActor", Queue | None], None]
-"""Called after every committed decision with the previous queue; None: the listener has not seen this queue yet."""
-
-
 class EventRefused(Exception):
     """The engine refused an event of the request; nothing of the request was stored."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal)
         self.refusal = refusal
+
+
+class StoredDecision(Struct, frozen=True):
+    """What a commit stored, and how each command is answered now."""
+
+    decision: Decision
+    event_count: int
+    took_s: float
+    answers: tuple[tuple[PendingCommand, bytes | Refusal], ...]
+
+    def answer(self) -> None:
+        for command, answer in self.answers:
+            if isinstance(answer, Refusal):
+                command.fail(EventRefused(answer))
+            else:
+                command.complete(answer)
+
+    def log(self, key: QueueKey) -> None:
+        if self.decision.journal:
+            audit_log.log_decision(key, self.decision)
+        DECISION_EVENTS.inc(self.event_count)
+        DECISION_SECONDS.observe(self.took_s)
+
+
+class InFlightSubmission(Struct, eq=False):
+    number: PullRequestNumber
+    is_dirty: bool = False
+    """A notice about the pull request arrived in the meantime."""
 
 
 class QueueActor:
@@ -117,6 +154,11 @@ class QueueActor:
     @property
     def id(self) -> QueueId:
         return self.queue.id
+
+    @property
+    def store(self) -> Store:
+        """Where the queue is stored, for those who read its past."""
+        return self._store
 
     @property
     def has_waiters(self) -> bool:
@@ -170,7 +212,8 @@ class QueueActor:
         return await self._enqueue(PendingCommand(compute_events, (), render, idempotent_request))
 
     async def wait_until(self, settled: Callable[[Queue], bool]) -> None:
-        """Waits for the first stored queue for which `settled` is true, or until the actor closes."""
+        """Waits for the first stored queue for which `settled` is true, or until the actor closes. What `settled`
+        raises is raised here."""
         if not settled(self.queue):
             reached = asyncio.get_running_loop().create_future()
             self._waiters[reached] = settled
@@ -182,6 +225,10 @@ class QueueActor:
     async def resume(self) -> None:
         """Begins to process the queue after a restart or takeover, and announces it to all listeners."""
         await self.submit(ProcessingResumed())
+        self.announce()
+
+    def announce(self) -> None:
+        """Shows this queue to all listeners as one that they have not seen yet."""
         self._notify_listeners(None)
 
     async def catch_up(self, version: int) -> None:
@@ -234,29 +281,49 @@ class QueueActor:
             raise RequestRefused(Code.QUEUE_NOT_EMPTY, f"{message}: remove them or let them merge first.")
 
     async def _process_inbox(self) -> None:
-        while self._inbox:
-            count = batchable_prefix(self._inbox)
-            commands, self._inbox = self._inbox[:count], self._inbox[count:]
-            await self._process(commands)
-        self._processing = None
+        commands = list[PendingCommand]()
+        try:
+            while self._inbox:
+                count = batchable_prefix(self._inbox)
+                commands = self._inbox[:count]
+                del self._inbox[:count]
+                await self._process(commands)
+        finally:
+            # Whatever ended this loop, the next command starts another one. No caller waits for an answer that cannot
+            # come any more: those that have theirs ignore this.
+            self._processing = None
+            unanswered = [*commands, *self._inbox]
+            self._inbox.clear()
+            for command in unanswered:
+                command.fail(StoreUnavailable("The decision was interrupted before its outcome was known."))
 
     async def _process(self, commands: list[PendingCommand]) -> None:
-        """An error means that nothing was stored: each command is retried alone, so that only the one that causes the
-        error fails. While the store is unavailable all fail at once, so that none waits for the retries of others."""
         before = self.queue
         try:
             async with self._commit_lock:
-                await self._decide_and_save(commands)
+                stored = await self._decide_and_save(commands)
         except Exception as error:
-            if self.queue is not before:
-                self._publish(before)
-            fails_all = len(commands) == 1 or isinstance(error, StoreUnavailable)
-            for command in commands:
-                command.fail(error) if fails_all else await self._process([command])
-        else:
-            self._publish(before)
+            await self._fail_or_retry_alone(commands, before, error)
+            return
+        # Stored: from here on nothing may raise, or the commands would be decided a second time.
+        stored.answer()
+        self._log(stored)
+        self._publish(before)
 
-    async def _decide_and_save(self, commands: list[PendingCommand]) -> None:
+    async def _fail_or_retry_alone(self, commands: list[PendingCommand], before: Queue, error: Exception) -> None:
+        """Nothing was stored: each command is retried alone, so that only the one that causes the error fails. While
+        the store is unavailable all fail at once, so that none waits for the retries of others; and the outcome of
+        their commit can be unknown, so that a retry could apply them a second time."""
+        if self.queue is not before:  # what another replica stored was loaded
+            self._publish(before)
+        fails_all = len(commands) == 1 or isinstance(error, StoreUnavailable)
+        for command in commands:
+            if fails_all:
+                command.fail(error)
+            else:
+                await self._process([command])
+
+    async def _decide_and_save(self, commands: list[PendingCommand]) -> StoredDecision:
         """After a version conflict nothing is stored yet: decides again on the queue that another replica stored."""
         while True:
             try:
@@ -265,13 +332,23 @@ class QueueActor:
                 VERSION_CONFLICTS.inc()
                 await self._reload()
 
-    async def _try_to_save(self, commands: list[PendingCommand]) -> None:
-        before, now, started = self.queue, self._clock.now(), perf_counter()
+    async def _try_to_save(self, commands: list[PendingCommand]) -> StoredDecision:
+        """Raises only if nothing was stored, or if the outcome is unknown. So nothing but assignments follows the
+        commit here."""
+        before = self.queue
+        now = self._clock.now()
+        started = perf_counter()
         events = [command.events(before) if callable(command.events) else command.events for command in commands]
         decision = decide(before, list(chain.from_iterable(events)), now)
         refusals = list(find_refusals(events, decision))
         accepted = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
         responses = [command.render(decision) for command in accepted]
+        remaining_responses = iter(responses)
+        answers = tuple(
+            (command, next(remaining_responses) if refusal is None else refusal)
+            for command, refusal in zip(commands, refusals, strict=True)
+        )
+        event_count = sum(map(len, events))
         writes = list[Write]()
         for command, response in zip(accepted, responses, strict=True):
             writes += (*command.writes, *to_response_writes(command.idempotent_request, response, now))
@@ -280,20 +357,31 @@ class QueueActor:
         if writes:
             # A dict drops duplicates: commands of one decision mostly assert the same lease.
             assertions = {assertion: None for command in accepted for assertion in command.lease_assertion}
-            await self._store.commit(*assertions, *writes)
+            await self._commit(*assertions, *writes)
         if decision.queue is not before:
             self.version += 1
             self.queue = decision.queue
-        self.decided_version, self.wake_at = self.version, decision.wake_at
-        for command, refusal in zip(commands, refusals, strict=True):
-            if refusal is not None:
-                command.fail(EventRefused(refusal))
-        for command, response in zip(accepted, responses, strict=True):
-            command.complete(response)
-        if decision.journal:
-            audit_log.log_decision(self.key, decision)
-        DECISION_EVENTS.inc(sum(map(len, events)))
-        DECISION_SECONDS.observe(perf_counter() - started)
+        self.decided_version = self.version
+        self.wake_at = decision.wake_at
+        return StoredDecision(decision, event_count, perf_counter() - started, answers)
+
+    async def _commit(self, *writes: Write) -> None:
+        try:
+            await self._store.commit(*writes)
+        except (StoreUnavailable, VersionConflict, LeaseLost, DuplicateRequest):
+            raise
+        except Exception as error:
+            # No store documents such an error, so it does not say whether the writes were stored. After a commit that
+            # was stored, a retry would meet a version conflict, and then apply the commands a second time.
+            if await self._is_stored_version_known():
+                raise
+            raise StoreUnavailable("It is unknown whether the decision was stored.") from error
+
+    async def _is_stored_version_known(self) -> bool:
+        try:
+            return (await self._store.load(self.id)).version == self.version
+        except Exception:
+            return False
 
     def _encode_decision(
         self, before: Queue, decision: Decision, accepted: Sequence[PendingCommand], now: Instant
@@ -309,16 +397,23 @@ class QueueActor:
         self._notify_listeners(before)
 
     def _release_waiters(self) -> None:
+        """A condition that raises gives its own waiter the exception, and no other."""
         for reached, settled in self._waiters.items():
-            if not reached.done() and (self.is_closed or settled(self.queue)):
+            if reached.done():
+                continue
+            try:
+                is_reached = self.is_closed or settled(self.queue)
+            except Exception as error:
+                fail_future(reached, error)
+                continue
+            if is_reached:
                 reached.set_result(None)
 
     def _notify_listeners(self, before: Queue | None) -> None:
-        for listener in self.listeners:
-            try:
-                listener(self, before)
-            except Exception as error:
-                log.error("queue_listener_failed", queue=str(self.key), error=str(error), exc_info=error)
+        call_each(self.listeners, self, before, event="queue_listener_failed", queue=str(self.key))
+
+    def _log(self, stored: StoredDecision) -> None:
+        call_each([stored.log], self.key, event="decision_not_logged", queue=str(self.key))
 
     async def _reload(self) -> None:
         changes = await self._store.changes(self.id, self.version)

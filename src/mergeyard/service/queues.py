@@ -24,6 +24,7 @@ from mergeyard.service import audit_log, persistence
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.idempotency import IdempotentRequest, to_response_writes
 from mergeyard.service.queue_actor import EventRefused, QueueActor
+from mergeyard.service.queue_overview import OverviewReader
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.replica_bus import LeaseReleased, QueueSaved, ReplicaBus
 from mergeyard.service.repositories import Repositories, RepositoryContext, read_required_statuses
@@ -39,6 +40,7 @@ class Queues:
     registry: QueueRegistry
     repositories: Repositories
     replica_bus: ReplicaBus
+    overviews: OverviewReader
 
     async def create(
         self, key: QueueKey, config: Config, actor: str, present: Present, idempotent_request: IdempotentRequest | None
@@ -120,11 +122,17 @@ class Queues:
 
     async def read(self, key: QueueKey) -> QueueView:
         queue_actor = await self.registry.get(key)
-        return view_queue(key, queue_actor.queue, self.registry.clock.now(), queue_actor.forecast)
+        overviews = await self.overviews.read([queue_actor])
+        view = view_queue(key, queue_actor.queue, self.registry.clock.now(), queue_actor.forecast)
+        return replace(view, overview=overviews[queue_actor.id])
 
     async def list_visible(self, token: Token) -> list[QueueView]:
         queue_actors = await self.registry.list_visible(token)
-        return [QueueView(key=queue_actor.key, queue=queue_actor.queue) for queue_actor in queue_actors]
+        overviews = await self.overviews.read(queue_actors)
+        return [
+            QueueView(key=queue_actor.key, queue=queue_actor.queue, overview=overviews[queue_actor.id])
+            for queue_actor in queue_actors
+        ]
 
     async def delete(
         self, key: QueueKey, actor: str, response: bytes, idempotent_request: IdempotentRequest | None

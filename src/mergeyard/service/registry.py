@@ -16,6 +16,7 @@ from mergeyard.ports.external import Clock
 from mergeyard.ports.store import SharedStore, Store, StoredQueue
 from mergeyard.service import persistence
 from mergeyard.service.background import is_done_before
+from mergeyard.service.callbacks import call_each
 from mergeyard.service.errors import queue_not_found
 from mergeyard.service.queue_actor import Listener, QueueActor
 
@@ -129,9 +130,7 @@ class QueueRegistry:
 
     def add_created(self, queue_actor: QueueActor) -> None:
         """Registers a queue that was just created, and announces it to all listeners."""
-        registered = self.add(queue_actor)
-        for listener in self.listeners:
-            listener(registered, None)
+        self.add(queue_actor).announce()
 
     def evict(self, queue_actor: QueueActor) -> None:
         queue_actor.close()
@@ -142,8 +141,7 @@ class QueueRegistry:
         del self._by_repo[key.repo][queue_actor.id]
         if not self._by_repo[key.repo]:
             del self._by_repo[key.repo]
-        for on_evicted in self.on_evicted:
-            on_evicted(queue_actor)
+        call_each(self.on_evicted, queue_actor, event="eviction_listener_failed", queue=str(key))
 
 
 class ChangeWaiter:

@@ -17,7 +17,7 @@ from mergeyard.domain.runs import Member, Step
 from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.engine import merging
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Finding, Host, HostUnavailable, QueueSetup
+from mergeyard.ports.forge import Finding, Host, HostError, HostUnavailable, QueueSetup
 from mergeyard.ports.git import Git, Identity, Mirror, MissingObject, Signer
 from mergeyard.ports.store import Store
 from mergeyard.service import persistence
@@ -152,7 +152,7 @@ class Repositories:
                     found = await host.own_address(repo) or ""
                 self._addresses[repo.host] = found if ADDRESS_PATTERN.fullmatch(found) else DEFAULT_ADDRESS
                 self._read_addresses_at[repo.host] = now + ADDRESS_REFRESH_AFTER_S
-            except (HostUnavailable, TimeoutError) as error:
+            except (HostError, TimeoutError) as error:
                 self._read_addresses_at[repo.host] = now + ADDRESS_RETRY_AFTER_S
                 log.warning("own_address_not_read", host=repo.host, error=str(error))
         address = self._addresses.get(repo.host, DEFAULT_ADDRESS)
@@ -211,7 +211,7 @@ class BranchWarnings:
         try:
             async with asyncio.timeout(DIAGNOSTICS_TIMEOUT_S):
                 warnings = await forge.branch_warnings(key.repo, setup)
-        except (HostUnavailable, TimeoutError) as error:
+        except (HostError, TimeoutError) as error:
             log.warning("branch_warnings_unread", repo=str(key.repo), branch=key.branch, error=str(error))
             return
         self._cached[key] = CachedWarnings(setup, self._clock.now(), warnings)
@@ -247,7 +247,7 @@ async def diagnose_host(
             return await _collect_findings(host, repo, queues)
     except TimeoutError:
         return [Finding(False, f"{host.name} did not answer within {timeout_s:g} seconds. Try again later.")]
-    except HostUnavailable as error:
+    except HostError as error:
         return [Finding(False, f"{error}. Check the address of {host.name} in the settings, then try again.")]
 
 
@@ -270,7 +270,7 @@ async def mark_merged(context: RepositoryContext, members: Sequence[Member], ste
 async def _mark_one(context: RepositoryContext, member: Member, step: Step) -> None:
     try:
         await context.host.mark_merged(context.repo, member.number, member.head, step.commit)
-    except HostUnavailable as error:
+    except HostError as error:
         log.warning("pull_request_not_marked_merged", repo=str(context.repo), number=member.number, error=str(error))
 
 

@@ -31,6 +31,11 @@ class Retention(Struct, frozen=True, kw_only=True):
     outputs_days: int = 0
     """Output of the checks that Mergeyard ran itself."""
 
+    @property
+    def history_days(self) -> int:
+        """For how many days the past is complete; 0: without limit."""
+        return min((days for days in (self.runs_days, self.journal_days) if days), default=0)
+
 
 KEEP_FOREVER = Retention()
 

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from mergeyard.domain.access import Token
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
-from mergeyard.domain.pull_requests import ImpactedTargets, Status, union_impacted_targets
+from mergeyard.domain.pull_requests import ImpactedTargets, Status, Submission, union_impacted_targets
 from mergeyard.domain.runs import Member, Run
-from mergeyard.domain.states import RunStatus
+from mergeyard.domain.states import CheckState, PullRequestState, Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.store import Store
 from mergeyard.service import persistence
@@ -51,6 +51,10 @@ class RunWithStatuses(Struct, frozen=True):
 class TestingResult(Struct, frozen=True):
     number: PullRequestNumber
     run: Run
+
+
+TEST_FAILURES = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
+"""Reasons of a failure that checks explain."""
 
 
 class Runs:
@@ -115,6 +119,15 @@ class Runs:
             [RunWithStatuses(run, tuple(await self._store.statuses(repo, run.checked_commit))) for run in runs]
         )
 
+    async def read_failing_checks(self, key: QueueKey, submission: Submission) -> tuple[str, ...]:
+        """The required checks because of which the submission failed; none if it did not fail in a test."""
+        if submission.state is not PullRequestState.FAILED or submission.reason not in TEST_FAILURES:
+            return ()
+        if submission.run is None:
+            return ()
+        run = await self._find(await self._registry.get(key), submission.run)
+        return () if run is None else list_failing_checks(run)
+
     async def find_by_id(self, run_id: RunId, token: Token) -> tuple[QueueActor, Run] | None:
         """None also for a run in a repository that the token cannot see."""
         stored = await self._store.queue_of_run(run_id)
@@ -154,3 +167,12 @@ class Runs:
         return union_impacted_targets(
             [impacted_targets for impacted_targets in uploads if impacted_targets is not None]
         )
+
+
+def list_failing_checks(run: Run) -> tuple[str, ...]:
+    """Those that failed; of a failed run without one, which ran out of time, those that did not report."""
+    if run.status is not RunStatus.FAILED:
+        return ()
+    results = {name: run.checks.get(name, CheckState.PENDING) for name in run.required_statuses}
+    failed = tuple(name for name, result in results.items() if result is CheckState.FAILED)
+    return failed or tuple(name for name, result in results.items() if result is CheckState.PENDING)

@@ -23,10 +23,12 @@ from mergeyard.service.idempotency import Idempotency
 from mergeyard.service.leases import HEARTBEAT_INTERVAL_MS, Leases, Replica
 from mergeyard.service.merge_audit import auditor
 from mergeyard.service.merge_audit.auditor import AuditScheduler, MergeAuditor
+from mergeyard.service.obstacles import Obstacles
 from mergeyard.service.poller import Poller
 from mergeyard.service.previews import Previews
 from mergeyard.service.pull_request_details import PullRequestDetailsReader
 from mergeyard.service.pull_request_reader import PullRequestReader
+from mergeyard.service.queue_overview import OverviewReader
 from mergeyard.service.queues import Queues
 from mergeyard.service.registry import ChangeWaiter, QueueRegistry
 from mergeyard.service.replica import ReplicaListener
@@ -82,6 +84,7 @@ class Service:
         """
         self.store = store
         self.clock = clock
+        self.retention = retention
         self.wall_clock = wall_clock or clock
         self.git = git
         self.runner = runner
@@ -103,7 +106,8 @@ class Service:
         )
         self.previews = Previews(self.registry, self.repositories, reader)
         self.impacted_targets_uploads = ImpactedTargetsUploads(self.registry, self.repositories, targets_quota_bytes)
-        self.queues = Queues(self.registry, self.repositories, self._bus)
+        overviews = OverviewReader(store, clock, hosts)
+        self.queues = Queues(self.registry, self.repositories, self._bus, overviews)
         self.branch_warnings = BranchWarnings(self.repositories, clock, self.background)
         self.open_pull_requests = OpenPullRequests(self.repositories, clock)
         self.recent_checks = RecentChecks(self.repositories, self.open_pull_requests, store, clock)
@@ -113,8 +117,9 @@ class Service:
         )
         self.queue_metrics = QueueMetricsReader(self.registry)
         self.statuses = Statuses(store, clock, self.background, self.leases, self._bus)
+        obstacles = Obstacles()
         self._forge_checks = ForgeCheckPoller(
-            self.repositories, self.statuses, self.leases, self._bus, clock, self.background
+            self.repositories, self.statuses, self.leases, self._bus, clock, self.background, obstacles
         )
         threads = ThreadStates(self.registry, self.leases)
         self._comment_listener = CommentListener(
@@ -133,7 +138,9 @@ class Service:
             self._comment_publisher, self.repositories, self.leases, clock, self.background
         )
         schedule_comments = self._comment_listener.schedule
-        self._poller = Poller(self.registry, self.repositories, reader, schedule_comments, self.background, self.leases)
+        self._poller = Poller(
+            self.registry, self.repositories, reader, schedule_comments, self.background, self.leases, obstacles
+        )
         self.forge_events = ForgeEventDispatcher(
             self.registry,
             self.repositories,
@@ -145,7 +152,9 @@ class Service:
         self._local_checks = LocalCheckRunner(
             runner, self.repositories, self.statuses, clock, self.background, public_url
         )
-        self._worker = Worker(self.repositories, reader, store, self._forge_checks, clock, self.background, self.leases)
+        self._worker = Worker(
+            self.repositories, reader, store, self._forge_checks, clock, self.background, self.leases, obstacles
+        )
         self._branch_cleanup = BranchCleanup(self.registry, self.repositories, reader, self.leases)
         self.merge_auditor = MergeAuditor(self.registry, self.repositories)
         self.provenance = provenance.Provenance(self.registry, self.repositories, self.submission_queries)

@@ -11,16 +11,17 @@ from msgspec.structs import replace
 
 from mergeyard.domain.access import Token
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, Sha, SubmissionId
-from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.journal import PullRequestEntry
 from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import TERMINAL_STATES, PullRequestState, Refusal
 from mergeyard.domain.timestamps import Instant, later
-from mergeyard.engine import admission, views
+from mergeyard.engine import views
 from mergeyard.ports.store import EndedSubmissionsQuery, SubmissionsQuery
 from mergeyard.service import errors, persistence
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.queue_overview import is_ready_while_not_running
 from mergeyard.service.registry import QueueRegistry
 from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, view_submission
 
@@ -32,7 +33,7 @@ MAX_SCANNED = 10_000
 SCANNED_AT_ONCE = 500
 WORDS = re.compile(r"[^\W_]+")
 
-decode_entry = msgspec.json.Decoder(PullRequestChanged).decode
+decode_entry = msgspec.json.Decoder[PullRequestEntry](PullRequestEntry).decode
 
 
 class StateFilter(StrEnum):
@@ -64,6 +65,7 @@ class SubmissionSearch(Struct, frozen=True, kw_only=True):
     since: Instant = Instant(0)
     """The last change of state was at this time or later."""
     until: Instant | None = None
+    """With an end all are counted, however many: a link from a number shows that number."""
     offset: int = 0
     take: int = 50
 
@@ -196,7 +198,7 @@ class SubmissionQueries:
             count += 1
             if search.offset < count <= end:
                 found.append((by_id[queue_id], submission))
-            if count > end:
+            if count > end and search.until is None:
                 is_counted = False
                 break
         builders = {
@@ -229,7 +231,7 @@ class SubmissionQueries:
                 return
             query = replace(query, after=stored[-1])
 
-    async def read_timeline(self, key: QueueKey, submission_id: SubmissionId) -> list[PullRequestChanged]:
+    async def read_timeline(self, key: QueueKey, submission_id: SubmissionId) -> list[PullRequestEntry]:
         queue_actor = await self._registry.get(key)
         entries = await self._registry.store.timeline(queue_actor.id, submission_id, MAX_TIMELINE_ENTRIES)
         return [decode_entry(entry.body) for entry in entries]
@@ -258,8 +260,3 @@ def _is_in_state(queue: Queue, submission: Submission, state: StateFilter) -> bo
             return submission.state not in (PullRequestState.NOT_READY, PullRequestState.PENDING)
         case _:
             return submission.state not in TERMINAL_STATES
-
-
-def is_ready_while_not_running(queue: Queue, submission: Submission) -> bool:
-    """As `SubmissionView.is_ready_while_not_running`, without a view."""
-    return submission.state is PullRequestState.NOT_READY and admission.not_ready_reason(queue, submission) is None

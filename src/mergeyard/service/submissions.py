@@ -47,22 +47,25 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     no_batch: bool | None = None
     forced: bool | None = None
     by_maintainer: bool = False
+    force_needs_head: bool = True
+    """False only for the API, whose clients can force without naming the head: see decision 58."""
 
 
 class HeadNotConfirmed(RequestRefused):
-    """The request named another head than the current one, or none although the pull request comes from a fork."""
+    """The request named another head than the current one, or none although it has to: the pull request comes from a
+    fork, or is forced."""
 
     def __init__(self, pull_request: PullRequest, named: Sha | None) -> None:
         self.head = pull_request.head
+        self.is_fork = pull_request.fork
         name = f"pull request {pull_request.number}"
-        if named is None:
-            detail = (
-                f"{name.capitalize()} comes from a fork: name the head that you reviewed. Its head is now {self.head}."
-            )
-            super().__init__(Code.SHA_REQUIRED, f"{detail} Review that commit, then submit it with its SHA.")
-        else:
+        if named is not None:
             detail = f"The head of {name} is now {self.head}, not {named}."
             super().__init__(Code.SHA_MISMATCH, f"{detail} Review the new head, then submit it with its SHA.")
+            return
+        why = f"{name.capitalize()} comes from a fork" if self.is_fork else f"Force skips the reviews of {name}"
+        detail = f"{why}: name the head that you reviewed. Its head is now {self.head}."
+        super().__init__(Code.SHA_REQUIRED, f"{detail} Review that commit, then submit it with its SHA.")
 
 
 @dataclass(eq=False)
@@ -89,7 +92,7 @@ class Submissions:
         pull_request, complete = await self._read(queue_actor, command.number, options)
         if pull_request is None:
             raise errors.pull_request_not_found(command.key, command.number)
-        if options.head != pull_request.head and (options.head is not None or pull_request.fork):
+        if not _confirms_head(options, pull_request):
             raise HeadNotConfirmed(pull_request, options.head)
         submitted = e.PullRequestSubmitted(
             pull_request=pull_request,
@@ -157,7 +160,7 @@ class Submissions:
         """Only for a pull request in the queue; does not submit one."""
         queue_actor, number = await self.registry.get(command.key), command.number
         try:
-            event = e.PriorityRequested(number=number, priority=priority)
+            event = e.PriorityRequested(number=number, priority=priority, actor=command.actor)
             return await self._execute(queue_actor, command, event, _find_current)
         except RequestRefused as refused:
             if refused.code is Code.PR_NOT_SUBMITTED:
@@ -176,6 +179,14 @@ class Submissions:
             return await queue_actor.submit(event, render=render, idempotent_request=command.idempotent_request)
         except EventRefused as error:
             raise errors.pull_request_refused(error.refusal, command.number) from None
+
+
+def _confirms_head(options: SubmitOptions, pull_request: PullRequest) -> bool:
+    if options.head is not None:
+        return options.head == pull_request.head
+    if pull_request.fork:
+        return False
+    return not (options.forced and options.force_needs_head)
 
 
 def _find_current(decision: Decision, number: PullRequestNumber) -> Submission:

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import assert_never
+from typing import Literal, assert_never
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -18,20 +18,20 @@ from msgspec.structs import replace
 
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import LandingMethod
-from mergeyard.domain.events import Event, HostReachable, HostUnreachable, LandingMissed
+from mergeyard.domain.events import Event, HostRefusing, LandingMissed
 from mergeyard.domain.ids import QueueId
 from mergeyard.domain.queue import Queue
-from mergeyard.domain.timestamps import Instant, later
+from mergeyard.domain.timestamps import MINUTE, Instant, later
 from mergeyard.engine.tasks import pending_tasks
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostUnavailable, requests_for_landing
-from mergeyard.ports.git import GitError
+from mergeyard.ports.forge import requests_for_landing
 from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
 from mergeyard.service.background import Background, retry_until_stored
 from mergeyard.service.check_sources import ForgeCheckPoller
 from mergeyard.service.errors import RequestRefused
 from mergeyard.service.leases import Leases
 from mergeyard.service.metrics import TASK_SECONDS, TASKS
+from mergeyard.service.obstacles import TASK_ERRORS, Obstacles, TaskError
 from mergeyard.service.pull_request_reader import PullRequestReader
 from mergeyard.service.queue_actor import QueueActor
 from mergeyard.service.repositories import Repositories, RepositoryContext
@@ -42,6 +42,19 @@ log = structlog.get_logger()
 
 MIN_DELAY_MS = 200
 MAX_DELAY_MS = 5000
+MAX_REFUSED_DELAY_MS = MINUTE
+"""After a refusal: an administrator needs minutes, and hosts limit accounts that repeat what they refuse."""
+
+
+@dataclass
+class Attempt:
+    """One attempt of a task, which records how far it came."""
+
+    observation: int
+    """How many attempts the Git host answered, with this one."""
+    is_answered: bool = False
+    """Whether the Git host answered, even if the result is not visible yet."""
+    outcome: Literal["done", "failed", "refused"] = "failed"
 
 
 @dataclass(eq=False)
@@ -53,6 +66,7 @@ class Worker:
     clock: Clock
     background: Background
     leases: Leases
+    obstacles: Obstacles
     _running: dict[tuple[QueueId, t.Task], asyncio.Task[None]] = field(default_factory=dict, init=False)
     _missed_landings: WeakKeyDictionary[QueueActor, tuple[t.Land, int]] = field(
         default_factory=WeakKeyDictionary[QueueActor, tuple[t.Land, int]], init=False
@@ -80,12 +94,17 @@ class Worker:
         not as an observation."""
         try:
             attempts = observations = self._count_misses(queue_actor, task)
+            longest_delay_ms = MAX_DELAY_MS
             while self._is_pending(queue_actor, task):
                 if attempts:
-                    await self.clock.sleep(_retry_delay_ms(attempts))
+                    await self.clock.sleep(_retry_delay_ms(attempts, longest_delay_ms))
                 attempts += 1
-                observations += await self._attempt(queue_actor, task, observations + 1)
+                attempt = Attempt(observation=observations + 1)
+                await self._attempt(queue_actor, task, attempt)
+                observations += attempt.is_answered
+                longest_delay_ms = MAX_REFUSED_DELAY_MS if attempt.outcome == "refused" else MAX_DELAY_MS
         finally:
+            self.obstacles.forget(queue_actor, task)
             if self._running.get((queue_actor.id, task)) is asyncio.current_task():
                 del self._running[queue_actor.id, task]
 
@@ -105,39 +124,60 @@ class Worker:
         misses = 1 + self._count_misses(queue_actor, task) if has_missed else 0
         self._missed_landings[queue_actor] = (replace(task, landing=0), misses)
 
-    async def _attempt(self, queue_actor: QueueActor, task: t.Task, observation: int) -> bool:
-        """Returns whether the Git host answered, even if the result is not visible yet."""
-        name, outcome, started, answered = type(task).__name__, "failed", perf_counter(), False
+    async def _attempt(self, queue_actor: QueueActor, task: t.Task, attempt: "Attempt") -> None:
+        """Never raises: the task is still pending, and only this loop retries it."""
+        name = type(task).__name__
+        started = perf_counter()
         try:
-            events = await self._collect_events(queue_actor, task, observation)
-            answered, submit = True, partial(self._submit, queue_actor, *events)
-            if isinstance(task, t.Land):
-                # Its result cannot be observed again, so it is submitted until it is stored.
-                self._record_miss(queue_actor, task, events)
-                await retry_until_stored(self.clock, submit)
-            else:
-                await submit()
-            await self._clean_up(queue_actor, task)
-            outcome = "done"
+            await self._try(queue_actor, task, attempt)
         except LeaseLost as error:
             log.warning("task_result_dropped", queue=str(queue_actor.key), task=name, error=str(error))
-            await retry_until_stored(self.clock, lambda: queue_actor.catch_up(queue_actor.version + 1))
-            await self._clean_up(queue_actor, task)
-        except (GitError, HostUnavailable, RequestRefused) as error:
-            if queue_actor.is_closed:
-                await self._clean_up(queue_actor, task)
-                return answered
-            answered = isinstance(error, MergeNotVisible)
-            log.warning("git_host_unavailable", queue=str(queue_actor.key), task=name, error=str(error))
-            await retry_until_stored(self.clock, partial(self._submit, queue_actor, HostUnreachable()))
         except StoreUnavailable as error:
             log.error("store_unavailable", queue=str(queue_actor.key), task=name, error=str(error))
         except Exception as error:
-            # The task is still pending, and only this loop retries it.
             log.error("task_failed", queue=str(queue_actor.key), task=name, error=str(error), exc_info=error)
-        TASKS.labels(name, outcome).inc()
+        TASKS.labels(name, attempt.outcome).inc()
         TASK_SECONDS.labels(name).observe(perf_counter() - started)
-        return answered
+
+    async def _try(self, queue_actor: QueueActor, task: t.Task, attempt: "Attempt") -> None:
+        try:
+            events = await self._collect_events(queue_actor, task, attempt.observation)
+        except TASK_ERRORS as error:
+            attempt.is_answered = isinstance(error, MergeNotVisible)
+            await self._report_obstacle(queue_actor, task, attempt, error)
+            return
+        attempt.is_answered = True
+        try:
+            await self._store_result(queue_actor, task, events)
+            attempt.outcome = "done"
+        except LeaseLost as error:
+            log.warning("task_result_dropped", queue=str(queue_actor.key), task=type(task).__name__, error=str(error))
+            await retry_until_stored(self.clock, lambda: queue_actor.catch_up(queue_actor.version + 1))
+        except RequestRefused:
+            if not queue_actor.is_closed:
+                raise
+        await self._clean_up(queue_actor, task)
+
+    async def _report_obstacle(
+        self, queue_actor: QueueActor, task: t.Task, attempt: "Attempt", error: TaskError
+    ) -> None:
+        if queue_actor.is_closed:
+            await self._clean_up(queue_actor, task)
+            return
+        number = task.number if isinstance(task, t.ReadPullRequest) else None
+        event = self.obstacles.record(queue_actor, task, error, number, task=type(task).__name__)
+        if isinstance(event, HostRefusing):
+            attempt.outcome = "refused"
+        await retry_until_stored(self.clock, partial(self._submit, queue_actor, event))
+
+    async def _store_result(self, queue_actor: QueueActor, task: t.Task, events: tuple[Event, ...]) -> None:
+        submit = partial(self._submit, queue_actor, *events)
+        if not isinstance(task, t.Land):
+            await submit()
+            return
+        # Its result cannot be observed again, so it is submitted until it is stored.
+        self._record_miss(queue_actor, task, events)
+        await retry_until_stored(self.clock, submit)
 
     async def _submit(self, queue_actor: QueueActor, *events: Event) -> None:
         await queue_actor.submit(*events, lease_assertion=self.leases.lease_assertion(queue_actor.key.repo))
@@ -149,7 +189,7 @@ class Worker:
         is_for_landing = isinstance(task, t.Land | t.ReadPullRequests)
         with requests_for_landing() if is_for_landing else nullcontext():
             events = await self._perform(context, task, observation)
-        return (HostReachable(), *events) if queue_actor.queue.host_unreachable_since is not None else events
+        return (*self.obstacles.clear(queue_actor, task), *events)
 
     async def _clean_up(self, queue_actor: QueueActor, task: t.Task) -> None:
         if not isinstance(task, t.BuildRun):
@@ -158,7 +198,7 @@ class Worker:
             await test_branches.delete_branch_of_discarded_run(
                 await self.repositories.open_context(queue_actor), task.run
             )
-        except (GitError, HostUnavailable) as error:
+        except (*TASK_ERRORS, StoreUnavailable) as error:
             # BranchCleanup deletes the branch later.
             log.warning("test_branch_not_deleted", queue=str(queue_actor.key), run=task.run, error=str(error))
 
@@ -196,9 +236,9 @@ class Worker:
                 assert_never(task)
 
 
-def _retry_delay_ms(attempt: int) -> int:
+def _retry_delay_ms(attempt: int, longest_ms: int) -> int:
     """Exponential backoff with jitter, so that tasks that failed together do not retry together."""
-    longest = min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** min(attempt, 10))
+    longest = min(longest_ms, MIN_DELAY_MS * 2 ** min(attempt, 10))
     return random.randint(longest // 2, longest)
 
 

@@ -131,6 +131,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     committer_name: GitName = "Mergeyard"
     committer_email: GitEmail | None = None
     """None: the address of our account on the Git host."""
+    git_max_memory_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    """Of one git process that merges or compares; 0: a quarter of the memory that the service may use."""
+    git_max_cpu_seconds: Annotated[int, Meta(ge=1, le=120)] = 60
+    """Of one git process that merges or compares."""
     runner_limit: Annotated[int, Meta(ge=1, le=1000)] = 2
     """How many commands of `[checks]` run at once."""
     runner_sandbox: SandboxMode = "auto"

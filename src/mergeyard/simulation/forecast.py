@@ -21,12 +21,11 @@ from mergeyard.domain.sorted_map import SortedMap
 from mergeyard.domain.states import Mergeability, PullRequestState, RunStatus
 from mergeyard.domain.timestamps import Instant, MergeEstimate, completed_durations, later, stopped_durations
 from mergeyard.engine import speculation
+from mergeyard.engine.estimates import MAX_FORECAST_SUBMISSIONS
 from mergeyard.engine.pass_rate_model import pass_probability
 from mergeyard.simulation import engine_driver
 from mergeyard.simulation.process import serve_requests
 
-MAX_FORECAST_SUBMISSIONS = 100
-"""With more pull requests, a forecast takes longer than it stays valid."""
 MAX_FORECAST_TARGET_NAMES = 20_000
 """Names of impacted targets in total: encoding the queue for the forecast process must stay fast."""
 

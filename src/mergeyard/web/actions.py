@@ -17,7 +17,7 @@ from mergeyard.domain.ids import PullRequestNumber, QueueKey, RunId, Sha
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import TERMINAL_STATES, CheckState, PullRequestState, QueueState, RunStatus
-from mergeyard.ports.forge import HostUnavailable, OpenPullRequest
+from mergeyard.ports.forge import HostError, OpenPullRequest
 from mergeyard.service.audit_log import encode_actor
 from mergeyard.service.errors import Code, RequestRefused, queue_not_found
 from mergeyard.service.previews import Action
@@ -199,6 +199,7 @@ async def submit(page: PageRequest) -> Response:
             Action.SUBMIT,
             head=refused.head,
             head_changed=refused.code is Code.SHA_MISMATCH,
+            is_fork=refused.is_fork,
             host_url=host.pull_request_url(key.repo, number),
         )
 
@@ -357,7 +358,7 @@ async def _read_head(page: PageRequest, key: QueueKey, number: PullRequestNumber
     try:
         async with asyncio.timeout(HOST_TIMEOUT_S):
             pull_request = await host.read_pull_request(key.repo, number, with_requirements=False)
-    except (HostUnavailable, TimeoutError):
+    except (HostError, TimeoutError):
         return None
     return None if pull_request is None else pull_request.head
 

@@ -134,7 +134,7 @@ DEFAULT_LENGTH = "7d"
 
 
 class Period(Struct, frozen=True):
-    """Ends now and starts with a whole hour or day. `before` is the period of the same length before it."""
+    """Ends now, and is exactly as long as its name says. `before` is the period of the same length before it."""
 
     length: PeriodLength
     by: Division
@@ -143,7 +143,9 @@ class Period(Struct, frozen=True):
 
     @property
     def starts(self) -> tuple[Instant, ...]:
-        return tuple(map(Instant, range(self.since, self.until, self.by.length_ms)))
+        """Of whole hours or days: the first began before the period, and the last is not over."""
+        step = self.by.length_ms
+        return tuple(map(Instant, range(self.since // step * step, self.until, step)))
 
     @property
     def before(self) -> tuple[Instant, Instant]:
@@ -154,10 +156,8 @@ def parse_period(length: str, by: str, now: Instant) -> Period:
     """Unknown values of the query parameters select the default."""
     chosen_length = PERIOD_LENGTHS.get(length, PERIOD_LENGTHS[DEFAULT_LENGTH])
     chosen_by = Division(by) if by in chosen_length.by else chosen_length.by[0]
-    unit = HOUR if chosen_length.length_ms == DAY else DAY
     until = later(now, 1)
-    end = -(-until // unit) * unit
-    return Period(chosen_length, chosen_by, Instant(end - chosen_length.length_ms), until)
+    return Period(chosen_length, chosen_by, later(until, -chosen_length.length_ms), until)
 
 
 def format_interval_start(start: Instant, by: Division) -> str:

@@ -6,7 +6,6 @@ The tables of labels are the only place where a page gets the word for a state.
 import re
 from datetime import UTC, datetime
 from heapq import nsmallest
-from itertools import pairwise
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from starlette.types import Scope as ASGIScope
 from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
 from mergeyard.domain.pull_requests import ImpactedTargets
 from mergeyard.domain.states import Reason
-from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant
+from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, format_duration, round_to
 from mergeyard.service.errors import Code, RequestRefused
 
 PULL_REQUEST_STATE_LABELS = {
@@ -34,6 +33,7 @@ REASON_LABELS = {
     Reason.MERGED_BY_QUEUE: "by the queue",
     Reason.MERGED_DIRECTLY: "without new tests",
     Reason.MERGED_MANUALLY: "outside the queue",
+    Reason.MERGED_WITH_ANOTHER: "as a part of another one",
     Reason.TREE_MISMATCH: "result differs from the tested one",
     Reason.TEST_RUN_FAILED: "required check failed",
     Reason.TEST_RUN_TIMEOUT: "test run timed out",
@@ -44,6 +44,7 @@ REASON_LABELS = {
     Reason.PR_TOO_LARGE: "exceeds a limit",
     Reason.INVALID_TREE: "Git refuses its files",
     Reason.CONFIG_INVALID: ".mergeyard.toml is invalid",
+    Reason.REBASE_DIFFERS: "rebase differs from the merge",
     Reason.BREAKS_CONFIG: "makes .mergeyard.toml invalid",
     Reason.START_REFUSED: "Git host refused the test branch",
     Reason.MERGE_REFUSED: "Git host refused the merge",
@@ -58,16 +59,37 @@ REASON_LABELS = {
     Reason.PREREQUISITE_REMOVED: "pull request ahead left",
     Reason.TARGET_BRANCH_MOVED: "target branch moved",
     Reason.SKIP_THE_LINE_INTERRUPTED: "urgent pull request went ahead",
+    Reason.MADE_URGENT: "made urgent",
+    Reason.ORDER_CHANGED: "order ahead changed",
+    Reason.DEPENDENCIES_CHANGED: "depends on others than before",
+    Reason.CONTAINS_WAITING_PR: "contains a pull request that waits",
+    Reason.CONFLICTS_WITH_PR_AHEAD: "conflicts with a pull request ahead",
     Reason.BATCHMATE_REMOVED: "pull request of the same batch left",
     Reason.BASE_BROKEN: "target branch itself fails",
     Reason.BISECTION: "bisection of a failed batch",
-    Reason.BISECTION_PASSED: "another pull request of the batch was the culprit",
+    Reason.BISECTION_LEFT_OUT: "batch failed without it",
+    Reason.BISECTION_PASSED: "passed in the bisection",
+    Reason.CLEARANCE_WITHDRAWN: "later run no longer counts",
+    Reason.OPTIMISTIC_MERGING_OFF: "optimistic merging turned off",
+    Reason.RUN_AHEAD_STOPPED: "run ahead stopped",
+    Reason.RUN_REPLACED: "another run counts",
+    Reason.TEST_BRANCH_NOT_BUILT: "test branch not built",
+    Reason.TEST_BRANCH_MOVED: "test branch moved",
+    Reason.BASE_COMMIT_MISSING: "base commit missing",
+    Reason.TARGET_BRANCH_MISSING: "target branch missing",
+    Reason.NO_REQUIRED_STATUSES: "no required checks",
     Reason.MODE_SWITCHED: "queue switched modes",
     Reason.QUEUE_RESUMED: "failed while the queue was paused",
     Reason.REQUIRED_STATUSES_CHANGED: "required checks changed",
     Reason.TESTS_RESTARTED: "a user restarted the tests",
+    Reason.PRIORITY_CHANGED: "priority changed",
+    Reason.FORCED: "forced",
+    Reason.FORCE_WITHDRAWN: "no longer forced",
+    Reason.UNBATCHED: "tested alone",
+    Reason.BATCHING_ALLOWED: "tested with others",
+    Reason.GUARDED_PATHS_APPROVED: "guarded paths approved",
 }
-"""The reasons for an end or a restart, in a few words that follow the label of the state."""
+"""The reasons for an end, a restart or an update, in a few words that follow the label of the state."""
 
 
 REQUIREMENT_LABELS = {
@@ -76,6 +98,7 @@ REQUIREMENT_LABELS = {
     Reason.WAITING_FOR_CODE_OWNER: "Code owners",
     Reason.WAITING_FOR_LAST_PUSH_APPROVAL: "Approval of the last push",
     Reason.WAITING_FOR_CONVERSATIONS: "Review conversations",
+    Reason.HEAD_CHECKS_FAILED: "Failed checks of the pull request itself",
     Reason.WAITING_FOR_HEAD_CHECKS: "Checks of the pull request itself",
     Reason.WAITING_FOR_DEPLOYMENTS: "Deployments",
     Reason.BLOCKED_BY_HOST_RULE: "Another rule of the Git host",
@@ -121,28 +144,6 @@ CHECK_STATE_LABELS = {
 }
 
 
-def format_duration(milliseconds: float | None) -> str:
-    """Rounded, in at most two units: 2 d 3 h, 1 h 59 min, 1 min 59 s, 41 s, <1 s."""
-    if milliseconds is None:
-        return "–"
-    if milliseconds < SECOND:
-        return "<1 s" if milliseconds > 0 else "0 s"
-    rounded = _round_to(milliseconds, SECOND)
-    units = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (SECOND, ""))
-    for (unit, name), (smaller, smaller_name) in pairwise(units):
-        if rounded >= unit:
-            rounded = _round_to(rounded, smaller)
-            count, rest = divmod(rounded, unit)
-            if name == "h" and count == DAY // HOUR:
-                return "1 d"
-            return f"{count} {name} {rest // smaller} {smaller_name}" if rest else f"{count} {name}"
-    raise AssertionError(milliseconds)
-
-
-def _round_to(milliseconds: float, unit: int) -> int:
-    return int(milliseconds / unit + 0.5) * unit
-
-
 def format_time_ago(instant: Instant | None, now: Instant) -> str:
     if instant is None:
         return "–"
@@ -155,7 +156,7 @@ def format_time_until(instant: Instant | None, now: Instant) -> str:
         return "not known yet"
     remaining = instant - now
     step = MINUTE if remaining >= 10 * MINUTE else 10 * SECOND if remaining >= MINUTE else SECOND
-    return "now" if remaining < 5 * SECOND else f"~{format_duration(_round_to(remaining, step))}"
+    return "now" if remaining < 5 * SECOND else f"~{format_duration(round_to(remaining, step))}"
 
 
 def format_iso_time(instant: Instant | None) -> str:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlencode
 
 from msgspec import Struct
 from starlette.responses import Response
 
 from mergeyard.domain.ids import QueueId, QueueKey
-from mergeyard.domain.timestamps import MINUTE
+from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, Instant, later
 from mergeyard.service import analytics
 from mergeyard.service.analytics import AnalyticsReader, FlakyCheck, PeriodRecords, Summary, summarize
 from mergeyard.service.forecasts import EstimateAccuracy
@@ -17,7 +18,7 @@ from mergeyard.service.submission_queries import StateFilter
 from mergeyard.web import charts
 from mergeyard.web.charts import BarChart, ChartData, Goal, NumberFormat
 from mergeyard.web.formats import format_duration
-from mergeyard.web.pull_request_list import PERIODS, pull_requests_url
+from mergeyard.web.pull_request_list import format_exact_time, pull_requests_url
 from mergeyard.web.rendering import PageRequest, TimedCache
 
 
@@ -41,18 +42,22 @@ HEADLINES: dict[str, tuple[Callable[[Summary], float | None], NumberFormat, Goal
 }
 
 
-def build_headlines(now: Summary, before: Summary) -> list[Headline]:
+def build_headlines(now: Summary, before: Summary | None, gap: str = "") -> list[Headline]:
+    """`before` is None without data of the previous period. `gap` says how much of it has data, if not all: then the
+    numbers are not compared, because they belong to periods of different lengths."""
     return [
-        _build_headline(name, get_value(now), get_value(before), format_value, goal)
+        _build_headline(name, get_value(now), None if before is None else get_value(before), gap, format_value, goal)
         for name, (get_value, format_value, goal) in HEADLINES.items()
     ]
 
 
 def _build_headline(
-    name: str, now: float | None, before: float | None, format_value: NumberFormat, goal: Goal
+    name: str, now: float | None, before: float | None, gap: str, format_value: NumberFormat, goal: Goal
 ) -> Headline:
     value = format_value(now)
     was = "no earlier data" if before is None else f"was {format_value(before)}"
+    if gap and before is not None:
+        return Headline(name=name, value=value, before=f"{was} ({gap})")
     change, verdict = "", ""
     if now is not None and before:
         change, verdict = charts.compare(now, before, goal) if value != format_value(before) else ("no change", "")
@@ -112,7 +117,8 @@ class HealthPage:
         async def compute() -> CachedHealth:
             await page.require_connected()
             past = await self._histories.read(tuple(keys), chosen.before[0], chosen.until)
-            return chosen, await asyncio.to_thread(_summarize, past, chosen)
+            begin = await self._read_begin(page, tuple(keys), past)
+            return chosen, await asyncio.to_thread(_summarize, past, chosen, begin)
 
         cache_key = (frozenset(keys), chosen.length.name, chosen.by)
         period, health = await self._cache.get_or_compute(cache_key, compute)
@@ -122,25 +128,52 @@ class HealthPage:
             lengths=charts.PERIOD_LENGTHS,
             queue_keys=keys,
             period=period,
-            pull_requests_url=build_list_url(key, period.length.name),
+            finished_url=build_list_url(key, period, StateFilter.FINISHED),
+            merged_url=build_list_url(key, period, StateFilter.MERGED),
+            queues_without_retries=[actor.key for actor in queue_actors if not actor.queue.config.test_retries],
             health=health,
             estimates=evaluate_estimates(page.service.calibration.accuracy_of(queue_actors)),
         )
 
+    async def _read_begin(self, page: PageRequest, queues: Sequence[QueueId], past: PeriodRecords) -> Instant:
+        """Since when there are data: the creation of the oldest queue, unless older records were deleted."""
+        begin = min((change.at for change in past.transitions), default=page.service.clock.now())
+        created = await self._histories.read_creation(queues)
+        if created is not None:
+            begin = min(begin, created)
+        kept_ms = page.service.retention.history_days * DAY
+        if kept_ms:
+            begin = max(begin, later(page.service.clock.now(), -kept_ms))
+        return begin
 
-def build_list_url(key: QueueKey | None, length: str) -> str | None:
-    """The list of the pull requests that finished in the period; None if the list does not offer that period."""
-    finished = pull_requests_url(key, StateFilter.FINISHED)
-    return f"{finished}&since={length}" if length in PERIODS else None
+
+def build_list_url(key: QueueKey | None, period: charts.Period, state: StateFilter) -> str:
+    """The list of exactly the pull requests that the page counts."""
+    times = {"from": format_exact_time(period.since), "to": format_exact_time(period.until)}
+    return f"{pull_requests_url(key, state)}&{urlencode(times, safe=':')}"
 
 
-def _summarize(past: PeriodRecords, period: charts.Period) -> HealthView | None:
+def describe_gap(period: charts.Period, begin: Instant) -> str:
+    """`only 15 of 30 days`; empty if all of the previous period has data."""
+    since, until = period.before
+    if begin <= since:
+        return ""
+    unit = DAY if period.length.length_ms > DAY else HOUR
+    count = period.length.length_ms // unit
+    noun = "days" if unit == DAY else "hours"
+    return f"only {max(0, until - begin) // unit} of {count} {noun}"
+
+
+def _summarize(past: PeriodRecords, period: charts.Period, begin: Instant) -> HealthView | None:
     now = past.between(period.since, period.until)
     if now.is_empty:
         return None
     whole = summarize(now)
+    before = None
+    if begin < period.before[1]:
+        before = summarize(past.between(*period.before))
     return HealthView(
-        headlines=build_headlines(whole, summarize(past.between(*period.before))),
+        headlines=build_headlines(whole, before, describe_gap(period, begin)),
         charts=charts.build_charts(period, [summarize(part) for part in now.split_at(period.starts)], whole),
         conclusions=charts.chart_conclusion_reasons(analytics.count_conclusion_reasons(now.transitions)),
         restarts=charts.chart_restart_reasons(analytics.count_restart_reasons(now.transitions)),

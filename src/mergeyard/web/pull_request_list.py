@@ -1,6 +1,7 @@
 """The list of all pull requests, waiting and past, of one queue or of all that the user can see, with a search."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.states import TERMINAL_STATES, Reason
 from mergeyard.domain.timestamps import DAY, Instant, later
 from mergeyard.service.submission_queries import FoundSubmission, StateFilter, SubmissionPage, SubmissionSearch
-from mergeyard.service.views import render_reason
+from mergeyard.service.views import render_last_change
 from mergeyard.web.formats import format_queue_name, parse_integer
 from mergeyard.web.rendering import AUTHOR_COOKIE, PageRequest
 
@@ -58,13 +59,26 @@ class Filters(Struct, frozen=True, kw_only=True):
     author: str
     queue: str
     since: str
+    begin: Instant | None = None
+    """The parameters `from` and `to` of links that count pull requests; they replace `since`."""
+    end: Instant | None = None
     page: int
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it selects what ended in a fixed period, so that the list does not change any more."""
+        return self.end is not None
 
     def to_url(self, **changes: str) -> str:
         """Without `page` in the changes: the first page."""
         since = "" if self.since == "all" else self.since
         chosen = {"q": self.q, "state": self.state.value, "author": self.author, "queue": self.queue, "since": since}
-        return _build_url(chosen | changes)
+        return _build_url(chosen | self.period_parameters | changes)
+
+    @property
+    def period_parameters(self) -> dict[str, str]:
+        times = {"from": self.begin, "to": self.end}
+        return {name: format_exact_time(at) for name, at in times.items() if at is not None}
 
     @property
     def are_default(self) -> bool:
@@ -79,14 +93,32 @@ def read_filters(query: Mapping[str, str]) -> Filters:
         author=query.get("author", "").strip()[:MAX_TEXT_LENGTH],
         queue=query.get("queue", ""),
         since=since if since in PERIODS else "all",
+        begin=_parse_exact_time(query.get("from", "")),
+        end=_parse_exact_time(query.get("to", "")),
         page=parse_integer(query.get("page", ""), 1, MAX_PAGE) or 1,
     )
+
+
+def format_exact_time(at: Instant) -> str:
+    """To the millisecond, so that a list contains exactly what was counted."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _parse_exact_time(text: str) -> Instant | None:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=UTC)
+    return Instant(max(0, round(parsed.timestamp() * 1000)))
 
 
 class Row(Struct, frozen=True, kw_only=True):
     found: FoundSubmission
     has_ended: bool
     message: str
+    failing_checks: tuple[str, ...]
 
     @property
     def submission(self) -> Submission:
@@ -120,37 +152,40 @@ async def show(page: PageRequest) -> Response:
         state_labels=STATE_LABELS,
         period_labels=PERIOD_LABELS,
         found=found,
-        rows=list(map(_build_row, found.rows)),
+        rows=[await _build_row(page, each) for each in found.rows],
         first=(filters.page - 1) * ROWS_PER_PAGE + 1,
     )
 
 
 async def _search(page: PageRequest, filters: Filters, key: QueueKey | None, own_name: str) -> SubmissionPage:
     period = PERIODS[filters.since]
+    since = Instant(0) if period is None else later(page.service.clock.now(), -period)
     search = SubmissionSearch(
         queue=key,
         text=filters.q,
         author=own_name if filters.author == ME else filters.author,
         state=filters.state,
-        since=Instant(0) if period is None else later(page.service.clock.now(), -period),
+        since=since if filters.begin is None else filters.begin,
+        until=filters.end,
         offset=(filters.page - 1) * ROWS_PER_PAGE,
         take=ROWS_PER_PAGE,
     )
     return await page.service.submission_queries.search(page.user.token, search)
 
 
-def _build_row(found: FoundSubmission) -> Row:
+async def _build_row(page: PageRequest, found: FoundSubmission) -> Row:
     submission = found.view.submission
     has_ended = submission.state in TERMINAL_STATES
     message = describe_end(submission) if has_ended else found.view.reason.message
-    return Row(found=found, has_ended=has_ended, message=message)
+    failing_checks = await page.service.runs.read_failing_checks(found.key, submission)
+    return Row(found=found, has_ended=has_ended, message=message, failing_checks=failing_checks)
 
 
 def describe_end(submission: Submission) -> str:
     """Why a pull request left the queue; empty if it merged as tested."""
     if submission.reason is Reason.MERGED_BY_QUEUE:
         return ""
-    return render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on)
+    return render_last_change(submission)
 
 
 def find_last_run(submission: Submission) -> RunId | None:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from mergeyard.domain.ids import BatchId, PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
-from mergeyard.domain.journal import SYSTEM_ACTOR, PullRequestChanged
+from mergeyard.domain.ids import PullRequestNumber, QueueKey, Repo, RunId, SubmissionId
+from mergeyard.domain.journal import SYSTEM_ACTOR, PullRequestChanged, PullRequestEntry, PullRequestUpdated
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Run
@@ -24,12 +24,20 @@ from mergeyard.domain.states import (
     RunStatus,
 )
 from mergeyard.domain.timestamps import MINUTE, Instant
-from mergeyard.engine import entries, run_validity
+from mergeyard.engine import run_validity
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.previews import explain_merge
 from mergeyard.service.pull_request_details import PullRequestDetails
-from mergeyard.service.views import RequirementView, SubmissionView, render_reason
+from mergeyard.service.runs import TEST_FAILURES
+from mergeyard.service.views import (
+    MAX_NUMBERS_LISTED,
+    NO_ACTION,
+    RequirementView,
+    SubmissionView,
+    format_numbers,
+    render_entry,
+)
 from mergeyard.web import run_progress
 from mergeyard.web.formats import (
     REQUIREMENT_LABELS,
@@ -61,10 +69,11 @@ class ProgressStep(Struct, frozen=True):
     """`passed`, `here`, `ahead`, or `off` for a pull request that left without merging. Also the CSS class."""
 
 
-def build_progress_steps(state: PullRequestState, timeline: Sequence[PullRequestChanged]) -> tuple[ProgressStep, ...]:
+def build_progress_steps(state: PullRequestState, timeline: Sequence[PullRequestEntry]) -> tuple[ProgressStep, ...]:
     """The timeline is newest first: for a pull request that left, its first entry has the last state before."""
     if state in EXIT_LABELS:
-        before = timeline[0].source if timeline else None
+        changes = [entry for entry in timeline if isinstance(entry, PullRequestChanged)]
+        before = changes[0].source if changes else None
         reached = 0 if before is None else REACHED_STEP[before]
         return (*_passed_steps(reached + 1), ProgressStep(EXIT_LABELS[state], "off"))
     reached = REACHED_STEP[state]
@@ -76,38 +85,6 @@ def _passed_steps(count: int) -> tuple[ProgressStep, ...]:
     return tuple(ProgressStep(name, "passed") for name in STEPS[:count])
 
 
-NO_ACTION = "No action is needed yet."
-
-
-class BisectionNote(Struct, frozen=True):
-    """What the bisection of a failed batch means for one of its pull requests."""
-
-    id: BatchId
-    message: str
-
-
-def describe_bisection(queue: Queue, submission: Submission) -> BisectionNote | None:
-    bisection = entries.bisection_of(queue, submission.id)
-    if bisection is None:
-        return None
-    if bisection.is_searching:
-        return BisectionNote(
-            bisection.id, f"Bisecting the failed batch: this pull request is a possible culprit. {NO_ACTION}"
-        )
-    unmerged = [
-        queue.submissions[each].number
-        for each in bisection.prefix
-        if each in queue.submissions and each not in bisection.merged_submission_ids
-    ]
-    if unmerged:
-        verb = "merges" if len(unmerged) == 1 else "merge"
-        next_step = f"The queue tests it again after {run_progress.format_numbers(unmerged)} {verb}."
-    else:
-        next_step = "The queue tests it again before it decides."
-    message = f"Bisecting the failed batch: this pull request is the likely culprit. {next_step} {NO_ACTION}"
-    return BisectionNote(bisection.id, message)
-
-
 def describe_situation(queue: Queue, view: SubmissionView) -> str:
     """Why the pull request is in its state. More specific than the message of the reason, which every pull request with
     this reason has in common."""
@@ -116,9 +93,9 @@ def describe_situation(queue: Queue, view: SubmissionView) -> str:
         case Reason.WAITING_FOR_SLOT:
             message = f"Waiting for a free test slot ({_describe_position(view)})."
         case Reason.WAITING_FOR_PRS_AHEAD if waiting_for:
-            names = run_progress.format_numbers(waiting_for)
+            names = format_numbers(waiting_for)
             count = len(waiting_for)
-            ahead = names if count <= run_progress.MAX_NUMBERS_LISTED else pluralize(count, "pull request")
+            ahead = names if count <= MAX_NUMBERS_LISTED else pluralize(count, "pull request")
             message = f"Waiting for {ahead} ahead."
         case Reason.WAITING_FOR_BATCH if queue.config.batch_size > 1:
             wait = format_duration(queue.config.batching_max_wait_time_minutes * MINUTE)
@@ -289,8 +266,6 @@ MAX_COUNT = 10**18 - 1
 RESTARTABLE_STATES = frozenset(
     {PullRequestState.TESTING, PullRequestState.PENDING_FAILURE, PullRequestState.TESTS_PASSED}
 )
-TEST_FAILURES = frozenset({Reason.TEST_RUN_FAILED, Reason.TEST_RUN_TIMEOUT, Reason.FAILED_BY_OPTIMIZATION})
-"""Reasons of a failure that checks explain."""
 
 
 class RunSummary(Struct, frozen=True):
@@ -342,10 +317,12 @@ def _render_submission(page: PageRequest, details: PullRequestDetails) -> Respon
         can_restart=submission.state in RESTARTABLE_STATES,
         can_submit_again=is_latest and submission.state in EXIT_LABELS,
         submitted_by=format_actor(details.timeline[-1]) if details.timeline else "",
+        priority_set_by=_name_person(submission.priority_set_by),
+        forced_by=_name_person(submission.forced_by),
         steps=build_progress_steps(submission.state, details.timeline),
         situation=describe_situation(queue, details.view),
         merge_explanation=explain_merge(queue.config, submission.pull_request, run)[1] if live else "",
-        bisection=describe_bisection(queue, submission) if live else None,
+        bisection=details.view.bisection,
         earlier_failure=find_earlier_failure(details.submissions, submission),
         checklist=build_checklist(details.view, queue) if live else (),
         runs=runs,
@@ -388,23 +365,36 @@ def find_earlier_failure(submissions: Sequence[Submission], submission: Submissi
 
 
 class TimelineEntry(Struct, frozen=True):
-    entry: PullRequestChanged
+    entry: PullRequestEntry
     message: str
     actor: str
     after_ms: int | None
     """Since the entry before it; None for the oldest that is known."""
 
     @property
+    def state(self) -> PullRequestState:
+        return self.entry.to if isinstance(self.entry, PullRequestChanged) else self.entry.state
+
+    @property
+    def run(self) -> RunId | None:
+        return self.entry.run if isinstance(self.entry, PullRequestChanged) else None
+
+    @property
+    def is_update(self) -> bool:
+        """A person changed something, and the state stayed the same."""
+        return isinstance(self.entry, PullRequestUpdated)
+
+    @property
     def is_first(self) -> bool:
-        return self.entry.source is None
+        return isinstance(self.entry, PullRequestChanged) and self.entry.source is None
 
 
-def build_timeline(timeline: Sequence[PullRequestChanged]) -> list[TimelineEntry]:
+def build_timeline(timeline: Sequence[PullRequestEntry]) -> list[TimelineEntry]:
     """Newest first, as `timeline` is."""
     return [
         TimelineEntry(
             entry,
-            render_reason(entry.reason, entry.detail, stacked_on=entry.stacked_on),
+            render_entry(entry),
             format_actor(entry),
             None if before is None else entry.at - before.at,
         )
@@ -423,7 +413,12 @@ def select_timeline(timeline: Sequence[Entry], first: int | None) -> tuple[Seque
     return part, len(timeline) - later - len(part), later
 
 
-def format_actor(entry: PullRequestChanged) -> str:
+def _name_person(actor: str) -> str:
+    """Empty: it is not known who chose this."""
+    return "" if actor == SYSTEM_ACTOR else decode_actor_name(actor)
+
+
+def format_actor(entry: PullRequestEntry) -> str:
     return "the queue" if entry.actor == SYSTEM_ACTOR else decode_actor_name(entry.actor)
 
 

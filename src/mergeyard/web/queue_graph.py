@@ -15,8 +15,8 @@ from mergeyard.domain.pull_requests import ImpactedTargets, Submission
 from mergeyard.domain.queue import Batch, Bisection, LandingPhase, Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import REASON_MESSAGES, CheckState, RunStatus
-from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import blame, run_validity, views
+from mergeyard.domain.timestamps import Instant, later
+from mergeyard.engine import blame, estimates, run_validity, views
 from mergeyard.web.formats import TargetList, list_targets
 from mergeyard.web.run_progress import RunProgress, measure_progress
 
@@ -187,6 +187,8 @@ class BisectionView(Struct, frozen=True, kw_only=True):
     is_searching: bool
     rounds_left: int
     """An estimate: how many rounds of runs are left until one candidate is left."""
+    time_left_ms: int | None
+    """Until then, with what the runs of this round took already; None while nothing is known about durations."""
     suspect: PullRequestNumber
     prs_ahead: tuple[PullRequestNumber, ...]
     """The pull requests that must merge before the suspect is tested again."""
@@ -196,6 +198,7 @@ def build_bisection(queue: Queue, bisection: Bisection, now: Instant) -> Bisecti
     numbers = {member.submission_id: member.number for member in bisection.batch_run.tested_members}
     members = frozenset(bisection.members)
     probes = tuple(sorted(_list_probes(queue, bisection, now), key=lambda probe: probe.length))
+    rounds_left = estimate_rounds(bisection.failed_prefix - bisection.passed_prefix, len(probes))
     return BisectionView(
         id=bisection.id,
         members=tuple(
@@ -214,7 +217,8 @@ def build_bisection(queue: Queue, bisection: Bisection, now: Instant) -> Bisecti
         failed_run=bisection.failed_run,
         probes=probes,
         is_searching=bisection.is_searching,
-        rounds_left=estimate_rounds(bisection.failed_prefix - bisection.passed_prefix, len(probes)),
+        rounds_left=rounds_left,
+        time_left_ms=_estimate_time_left(queue, [probe.progress.run for probe in probes], rounds_left, now),
         suspect=numbers[bisection.suspect],
         prs_ahead=tuple(
             numbers[submission_id]
@@ -222,6 +226,16 @@ def build_bisection(queue: Queue, bisection: Bisection, now: Instant) -> Bisecti
             if submission_id not in bisection.merged_submission_ids and submission_id in queue.submissions
         ),
     )
+
+
+def _estimate_time_left(queue: Queue, runs: Sequence[Run], rounds: int, now: Instant) -> int | None:
+    """A round ends with its slowest run, and one that takes longer than usual goes on."""
+    usual = estimates.median_run_duration_ms(queue)
+    if usual is None or not queue.can_start_runs:
+        return None
+    round_ends = [estimates.ends_at(run, usual, now) for run in runs if run.is_active]
+    first_round = max(round_ends, default=later(now, usual)) - now
+    return first_round + max(0, rounds - 1) * usual
 
 
 def estimate_rounds(candidates: int, probes: int) -> int:

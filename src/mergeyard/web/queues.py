@@ -7,24 +7,29 @@ from itertools import chain, islice
 from msgspec import Struct
 from starlette.responses import Response
 
-from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber, QueueId, QueueKey, RunId, SubmissionId
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import RunKind
-from mergeyard.domain.states import AUTO_PAUSE_REASONS, PullRequestState, QueueState, Reason
-from mergeyard.domain.timestamps import DAY, HOUR, SECOND, Instant, later
+from mergeyard.domain.states import AUTO_PAUSE_REASONS, PullRequestState, QueueState
+from mergeyard.domain.timestamps import DAY, SECOND, Instant, later
 from mergeyard.engine import batching, estimates, run_validity
 from mergeyard.ports.store import TransitionRow
 from mergeyard.service import persistence
 from mergeyard.service.analytics import AnalyticsReader, PeriodRecords, Summary, summarize
 from mergeyard.service.audit_log import decode_actor_name
 from mergeyard.service.queue_actor import QueueActor
+from mergeyard.service.queue_overview import (
+    PullRequestCounts,
+    count_pull_requests,
+    find_ready_but_not_admitted,
+    find_untestable_reason,
+    list_problems,
+)
 from mergeyard.service.runs import RunWithStatuses
 from mergeyard.service.service import Service
-from mergeyard.service.submission_queries import is_ready_while_not_running
-from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, render_reason
-from mergeyard.web.formats import QUEUE_STATE_LABELS, format_duration, format_queue_name
+from mergeyard.service.views import SubmissionView, SubmissionViewBuilder, render_reason, view_obstacle
+from mergeyard.web.formats import QUEUE_STATE_LABELS, format_queue_name
 from mergeyard.web.pull_request_list import (
     describe_end,
     find_last_run,
@@ -33,14 +38,13 @@ from mergeyard.web.pull_request_list import (
 )
 from mergeyard.web.queue_graph import BatchMark, QueueGraph, build_queue_graph, find_batch_mark
 from mergeyard.web.rendering import PageRequest, TimedCache
-from mergeyard.web.run_progress import CheckView, build_run_checks, measure_duration
+from mergeyard.web.run_progress import CheckView, build_run_checks
 
 SUMMARY_TTL_MS = 10 * SECOND
 """An open page refreshes every 5 s, and the sums over 24 hours hardly change in that time."""
 MAX_BATCHES_SHOWN = 10
 MAX_NEXT_SHOWN = 4
 MIN_QUEUES_FOR_TABLE = 10
-STALLED_AFTER_MS = HOUR
 
 
 class DaySummary(Struct, frozen=True):
@@ -58,7 +62,7 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     batch_marks: Sequence[BatchMark]
     """Of the first active batches."""
     next_to_merge: Sequence[PullRequestNumber]
-    not_ready: int
+    counts: PullRequestCounts
     day: Summary
 
 
@@ -111,52 +115,17 @@ def _build_row(queue_actor: QueueActor, day: DaySummary, now: Instant) -> QueueR
     return QueueRow(
         key=queue_actor.key,
         queue=queue,
-        problems=list(list_problems(queue_actor.key, queue, day.last_merge_at, now)),
+        problems=[*_describe_stop(queue), *list_problems(queue_actor.key, queue, day.last_merge_at, now)],
         batch_marks=[find_batch_mark(queue, batch) for batch in batches[:MAX_BATCHES_SHOWN]],
         next_to_merge=[queue.submissions[submission_id].number for submission_id in next_to_merge],
-        not_ready=len(queue.not_ready) - len(find_ready_but_not_admitted(queue)),
+        counts=count_pull_requests(queue),
         day=day.summary,
     )
 
 
-def list_problems(key: QueueKey, queue: Queue, last_merge_at: Instant | None, now: Instant) -> Iterator[str]:
-    """`last_merge_at`: in the last 24 hours."""
+def _describe_stop(queue: Queue) -> Iterator[str]:
     if queue.state is not QueueState.RUNNING:
         yield QUEUE_STATE_LABELS[queue.state] + (f": {queue.state_reason}" if queue.state_reason else "")
-    untestable = find_untestable_reason(queue)
-    if untestable is not None:
-        yield "No required checks" if untestable is Reason.NO_REQUIRED_STATUSES else "Invalid .mergeyard.toml"
-    if queue.target_branch.tip is None:
-        yield f"Branch {key.branch} not found"
-    elif queue.target_branch.tip in queue.target_branch.broken_bases:
-        yield f"{key.branch} fails its required checks"
-    if queue.host_unreachable_since is not None:
-        yield f"{key.repo.host} is not responding"
-    waiting_ms = 0 if (oldest := _find_oldest_admission(queue, now)) is None else now - oldest
-    if waiting_ms > STALLED_AFTER_MS and (last_merge_at is None or now - last_merge_at > STALLED_AFTER_MS):
-        idle_ms = waiting_ms if last_merge_at is None else now - last_merge_at
-        yield f"Nothing merged for {format_duration(idle_ms)}"
-
-
-def find_untestable_reason(queue: Queue) -> Reason | None:
-    """None also while the target branch does not exist: what it requires is not known then."""
-    return None if queue.target_branch.tip is None else run_validity.untestable_reason(queue)
-
-
-def _find_oldest_admission(queue: Queue, now: Instant) -> Instant | None:
-    """Of the pull requests under test and the next waiting one; the others were admitted later or matter less."""
-    under_test = (queue.submissions[submission_id] for submission_id in queue.submission_ids_under_test)
-    next_waiting = islice(batching.waiting_in_order(queue, now), 1)
-    admissions = (submission.admitted_at for submission in chain(under_test, next_waiting))
-    return min((at for at in admissions if at is not None), default=None)
-
-
-def find_ready_but_not_admitted(queue: Queue) -> Sequence[SubmissionId]:
-    """The pull requests that have the state `not_ready` only because the queue does not admit any now: they wait."""
-    if queue.state is QueueState.RUNNING:
-        return ()
-    submissions = (queue.submissions[submission_id] for _, submission_id in queue.not_ready)
-    return [submission.id for submission in submissions if is_ready_while_not_running(queue, submission)]
 
 
 MAX_ROWS = 20
@@ -186,6 +155,7 @@ class FinishedRow(Struct, frozen=True):
     submission: Submission
     message: str
     """Empty for a pull request that merged as tested: there is nothing to explain."""
+    failing_checks: tuple[str, ...]
     moves: bool
     """Whether the row carries the pull request's `data-moves` name. That name must be unique on the page, so a pull
     request that is in the queue again, or has a later row here, does not get it."""
@@ -197,12 +167,6 @@ class FinishedRow(Struct, frozen=True):
     @property
     def deciding_run(self) -> RunId | None:
         return find_last_run(self.submission)
-
-
-class NextMerge(Struct, frozen=True):
-    at: Instant | None
-    note: str = ""
-    """Replaces the time, or says why there is none."""
 
 
 async def show_queue(page: PageRequest) -> Response:
@@ -224,16 +188,17 @@ async def show_queue(page: PageRequest) -> Response:
         alarm=render_reason(problems[-1]) if problems else "",
         untestable=find_untestable_reason(queue),
         config_error=run_validity.required_statuses(queue).config_error,
+        obstacle=view_obstacle(queue),
         warnings=service.branch_warnings.get_cached(key, queue.config),
         queue_graph=graph,
         failing_checks=await _read_failing_checks(service, key, graph),
         waiting=_list_waiting(queue, views, ready, now),
         not_ready=_list_not_ready(queue, views, ready),
-        finished=_list_finished(queue, await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS)),
+        finished=await _list_finished(service, key, queue),
         slots_taken=sum(run.is_active and run.kind is not RunKind.BISECTION for run in queue.runs.values()),
         bisection_runs=sum(run.is_active and run.kind is RunKind.BISECTION for run in queue.runs.values()),
         typical_duration=estimates.median_run_duration_ms(queue),
-        next_merge=estimate_next_merge(queue, views, now),
+        next_merge=views.view_next_merge(),
     )
 
 
@@ -265,44 +230,15 @@ def _list_not_ready(queue: Queue, views: SubmissionViewBuilder, ready: Sequence[
     return _list_first(views, submissions, len(queue.not_ready) - len(ready))
 
 
-def _list_finished(queue: Queue, finished: Iterable[Submission]) -> list[FinishedRow]:
+async def _list_finished(service: Service, key: QueueKey, queue: Queue) -> list[FinishedRow]:
     listed, rows = set[PullRequestNumber](), list[FinishedRow]()
-    for submission in finished:
+    for submission in await persistence.read_concluded_submissions(service.store, queue, MAX_ROWS):
         moves = submission.number not in listed and submission.number not in queue.submission_by_number
-        rows.append(FinishedRow(submission, describe_end(submission), moves=moves))
+        failing_checks = await service.runs.read_failing_checks(key, submission)
+        rows.append(FinishedRow(submission, describe_end(submission), failing_checks, moves=moves))
         listed.add(submission.number)
     return rows
 
 
 def _list_first(views: SubmissionViewBuilder, submissions: Iterable[Submission], count: int) -> PullRequestList:
     return PullRequestList(list(map(views.build, islice(submissions, MAX_ROWS))), count)
-
-
-def estimate_next_merge(queue: Queue, views: SubmissionViewBuilder, now: Instant) -> NextMerge:
-    """When the next batch is expected to merge: the first one, or in parallel mode the first that is ahead of its
-    lane."""
-    if queue.landing is not None:
-        return NextMerge(now)
-    if queue.is_paused:
-        return NextMerge(None, "queue paused")
-    fronts = [batch for batch in queue.active.batches if not queue.active.ahead[batch.id]]
-    fronts = fronts if queue.mode is Mode.PARALLEL else list(queue.active.batches[:1])
-    if not fronts:
-        return NextMerge(None, "bisecting" if queue.bisections else "nothing is being tested")
-    expected, overdue, failing = list[Instant](), False, False
-    for batch in fronts:
-        mark, run = find_batch_mark(queue, batch), run_validity.current_run(queue, batch)
-        estimate = views.build(queue.submissions[batch.submission_ids[0]]).estimated_merge_at
-        if mark is BatchMark.FAILING:
-            failing = True
-        elif mark is BatchMark.TESTING and run is not None and measure_duration(run, queue, now).is_late:
-            overdue = True
-        elif estimate is not None:
-            expected.append(estimate)
-    if expected:
-        return NextMerge(min(expected))
-    if overdue:
-        return NextMerge(None, "running longer than usual")
-    if failing:
-        return NextMerge(None, "failing, cause not confirmed")
-    return NextMerge(None, "not known yet" if queue.durations else "not known until a run has passed")

@@ -14,6 +14,7 @@ from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import estimates
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.service.runs import RunView, RunWithStatuses
+from mergeyard.service.views import format_numbers
 from mergeyard.web.formats import check_output_url, format_duration, safe_external_url
 
 BAR_LENGTH_FACTOR = 1.25
@@ -166,9 +167,6 @@ def _final_state(run: Run, status: Status) -> str:
     return "unfinished" if status.check_state is CheckState.PENDING else status.state
 
 
-MAX_NUMBERS_LISTED = 6
-
-
 def name_run(run: Run, target_branch: str) -> str:
     """`Test run for #10`; the page adds the id."""
     match run.kind:
@@ -214,12 +212,3 @@ def list_remarks(run: Run, queue: Queue) -> Iterator[str]:
 
 def _format_members(members: Iterable[Member]) -> str:
     return format_numbers([member.number for member in members])
-
-
-def format_numbers(numbers: Sequence[PullRequestNumber]) -> str:
-    """#1, #2 and #3; after the first few only a count."""
-    names = [f"#{number}" for number in numbers]
-    if len(names) > MAX_NUMBERS_LISTED:
-        names = [*names[:MAX_NUMBERS_LISTED], f"{len(names) - MAX_NUMBERS_LISTED} more"]
-    *others, last = names or [""]
-    return f"{', '.join(others)} and {last}" if others else last

@@ -103,7 +103,7 @@ class FigureRow(Struct, frozen=True, kw_only=True):
     """From the smallest to the largest value of all random draws, if they differ."""
     difference: str
     verdict: str
-    """`better`, `worse`, or empty if neither direction is better."""
+    """`better`, `worse`, or empty if neither direction is better, or the replay is not reliable enough to judge."""
 
 
 def describe_replay(replay: Replay) -> dict[str, object]:
@@ -114,6 +114,7 @@ def describe_replay(replay: Replay) -> dict[str, object]:
         "finding": _describe_finding(replay),
         "sample": f"{pluralize(replay.pull_request_count, 'pull request')}{latest}",
         "rows": [_build_row(replay, name) for name in FIGURES],
+        "is_unreliable": answer.confidence is Confidence.LOW,
         "reliability": f"Confidence: {answer.confidence}",
         "tone": TONES[answer.confidence],
         "own_error": _describe_own_error(replay),
@@ -125,10 +126,11 @@ def _describe_finding(replay: Replay) -> str:
     if was is None or now is None or was.median_ms is None or now.median_ms is None:
         return "Not enough data for the time to merge"
     if not replay.changed_settings:
-        return f"Median {format_duration(was.median_ms)} without a change"
+        return f"Replayed median {format_duration(was.median_ms)} without a change"
     difference, _ = _compare(replay, FIGURES[CI_MINUTES])
-    times = f"Median {format_duration(now.median_ms)} (was {format_duration(was.median_ms)})"
-    return f"{times}, CI minutes {'unchanged' if difference == NO_CHANGE else difference}"
+    ci_minutes = "unchanged" if difference == NO_CHANGE else difference
+    times = f"Replayed median {format_duration(now.median_ms)} instead of {format_duration(was.median_ms)}"
+    return f"{times}, CI minutes {ci_minutes}"
 
 
 def _describe_own_error(replay: Replay) -> str:
@@ -147,6 +149,8 @@ def _build_row(replay: Replay, name: str) -> FigureRow:
 
     smallest, largest = (cell(changed.minimum), cell(changed.maximum)) if changed is not None else ("", "")
     difference, verdict = _compare(replay, figure)
+    if replay.answer.confidence is Confidence.LOW:
+        verdict = ""
     return FigureRow(
         name=name,
         actual=cell(replay.answer.actual),

@@ -267,7 +267,7 @@ async def test_a_timeline_lists_every_change_newest_first(tmp_path: Path):
         steps = [(moment["from"], moment["to"]) for moment in reversed(timeline)]
         assert steps[:3] == [(None, "not_ready"), ("not_ready", "pending"), ("pending", "testing")]
         for moment in timeline:
-            assert moment.keys() == {"at", "from", "to", "reason", "message", "actor", "testRunId"}
+            assert moment.keys() == {"at", "from", "to", "reason", "message", "actor", "causedBy", "testRunId"}
             assert moment["message"]
             assert moment["actor"]
         assert timeline[-1]["actor"] == "tests"

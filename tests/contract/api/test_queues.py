@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from mergeyard.domain.events import HostUnreachable
 from mergeyard.domain.timestamps import Instant
 from tests.contract.api.error_triggers import merge_in_progress
 from tests.contract.api.harness import PUBLIC_URL, QUEUE, REPOSITORY, api_with_queue, api_without_queue, code_of
@@ -16,6 +17,7 @@ from tests.support.scenario import SECOND
 ENQUEUED = {
     "id", "state", "stateChangedAt", "priorityValue", "priorityName", "skipTheLine", "noBatch", "prNumber", "prTitle",
     "prSha", "prBaseBranch", "prAuthor", "testRunId", "position", "reason", "requirements",
+    "estimatedMergeAt", "estimatedMergeAtP90", "estimateNote", "bisectionNote",
 }  # fmt: skip
 A_QUEUE = {"state", "stateReason", "branch", "repo", *DEFAULTS}
 
@@ -28,7 +30,9 @@ async def test_a_queue_is_returned_with_every_setting(tmp_path: Path):
     async with api_without_queue(tmp_path) as api:
         created = await api.ask("createQueue")
         assert created.keys() - {"enqueuedPullRequests"} == A_QUEUE
-        assert created | {"enqueuedPullRequests": []} == await api.ask("getQueue")
+        read = await api.ask("getQueue")
+        assert read.keys() - created.keys() == {"problems", "pullRequestCounts", "nextMerge"}
+        assert {name: read[name] for name in A_QUEUE} == {name: created[name] for name in A_QUEUE}
         assert (created["state"], created["branch"], created["repo"]) == ("RUNNING", "main", REPOSITORY)
         assert (await api.ask("updateQueue")).keys() == A_QUEUE
 
@@ -79,6 +83,37 @@ async def test_enqueued_pull_requests_are_listed_in_order_with_not_ready_ones_la
             assert pull_request.keys() == ENQUEUED | (set() if number == 5 else {"usedDefaultPriorityName"})
             whole = await api.pull_request(number)
             assert pull_request == {name: whole[name] for name in pull_request}
+
+
+@asynchronous
+async def test_the_list_of_queues_has_their_problems_and_numbers(tmp_path: Path):
+    async with api_with_queue(tmp_path, concurrency=1) as api:
+        api.world.open(1, 2, 3)
+        api.world.set_pull_request(3, draft=True)
+        await api.submit(1)
+        await api.ask("updateQueue", state="PAUSED")
+        await api.submit(2, 3)
+        await api.world.queue_actor.submit(HostUnreachable())
+        (listed,) = (await api.ask("listQueues"))["queues"]
+        assert listed["problems"] == ["The queue cannot reach the repository at git.local"]
+        assert listed["pullRequestCounts"] == {"queued": 2, "testing": 1, "notReady": 1}
+        read = await api.ask("getQueue")
+        assert {name: read[name] for name in listed} == listed
+        assert read["nextMerge"] == {"at": None, "note": "the queue is paused"}
+        notes = {each["prNumber"]: each["estimateNote"] for each in read["enqueuedPullRequests"]}
+        assert notes == {1: "the queue is paused", 2: "it is not queued yet", 3: "it is not queued yet"}
+
+
+@asynchronous
+async def test_a_pull_request_in_a_bisection_says_so(tmp_path: Path):
+    async with api_with_queue(tmp_path, batch=True, batchingMinSize=2) as api:
+        api.world.open(1, 2)
+        await api.submit(1, 2)
+        await api.fails(1, 2)
+        await api.passes()
+        bisected = await api.pull_request(1)
+        assert "this pull request is a possible culprit." in bisected["bisectionNote"]
+        assert bisected["estimateNote"] == "the queue has not confirmed which pull request is the culprit"
 
 
 @asynchronous

@@ -52,7 +52,7 @@ async def test_an_author_keeps_a_name_that_git_would_trim(mirror: Mirror, origin
     await mirror.fetch(["refs/heads/main"])
     author, parents, message = Signature(name, "a@example.org", "1500000000 -0330"), (origin.tip("main"),), "Theirs\n"
     made = await mirror.read_commit(await mirror.commit(origin.tree("main"), parents, message, author, "7 +0000"))
-    assert (made.author, made.parents, made.message, made.committer_date) == (author, parents, message, "7 +0000")
+    assert (made.author, made.parents, made.message, made.committer.date) == (author, parents, message, "7 +0000")
 
 
 @asynchronous

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from mergeyard.adapters.git_cli.process import MAX_CONCURRENT_PROCESSES, GitRunner
+from mergeyard.adapters.git_cli.limits import SLOTS, Work
+from mergeyard.adapters.git_cli.process import GitRunner
 from mergeyard.ports.git import GitError, OutputTooLargeError
 from tests.support.asynchronous import asynchronous
 
+SLOT_COUNT = SLOTS[Work.LOOKUP]
 LS_REMOTE = ("ls-remote", "ssh://nowhere/x")
 
 
@@ -58,8 +60,8 @@ async def test_a_call_that_is_cancelled_before_it_started_reports_no_error():
     errors = list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
     runner = GitRunner()
-    others = [asyncio.create_task(runner.run("version")) for _ in range(MAX_CONCURRENT_PROCESSES)]
-    calls = [asyncio.create_task(runner.run("version")) for _ in range(MAX_CONCURRENT_PROCESSES)]
+    others = [asyncio.create_task(runner.run("version")) for _ in range(SLOT_COUNT)]
+    calls = [asyncio.create_task(runner.run("version")) for _ in range(SLOT_COUNT)]
     await asyncio.sleep(0)
     for call in (*others[::2], *calls):
         call.cancel()
@@ -73,7 +75,7 @@ async def test_a_call_that_is_cancelled_before_it_started_reports_no_error():
 @asynchronous
 async def test_calls_beyond_the_concurrency_limit_wait():
     processes = GitRunner()
-    answers = await asyncio.gather(*(processes.run("version") for _ in range(3 * MAX_CONCURRENT_PROCESSES)))
+    answers = await asyncio.gather(*(processes.run("version") for _ in range(3 * SLOT_COUNT)))
     assert {answer.exit_code for answer in answers} == {0}
 
 

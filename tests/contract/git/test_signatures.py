@@ -131,8 +131,8 @@ async def test_a_signature_changes_nothing_else_in_a_commit(git: Git, origin: Or
         await mirror.read_commit(commit),
         await mirror.read_commit(await commit_signed(git, origin, None, message)),
     )
-    assert (signed.message, signed.author, signed.tree, signed.parents, signed.committer_date) == (
-        plain.message, plain.author, plain.tree, plain.parents, plain.committer_date
+    assert (signed.message, signed.author, signed.tree, signed.parents, signed.committer) == (
+        plain.message, plain.author, plain.tree, plain.parents, plain.committer
     )  # fmt: skip
     assert signed.author.name == "Davis Jr."
 

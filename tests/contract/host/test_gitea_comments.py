@@ -1,5 +1,7 @@
 """Comments, labels, permissions and webhooks on Gitea."""
 
+import asyncio
+
 import pytest
 
 from mergeyard.domain.timestamps import Instant
@@ -7,7 +9,7 @@ from mergeyard.ports.forge import BranchNotice, CommitNotice, ForgeNotice, Inval
 from tests.contract.host.environment import ONE
 from tests.contract.host.gitea_environment import SECRET, GiteaEnvironment
 from tests.support.asynchronous import asynchronous
-from tests.support.polling import eventually
+from tests.support.polling import ASYNC_TIMEOUT_S, eventually
 from tests.support.webhooks import record_webhooks
 
 EVENTS = ("push", "status", "pull_request", "pull_request_sync", "pull_request_label", "pull_request_comment")
@@ -44,6 +46,21 @@ async def test_labels_and_comments_are_read_reacted_to_and_removed(gitea: GiteaE
         await host.react(gitea.repo, ONE, "987654321", success=False)
     assert gitea.project.reactions(comment) == ["+1"]
     assert gitea.project.labels(1) == []
+
+
+@asynchronous
+async def test_an_edited_comment_is_recognized(gitea: GiteaEnvironment):
+    """Gitea shows whole seconds, so an edit can show the time of the comment for a moment."""
+    gitea.open(1)
+    gitea.project.add_collaborator("ada", "write")
+    plain, edited = [gitea.project.comment(1, "ada", "hello") for _ in range(2)]
+    async with gitea.host() as host, asyncio.timeout(ASYNC_TIMEOUT_S):
+        is_recognized = False
+        while not is_recognized:
+            gitea.project.edit_comment(edited, "ada", "/merge")
+            read = {each.id: each for each in (await host.thread(gitea.repo, ONE, Instant(0))).comments}
+            assert not await host.is_edited(gitea.repo, ONE, read[str(plain)])
+            is_recognized = await host.is_edited(gitea.repo, ONE, read[str(edited)])
 
 
 @asynchronous

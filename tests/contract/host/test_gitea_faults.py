@@ -10,7 +10,7 @@ from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.pull_requests import HeadBranchAccess
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.forge import HostUnavailable, Merge, Merged, NotMerged
+from mergeyard.ports.forge import HostAccessLost, HostUnavailable, Merge, Merged, NotMerged
 from tests.contract.host.environment import ONE
 from tests.contract.host.gitea_environment import SECRET, GiteaEnvironment, environment_on
 from tests.support.asynchronous import asynchronous
@@ -82,7 +82,7 @@ async def test_a_temporary_error_is_never_taken_for_a_result(fake: FakeGitea, gi
             host.thread(gitea.repo, ONE, Instant(0)),
             host.can_write(gitea.repo, "ada", "main"),
         ):
-            with pytest.raises(HostUnavailable):
+            with pytest.raises((HostUnavailable, HostAccessLost)):
                 await ask
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import Config, MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
-from mergeyard.ports.forge import HostRefused, HostUnavailable, Merge, Merged, MergeForbidden, MergeRefused, NotMerged
+from mergeyard.ports.forge import HostRefused, Merge, Merged, MergeForbidden, MergeRefused, NotMerged
 from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.gitea_environment import GiteaEnvironment
 from tests.support.asynchronous import asynchronous
@@ -252,5 +252,5 @@ async def test_if_marking_as_merged_is_forbidden_the_message_names_the_setting_t
     landed = gitea.land(1)
     gitea.project.update_settings({"has_pull_requests": True, "allow_manual_merge": False})
     async with gitea.host() as host:
-        with pytest.raises(HostUnavailable, match="allow_manual_merge"):
+        with pytest.raises(HostRefused, match="allow_manual_merge"):
             await host.mark_merged(gitea.repo, ONE, head, landed)

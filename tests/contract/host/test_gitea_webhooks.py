@@ -52,6 +52,7 @@ def test_each_webhook_gives_a_notice_of_its_subject(event: str, payload: dict[st
         ("push", {"ref": "refs/tags/v1"}),
         ("delete", {"ref": "v1", "ref_type": "tag"}),
         ("issue_comment", {"issue": {"number": 4, "pull_request": None}, "is_pull": False}),
+        ("issue_comment", {"action": "edited", "issue": {"number": 4}, "is_pull": True}),
     ],
 )
 def test_tags_and_issues_give_no_notice(event: str, payload: dict[str, Any]):

@@ -15,7 +15,7 @@ from mergeyard.adapters.git_cli.mirrors import GitCli
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, later
-from mergeyard.ports.forge import HostUnavailable, Merge
+from mergeyard.ports.forge import HostAccessLost, HostUnavailable, Merge
 from mergeyard.ports.git import GitError, Identity, Mirror, Pushed, PushRefused, RefUpdate, Remote, Stale
 from tests.contract.host.environment import ONE
 from tests.contract.host.github_environment import (
@@ -105,7 +105,7 @@ async def test_a_revoked_token_is_an_error_until_it_is_renewed(app: GithubEnviro
     async with app.host() as host:
         assert await host.read_pull_request(app.repo, ONE)
         app.github.auth.revoke_installation_tokens()
-        with pytest.raises(HostUnavailable, match="Bad credentials"):
+        with pytest.raises(HostAccessLost, match="Bad credentials"):
             await host.read_pull_request(app.repo, ONE)
         assert await host.read_pull_request(app.repo, ONE)
 
@@ -119,7 +119,7 @@ async def test_an_app_that_was_reinstalled_is_found_once_its_old_token_is_reject
         assert await host.read_pull_request(app.repo, ONE)
         app_of(app).installations["acme"] = INSTALLATION + 1
         app.github.auth.revoke_installation_tokens()
-        with pytest.raises(HostUnavailable, match="Bad credentials"):
+        with pytest.raises(HostAccessLost, match="Bad credentials"):
             await host.read_pull_request(app.repo, ONE)
         assert await host.read_pull_request(app.repo, ONE)
 
@@ -190,7 +190,7 @@ async def test_a_permission_revoked_during_token_creation_is_an_error_and_then_l
     app.open(1)
     app.github.faults.plan(RespondsWith(422), "access_tokens")
     async with app.host() as host:
-        with pytest.raises(HostUnavailable, match="gives no token for"):
+        with pytest.raises(HostAccessLost, match="gives no token for"):
             await host.read_pull_request(app.repo, ONE)
         assert await host.read_pull_request(app.repo, ONE)
     assert app.github.faults.calls.count("GET /api/v3/repos/acme/app/installation") == 2
@@ -234,7 +234,7 @@ async def test_a_missing_installation_is_reported_with_advice(app: GithubEnviron
     app_of(app).installations.clear()
     async with app.host() as host:
         assert not await host.has_repository(app.repo)
-        with pytest.raises(HostUnavailable, match="install it there"):
+        with pytest.raises(HostAccessLost, match="install it there"):
             await host.read_pull_request(app.repo, ONE)
 
 

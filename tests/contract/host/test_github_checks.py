@@ -11,7 +11,7 @@ from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant, later
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostError
 from tests.contract.host.github_environment import GithubEnvironment, github_environment
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
@@ -447,7 +447,7 @@ async def test_no_check_counts_while_the_rules_cannot_be_read(github: GithubEnvi
     github.acme.report_status(head, "unit", "success")
     github.github.faults.plan(RespondsWith(status), path)
     async with github.host() as host:
-        with pytest.raises(HostUnavailable):
+        with pytest.raises(HostError):
             await host.statuses(github.repo, head, "main")
         assert await states_of(host, github, head) == {}
 

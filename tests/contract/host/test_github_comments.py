@@ -12,7 +12,16 @@ from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import MINUTE, Instant, later
-from mergeyard.ports.forge import Comment, DraftPullRequest, HostRefused, HostUnavailable, Merge, Merged, Thread
+from mergeyard.ports.forge import (
+    Comment,
+    DraftPullRequest,
+    HostError,
+    HostRefused,
+    HostUnavailable,
+    Merge,
+    Merged,
+    Thread,
+)
 from tests.contract.host.environment import ONE
 from tests.contract.host.github_environment import GithubEnvironment, github_environment
 from tests.support.asynchronous import asynchronous
@@ -83,7 +92,7 @@ async def test_a_locked_conversation_is_an_error_with_the_hosts_message(github: 
     body = b'{"message": "Unable to create comment because issue is locked."}'
     github.github.faults.plan(RespondsWith(403, body=body), "/comments", method="POST")
     async with github.host() as host:
-        with pytest.raises(HostUnavailable, match="issue is locked"):
+        with pytest.raises(HostRefused, match="issue is locked"):
             await host.put_comment(github.repo, ONE, OURS, None)
 
 
@@ -115,6 +124,46 @@ async def test_every_page_of_a_long_conversation_is_read_in_its_order(github: Gi
     async with github.host() as host:
         thread = await host.thread(github.repo, ONE, Instant(0))
     assert [comment.text for comment in thread.comments] == [f"{number}" for number in range(130)]
+
+
+@asynchronous
+async def test_only_a_comment_whose_text_changed_is_edited(tmp_path: Path):
+    """GitHub changes `updated_at` for other reasons, too, and shows whole seconds."""
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as env:
+        env.open(1)
+        plain, hidden, edited, edited_at_once = [env.acme.add_comment(1, "grace", "hello") for _ in range(4)]
+        env.acme.edit_comment(edited_at_once, "/merge")
+        clock.move_to(later(clock.now(), MINUTE))
+        hidden.updated_at = clock.now()
+        env.acme.edit_comment(edited, "/merge")
+        async with env.host() as host:
+            read = {each.id: each for each in (await host.thread(env.repo, ONE, Instant(0))).comments}
+            found = [await host.is_edited(env.repo, ONE, read[str(each.id)]) for each in (plain, hidden)]
+            assert found == [False, False]
+            found = [await host.is_edited(env.repo, ONE, read[str(each.id)]) for each in (edited, edited_at_once)]
+            assert found == [True, True]
+
+
+@asynchronous
+async def test_a_changed_comment_counts_as_edited_where_github_does_not_tell(tmp_path: Path):
+    clock = ManualClock()
+    with github_environment(tmp_path, clock) as env:
+        env.open(1)
+        plain, changed, buried = [env.acme.add_comment(1, "grace", "/merge") for _ in range(3)]
+        clock.move_to(later(clock.now(), MINUTE))
+        changed.updated_at = buried.updated_at = clock.now()
+        async with env.host() as host:
+            read = {each.id: each for each in (await host.thread(env.repo, ONE, Instant(0))).comments}
+            env.github.faults.plan(RespondsWith(403), "/graphql", times=2)
+            assert not await host.is_edited(env.repo, ONE, read[str(plain.id)])
+            assert await host.is_edited(env.repo, ONE, read[str(changed.id)])
+            env.github.faults.plan(RespondsWith(503), "/graphql")
+            with pytest.raises(HostUnavailable):
+                await host.is_edited(env.repo, ONE, read[str(plain.id)])
+            for _ in range(100):
+                env.acme.add_comment(1, "ada", "Thanks!")
+            assert await host.is_edited(env.repo, ONE, read[str(buried.id)])
 
 
 ROLES = {
@@ -218,7 +267,7 @@ async def test_a_status_without_a_url_is_shown_without_one(github: GithubEnviron
     async with github.host() as host:
         status = Status(context="mergeyard", state=StatusState.SUCCESS, at=Instant(0))
         await host.set_status(github.repo, head, status)
-        with pytest.raises(HostUnavailable, match="No commit found"):
+        with pytest.raises(HostRefused, match="No commit found"):
             await host.set_status(github.repo, Sha("1" * 40), status)
     assert github.acme.statuses[head]["mergeyard"].url is None
 
@@ -290,8 +339,8 @@ async def test_a_draft_that_github_refuses_is_an_error_with_the_reason(github: G
             await host.open_draft(github.repo, DRAFT)
 
 
-async def find_draft_error(host: GithubHost, env: GithubEnvironment, draft: DraftPullRequest) -> HostUnavailable:
-    with pytest.raises(HostUnavailable) as error:
+async def find_draft_error(host: GithubHost, env: GithubEnvironment, draft: DraftPullRequest) -> HostError:
+    with pytest.raises(HostError) as error:
         await host.open_draft(env.repo, draft)
     return error.value
 

@@ -325,7 +325,7 @@ async def test_a_ruleset_that_refuses_the_push_needs_a_bypass(
 ):
     ruleset = app.acme.add_ruleset("main rules", rules)
     (message,) = await problems(app, PUSHES)
-    assert message.startswith(f"The ruleset main rules refuses the queue's push to main ({title}")
+    assert message.startswith(f'The ruleset "main rules" refuses the queue\'s push to main ({title}')
     assert "put the app mergeyard-test on its bypass list with *Always allow* or *Exempt*" in message
     assert ("or set `landing` to `provider_merge`" in message) is (title == "*Require a pull request before merging*")
     assert await warnings(app) == [message]
@@ -341,7 +341,7 @@ async def test_an_app_needs_a_bypass_where_signed_commits_are_required(app: Gith
     ruleset = app.acme.add_ruleset("signed", [rule("required_signatures")])
     (message,) = await problems(app, PUSHES, signer=FakeSigner())
     assert message == (
-        "The ruleset signed refuses the queue's push to main (*Require signed commits*): GitHub accepts no keys of "
+        'The ruleset "signed" refuses the queue\'s push to main (*Require signed commits*): GitHub accepts no keys of '
         "apps, so put the app mergeyard-test on its bypass list with *Always allow* or *Exempt*, or set `landing` to "
         "`provider_merge`."
     )
@@ -378,10 +378,10 @@ async def test_signed_test_branches_are_refused_only_because_of_other_commits(to
     signer, signed = FakeSigner(), rule("required_signatures")
     token.acme.add_ruleset("all", [signed], include=["~ALL"], exclude=["refs/heads/main"])
     (message,) = await problems(token, MERGES, signer=signer)
-    assert message.startswith("The ruleset all refuses test branches (*Require signed commits*)")
+    assert message.startswith('The ruleset "all" refuses test branches (*Require signed commits*)')
     token.github.auth.ssh_signing_keys["ada"] = [signer.public_key]
     assert await problems(token, MERGES, signer=signer) == []
-    assert "The ruleset all can refuse test branches (*Require signed commits*)" in await notes(
+    assert 'The ruleset "all" can refuse test branches (*Require signed commits*)' in await notes(
         token, MERGES, signer=signer
     )
 
@@ -398,7 +398,7 @@ async def test_commits_that_github_rebases_are_not_signed(token: GithubEnvironme
 @asynchronous
 async def test_that_unsigned_commits_can_block_a_squash_is_advice(token: GithubEnvironment):
     advice = (
-        "The ruleset signed can refuse the queue's merges by squash into main (*Require signed commits*): GitHub "
+        'The ruleset "signed" can refuse the queue\'s merges by squash into main (*Require signed commits*): GitHub '
         "documents that unsigned commits of a pull request can block it. If GitHub refuses, "
         "put a team that contains only the account ada on its bypass list with *Always allow* or *Exempt*, or set "
         "`landing` to `tested_commit`."
@@ -469,17 +469,17 @@ async def test_a_permission_that_a_rule_makes_necessary_is_missing(app: GithubEn
 async def test_rules_that_depend_on_the_commit_give_advice(app: GithubEnvironment):
     app.acme.add_ruleset("checks", [required_checks_rule("unit")])
     assert await problems(app, PUSHES) == await warnings(app) == []
-    assert "The ruleset checks can refuse the queue's push to main for some commits" in await notes(app, PUSHES)
+    assert 'The ruleset "checks" can refuse the queue\'s push to main for some commits' in await notes(app, PUSHES)
     app.acme.add_ruleset("own", [required_checks_rule("mergeyard")])
     (message,) = await problems(app, PUSHES)
-    assert "The ruleset own requires the check mergeyard, and so refuses the queue's push" in message
+    assert 'The ruleset "own" requires the check mergeyard, and so refuses the queue\'s push' in message
 
 
 @asynchronous
 async def test_a_ruleset_of_the_organization_is_named_with_its_owner(app: GithubEnvironment):
     app.acme.organization.add_ruleset("all repositories", [rule("update")])
     (message,) = await problems(app, PUSHES)
-    assert message.startswith("The ruleset all repositories of the organization acme refuses")
+    assert message.startswith('The ruleset "all repositories" of the organization acme refuses')
 
 
 @asynchronous
@@ -511,7 +511,7 @@ async def test_where_github_merges_only_restricted_updates_need_a_bypass(app: Gi
     updates = app.acme.add_ruleset("only the queue", [rule("update")])
     (message,) = await problems(app, MERGES)
     assert message.startswith(
-        "The ruleset only the queue refuses the queue's merges by squash into main (*Restrict updates*)"
+        'The ruleset "only the queue" refuses the queue\'s merges by squash into main (*Restrict updates*)'
     )
     for mode in ("pull_request", "always", "exempt"):
         updates.bypass = [us(mode)]
@@ -535,7 +535,7 @@ async def test_strict_checks_and_forbidden_methods_are_reported(app: GithubEnvir
     app.acme.own_rulesets.clear()
     app.acme.add_ruleset("methods", [pull_request_rule(1, allowed_merge_methods=["merge", "rebase"])])
     (message,) = await problems(app, MERGES)
-    assert "The ruleset methods refuses the merge method squash" in message
+    assert 'The ruleset "methods" refuses the merge method squash' in message
     assert await problems(app, replace(MERGES, merge_method=MergeMethod.MERGE_COMMIT)) == []
     app.acme.own_rulesets.clear()
     app.acme.merge_methods = {"merge"}
@@ -548,7 +548,7 @@ async def test_the_merge_queue_of_github_must_be_off(app: GithubEnvironment):
     app.acme.add_ruleset("queue", [rule("merge_queue")], bypass=[us()])
     for queue in (PUSHES, MERGES):
         (message,) = await problems(app, queue)
-        assert message == "The ruleset queue requires GitHub's own merge queue on main: turn this rule off."
+        assert message == 'The ruleset "queue" requires GitHub\'s own merge queue on main: turn this rule off.'
 
 
 # Rules that the queue cannot judge or read
@@ -563,7 +563,7 @@ async def test_rules_that_the_queue_cannot_check_are_reported(app: GithubEnviron
     assert "requires (workflows) only for pull requests: set `createPrsForTestingBranches`" in found
     ruleset.bypass = [us()]
     (message,) = await problems(app, PUSHES)
-    assert message.startswith("The queue cannot check rules of the ruleset scan (workflows): move them")
+    assert message.startswith('The queue cannot check rules of the ruleset "scan" (workflows): move them')
     assert message.endswith("Until then, pull requests wait.")
     assert await warnings(app) == [message]
     (message,) = await problems(app, PUSHES, unreadable_rules_block=False)
@@ -657,7 +657,7 @@ async def test_an_own_bypass_of_reviews_is_harmless(app: GithubEnvironment, mode
     app.acme.add_ruleset("reviews", [pull_request_rule(**reviews)], bypass=[us(mode)])
     assert await problems(app, MERGES) == await warnings(app, MERGES) == []
     found = await notes(app, MERGES)
-    assert "The app mergeyard-test can bypass the reviews that the ruleset reviews requires. The queue reads" in found
+    assert 'The app mergeyard-test can bypass the reviews that the ruleset "reviews" requires. The queue reads' in found
     app.acme.own_rulesets[0].bypass.clear()
     assert "can bypass the reviews" not in await notes(app, MERGES)
 
@@ -668,15 +668,15 @@ async def test_everyone_who_can_bypass_a_ruleset_is_listed(token: GithubEnvironm
     actors += [BypassActor("OrganizationAdmin", 1, "exempt")]
     ruleset = token.acme.add_ruleset("main rules", [rule("update")], bypass=actors)
     listed = (
-        "The ruleset main rules (*Restrict updates*) can be bypassed by team 3 (for pull requests only), repository "
+        'The ruleset "main rules" (*Restrict updates*) can be bypassed by team 3 (for pull requests only), repository '
         "role 5 (always), app 7 (always) and OrganizationAdmin (exempt)."
     )
     assert listed in await notes(token, PUSHES)
     ruleset.bypass = []
-    assert "The ruleset main rules (*Restrict updates*) can be bypassed by no account." in await notes(token, PUSHES)
+    assert 'The ruleset "main rules" (*Restrict updates*) can be bypassed by no account.' in await notes(token, PUSHES)
     token.acme.roles["ada"] = "write"
     found = await notes(token, PUSHES)
-    assert "GitHub shows who can bypass the ruleset main rules only to accounts that can edit it" in found
+    assert 'GitHub shows who can bypass the ruleset "main rules" only to accounts that can edit it' in found
     assert "Bypass of the account ada: never." in found
 
 
@@ -687,7 +687,7 @@ async def test_host_check_says_whether_only_the_queue_can_merge(token: GithubEnv
     assert "a new ruleset with *Restrict updates*" in found
     ruleset = token.acme.add_ruleset("main rules", [rule("update")], bypass=[BypassActor("Team", 3)])
     found = await notes(token, PUSHES)
-    assert "All who can bypass the ruleset main rules can merge into main. For a mandatory queue," in found
+    assert 'All who can bypass the ruleset "main rules" can merge into main. For a mandatory queue,' in found
     ruleset.bypass = []
     assert "No account but the queue's can merge into main." not in await notes(token, PUSHES)
     token.acme.roles["ada"] = "write"
@@ -717,7 +717,7 @@ async def test_the_target_branch_of_each_queue_is_checked(app: GithubEnvironment
     queues = QueueSetup(branch="stable"), PUSHES
     found = await problems(app, *queues)
     (refusal,) = [message for message in found if "refuses" in message]
-    assert refusal.startswith("The ruleset stable rules refuses the queue's push to stable (*Restrict updates*)")
+    assert refusal.startswith('The ruleset "stable rules" refuses the queue\'s push to stable (*Restrict updates*)')
     assert any(message.startswith("No rule of the branch stable names a required check") for message in found)
     assert await warnings(app) == []
     assert len(await warnings(app, queues[0])) == 1
@@ -728,7 +728,7 @@ async def test_before_the_first_queue_the_needs_of_each_landing_are_only_advice(
     app.acme.add_ruleset("reviews", [pull_request_rule(1)])
     assert await problems(app) == []
     found = await notes(app)
-    assert "Before you create a queue with `landing` set to `tested_commit`: The ruleset reviews refuses" in found
+    assert 'Before you create a queue with `landing` set to `tested_commit`: The ruleset "reviews" refuses' in found
     assert "set to `provider_merge`" not in found
 
 
@@ -788,7 +788,7 @@ async def test_a_plan_without_rules_gets_advice(app: GithubEnvironment):
 async def test_a_ruleset_that_refuses_test_branches_is_reported(app: GithubEnvironment, data: RuleData, title: str):
     app.acme.add_ruleset("all branches", [data], include=["~ALL"], exclude=["refs/heads/main"])
     (message,) = await problems(app, MERGES)
-    assert message.startswith(f"The ruleset all branches refuses test branches ({title}")
+    assert message.startswith(f'The ruleset "all branches" refuses test branches ({title}')
 
 
 @asynchronous
@@ -832,7 +832,7 @@ async def test_other_rules_over_test_branches_are_fine(app: GithubEnvironment):
 async def test_patterns_that_are_not_evaluated_give_advice(app: GithubEnvironment, data: RuleData):
     app.acme.add_ruleset("names", [data], include=["refs/heads/mergeyard/**/*"])
     assert await problems(app, MERGES) == []
-    assert "The ruleset names can refuse test branches" in await notes(app, MERGES)
+    assert 'The ruleset "names" can refuse test branches' in await notes(app, MERGES)
 
 
 # Older servers

@@ -449,6 +449,19 @@ def test_requested_changes_of_another_pull_request_with_the_same_head_block(gith
     assert verdict(github) == CLEAN
 
 
+def test_a_pending_review_of_another_pull_request_with_the_same_head_blocks(github: GithubEnvironment):
+    """Source: github/docs, the note about pull requests with the same head, "pending or rejected reviews"."""
+    open_pull_request(github)
+    github.acme.add_ruleset("reviews", [pull_request_rule(1)])
+    github.acme.add_review(1, OTHER, "APPROVED")
+    github.origin.branch("copy", base="topic-1")
+    github.acme.open_pull_request("copy", author="hopper")
+    assert verdict(github) == ("blocked", "APPROVED")
+    assert not merge(github, OTHER).is_success
+    github.acme.add_review(2, OTHER, "APPROVED")
+    assert verdict(github) == CLEAN
+
+
 def test_deployments_and_signatures_can_be_required(github: GithubEnvironment):
     """Source: github/docs, "Available rules for rulesets", deployments and signed commits; the API description, "List
     deployments" and "List deployment statuses"."""

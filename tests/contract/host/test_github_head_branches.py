@@ -92,6 +92,32 @@ async def test_a_ruleset_that_can_refuse_a_move_protects_the_head_branch(
     assert await read_access(github) is HeadBranchAccess.MOVABLE
 
 
+@pytest.mark.parametrize("types", [("update",), ("non_fast_forward", "deletion"), ("pull_request",)], ids=str)
+@asynchronous
+async def test_a_ruleset_that_names_the_head_branch_protects_it_also_if_we_can_bypass_it(
+    github: GithubEnvironment, types: tuple[str, ...]
+):
+    github.open(1)
+    bypass = [BypassActor("User", to_account_id("ada"), "always")]
+    include = ["refs/heads/main", "refs/heads/topic-*"]
+    github.acme.add_ruleset("protected branches", [rule(each) for each in types], include=include, bypass=bypass)
+    assert await read_access(github) is HeadBranchAccess.PROTECTED
+
+
+@asynchronous
+async def test_a_branch_that_a_rule_protects_from_deletion_stays_also_if_we_can_bypass_the_rule(
+    github: GithubEnvironment,
+):
+    github.open(1)
+    bypass = [BypassActor("User", to_account_id("ada"), "always")]
+    everywhere = github.acme.add_ruleset("kept", [rule("deletion")], include=["~ALL"], bypass=bypass)
+    async with github.host() as host:
+        await host.retarget_pull_requests(github.repo, "release/1.0", "main")
+        everywhere.include = ["refs/heads/release/*"]
+        with pytest.raises(HostRefused, match=r"forbids to delete release/1\.0"):
+            await host.retarget_pull_requests(github.repo, "release/1.0", "main")
+
+
 @pytest.mark.parametrize("role", ["admin", "write"])
 @asynchronous
 async def test_classic_protection_protects_the_head_branch_also_if_it_is_hidden(github: GithubEnvironment, role: str):

@@ -10,6 +10,7 @@ from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.timestamps import SECOND, later
 from mergeyard.ports.forge import (
+    HostAccessLost,
     HostRefused,
     HostUnavailable,
     Merge,
@@ -192,9 +193,9 @@ async def test_a_repository_that_is_no_longer_visible_is_no_refusal(github: Gith
     head = github.open(1)
     github.github.faults.plan(RespondsWith(404), times=ALWAYS)
     async with github.host() as host:
-        with pytest.raises(HostUnavailable, match="is not visible to us"):
+        with pytest.raises(HostAccessLost, match="is not visible to us"):
             await host.merge(github.repo, a_merge(head))
-        with pytest.raises(HostUnavailable, match="is not visible to us"):
+        with pytest.raises(HostAccessLost, match="is not visible to us"):
             await host.find_merge_commit(github.repo, a_merge(head))
 
 
@@ -222,7 +223,7 @@ async def test_a_host_error_is_no_refusal(github: GithubEnvironment, fault: Resp
     head = github.open(1)
     github.github.faults.plan(fault, "/merge")
     async with github.host() as host:
-        with pytest.raises(HostUnavailable, match=str(fault.status)) as raised:
+        with pytest.raises((HostUnavailable, HostAccessLost), match=str(fault.status)) as raised:
             await host.merge(github.repo, a_merge(head))
         assert not isinstance(raised.value, HostRefused)
 

@@ -9,7 +9,7 @@ from mergeyard.adapters.forges.github.host import GithubHost
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
-from mergeyard.ports.forge import HostRefused, HostUnavailable, UnexpectedHostResponse
+from mergeyard.ports.forge import HostAccessLost, HostRefused, HostUnavailable, UnexpectedHostResponse
 from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.github_environment import NAME, GithubEnvironment, github_environment
 from tests.support.asynchronous import asynchronous
@@ -308,7 +308,7 @@ async def test_unreadable_rules_are_an_error_and_not_an_empty_result(github: Git
     github.acme.protections["main"] = BranchProtection(contexts=["unit"])
     github.github.faults.plan(RespondsWith(403), "/rules/")
     async with github.host() as host:
-        with pytest.raises(HostUnavailable):
+        with pytest.raises(HostRefused):
             await host.required_statuses(github.repo, "main")
 
 
@@ -329,7 +329,7 @@ async def test_a_repository_that_is_no_longer_visible_is_an_error_and_not_empty(
             lambda: host.required_statuses(github.repo, "main"),
             lambda: host.can_write(github.repo, "ada", "main"),
         ):
-            with pytest.raises(HostUnavailable, match="not visible to us") as error:
+            with pytest.raises(HostAccessLost, match="not visible to us") as error:
                 await reading()
             assert not isinstance(error.value, HostRefused)
         assert not await host.has_repository(github.repo)

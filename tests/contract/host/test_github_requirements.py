@@ -297,10 +297,37 @@ async def test_each_rule_is_missing_then_met_then_withdrawn(as_app: GithubEnviro
 
 
 @asynchronous
+async def test_a_check_that_failed_is_told_apart_from_one_that_runs_or_has_not_reported(as_app: GithubEnvironment):
+    add_ruleset(required_checks_rule("unit", "lint", "docs", "build"))(as_app)
+    head = as_app.open(1)
+    as_app.acme.report_status(head, "build", "success")
+    as_app.acme.report_status(head, "unit", "failure")
+    as_app.acme.report_status(head, "lint", "pending")
+    async with as_app.host() as host:
+        assert await missing(host, as_app) == [
+            (Reason.HEAD_CHECKS_FAILED, ("unit",)),
+            (Reason.WAITING_FOR_HEAD_CHECKS, ("docs", "lint")),
+        ]
+
+
+@asynchronous
 async def test_the_last_pusher_cannot_approve_the_own_push(as_app: GithubEnvironment):
     as_app.acme.add_ruleset("reviews", [pull_request_rule(1, last_push=True)])
     as_app.open(1)
     as_app.acme.push_commit("topic-1", {"2.txt": "2"}, by="grace")
+    as_app.acme.add_review(1, "grace", "APPROVED")
+    async with as_app.host() as host:
+        assert (Reason.WAITING_FOR_LAST_PUSH_APPROVAL, ("@grace",)) in await missing(host, as_app)
+
+
+@asynchronous
+async def test_a_head_that_we_moved_back_was_pushed_by_its_author(as_app: GithubEnvironment):
+    as_app.acme.add_ruleset("reviews", [pull_request_rule(1, last_push=True)])
+    as_app.open(1)
+    head = as_app.acme.push_commit("topic-1", {"2.txt": "2"}, by="grace")
+    tested = as_app.acme.push_commit("topic-1", {"3.txt": "3"}, by="mergeyard-test[bot]")
+    as_app.origin.set_ref("topic-1", head)
+    as_app.acme.on_push({"refs/heads/topic-1": (tested, head)}, "mergeyard-test[bot]")
     as_app.acme.add_review(1, "grace", "APPROVED")
     async with as_app.host() as host:
         assert (Reason.WAITING_FOR_LAST_PUSH_APPROVAL, ("@grace",)) in await missing(host, as_app)
@@ -527,7 +554,7 @@ async def test_an_unknown_rule_blocks_only_if_our_account_can_bypass_it(as_app: 
     as_app.acme.add_ruleset("lenient", [new_rule], bypass=[APP_BYPASS])
     async with as_app.host() as host:
         ((reason, (name,)),) = await missing(host, as_app)
-        assert (reason, name.partition(" ")[2]) == (Reason.BLOCKED_BY_HOST_RULE, "of the ruleset lenient")
+        assert (reason, name.partition(" ")[2]) == (Reason.BLOCKED_BY_HOST_RULE, 'of the ruleset "lenient"')
     async with as_app.host(unreadable_rules_block=False) as host:
         assert await missing(host, as_app) == []
 

@@ -228,6 +228,7 @@ async def test_requested_changes_of_another_pull_request_with_the_same_head_coun
     env.open(1)
     open_other(env, kind)
     env.acme.add_review(1, "linus", "APPROVED")
+    env.acme.add_review(2, "linus", "APPROVED")
     async with env.host() as host:
         assert await missing(host, env) == []
         env.acme.add_review(2, "grace", "CHANGES_REQUESTED")
@@ -240,6 +241,30 @@ async def test_requested_changes_of_another_pull_request_with_the_same_head_coun
         assert await missing(host, env) == [], "without write access"
         env.acme.add_review(2, "grace", "CHANGES_REQUESTED")
         env.close(2)
+        assert await missing(host, env) == []
+
+
+@asynchronous
+async def test_another_pull_request_with_the_same_head_that_waits_for_a_review_blocks(env: GithubEnvironment):
+    require(env)
+    env.open(1)
+    open_other(env, "another branch")
+    env.acme.add_review(1, "linus", "APPROVED")
+    async with env.host() as host:
+        assert await missing(host, env) == [(Reason.WAITING_FOR_REVIEW, ("a reviewer of #2 (same head)",))]
+        env.acme.add_review(2, "linus", "APPROVED")
+        assert await missing(host, env) == []
+
+
+@asynchronous
+async def test_the_draft_of_a_test_branch_needs_no_review(env: GithubEnvironment):
+    """It has the head of a pull request whose head branch moved to the tested commit."""
+    require(env)
+    env.open(1)
+    env.origin.branch("mergeyard/pr-1/x", base="topic-1")
+    env.acme.open_pull_request("mergeyard/pr-1/x", draft=True)
+    env.acme.add_review(1, "linus", "APPROVED")
+    async with env.host() as host:
         assert await missing(host, env) == []
 
 

@@ -16,11 +16,16 @@ from graphql import (
     validate,
 )
 
-from mergeyard.adapters.forges.github import requirements
+from mergeyard.adapters.forges.github import pull_requests, requirements
 from tests.support.forges.github.graphql import schema as fake_schema
 
 CACHE = Path(__file__).parents[3] / ".graphql"
-QUERIES = {name: text for name, text in vars(requirements).items() if name.endswith("_QUERY") and isinstance(text, str)}
+QUERIES = {
+    name: text
+    for module in (pull_requests, requirements)
+    for name, text in vars(module).items()
+    if name.endswith("_QUERY") and isinstance(text, str)
+}
 pytestmark = pytest.mark.xdist_group("GitHub's GraphQL schema")
 
 

@@ -140,6 +140,10 @@ REPOSITORY = {"repository": {"name": "app", "owner": {"login": "acme"}}}
 IRRELEVANT: dict[str, tuple[str, Any]] = {
     "a ping": ("ping", {"zen": "Keep it logically awesome."}),
     "no repository": ("pull_request", {"pull_request": {"number": 1}}),
+    "an edited comment": (
+        "issue_comment",
+        REPOSITORY | {"action": "edited", "issue": {"number": 1, "pull_request": {"url": "-"}}},
+    ),
     "a comment on an issue": ("issue_comment", REPOSITORY | {"issue": {"number": 1}}),
     "a tag": ("push", REPOSITORY | {"ref": "refs/tags/v1"}),
     "a star": ("star", REPOSITORY | {"action": "created"}),

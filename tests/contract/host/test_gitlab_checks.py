@@ -25,9 +25,9 @@ STATUSES = {
 }
 
 
-async def states(gitlab: GitlabEnvironment, sha: Sha | None = None) -> dict[str, str]:
+async def states(gitlab: GitlabEnvironment, sha: Sha | None = None, test_branch: str = "") -> dict[str, str]:
     async with gitlab.host() as host:
-        found = await host.statuses(gitlab.repo, sha or gitlab.head(), "main")
+        found = await host.statuses(gitlab.repo, sha or gitlab.head(), "main", test_branch)
         assert len({status.context for status in found}) == len(found)
         return {status.context: status.state.value for status in found}
 
@@ -258,21 +258,71 @@ async def test_a_pipeline_is_required_where_the_project_wants_it_to_succeed(gitl
 
 
 @asynchronous
-async def test_without_ci_of_gitlab_the_pipeline_is_the_worst_of_the_reported_statuses(gitlab: GitlabEnvironment):
+async def test_without_ci_of_gitlab_reported_statuses_count_under_their_own_names_only(gitlab: GitlabEnvironment):
     head, ada = gitlab.open(1), gitlab.world.user("ada")
     gitlab.project.has_ci = False
     assert await states(gitlab) == {}
     pipeline = gitlab.acts.add_pipeline(gitlab.project, head, "topic-1", source="external")
     gitlab.acts.report_status(gitlab.project, pipeline, "unit", "success", by=ada)
-    assert await states(gitlab) == {"unit": "success", "pipeline": "success"}
+    assert await states(gitlab) == {"unit": "success"}
     gitlab.acts.report_status(gitlab.project, pipeline, "e2e", "running", by=ada)
     async with gitlab.host() as host:
         await host.set_status(gitlab.repo, head, OURS)
-    assert await states(gitlab) == {"unit": "success", "e2e": "pending", "pipeline": "pending"}
+    assert await states(gitlab) == {"unit": "success", "e2e": "pending"}
     gitlab.acts.report_status(gitlab.project, pipeline, "e2e", "success", by=ada)
-    assert await states(gitlab) == {"unit": "success", "e2e": "success", "pipeline": "success"}
+    assert await states(gitlab) == {"unit": "success", "e2e": "success"}
     gitlab.acts.report_status(gitlab.project, pipeline, "unit", "failed", by=ada)
-    assert await states(gitlab) == {"unit": "failure", "e2e": "success", "pipeline": "failure"}
+    assert await states(gitlab) == {"unit": "failure", "e2e": "success"}
+
+
+# Test branches and external pipelines
+
+
+@asynchronous
+async def test_an_external_pipeline_is_not_the_pipeline(gitlab: GitlabEnvironment):
+    """Every Developer can report a status, which makes such a pipeline. It counts under its own name."""
+    head, ada = gitlab.open(1), gitlab.world.user("ada")
+    pipeline = gitlab.acts.add_pipeline(gitlab.project, head, "topic-1", source="external")
+    gitlab.acts.report_status(gitlab.project, pipeline, "jenkins", "success", by=ada)
+    assert await states(gitlab) == {"jenkins": "success"}
+    assert await states(gitlab, test_branch="topic-1") == {"jenkins": "success"}
+    gitlab.acts.add_pipeline(gitlab.project, head, "topic-1", status="failed")
+    assert await states(gitlab) == {"jenkins": "success", "pipeline": "failure"}
+
+
+@pytest.mark.parametrize("ref", ["ada/anything", "mergeyard/pr-1/y", "refs/merge-requests/1/head"])
+@asynchronous
+async def test_a_pipeline_of_another_ref_than_the_test_branch_is_not_its_pipeline(gitlab: GitlabEnvironment, ref: str):
+    head = gitlab.open(1)
+    gitlab.acts.add_pipeline(gitlab.project, head, ref, status="success")
+    assert await states(gitlab) == {"pipeline": "success"}
+    assert await states(gitlab, test_branch=TEST_BRANCH) == {}
+    gitlab.acts.add_pipeline(gitlab.project, head, TEST_BRANCH, status="failed")
+    assert await states(gitlab, test_branch=TEST_BRANCH) == {"pipeline": "failure"}
+
+
+@asynchronous
+async def test_a_skipped_pipeline_of_the_test_branch_fails_whatever_else_there_is(gitlab: GitlabEnvironment):
+    async with gitlab.host() as host:
+        draft = await open_draft(gitlab, host)
+        gitlab.project.merge_pipelines_enabled = False
+    gitlab.acts.add_pipeline(gitlab.project, gitlab.head(), TEST_BRANCH, status="skipped")
+    gitlab.acts.add_merge_request_pipeline(gitlab.project, draft, status="success")
+    gitlab.acts.add_pipeline(gitlab.project, gitlab.head(), "ada/anything", status="success")
+    assert await states(gitlab, test_branch=TEST_BRANCH) == {"pipeline": "failure"}
+
+
+@asynchronous
+async def test_a_pipeline_of_the_draft_tests_the_test_branch(gitlab: GitlabEnvironment):
+    async with gitlab.host() as host:
+        draft = await open_draft(gitlab, host)
+        gitlab.project.merge_pipelines_enabled = False
+    gitlab.acts.add_merge_request_pipeline(gitlab.project, draft, status="success")
+    assert await states(gitlab, test_branch=TEST_BRANCH) == {"pipeline": "success"}
+    other = gitlab.acts.open_merge_request(gitlab.project, TEST_BRANCH, base="production", by="ada")
+    assert other.head == gitlab.head()
+    gitlab.acts.add_merge_request_pipeline(gitlab.project, other, status="failed")
+    assert await states(gitlab, test_branch=TEST_BRANCH) == {"pipeline": "success"}
 
 
 # Merged results pipelines of drafts

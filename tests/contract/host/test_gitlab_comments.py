@@ -133,6 +133,20 @@ async def test_a_thread_has_labels_and_comments_oldest_first_without_what_gitlab
 
 
 @asynchronous
+async def test_a_comment_that_changed_counts_as_edited(gitlab: GitlabEnvironment):
+    """GitLab does not tell an edit from an emoji."""
+    gitlab.open(1)
+    request, ada = gitlab.request(), gitlab.world.user("ada")
+    plain, edited, praised = [gitlab.acts.add_note(gitlab.project, request, "hello", by="grace") for _ in range(3)]
+    gitlab.acts.edit_note(gitlab.project, request, edited, "!merge")
+    gitlab.acts.react(praised, ada, "tada")
+    async with gitlab.host() as host:
+        read = {each.id: each for each in (await host.thread(gitlab.repo, ONE, EVER)).comments}
+        found = [await host.is_edited(gitlab.repo, ONE, read[str(note.id)]) for note in (plain, edited, praised)]
+    assert found == [False, True, True]
+
+
+@asynchronous
 async def test_a_quick_action_of_gitlab_is_not_read_as_a_comment(gitlab: GitlabEnvironment):
     gitlab.open(1)
     gitlab.acts.add_note(gitlab.project, gitlab.request(), "/merge --priority high", by="ada")

@@ -213,17 +213,6 @@ def let_force(gitlab: GitlabEnvironment) -> None:
     gitlab.project.force_pushable.add("topic-*")
 
 
-def let_force_elsewhere(gitlab: GitlabEnvironment) -> None:
-    protect(gitlab, MAINTAINER)
-    gitlab.project.protected["main-*"] = MAINTAINER
-    gitlab.project.force_pushable.add("main-*")
-
-
-def hide_rules(gitlab: GitlabEnvironment) -> None:
-    let_force(gitlab)
-    gitlab.gitlab.faults.plan(RespondsWith(403), "/protected_branches$", times=ALWAYS)
-
-
 def use_twice(gitlab: GitlabEnvironment) -> None:
     gitlab.origin.branch("production", base="main")
     gitlab.acts.open_merge_request(gitlab.project, "topic-1", base="production")
@@ -258,9 +247,7 @@ def demote(gitlab: GitlabEnvironment) -> None:
         (leave, HeadBranchAccess.MOVABLE),
         (protect_for_maintainers, HeadBranchAccess.PROTECTED),
         (protect_from_us, HeadBranchAccess.PROTECTED),
-        (let_force, HeadBranchAccess.MOVABLE),
-        (let_force_elsewhere, HeadBranchAccess.PROTECTED),
-        (hide_rules, HeadBranchAccess.PROTECTED),
+        (let_force, HeadBranchAccess.PROTECTED),
         (demote, HeadBranchAccess.PROTECTED),
         (use_twice, HeadBranchAccess.SHARED),
         (use_once_more, HeadBranchAccess.MOVABLE),
@@ -390,7 +377,7 @@ async def test_a_rule_of_our_project_opens_no_branch_of_a_fork(gitlab: GitlabEnv
     assert (await read(gitlab)).head_branch_access is HeadBranchAccess.IN_FORK
 
 
-@pytest.mark.parametrize("path", ["/repository/branches/topic-1$", "/merge_requests$", "/protected_branches$"])
+@pytest.mark.parametrize("path", ["/repository/branches/topic-1$", "/merge_requests$"])
 @asynchronous
 async def test_a_head_branch_that_gitlab_does_not_show_us_counts_as_protected(gitlab: GitlabEnvironment, path: str):
     gitlab.open(1)

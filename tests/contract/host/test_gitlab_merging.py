@@ -11,7 +11,15 @@ from mergeyard.domain.config import Config, HeadBranchFallback, LandingMethod, M
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.forge import HostUnavailable, Merge, Merged, MergeForbidden, MergeRefused, NotMerged
+from mergeyard.ports.forge import (
+    HostAccessLost,
+    HostUnavailable,
+    Merge,
+    Merged,
+    MergeForbidden,
+    MergeRefused,
+    NotMerged,
+)
 from tests.contract.host.environment import ONE, TWO
 from tests.contract.host.gitlab_environment import GitlabEnvironment
 from tests.support.asynchronous import asynchronous
@@ -192,9 +200,9 @@ async def test_an_invisible_project_is_not_taken_for_a_missing_merge_request(git
     head = gitlab.open(1)
     gitlab.project.members.pop(BOT)
     async with gitlab.host() as host:
-        with pytest.raises(HostUnavailable, match="is not visible to us"):
+        with pytest.raises(HostAccessLost, match="is not visible to us"):
             await host.merge(gitlab.repo, order(head))
-        with pytest.raises(HostUnavailable, match="is not visible to us"):
+        with pytest.raises(HostAccessLost, match="is not visible to us"):
             await host.find_merge_commit(gitlab.repo, order(head))
 
 

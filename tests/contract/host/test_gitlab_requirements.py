@@ -270,7 +270,10 @@ async def test_unresolved_threads_block_also_if_they_cannot_be_counted(gitlab: G
 async def test_checks_of_other_services_block_with_their_names(gitlab: GitlabEnvironment):
     gitlab.open(1)
     gitlab.request().external_checks = {"license": "failed", "scan": "pending", "spelling": "passed"}
-    assert await read_unmet(gitlab) == [(Reason.WAITING_FOR_HEAD_CHECKS, ("license", "scan"), 0, 1)]
+    assert await read_unmet(gitlab) == [
+        (Reason.HEAD_CHECKS_FAILED, ("license",), 0, 1),
+        (Reason.WAITING_FOR_HEAD_CHECKS, ("scan",), 0, 1),
+    ]
     gitlab.request().external_checks = {"scan": "passed"}
     assert (await read(gitlab)).is_mergeable
 
@@ -314,11 +317,11 @@ async def test_every_other_obstacle_blocks_with_a_readable_name(gitlab: GitlabEn
             Mergeability.MERGEABLE,
             [Reason.WAITING_FOR_CODE_OWNER, Reason.BLOCKED_BY_HOST_RULE],
         ),
-        # It waits for our own status, and other rules can be unmet
+        # Rules that GitLab looks at later can be unmet, too
         (
             {"detailed_merge_status": "security_policy_pipeline_check"},
             Mergeability.MERGEABLE,
-            [Reason.WAITING_FOR_CODE_OWNER],
+            [Reason.WAITING_FOR_CODE_OWNER, Reason.BLOCKED_BY_HOST_RULE],
         ),
         ({"detailed_merge_status": "need_rebase", "merge_status": "cannot_be_merged"}, Mergeability.NOT_MERGEABLE, []),
     ],
@@ -335,6 +338,19 @@ async def test_other_versions_of_gitlab_are_understood(
     pull_request = await read(gitlab)
     unmet = [each.reason for each in pull_request.unmet_requirements]
     assert (pull_request.mergeability, unmet) == (mergeability, reasons)
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+@asynchronous
+async def test_what_stands_behind_a_security_policy_pipeline_is_unknown(gitlab: GitlabEnvironment, blocks: bool):
+    gitlab.open(1)
+    gitlab.request().obstacle = "security_policy_pipeline_check"
+    async with gitlab.host(unreadable_rules_block=blocks) as host:
+        found = await host.read_pull_request(gitlab.repo, ONE)
+    assert found
+    (requirement,) = found.requirements
+    assert (requirement.reason, requirement.given) == (Reason.BLOCKED_BY_HOST_RULE, None)
+    assert found.is_mergeable is not blocks
 
 
 @asynchronous

@@ -172,6 +172,7 @@ def body(kind: str, **facts: Any) -> bytes:
         body("issue", object_attributes={"iid": 1}),
         body("merge_request", object_attributes={"iid": "one"}),
         body("note", object_attributes={"noteable_type": "Issue"}, issue={"iid": 1}),
+        body("note", object_attributes={"action": "update"}, merge_request={"iid": 1}),
         body("build", sha="1" * 40, project=None),
         body("pipeline", object_attributes=None),
     ],

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest
 from mergeyard.domain.states import Mergeability
-from mergeyard.ports.forge import HostUnavailable, OpenPullRequest
+from mergeyard.ports.forge import HostError, OpenPullRequest
 from tests.contract.host.environment import ONE, TWO, HostEnvironment
 from tests.support.asynchronous import asynchronous
 
@@ -101,7 +101,7 @@ async def test_the_tip_of_a_branch_is_read(env: HostEnvironment):
     async with env.host() as host:
         assert await host.branch_tip(env.repo, "main") == landed
         assert await host.branch_tip(env.repo, "missing") is None
-        with pytest.raises(HostUnavailable):
+        with pytest.raises(HostError):
             await host.branch_tip(replace(env.repo, name=ELSEWHERE), "main")
 
 
@@ -167,11 +167,11 @@ async def test_a_branch_ref_has_no_pull_request_number(env: HostEnvironment):
 async def test_an_invisible_repository_is_an_error_and_not_empty(env: HostEnvironment):
     gone = replace(env.repo, name=ELSEWHERE)
     async with env.host() as host:
-        with pytest.raises(HostUnavailable):
+        with pytest.raises(HostError):
             await host.read_pull_request(gone, ONE)
-        with pytest.raises(HostUnavailable):
+        with pytest.raises(HostError):
             await host.refs(gone, ["main"])
-        with pytest.raises(HostUnavailable):
+        with pytest.raises(HostError):
             await host.open_pull_requests(gone, "main")
 
 

@@ -16,6 +16,7 @@ from mergeyard.domain.pull_requests import Status, StatusState
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
 from mergeyard.ports.forge import (
     DraftPullRequest,
+    HostAccessLost,
     HostRefused,
     HostUnavailable,
     Merge,
@@ -44,7 +45,7 @@ async def test_the_new_name_of_a_repository_on_github_is_reported(github: Github
             host.put_comment(github.repo, ONE, "Queued", None),
             host.has_repository(github.repo),
         ):
-            with pytest.raises(HostUnavailable, match=r"acme/app is now github\.example/acme/new: create") as raised:
+            with pytest.raises(HostAccessLost, match=r"acme/app is now github\.example/acme/new: create") as raised:
                 await call
             assert not isinstance(raised.value, HostRefused)
         assert await host.read_pull_request(replace(github.repo, name="new"), ONE)
@@ -61,7 +62,7 @@ async def test_the_new_name_of_a_project_on_gitlab_is_reported(gitlab: GitlabEnv
             host.put_comment(gitlab.repo, ONE, "Queued", "1"),
             host.has_repository(gitlab.repo),
         ):
-            with pytest.raises(HostUnavailable, match=r"acme/app is now .*/acme/new: create") as raised:
+            with pytest.raises(HostAccessLost, match=r"acme/app is now .*/acme/new: create") as raised:
                 await call
             assert not isinstance(raised.value, HostRefused)
         assert await host.read_pull_request(replace(gitlab.repo, name="new"), ONE)

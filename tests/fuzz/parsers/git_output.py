@@ -16,7 +16,7 @@ from mergeyard.adapters.git_cli.remote import (
     validate_ref,
 )
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import GitError
+from mergeyard.ports.git import GitError, Signature
 from mergeyard.service import git_names
 from tests.fuzz.mutations import words
 from tests.fuzz.properties import holds_for
@@ -64,12 +64,23 @@ def every_changed_path_is_parsed(found: list[Difference]) -> None:
 texts = st.text(max_size=20).filter(lambda text: "\0" not in text)
 
 
-@holds_for(st.lists(st.tuples(shas, st.lists(shas, max_size=3), shas, texts, texts, texts, texts, texts)))
-def every_commit_of_a_log_is_parsed(commits: list[tuple[Sha, list[Sha], Sha, str, str, str, str, str]]) -> None:
-    fields = ((sha, " ".join(parents), *rest) for sha, parents, *rest in commits)
+Person = tuple[str, str, str]
+people = st.tuples(texts, texts, texts)
+
+
+@holds_for(st.lists(st.tuples(shas, st.lists(shas, max_size=3), shas, people, people, texts)))
+def every_commit_of_a_log_is_parsed(commits: list[tuple[Sha, list[Sha], Sha, Person, Person, str]]) -> None:
+    fields = (
+        (sha, " ".join(parents), tree, *author, *committer, message)
+        for sha, parents, tree, author, committer, message in commits
+    )
     out = "".join("\0".join(each) + "\0" for each in fields).encode()
     read = list(history.parse_commits(out))
-    assert [(one.sha, list(one.parents), one.message) for one in read] == [(c[0], c[1], c[7]) for c in commits]
+    found = [(one.sha, list(one.parents), one.tree, one.author, one.committer, one.message) for one in read]
+    assert found == [
+        (sha, parents, tree, Signature(*author), Signature(*committer), message)
+        for sha, parents, tree, author, committer, message in commits
+    ]
 
 
 @holds_for(refs)

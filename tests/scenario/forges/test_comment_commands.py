@@ -193,6 +193,47 @@ async def test_commands_are_executed_in_the_order_of_their_comments(forge_scenar
         assert scenario.reactions(1) == [(POSITIVE,)] * 3
 
 
+async def edit_before_it_is_read(scenario: ForgeScenario, text: str) -> None:
+    """A maintainer comments, and another user edits the comment before the queue can read it."""
+    scenario.fail_all_requests()
+    scenario.forge.comment(1, MAINTAINER, "I will look at this tomorrow.")
+    await scenario.advance_one_second()
+    scenario.forge.edit_comment(1, text.replace("/merge", scenario.forge.command_prefix))
+    scenario.forge.faults.clear()
+    await scenario.advance_one_minute()
+
+
+@asynchronous
+async def test_a_command_in_an_edited_comment_is_not_carried_out_and_gets_a_reply(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.wait_until_idle()
+        await edit_before_it_is_read(scenario, f"/merge --force {scenario.forge.head(1)}")
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        assert "in a new comment" in answer
+        assert scenario.reactions(1) == [(NEGATIVE,)]
+        await scenario.comment(1, "/merge", person=MAINTAINER)
+        assert scenario.queue_text == "main ← 1…"
+
+
+@asynchronous
+async def test_an_edit_of_a_comment_that_was_read_gives_no_command(forge_scenario: StartScenario):
+    """The Git host reports the edit with a webhook, and the next comment makes the queue read all of them again."""
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "I will look at this tomorrow.", person=MAINTAINER)
+        await scenario.advance_one_second()
+        reads = scenario.api_call_count()
+        scenario.forge.edit_comment(1, scenario.forge.command_prefix)
+        await scenario.wait_until_idle()
+        assert scenario.api_call_count() == reads
+        await scenario.comment(1, "Thanks!")
+        assert scenario.api_call_count() > reads
+        assert scenario.queue_text == "main"
+        assert scenario.replies(1) == []
+
+
 @pytest.mark.long
 @asynchronous
 async def test_own_comments_are_not_commands(forge_scenario: StartScenario):
@@ -464,6 +505,64 @@ async def test_api_submission_of_a_fork_must_name_its_head(forge_scenario: Start
         assert again.json()["code"] == "sha_required"
 
 
+# Force
+
+
+@asynchronous
+async def test_force_without_a_head_is_refused_with_the_full_command(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge --force", person=MAINTAINER)
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        line = f"{scenario.forge.command_prefix} --force {scenario.forge.head(1)}"
+        assert f"`{line}`" in answer
+        await scenario.comment(1, line, person=MAINTAINER)
+        assert (await scenario.submission(1)).forced
+
+
+@asynchronous
+async def test_force_is_refused_if_the_head_was_pushed_over_after_the_review(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.wait_until_idle()
+        seen = scenario.forge.head(1)
+        scenario.fail_all_requests()
+        scenario.forge.comment(1, MAINTAINER, f"{scenario.forge.command_prefix} --force {seen}")
+        scenario.push(1, {"evil": "yes"})
+        scenario.forge.faults.clear()
+        await scenario.advance_one_minute()
+        assert scenario.queue_text == "main"
+        (answer,) = scenario.replies(1)
+        assert "not the head" in answer
+        assert f"`{scenario.forge.command_prefix} --force {scenario.forge.head(1)}`" in answer
+
+
+@asynchronous
+async def test_a_push_removes_a_forced_pull_request_also_while_it_is_not_ready(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        scenario.forge.make_draft(1)
+        await scenario.comment(1, f"/merge --force {scenario.forge.head(1)}", person=MAINTAINER)
+        assert (await scenario.state(1)).startswith("not_ready")
+        scenario.push(1, {"more": "work"})
+        await scenario.advance_one_second()
+        assert await scenario.state(1) == "cancelled: pr_pushed"
+
+
+@asynchronous
+async def test_force_over_the_api_without_a_head_is_for_the_head_that_the_server_reads(github_scenario: StartScenario):
+    async with github_scenario() as scenario:
+        scenario.open(1)
+        seen = scenario.forge.head(1)
+        scenario.push(1, {"more": "work"})
+        await scenario.wait_until_idle()
+        stale = await scenario.post("submitPullRequest", pr={"number": 1, "sha": seen}, force=True)
+        assert stale.json()["code"] == "sha_mismatch"
+        answer = await scenario.post("submitPullRequest", pr={"number": 1}, force=True)
+        assert (answer.json()["forceEnqueued"], answer.json()["prSha"]) == (True, scenario.forge.head(1))
+
+
 # Guarded paths
 
 WORKFLOW = ".github/workflows/ci.yml"
@@ -597,6 +696,30 @@ async def test_change_moved_into_a_guarded_folder_by_a_rename_on_the_target_bran
 
 
 # Forms of the dashboard
+
+
+@asynchronous
+async def test_a_form_with_force_shows_the_head_and_asks_to_confirm_it(github_scenario: StartScenario):
+    async with github_scenario() as scenario, a_signed_in_client(scenario, Scope.ADMIN) as visitor:
+        scenario.open(1)
+        asked = await visitor.post("/actions/submit", queue=QUEUE_NAME, number=1, force="on")
+        seen = scenario.forge.head(1)
+        assert asked.status == 409
+        assert "Force #1?" in asked.text
+        assert seen in asked.one("#act").text
+        await scenario.wait_until_idle()
+        assert scenario.queue_text == "main"
+        scenario.push(1, {"evil": "yes"})
+        fields = {field["name"]: field["value"] for field in asked.all("input[name]")}
+        assert fields["head"] == seen
+        stale = await visitor.post("/actions/submit", **fields)
+        assert stale.status == 409
+        assert "#1 has new commits" in stale.text
+        assert scenario.queue_text == "main"
+        fields = {field["name"]: field["value"] for field in stale.all("input[name]")}
+        assert (await visitor.post("/actions/submit", **fields)).status == 303
+        submission = await scenario.submission(1)
+        assert (submission.forced, submission.pull_request.head) == (True, scenario.forge.head(1))
 
 
 @pytest.mark.long

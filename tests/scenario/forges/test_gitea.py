@@ -7,6 +7,7 @@ import pytest
 from msgspec import Struct
 
 from mergeyard.domain.config import Config, LandingMethod
+from mergeyard.service.comments.texts import escape_markdown
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
 from tests.support.forge_drivers.driver import BOT
@@ -91,7 +92,7 @@ async def test_pr_with_an_open_dependency_waits_and_blocks_no_other(gitea_scenar
         add_dependency(scenario, 1, on=3)
         await scenario.submit(1, 2)
         assert await scenario.state(1) == "not_ready: blocked_by_host_rule"
-        assert "open dependency #3" in scenario.status_comment(1)
+        assert escape_markdown("open dependency #3") in scenario.status_comment(1)
         await scenario.passes(2)
         assert await scenario.state(2) == "merged: merged_by_queue"
 
@@ -105,7 +106,7 @@ async def test_forced_pr_with_an_open_dependency_fails_with_an_explanation(gitea
         await scenario.submit_by_api(1, force=True)
         await scenario.passes(1)
         assert await scenario.state(1) == "failed: merge_refused"
-        assert "The pull request depends on #2" in scenario.status_comment(1)
+        assert escape_markdown("The pull request depends on #2") in scenario.status_comment(1)
 
 
 @pytest.mark.long

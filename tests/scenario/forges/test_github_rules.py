@@ -224,7 +224,9 @@ async def test_each_check_of_the_head_that_passes_does_not_rewrite_the_comment(g
         driver.acme.add_ruleset("checks", [required_checks_rule("lint", "docs", "types")])
         scenario.open(1)
         await scenario.submit(1)
-        assert "Required checks of the pull request itself have not passed." in scenario.status_comment(1)
+        assert "Required checks of the pull request itself are running or have not reported" in scenario.status_comment(
+            1
+        )
         before = len([call for call in driver.faults.calls if "PATCH" in str(call)])
         for name in ("lint", "docs"):
             driver.report(driver.head(1), name, StatusState.SUCCESS)

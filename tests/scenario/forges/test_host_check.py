@@ -73,7 +73,7 @@ async def test_the_page_checks_the_queues_of_the_server_and_what_ci_reported_to_
         assert await read_setup(scenario) == QueueSetup(branch="main", reported_checks=frozenset({"unit"}))
         acme_of(scenario).add_ruleset("more", [rule("update"), required_checks_rule("lint")])
         page = await visitor.post("/administration/hosts", host="git.local", repo="acme/app")
-        assert "The ruleset more refuses the queue's push to main (*Restrict updates*)" in page.text
+        assert 'The ruleset "more" refuses the queue\'s push to main (*Restrict updates*)' in page.text
         assert "CI did not report lint on the last test branches of main" in page.text
 
 
@@ -106,7 +106,9 @@ async def test_the_command_checks_the_queues_in_the_database_of_a_running_server
         result = await asyncio.to_thread(check, tmp_path, scenario)
         assert result.stderr == ""
         assert result.exit_code == 1
-        assert "✗ The ruleset more refuses the queue's merges by squash into main (*Restrict updates*)" in result.stdout
+        assert (
+            '✗ The ruleset "more" refuses the queue\'s merges by squash into main (*Restrict updates*)' in result.stdout
+        )
         assert "Before you create a queue" not in result.stdout
         assert "https://queue.example/hooks/github/git.local" in result.stdout
 

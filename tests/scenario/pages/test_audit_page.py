@@ -34,7 +34,7 @@ async def test_entries_are_shown_newest_first_with_their_actor(tmp_path: Path):
         await scenario.submit(1)
         await scenario.cancel(1)
         first, *_, signed_in, token, created = log_rows(await visitor.get(ALL))
-        assert "Pull request changed: Testing → Removed A user removed the pull request from the queue." in first
+        assert "Pull request changed: Testing → Removed ada removed the pull request from the queue." in first
         assert "acme/app main #1" in first
         assert "Signed in" in signed_in
         assert "operator Token created ada admin, read server" in token

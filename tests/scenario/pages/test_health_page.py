@@ -18,10 +18,11 @@ from mergeyard.domain.states import PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.writes import AppendEntries, EntryRow
 from mergeyard.web import user_sessions
+from mergeyard.web.pull_request_list import ROWS_PER_PAGE
 from tests.support.asynchronous import asynchronous
 from tests.support.forecasts import InProcessForecaster
-from tests.support.scenario import MINUTE, Scenario, ScenarioSetup, a_scenario
-from tests.support.web_client import Page, a_signed_in_client, an_anonymous_client, build_pages
+from tests.support.scenario import MINUTE, SECOND, Scenario, ScenarioSetup, a_scenario
+from tests.support.web_client import Page, WebClient, a_signed_in_client, an_anonymous_client, build_pages
 
 HERE = "/health/git.local/acme/app:main"
 HOSTILE = "</script><b>unit</b>"
@@ -61,6 +62,15 @@ async def record_merge(scenario: Scenario, *, days_ago: int, minutes: int) -> No
     await scenario.store.commit(AppendEntries((entry,)))
 
 
+@asynccontextmanager
+async def after_days(days: int, folder: Path) -> AsyncGenerator[tuple[Scenario, WebClient]]:
+    """The queue was created so many days ago."""
+    async with a_scenario(folder) as scenario:
+        scenario.clock.move_to(Instant(scenario.clock.now() + days * DAY))
+        async with a_signed_in_client(scenario) as visitor:
+            yield scenario, visitor
+
+
 def headlines(page: Page) -> dict[str, str]:
     return {each.one("dt").text: each.one(".value").text for each in page.all(".headline")}
 
@@ -88,7 +98,7 @@ async def test_merge_is_counted_with_its_duration_runs_and_ci_minutes(tmp_path: 
         assert throughput.one("h2").text == "1 merged, 0 failed, 1 removed"
         assert [cell.text for cell in throughput.one("tbody").all("td")] == ["1", "0", "1"]
         merged, failed, cancelled = numbers(page, "throughput")["values"]
-        assert (sum(merged), sum(failed), sum(cancelled), len(merged)) == (1, 0, 1, 24)
+        assert (sum(merged), sum(failed), sum(cancelled), len(merged)) == (1, 0, 1, 25)
         assert "Most common reason for not merging: a user removed it (1 of 1)" in page.text
         assert "No restarts" not in [each.text for each in page.all("h2")]  # its card would be empty
 
@@ -96,11 +106,39 @@ async def test_merge_is_counted_with_its_duration_runs_and_ci_minutes(tmp_path: 
 @asynchronous
 async def test_numbers_lead_to_their_pull_requests(tmp_path: Path):
     async with a_flaky_merge(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
-        (link,) = [each for each in (await visitor.get(f"{HERE}?period=24h")).links() if "state=finished" in each]
-        assert link == "/pulls?queue=git.local/acme/app:main&state=finished&since=24h"
-        assert "#1" in (await visitor.get(link)).text
-        assert "/pulls?state=finished&since=7d" in (await visitor.get("/health")).links()
-        assert not [each for each in (await visitor.get(f"{HERE}?period=90d")).links() if "finished" in each]
+        for address in (f"{HERE}?period=24h", f"{HERE}?period=90d", "/health"):
+            page = await visitor.get(address)
+            (finished,) = [each for each in page.links() if "state=finished" in each]
+            (merged,) = [each for each in page.links() if "state=merged" in each]
+            assert (await visitor.get(finished)).one("#found").text == "2 pull requests"
+            assert headlines(page)["Merged"] == "1"
+            assert (await visitor.get(merged)).one("#found").text == "1 pull request"
+
+
+@asynchronous
+async def test_a_number_and_its_list_count_the_same_pull_requests(tmp_path: Path):
+    """The page is up to a minute old, and its period ended when it was computed."""
+    stage = ScenarioSetup(poll_interval_ms=DAY)
+    async with a_scenario(tmp_path, setup=stage) as scenario, a_signed_in_client(scenario) as visitor:
+        numbers = tuple(range(1, ROWS_PER_PAGE + 3))
+        scenario.open(*numbers)
+        for number in numbers[:-1]:
+            await scenario.submit(number)
+            await scenario.cancel(number)
+        await scenario.advance_time(MINUTE)
+        await visitor.get(HERE)
+        await scenario.advance_time(SECOND)
+        await scenario.submit(numbers[-1])
+        await scenario.cancel(numbers[-1])
+        await scenario.advance_time(MINUTE // 2)
+        page = await visitor.get(HERE)
+        (link,) = [each for each in page.links() if "state=finished" in each]
+        listed = await visitor.get(link)
+        assert page.one("[data-chart=throughput]").one("h2").text == "0 merged, 0 failed, 51 removed"
+        assert listed.one("#found").text == "51 pull requests"
+        assert not listed.one("#live")["hx-get"]
+        (following,) = [each["href"] for each in listed.all("a") if each["rel"] == "next"]
+        assert (await visitor.get(following)).one("#found").text == "51 pull requests"
 
 
 @asynchronous
@@ -154,13 +192,37 @@ async def test_only_the_chosen_period_is_shown(tmp_path: Path):
 
 @asynchronous
 async def test_period_is_compared_with_the_one_before(tmp_path: Path):
-    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+    async with after_days(3, tmp_path) as (scenario, visitor):
         await record_merge(scenario, days_ago=1, minutes=15)
         await record_merge(scenario, days_ago=0, minutes=30)
         page = await visitor.get(f"{HERE}?period=24h")
         (median,) = [each for each in page.all(".headline") if each.one("dt").text == "Median time to merge"]
         assert median.one(".change").text == "▲ 100 % worse"
         assert "was 15 min" in median.text
+
+
+@asynchronous
+async def test_period_is_not_compared_with_one_in_which_the_queue_did_not_exist(tmp_path: Path):
+    async with after_days(10, tmp_path) as (scenario, visitor):
+        await record_merge(scenario, days_ago=8, minutes=15)
+        await record_merge(scenario, days_ago=0, minutes=30)
+        page = await visitor.get(f"{HERE}?period=7d")
+        (median,) = [each for each in page.all(".headline") if each.one("dt").text == "Median time to merge"]
+        assert not median.all(".change")
+        assert "was 15 min (only 3 of 7 days)" in median.text
+
+
+@asynchronous
+async def test_retries_are_proposed_only_to_a_queue_without_them(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        await record_merge(scenario, days_ago=0, minutes=30)
+        assert "set testRetries" in (await visitor.get(HERE)).text
+        assert "1 queue does not repeat failed runs: set testRetries there" in (await visitor.get("/health")).text
+        await scenario.update(test_retries=1)
+        for address in (HERE, "/health"):
+            page = await visitor.get(address)
+            assert "No flaky checks found" in page.text
+            assert "testRetries" not in page.text
 
 
 @asynchronous

@@ -58,13 +58,13 @@ async def test_pull_requests_in_the_queue_come_first_then_finished_ones(tmp_path
         assert "Position 1" in testing
         assert "Position 2" in waiting
         assert not rows_of(page)[2].one(".when").all("br")
-        assert "A user removed the pull request from the queue." in removed
+        assert "ada removed the pull request from the queue." in removed
         assert f"commit {scenario.origin.tip('main')[:8]}" in merged
         assert "3 min in the queue" in merged
 
 
 @asynchronous
-async def test_pull_request_whose_checks_have_not_passed_does_not_merge_now(tmp_path: Path):
+async def test_pull_request_whose_checks_are_late_does_not_merge_now(tmp_path: Path):
     async with a_scenario(tmp_path, setup=SELDOM) as scenario, a_signed_in_client(scenario) as visitor:
         scenario.open(1, 2)
         await scenario.submit(1)
@@ -73,7 +73,34 @@ async def test_pull_request_whose_checks_have_not_passed_does_not_merge_now(tmp_
         await scenario.submit(2)
         assert "Position 1, ~10 s" in rows_of(await visitor.get("/pulls"))[0].text
         await scenario.advance_time(10 * SECOND)
-        assert "Position 1, soon" in rows_of(await visitor.get("/pulls"))[0].text
+        assert "Position 1, ~6 s" in rows_of(await visitor.get("/pulls"))[0].text
+
+
+@asynchronous
+async def test_list_fetches_itself_again(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        mine = (await visitor.get("/pulls?author=@me")).one("#live")
+        assert (mine["hx-get"], mine["data-look-every"]) == ("/pulls?author=@me", "5")
+        of_queue = (await visitor.get("/pulls?queue=git.local/acme/app:main")).one("#live")
+        assert of_queue["data-live"] == "/live/git.local/acme/app:main"
+        assert (await visitor.get("/pulls")).one("#live").one("tbody").one("b").text == "#1"
+
+
+@asynchronous
+async def test_failed_pull_requests_name_the_check_that_failed(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(concurrency=2)) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.fails(2)
+        await scenario.passes(1)
+        assert await scenario.state(2) == "failed: test_run_failed"
+        failed, merged = rows_of(await visitor.get("/pulls?state=finished"))
+        assert [each.text for each in failed.all(".fact")][:1] == ["✗ unit"]
+        assert "✗" not in merged.text
+        finished = (await visitor.get("/queues/git.local/acme/app:main")).one("ol.ended").all("li")
+        assert "✗ unit" in finished[0].text
 
 
 @asynchronous

@@ -49,8 +49,8 @@ async def test_page_of_a_tested_pr_shows_what_it_waits_for_and_its_timeline(tmp_
         assert (page.status, page.title) == (200, "● #2 · position 2 · Change 2 · Mergeyard")
         assert state(page) == "Passed"
         assert page.one(".why").text == "The tests passed. Waiting for #1 ahead."
-        assert page.one(".where").text == "Position 2 · now · 1 ahead"
-        assert (await visitor.get(PULL_1)).one(".where").text == "Position 1 · soon"
+        assert page.one(".where").text == "Position 2 · ~6 s · 1 ahead"
+        assert (await visitor.get(PULL_1)).one(".where").text == "Position 1 · ~6 s"
         assert "/pulls/git.local/acme/app/1?branch=main" in page.links()
         assert "Position 2 of 2" in page.text
         assert "by ada" in page.text
@@ -134,7 +134,7 @@ async def test_page_of_a_pr_that_is_not_ready_has_a_checklist_with_advice(tmp_pa
         assert ("met", "met: Targets main") in marks
         assert ("missing", "missing: Draft Mark it as ready for review.") in marks
         assert any(text.startswith("missing: Queue is paused") for _, text in marks)
-        assert page.one("p.expected").text == "No estimate until it is queued"
+        assert page.one("p.expected").text == "No estimate: it is not queued yet"
 
 
 @asynchronous

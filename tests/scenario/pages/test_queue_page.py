@@ -8,13 +8,14 @@ from msgspec.structs import replace
 
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config, LandingMethod, Mode
-from mergeyard.domain.events import AuditMismatchFound, Mismatch, MismatchKind
+from mergeyard.domain.events import AuditMismatchFound, HostUnreachable, Mismatch, MismatchKind
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.pull_requests import Status, StatusState, impacted_targets_from_names
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import QueueState
 from mergeyard.domain.timestamps import MergeEstimate
 from mergeyard.service.repositories import WARNINGS_REFRESH_AFTER_MS
+from mergeyard.web.formats import format_time_until
 from mergeyard.web.queues import MAX_ROWS
 from tests.support.asynchronous import asynchronous
 from tests.support.builders import a_plain_queue, a_submission
@@ -66,7 +67,7 @@ async def test_empty_queue_shows_the_target_branch_and_what_to_do(tmp_path: Path
         assert page.one(".station").one("h3").text == "main"
         assert page.title == "acme/app main · 0 queued · Mergeyard"
         assert "Nothing is being tested" in page.text
-        assert figures(page)["Next merge"] == "nothing is being tested"
+        assert figures(page)["Next merge"] == "nothing is queued"
         assert "Nothing has finished yet. Add a pull request" in page.text
 
 
@@ -104,7 +105,7 @@ async def test_run_with_a_known_duration_shows_its_progress(tmp_path: Path):
         page = await visitor.get(HERE)
         assert page.one(".took").text == "11 min, 3 min over"
         assert not page.all("svg.bar")
-        assert figures(page)["Next merge"] == "running longer than usual"
+        assert figures(page)["Next merge"] == "~1 min 10 s running longer than usual"
 
 
 @asynchronous
@@ -220,7 +221,60 @@ async def test_estimates_behind_a_pr_without_one_are_not_shown(tmp_path: Path):
         estimate = MergeEstimate(scenario.clock.now(), scenario.clock.now())
         scenario.queue_actor.forecast = {first: None, second: estimate}
         (row,) = [each for each in (await visitor.get(HERE)).all("li") if each.all(".eta") and each.all(".nth")]
-        assert row.one(".eta").text == ""
+        assert row.one(".eta").text == "no estimate"
+
+
+@asynchronous
+async def test_queue_that_cannot_reach_its_repository_is_not_shown_as_running(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        await scenario.queue_actor.submit(HostUnreachable())
+        signal = (await visitor.get(HERE)).one(".signal")
+        assert signal.one(".alarm").text == "The queue has not reached the repository at git.local for 0 s."
+        assert "State of the queue: Running" in signal.text
+        assert "blocked" in signal.classes
+        assert "RUNNING" not in signal.classes
+
+
+@asynchronous
+async def test_pages_never_show_different_times(tmp_path: Path):
+    """The same pull request on its page, in the list, on the page of the queue, and in the API."""
+    async with a_scenario(tmp_path, Config(concurrency=1)) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2, 3)
+        await scenario.submit(1)
+        await scenario.advance_time(4 * SECOND)
+        await scenario.passes(1)
+        await scenario.submit(2, 3)
+        await scenario.advance_time(10 * MINUTE)
+        view = await scenario.view(3)
+        assert view.estimated_merge_at is not None
+        text = format_time_until(view.estimated_merge_at, scenario.clock.now())
+        page = await visitor.get("/pulls/git.local/acme/app/3")
+        assert page.one(".where").text == f"Position 2 · {text} · 1 ahead"
+        assert f"Expected to merge in {text}" in page.one("p.expected").text
+        assert f"Position 2, {text}" in (await visitor.get("/pulls")).text
+        queue_page = await visitor.get(HERE)
+        (row,) = [each for each in queue_page.all("li") if each.all(".eta") and each.all(".nth")]
+        assert row.one(".eta").text == text
+        first = await scenario.view(2)
+        assert first.estimated_merge_at is not None
+        assert figures(queue_page)["Next merge"] == (
+            f"{format_time_until(first.estimated_merge_at, scenario.clock.now())} running longer than usual"
+        )
+        queue = await scenario.service.queues.read(KEY)
+        assert [each.estimated_merge_at for each in queue.submissions] == [
+            first.estimated_merge_at,
+            view.estimated_merge_at,
+        ]
+        assert queue.next_merge is not None
+        assert queue.next_merge.at == first.estimated_merge_at
+        await scenario.update(state=QueueState.PAUSED)
+        why = "the queue is paused"
+        page = await visitor.get("/pulls/git.local/acme/app/3")
+        assert page.one("p.expected").text == f"No estimate: {why}"
+        assert page.one(".where").text == "Position 2 · 1 ahead"
+        assert "Position 2, no estimate" in (await visitor.get("/pulls")).text
+        assert figures(await visitor.get(HERE))["Next merge"] == why
+        assert (await scenario.view(3)).estimate_note == why
 
 
 @asynchronous
@@ -287,7 +341,7 @@ async def test_queue_that_only_bisects_does_not_say_that_nothing_is_tested(tmp_p
         assert "No active batches" in page.text
         assert (figures(page)["Running tests"], figures(page)["Next merge"]) == (
             "0 of 5, and 1 bisecting",
-            "bisecting",
+            "the queue has not confirmed which pull request is the culprit",
         )
         assert "Bisecting a failed batch" in (await visitor.get("/")).text
         bisection = scenario.queue_actor.queue.bisections[0].id
@@ -338,7 +392,7 @@ async def test_finished_prs_are_listed_latest_first_with_their_outcome(tmp_path:
         commit = scenario.origin.tip("main")[:8]
         assert rows[1].one(".why").text == f"commit {commit} run {run.id[:8]} 3 min in the queue"
         assert [link["href"] for link in rows[1].one(".why").all("a")] == [f"/runs/{run.id}"]
-        assert rows[0].one(".why").text.startswith("A user removed the pull request from the queue.")
+        assert rows[0].one(".why").text.startswith("ada removed the pull request from the queue.")
 
 
 @asynchronous
@@ -375,7 +429,7 @@ async def test_a_paused_queue_says_what_that_means_and_who_did_it(tmp_path: Path
         await scenario.update(concurrency=7)
         signal = (await visitor.get(HERE)).one(".signal")
         assert signal.text.startswith("Paused 7 s ago by ada. Nothing is admitted, started or merged.")
-        assert figures(await visitor.get(HERE))["Next merge"] == "queue paused"
+        assert figures(await visitor.get(HERE))["Next merge"] == "the queue is paused"
 
 
 @asynchronous
@@ -440,7 +494,7 @@ async def test_rule_that_refuses_the_push_is_shown_as_a_danger_warning_without_w
         assert not (await visitor.get(HERE)).all(".alarm")
         await scenario.wait_until_idle()
         warning = (await visitor.get(HERE)).one(".alarm")
-        assert "The ruleset reviews and checks refuses the queue's push to main" in warning.text
+        assert 'The ruleset "reviews and checks" refuses the queue\'s push to main' in warning.text
         asked = scenario.api_call_count()
         await visitor.get(HERE)
         await scenario.wait_until_idle()
@@ -473,4 +527,6 @@ async def test_warning_is_kept_while_the_host_does_not_answer(tmp_path: Path):
         await scenario.advance_time(WARNINGS_REFRESH_AFTER_MS)
         await visitor.get(HERE)
         await scenario.wait_until_idle()
-        assert (await visitor.get(HERE)).one(".alarm")
+        unreachable, warning = (await visitor.get(HERE)).one(".signal").all(".alarm")
+        assert unreachable.text.startswith("The queue has not reached the repository at ")
+        assert "ruleset" in warning.text

@@ -7,6 +7,7 @@ import httpx
 from mergeyard.domain.access import Scope
 from mergeyard.domain.config import Config, Mode
 from mergeyard.domain.ids import Repo, RunId
+from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.ports.forge import ChecksFrom
 from mergeyard.settings import Settings
@@ -190,7 +191,7 @@ async def test_output_page_finds_lines_without_scripts(tmp_path: Path):
         (run, *_) = [
             entry.run
             for entry in await scenario.service.submission_queries.read_timeline(KEY, (await scenario.submission(1)).id)
-            if entry.run
+            if isinstance(entry, PullRequestChanged) and entry.run
         ]
         address = f"/runs/{run}/output/unit"
         page = await visitor.get(address)

@@ -54,13 +54,15 @@ async def test_form_shows_the_current_settings_and_nothing_is_replayed_yet(tmp_p
 async def test_replay_shows_every_metric_with_its_uncertainty(tmp_path: Path):
     async with a_queue_with_three_merges(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         page = await visitor.get(f"{HERE}?period=24h&{WIDER}")
-        assert page.one("#finding").text.startswith("Median 10 min (was 20 min), CI minutes ")
+        assert page.one("#finding").text.startswith("Replayed median 10 min instead of 20 min, CI minutes ")
         *before, changed, difference = rows(page)["Median time to merge"]
         assert (before, changed.partition(" to ")[0][:6], difference) == (
             ["20 min", "20 min"],
             "10 min",
-            "−10 min (−50 %) better",  # noqa: RUF001
+            "−10 min (−50 %)",  # noqa: RUF001
         )
+        assert not page.all(".better")
+        assert page.html.index('id="sure"') < page.html.index('id="finding"')
         assert rows(page)["Runs"] == ["3", "3", "3", "no change"]
         assert page.one("#sure").text == "Confidence: low"
         assert "the replay has a median of 20 min. The actual median was 20 min." in page.text
@@ -73,7 +75,7 @@ async def test_replay_shows_every_metric_with_its_uncertainty(tmp_path: Path):
 async def test_replay_with_the_current_settings_shows_its_accuracy(tmp_path: Path):
     async with a_queue_with_three_merges(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
         page = await visitor.get(f"{HERE}?{AS_IT_IS}")
-        assert page.one("#finding").text == "Median 20 min without a change"
+        assert page.one("#finding").text == "Replayed median 20 min without a change"
         assert rows(page)["Runs"] == ["3", "3"]
 
 

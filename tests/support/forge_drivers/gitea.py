@@ -131,6 +131,13 @@ class GiteaDriver:
         pull.updated = now
         self.actions.webhooks.send_comment(self.acme, pull, comment)
 
+    def edit_comment(self, number: int, text: str) -> None:
+        pull = self._pull_request(number)
+        comment = [each for each in pull.comments if each.author.login != BOT][-1]
+        comment.body = text
+        comment.updated = self.world.now()
+        self.actions.webhooks.send_comment(self.acme, pull, comment, "edited")
+
     def delete_our_comments(self, number: int) -> None:
         comments = self._pull_request(number).comments
         comments[:] = [comment for comment in comments if comment.author.login != BOT]

@@ -11,7 +11,7 @@ from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.fake import FakeGithub
 from tests.support.forges.github.rules import merge
 from tests.support.forges.github.rulesets import required_checks_rule
-from tests.support.forges.github.world import Hook, PullRequest
+from tests.support.forges.github.world import Comment, Hook, PullRequest
 from tests.support.repositories import Files
 
 EVENTS = [
@@ -101,6 +101,12 @@ class GithubDriver:
 
     def comment(self, number: int, person: str, text: str) -> None:
         self.acme.add_comment(number, person, text)
+
+    def edit_comment(self, number: int, text: str) -> None:
+        self.acme.edit_comment(self._last_comment(number), text)
+
+    def _last_comment(self, number: int) -> Comment:
+        return [each for each in self.acme.comments.values() if each.number == number and each.author != BOT][-1]
 
     def delete_our_comments(self, number: int) -> None:
         for comment in [each for each in self.acme.comments.values() if each.number == number and each.author == BOT]:

@@ -114,6 +114,11 @@ class GitlabDriver:
     def comment(self, number: int, person: str, text: str) -> None:
         self.actions.add_note(self.project, self._request(number), text, by=person)
 
+    def edit_comment(self, number: int, text: str) -> None:
+        request = self._request(number)
+        note = [each for each in request.notes if each.author.username != BOT][-1]
+        self.actions.edit_note(self.project, request, note, text)
+
     def delete_our_comments(self, number: int) -> None:
         notes = self._request(number).notes
         notes[:] = [note for note in notes if note.author.username != BOT]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mergeyard.domain import events as e
 from mergeyard.domain.config import Config
 from mergeyard.domain.ids import PullRequestNumber, QueueId, Sha
-from mergeyard.domain.journal import PullRequestChanged
+from mergeyard.domain.journal import SYSTEM_ACTOR, PullRequestChanged
 from mergeyard.domain.pull_requests import ImpactedTargets, PullRequest, RequiredStatuses, Submission
 from mergeyard.domain.queue import Decision, LandedCommit, Queue, TargetBranch
 from mergeyard.domain.runs import Run
@@ -90,6 +90,7 @@ class World:
         forced: bool | None = None,
         by_maintainer: bool = False,
         impacted_targets: ImpactedTargets | None = None,
+        actor: str = SYSTEM_ACTOR,
     ) -> e.PullRequestSubmitted:
         return e.PullRequestSubmitted(
             pull_request=self.host.read_pull_request(PullRequestNumber(number)),
@@ -99,6 +100,7 @@ class World:
             forced=forced,
             by_maintainer=by_maintainer,
             impacted_targets=impacted_targets,
+            actor=actor,
         )
 
     def advance_time(self, milliseconds: int) -> Decision:

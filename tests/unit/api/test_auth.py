@@ -13,8 +13,8 @@ from mergeyard.api.responses import ERROR_KINDS
 from mergeyard.api.routes import TABLE
 from mergeyard.domain.access import Scope
 from mergeyard.domain.timestamps import Instant
-from mergeyard.ports.forge import HostUnavailable
-from mergeyard.ports.git import GitError
+from mergeyard.ports.forge import HostAccessLost, HostRefused, HostUnavailable
+from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.errors import Code, RequestRefused
 from tests.support.asynchronous import asynchronous
@@ -215,7 +215,11 @@ def test_an_error_is_a_problem_document_if_the_client_accepts_one():
         (RequestRefused(Code.QUEUE_NOT_FOUND, "There is no such queue."), "queue_not_found"),
         (StoreUnavailable("disk full"), "storage_unavailable"),
         (HostUnavailable("down"), "provider_unavailable"),
-        (GitError("down"), "provider_unavailable"),
+        (HostRefused("403"), "provider_error"),
+        (HostAccessLost("hidden"), "provider_error"),
+        (RemoteRefused("403"), "provider_error"),
+        (RemoteUnavailable("down"), "provider_unavailable"),
+        (GitError("secret text"), "provider_unavailable"),
         (ZeroDivisionError("secret text"), "internal_error"),
         (TimeoutError("secret text"), "internal_error"),
     ],

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import typer
 
 from mergeyard.cli import connection_options
 from mergeyard.cli.servers import StoredServer, StoredServers, write_servers
@@ -34,3 +35,9 @@ def test_names_of_stored_servers_are_completed(monkeypatch: pytest.MonkeyPatch, 
     assert connection_options.complete_servers("w") == ["work"]
     file.write_text("broken")
     assert connection_options.complete_servers("") == connection_options.complete_queues("") == []
+
+
+@pytest.mark.parametrize("text", ["1\u0663d", "\u0661d", "0d", "7", "1.5h"])
+def test_an_age_has_a_unit_and_only_the_digits_0_to_9(text: str):
+    with pytest.raises(typer.BadParameter, match="is not an age"):
+        connection_options.parse_age(text)

@@ -1,13 +1,11 @@
 """Text from others is printed without control characters and markup; states, times and checks as on the pages."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
-import httpx
 import pytest
 import typer
 from msgspec import convert, json
@@ -16,8 +14,7 @@ from rich.console import Console
 
 from mergeyard.cli import history, output, queues
 from mergeyard.cli.output import encode_json, plain_text, print_message, sanitize
-from mergeyard.cli.session import Session
-from mergeyard.client import Client, Queue, QueueName, RetryPolicy, Run, SubmittedPullRequest
+from mergeyard.client import Queue, Run, SubmittedPullRequest
 from mergeyard.web import formats
 from tests.support.api_examples import ENQUEUED, QUEUE_RESPONSE, RUN, SUBMITTED
 
@@ -183,7 +180,29 @@ def test_status_shows_position_and_estimate(capsys: pytest.CaptureFixture[str]):
     expected = datetime.now(UTC) + timedelta(minutes=12, seconds=20)
     waiting = replace(a_pull_request(position=8), estimated_merge_at=expected)
     assert ["position", "8 · ~12 min"] in shown_status(capsys, waiting)
-    assert ["position", "8"] in shown_status(capsys, replace(waiting, estimated_merge_at=None))
+    unknown = replace(waiting, estimated_merge_at=None, estimate_note="the queue is paused")
+    lines = shown_status(capsys, unknown)
+    assert ["position", "8 · no estimate"] in lines
+    assert ["expected", "no estimate: the queue is paused"] in lines
+
+
+def test_status_shows_what_a_bisection_means_for_the_pull_request(capsys: pytest.CaptureFixture[str]):
+    note = "Bisecting the failed batch: this pull request is a possible culprit. No action is needed yet."
+    assert ["bisection", note] in shown_status(capsys, a_pull_request(bisectionNote=note))
+    assert "bisection" not in [line[0] for line in shown_status(capsys, a_pull_request())]
+
+
+def test_status_shows_who_submitted_it_and_that_it_was_forced(capsys: pytest.CaptureFixture[str]):
+    forced = replace(a_pull_request(), force_enqueued=True)
+    lines = dict(shown_status(capsys, forced, submitted_by="ada"))
+    assert lines["submitted"].endswith(" by ada")
+    assert lines["forced"] == "conflicts and rules of the Git host ignored"
+    assert "forced" not in dict(shown_status(capsys, a_pull_request()))
+
+
+def test_status_shows_the_problems_of_the_queue(capsys: pytest.CaptureFixture[str]):
+    queue = a_queue(problems=["main fails its required checks"])
+    assert ["queue", "main fails its required checks"] in shown_status(capsys, a_pull_request(), queue=queue)
 
 
 def test_status_says_why_the_queue_is_paused_once(capsys: pytest.CaptureFixture[str]):
@@ -208,50 +227,19 @@ def test_a_run_shows_the_link_of_every_check(capsys: pytest.CaptureFixture[str])
     assert lines[-1].split() == ["✓", "other", "passed", "https://ci.example.com/other", "41", "s"]
 
 
-METRICS = """\
-# HELP mq_depth_current Pull requests in the queue.
-mq_depth_current{branch="main",host="git.local",queue_type="main",repo="acme/app"} 3.0
-mq_depth_current{branch="main",host="git.local",queue_type="bisection",repo="acme/app"} 1.0
-mq_depth_current{branch="a\\"b\\\\n\\n",host="git.local",queue_type="main",repo="group/sub/app"} 7.0
-mq_testing_slots_active{branch="main",host="git.local",queue_type="main",repo="acme/app"} 2.0
-mq_awaiting_mergeability{branch="main",host="git.local",queue_type="main",repo="acme/app"} 1.0
-mq_pr_wait_duration_1h_seconds_bucket{branch="main",host="git.local",le="60",queue_type="main",repo="acme/app"} 9.0
-"""
-
-
-def test_numbers_of_queues_are_read_from_the_metrics():
-    counts = queues.parse_counts(METRICS)
-    assert counts[QueueName.of("git.local/acme/app", "main")] == {"queued": 4, "testing": 2, "not ready": 1}
-    assert counts[QueueName.of("git.local/group/sub/app", 'a"b\\n\n')] == {"queued": 7}
-    assert len(counts) == 2
-
-
-@pytest.mark.parametrize(("status", "counted"), [(200, 2), (403, 0)])
-def test_one_request_reads_the_numbers_of_all_queues(status: int, counted: int):
-    paths = list[str]()
-
-    def respond(request: httpx.Request) -> httpx.Response:
-        paths.append(request.url.path)
-        return httpx.Response(status, text=METRICS)
-
-    session = Session(url="https://queue.example.com")
-    retry_policy, transport = RetryPolicy(total_timeout_s=0), httpx.MockTransport(respond)
-    with Client("https://queue.example.com", "my_token", retry_policy=retry_policy, transport=transport) as client:
-        vars(session)["client"] = client
-        assert len(queues.read_counts(session)) == counted
-    assert paths == ["/v1/getMergeQueueMetrics"]
-
-
-def test_queues_are_listed_with_numbers_and_the_reason_of_a_pause(capsys: pytest.CaptureFixture[str]):
-    busy = a_queue(state="PAUSED", stateReason="Freeze", mode="single")
-    unknown = replace(a_queue(mode="parallel"), branch="next")
-    counts = {busy.queue_name: Counter({"queued": 4, "testing": 2, "not ready": 1})}
-    queues.show_queues([busy, unknown], counts)
-    header, first, second = capsys.readouterr().out.splitlines()
+def test_queues_are_listed_with_numbers_reasons_and_problems(capsys: pytest.CaptureFixture[str]):
+    counts = {"queued": 4, "testing": 2, "notReady": 1}
+    busy = a_queue(state="PAUSED", stateReason="Freeze", mode="single", pullRequestCounts=counts, problems=["Slow"])
+    broken = a_queue(mode="single", problems=["No required checks"])
+    unknown = replace(a_queue(mode="parallel"), pull_request_counts=None)
+    queues.show_queues([busy, broken, unknown])
+    header, first, second, third = capsys.readouterr().out.splitlines()
     assert header.split("  ")[0] == "REPOSITORY"
-    assert first.split()[2:] == ["Paused", "single", "4", "2", "1", "Freeze"]
-    assert second.split()[2:] == ["Running", "parallel", "–", "–", "–"]
-    queues.show_queues([a_queue()], {})
+    assert first.split()[2:] == ["Paused", "single", "4", "2", "1", "Freeze;", "Slow"]
+    assert second.split()[2:4] == ["Problem", "single"]
+    assert second.endswith("No required checks")
+    assert third.split()[2:] == ["Running", "parallel", "–", "–", "–"]
+    queues.show_queues([a_queue()])
     assert "REASON" not in capsys.readouterr().out
 
 
@@ -319,3 +307,15 @@ def test_an_error_and_its_hint_are_marked(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(typer.Exit):
         output.exit_with_message("It failed.", hint="Try again.")
     assert capsys.readouterr() == ("", "error: It failed.\nhint: Try again.\n")
+
+
+def test_a_queue_shows_what_keeps_it_from_working_and_the_command_that_finds_the_cause(
+    capsys: pytest.CaptureFixture[str],
+):
+    refused = {"code": "provider_refused", "message": "The Git host refuses.", "since": "2026-11-14T10:00:00.000Z"}
+    queues.show_queue(a_queue(obstacle=refused))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "UTC: The Git host refuses." in shown
+    assert "mergeyard host check github.com/acme/app" in shown
+    queues.show_queue(a_queue(problem=refused | {"code": "provider_unavailable"}))
+    assert "host check" not in capsys.readouterr().out

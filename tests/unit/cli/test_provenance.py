@@ -87,7 +87,7 @@ class Clone:
                 parents=tuple(map(Sha, shown[1:])),
                 tree=Sha(shown[0]),
                 author=WHEN,
-                committer_date=WHEN.date,
+                committer=WHEN,
                 message="Merge",
             ),
             url=None,

@@ -37,7 +37,6 @@ def a_snapshot(
     runs: tuple[Run, ...] = (),
     finished: tuple[int, ...] = (),
     error: str | None = None,
-    next_merge_at: datetime | None = None,
     **queue_members: Any,
 ) -> QueueSnapshot:
     members = {"enqueuedPullRequests": list(pull_requests), "stateReason": None} | queue_members
@@ -52,7 +51,6 @@ def a_snapshot(
         runs={run.id: run for run in runs},
         finished=tuple(convert(ended | {"prNumber": number}, SubmittedPullRequest) for number in finished),
         error=error,
-        next_merge_at=next_merge_at,
     )
 
 
@@ -130,8 +128,18 @@ def test_queued_are_all_pull_requests_that_are_ready():
 
 
 def test_the_expected_time_of_the_next_merge_is_shown():
-    snapshot = a_snapshot(enqueued(1, "pending"), next_merge_at=NOW + timedelta(minutes=12, seconds=10))
+    at = (NOW + timedelta(minutes=12, seconds=10)).isoformat()
+    snapshot = a_snapshot(enqueued(1, "pending"), nextMerge={"at": at, "note": None})
     assert rendered(snapshot)[1].endswith("   next merge: ~12 min")
+    late = a_snapshot(enqueued(1, "testing"), nextMerge={"at": at, "note": "running longer than usual"})
+    assert rendered(late, width=120)[1].endswith("   next merge: ~12 min, running longer than usual")
+    unknown = a_snapshot(enqueued(1, "testing"), nextMerge={"at": None, "note": "no run has passed yet"})
+    assert rendered(unknown)[1].endswith("   next merge: no run has passed yet")
+
+
+def test_problems_of_the_queue_are_shown():
+    snapshot = a_snapshot(enqueued(1, "pending"), problems=["main fails its required checks"])
+    assert rendered(snapshot)[1] == "main fails its required checks"
 
 
 def test_the_reason_of_a_pause_is_shown():
@@ -254,11 +262,6 @@ def test_a_pull_request_that_left_the_queue_stays_among_the_finished():
         second = fetch_snapshot(client, MAIN, first)
         assert [pull_request.pr_number for pull_request in second.finished] == [1, 9]
         assert fetch_snapshot(client, MAIN, second).finished == second.finished
-
-
-def test_the_estimate_is_that_of_the_first_pull_request():
-    with a_client(Server(3, 2)) as client:
-        assert fetch_snapshot(client, MAIN).next_merge_at == datetime.fromisoformat("2026-11-14T11:00:00Z")
 
 
 def test_another_queue_is_read_when_it_is_chosen():

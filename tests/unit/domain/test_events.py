@@ -32,6 +32,8 @@ ONE_OF_EACH: list[e.Event] = [
     e.TargetBranchObserved(tip=None, observed_at_revision=3, removed_commits=frozenset({Sha("gone")})),
     e.ChecksObserved(run=RUN, checks={"unit": CheckState.PASSED}, observed_at_revision=3),
     e.HostUnreachable(),
+    e.HostRefusing(detail="no", number=NUMBER),
+    e.ServerFailing(),
     e.HostReachable(),
     e.RunBuilt(run=RUN, steps=(a_step("1"),), head_checks={"unit": CheckState.NEUTRAL}),
     e.BaseCommitMissing(run=RUN),

@@ -186,7 +186,7 @@ def test_when_a_probe_cannot_be_built_the_bisection_is_over_and_all_are_tested_a
             run=probe.id, submission_id=world.submission_id(2), refusal=e.BuildRefusal.CONFLICTS_WITH_STACK
         )
     )
-    assert (world.queue_text, world.reason(2)) == ("main ← 1+2+3…", Reason.TARGET_BRANCH_MOVED)
+    assert (world.queue_text, world.reason(2)) == ("main ← 1+2+3…", Reason.TEST_BRANCH_NOT_BUILT)
 
 
 def test_a_probe_that_cannot_be_built_is_ignored_when_the_bisection_ended_in_the_same_decision():
@@ -217,7 +217,7 @@ def test_prs_behind_a_failed_prefix_wait_again():
     world = a_failed_batch(4, budget=1, behind=True)
     world.fails(1, 2)
     assert (world.reason(3), world.reason(4), world.queue_text) == (
-        *(Reason.BISECTION, Reason.BISECTION),
+        *(Reason.BISECTION_LEFT_OUT, Reason.BISECTION_LEFT_OUT),
         "main ← 9… ← 3+4… ⋔ 1+2 : 1…",
     )
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mergeyard.domain import events as e
 from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.journal import PullRequestChanged
-from mergeyard.domain.queue import DecisionOutput, LandedCommit
+from mergeyard.domain.queue import DecisionOutput, LandedCommit, Obstacle
 from mergeyard.domain.states import PullRequestState, Reason, Refusal, RunStatus
 from mergeyard.engine.decide import (
     STEPS,
@@ -255,14 +255,57 @@ def test_the_first_time_that_the_host_is_unreachable_counts():
     unreachable_at = world.now
     world.advance_time(1000)
     world.apply(e.HostUnreachable())
-    assert world.queue.host_unreachable_since == unreachable_at
+    assert world.queue.obstacle == Obstacle(reason=Reason.PROVIDER_UNAVAILABLE, since=unreachable_at)
+
+
+def test_the_first_text_of_a_refusal_is_kept_so_that_retries_change_nothing():
+    world = a_world()
+    world.apply(e.HostRefusing(detail="403 (request 1)"))
+    before = world.queue
+    world.advance_time(1000)
+    world.apply(e.HostRefusing(detail="403 (request 2)"))
+    assert world.queue is before
+    assert before.obstacle is not None
+    assert before.obstacle.detail == "403 (request 1)"
+
+
+def test_a_refusal_after_an_outage_is_shown_as_a_refusal():
+    world = a_world()
+    world.apply(e.HostUnreachable())
+    world.advance_time(1000)
+    world.apply(e.HostRefusing(detail="403"))
+    assert world.queue.obstacle == Obstacle(reason=Reason.PROVIDER_REFUSED, since=world.now, detail="403")
+    world.apply(e.ServerFailing())
+    assert world.queue.obstacle == Obstacle(reason=Reason.SERVER_FAILURE, since=world.now)
+
+
+def test_a_second_pr_that_is_refused_shows_that_the_whole_queue_is_concerned():
+    world = a_world(prs=3)
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(1)))
+    assert not world.queue.is_obstructed
+    before = world.queue
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(1)))
+    assert world.queue is before
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(2)))
+    assert world.queue.is_obstructed
+    before = world.queue
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(3)))
+    assert world.queue is before
+
+
+def test_a_refused_pr_does_not_hide_what_keeps_the_whole_queue_from_working():
+    world = a_world(prs=1)
+    world.apply(e.HostUnreachable())
+    before = world.queue
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(1)))
+    assert world.queue is before
 
 
 def test_a_host_that_answers_is_reachable():
     world = a_world()
     world.apply(e.HostUnreachable())
     world.apply(e.HostReachable())
-    assert world.queue.host_unreachable_since is None
+    assert world.queue.obstacle is None
 
 
 def commits(world: QueueWorld) -> list[Sha]:

@@ -270,7 +270,7 @@ def test_a_failed_pr_that_is_retried_is_testing_again():
     world.build()
     assert world.timeline(2)[-3:] == [
         (PullRequestState.PENDING_FAILURE, Reason.CAUSE_UNKNOWN),
-        (PullRequestState.PENDING, Reason.TESTS_RESTARTED),
+        (PullRequestState.PENDING, Reason.RUN_REPLACED),
         (PullRequestState.TESTING, Reason.TEST_RUN_STARTED),
     ]
 

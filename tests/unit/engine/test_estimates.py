@@ -19,14 +19,13 @@ def with_durations(minutes: int, queue: Queue) -> Queue:
     return replace(queue, durations=(minutes * MINUTE,) * 4)
 
 
-def expected(queue: Queue, world: QueueWorld, number: int, now: Instant = START_TIME) -> int | None:
+def expected(queue: Queue, world: QueueWorld, number: int, now: Instant = START_TIME) -> int:
     """In minutes from the start, if every run takes as long as the usual one."""
     submission = world.submission(number)
     position, model = views.position(queue, submission, now), estimates.build_eta_model(queue, now)
     assert model is not None
     assert position is not None
-    found = model.estimate(submission, position)
-    return None if found is None else (found.median - START_TIME) // MINUTE
+    return (model.estimate(submission, position).median - START_TIME) // MINUTE
 
 
 def passed_after(minutes: int) -> Run:
@@ -165,14 +164,13 @@ def test_a_pr_in_a_bisection_waits_for_the_bisection_and_one_more_run():
     assert expected(with_durations(10, world.queue), world, 4) == 40
 
 
-def test_nothing_is_expected_of_a_held_pr():
-    world = a_world(prs=1)
-    world.open_pull_request(2)
-    world.change(2, draft=True)
-    world.submit(2)
-    world.submit(3, stacked_on=2)
-    assert world.submission(3).hold is not None
-    assert expected(with_durations(10, world.queue), world, 3) is None
+def test_no_waiting_pr_is_expected_before_one_ahead_of_it():
+    world = a_world(prs=2, concurrency=2)
+    for number in (3, 4, 5):
+        world.submit(number)
+    late = replace(world.run_of(2), started_at=later(START_TIME, -300 * MINUTE))
+    queue = with_durations(10, replace(world.queue, runs={**world.queue.runs, late.id: late}))
+    assert [expected(queue, world, number) for number in (3, 4, 5)] == [30, 40, 40]
 
 
 def test_the_late_estimate_assumes_slow_runs():

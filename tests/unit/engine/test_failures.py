@@ -1,6 +1,7 @@
 """Failed batches: the culprit fails, several members are bisected, on a broken base no pull request fails."""
 
 import pytest
+from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
@@ -173,7 +174,16 @@ def test_a_clearance_is_withdrawn_when_the_run_that_gave_it_is_no_longer_valid()
     world.fails(1)
     world.passes(2)
     world.cancel(2)
-    assert (world.state(1), world.reason(1)) == (PullRequestState.PENDING, Reason.PREREQUISITE_REMOVED)
+    assert (world.state(1), world.reason(1)) == (PullRequestState.PENDING, Reason.CLEARANCE_WITHDRAWN)
+
+
+def test_a_clearance_ends_when_optimistic_merging_is_turned_off():
+    world = a_world(prs=3, depth=2)
+    world.fails(1)
+    world.passes(2)
+    off = replace(world.queue.config, can_optimistically_merge=False)
+    world.apply(e.SettingsSaved(config=off))
+    assert Reason.OPTIMISTIC_MERGING_OFF in [reason for _, reason in world.timeline(1)]
 
 
 def test_a_pr_that_failed_is_tested_again_when_its_clearance_is_withdrawn():

@@ -12,7 +12,15 @@ from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, 
 from mergeyard.domain.timestamps import HOUR, MINUTE
 from mergeyard.engine import observations, run_lifecycle
 from mergeyard.engine.tasks import pending_tasks
-from tests.support.builders import QueueWorld, a_parallel_world, a_plain_queue, a_run, a_submission, a_world
+from tests.support.builders import (
+    QueueWorld,
+    a_parallel_world,
+    a_plain_queue,
+    a_run,
+    a_submission,
+    a_wait_reason,
+    a_world,
+)
 from tests.support.world.world import REQUIRED_STATUSES, START_TIME
 
 PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
@@ -616,3 +624,79 @@ def test_an_admitted_pr_has_no_not_ready_timeout():
     world = a_world(prs=1, not_ready_timeout_hours=1)
     world.advance_time(2 * HOUR)
     assert world.state(1) is PullRequestState.TESTING
+
+
+# Limits of git.
+
+
+def exceed_limit(world: QueueWorld, number: int) -> None:
+    observed = world.observe_pull_request(number)
+    pull_request = replace(
+        observed.pull_request, mergeability=Mergeability.UNKNOWN, exceeded_limit="git needs too much memory."
+    )
+    world.apply(replace(observed, pull_request=pull_request))
+
+
+def test_a_pr_for_which_git_exceeds_a_limit_is_read_again():
+    world = a_world_with_one_not_ready()
+    exceed_limit(world, 1)
+    assert (world.state(1), reads_pull_request(world, 1)) == (PullRequestState.NOT_READY, True)
+    assert world.wait_reason(1) == a_wait_reason(Reason.MERGEABILITY_UNKNOWN)
+
+
+def test_a_pr_for_which_git_exceeds_a_limit_twice_fails_and_says_which():
+    world = a_world_with_one_not_ready()
+    exceed_limit(world, 1)
+    exceed_limit(world, 1)
+    assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.PR_TOO_LARGE)
+    assert world.submission(1).detail == "git needs too much memory."
+
+
+def test_a_pr_for_which_git_exceeds_a_limit_once_is_tested_if_the_next_read_succeeds():
+    world = a_world_with_one_not_ready()
+    exceed_limit(world, 1)
+    world.change(1, mergeability=Mergeability.MERGEABLE)
+    world.apply(world.observe_pull_request(1))
+    assert world.state(1) is PullRequestState.PENDING
+
+
+def test_each_head_gets_a_second_attempt():
+    world = a_world_with_one_not_ready()
+    exceed_limit(world, 1)
+    push(world, 1)
+    exceed_limit(world, 1)
+    assert world.state(1) is PullRequestState.NOT_READY
+    exceed_limit(world, 1)
+    assert (world.state(1), world.submission(1).pull_request.head) == (PullRequestState.FAILED, world.head(1))
+
+
+@pytest.mark.parametrize("steps", ["pending", "testing", "passed"])
+def test_an_admitted_pr_for_which_git_exceeds_a_limit_twice_fails(steps: str):
+    """Git cannot tell whether it may still merge, for example whether it changes paths that are guarded now."""
+    world = a_world()
+    world.submit(1, 2)
+    if steps != "pending":
+        world.build()
+    if steps == "passed":
+        world.passes(2)
+    exceed_limit(world, 2)
+    assert world.state(2) is not PullRequestState.FAILED
+    exceed_limit(world, 2)
+    assert (world.state(2), world.reason(2)) == (PullRequestState.FAILED, Reason.PR_TOO_LARGE)
+
+
+def test_a_forced_pr_for_which_git_exceeds_a_limit_when_it_is_submitted_gets_one_more_attempt():
+    world = a_world()
+    world.open_pull_request(1)
+    world.change(1, exceeded_limit="git needs too much memory.")
+    world.submit(1, forced=True)
+    assert (world.state(1), reads_pull_request(world, 1)) == (PullRequestState.NOT_READY, True)
+    world.apply(world.observe_pull_request(1))
+    assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.PR_TOO_LARGE)
+
+
+def test_a_closed_pr_is_cancelled_although_git_exceeds_a_limit():
+    world = a_world_with_one_not_ready()
+    world.change(1, is_open=False)
+    exceed_limit(world, 1)
+    assert world.reason(1) is Reason.PR_CLOSED

@@ -10,6 +10,7 @@ from mergeyard.domain.ids import PullRequestNumber, Sha
 from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, Refusal, RunStatus
+from mergeyard.engine.decide import decide
 from tests.support.builders import QueueWorld, a_config, a_parallel_world, a_world
 
 
@@ -100,6 +101,22 @@ def test_submitting_again_by_force_admits():
     world.submit(1)
     world.submit(1, forced=True)
     assert world.state(1) is PullRequestState.PENDING
+
+
+def test_force_and_an_approval_of_a_maintainer_are_for_the_head_that_was_read():
+    """The queue can know a newer head when the request arrives."""
+    world = a_full_world()
+    world.open_pull_request(1)
+    world.change(1, mergeability=Mergeability.UNKNOWN)
+    world.submit(1)
+    late = replace(world.build_submission(1), forced=True, by_maintainer=True)
+    world.change(1, head=world.repository.commit((world.head(1),), {"more": "more"}, "a push"))
+    world.apply(world.observe_pull_request(1))
+    world.apply(late)
+    submission = world.submission(1)
+    assert submission.pull_request.head == world.head(1)
+    assert (submission.forced, submission.by_maintainer) == (False, False)
+    assert reads_the_first(world)
 
 
 def test_a_pinned_head_stays_pinned():
@@ -540,3 +557,19 @@ def test_an_observation_from_before_an_upload_of_targets_does_not_replace_them()
     )
     world.apply(outdated)
     assert world.submission(1).impacted_targets == impacted_targets_from_names("y")
+
+
+def test_the_priority_that_it_has_already_is_no_change_of_a_person():
+    world = a_full_world(1)
+    world.submit(1, priority=7)
+    before = world.submission(1)
+    submitted = e.PullRequestSubmitted(
+        pull_request=before.pull_request,
+        observed_at_revision=world.queue.counters.revision,
+        merge_checked=True,
+        priority=7,
+        actor="grace",
+    )
+    decision = decide(world.queue, [submitted], world.now)
+    assert decision.journal == ()
+    assert decision.queue.submissions[before.id].priority_set_by == before.priority_set_by

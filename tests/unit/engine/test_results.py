@@ -188,6 +188,7 @@ FOR_GOOD = {
     e.BuildRefusal.TOO_LARGE: Reason.PR_TOO_LARGE,
     e.BuildRefusal.INVALID_TREE: Reason.INVALID_TREE,
     e.BuildRefusal.BREAKS_CONFIG: Reason.BREAKS_CONFIG,
+    e.BuildRefusal.REBASE_DIFFERS: Reason.REBASE_DIFFERS,
     e.BuildRefusal.REFUSED: Reason.START_REFUSED,
 }
 
@@ -202,6 +203,16 @@ def test_a_pr_that_cannot_be_built_fails(refusal: e.BuildRefusal, reason: Reason
         reason,
         "the host says no",
     )
+
+
+def test_a_pr_whose_build_exceeds_a_limit_is_built_again_and_fails_the_second_time():
+    world = a_world()
+    world.submit(1)
+    before = pending_tasks(world.queue)
+    refuse(world, 1, e.BuildRefusal.LIMIT_EXCEEDED)
+    assert (world.state(1), pending_tasks(world.queue)) == (PullRequestState.PENDING, before)
+    refuse(world, 1, e.BuildRefusal.LIMIT_EXCEEDED)
+    assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.PR_TOO_LARGE)
 
 
 def test_prs_behind_a_pr_that_cannot_be_built_go_on_without_it():
@@ -392,7 +403,7 @@ def test_a_bisection_whose_base_commit_is_missing_is_over():
     assert (world.queue.bisections, world.state(1), world.reason(1)) == (
         (),
         PullRequestState.PENDING,
-        Reason.TARGET_BRANCH_MOVED,
+        Reason.BASE_COMMIT_MISSING,
     )
 
 
@@ -405,7 +416,7 @@ def test_no_pr_fails_on_a_base_commit_that_is_missing():
     assert (world.queue.bisections, world.state(3), world.reason(3)) == (
         (),
         PullRequestState.PENDING,
-        Reason.TARGET_BRANCH_MOVED,
+        Reason.BASE_COMMIT_MISSING,
     )
 
 
@@ -530,6 +541,15 @@ def test_while_mergeability_is_unknown_nothing_lands():
     world.change(1, mergeability=Mergeability.UNKNOWN)
     world.perform(t.ReadPullRequests)
     assert (landing_of(world).is_intended, world.state(1)) == (False, PullRequestState.TESTS_PASSED)
+
+
+def test_a_pr_whose_last_read_exceeds_a_limit_does_not_land_and_fails_the_second_time():
+    world = a_world_with_a_landing_being_read(1)
+    world.change(1, exceeded_limit="git needs too much memory.")
+    world.perform(t.ReadPullRequests)
+    assert (landing_of(world).is_intended, world.state(1)) == (False, PullRequestState.TESTS_PASSED)
+    world.perform(t.ReadPullRequests)
+    assert (world.queue.landing, world.state(1)) == (None, PullRequestState.FAILED)
 
 
 def test_a_read_of_other_prs_is_ignored():

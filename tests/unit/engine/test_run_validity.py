@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
-from mergeyard.domain.config import LandingMethod, Mode
+from mergeyard.domain.config import URGENT, LandingMethod, Mode
 from mergeyard.domain.ids import RunId, Sha, SubmissionId
 from mergeyard.domain.pull_requests import ALL_TARGETS, RequiredSource, RequiredStatuses, impacted_targets_from_names
 from mergeyard.domain.queue import Batch, LandedCommit, Queue, TargetBranch
@@ -84,13 +84,21 @@ def test_a_run_on_top_of_a_pr_that_left_is_not_valid():
 def test_a_run_without_a_pr_ahead_is_not_valid():
     run = a_run(2)
     queue = a_queue_of(a_batch(1), a_batch(2), runs=(run,))
+    assert run_validity.invalidation_reason(queue, last(queue), run) is Reason.DEPENDENCIES_CHANGED
+
+
+def test_a_run_without_an_urgent_pr_ahead_was_overtaken():
+    run = a_run(2)
+    queue = a_queue_of(a_batch(1), a_batch(2), runs=(run,))
+    urgent = replace(queue.submissions[SubmissionId(1)], priority=URGENT)
+    queue = replace(queue, submissions=queue.submissions.put(urgent.id, urgent))
     assert run_validity.invalidation_reason(queue, last(queue), run) is Reason.SKIP_THE_LINE_INTERRUPTED
 
 
 def test_a_run_on_top_of_the_same_prs_in_another_order_is_not_valid():
     run = a_run(1, 2, 3)
     queue = a_queue_of(a_batch(2), a_batch(1), a_batch(3), runs=(run,))
-    assert run_validity.invalidation_reason(queue, last(queue), run) is Reason.SKIP_THE_LINE_INTERRUPTED
+    assert run_validity.invalidation_reason(queue, last(queue), run) is Reason.ORDER_CHANGED
 
 
 def test_a_run_can_leave_out_a_pr_ahead():

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
+from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.states import Mergeability, PullRequestState, QueueState, Reason, RunStatus
 from mergeyard.domain.timestamps import HOUR, MINUTE, later
 from mergeyard.engine import timeouts
@@ -100,17 +101,42 @@ def test_a_run_keeps_the_timeout_that_it_started_with():
     assert overdue(world)
 
 
-def test_while_the_host_is_unreachable_no_run_becomes_overdue():
+OBSTACLES = (e.HostUnreachable(), e.HostRefusing(detail="403"), e.ServerFailing())
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda event: type(event).__name__)
+def test_while_an_obstacle_is_in_the_way_of_the_queue_no_run_becomes_overdue(obstacle: e.Event):
     world = a_world(prs=1, testing_timeout_minutes=10)
-    world.apply(e.HostUnreachable())
+    world.apply(obstacle)
     world.advance_time(10 * MINUTE)
     assert not overdue(world)
 
 
-def test_the_time_of_an_outage_does_not_count():
+def test_a_refusal_of_a_single_pr_stops_no_deadline():
+    world = a_world(prs=1, testing_timeout_minutes=10)
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(1)))
+    world.advance_time(10 * MINUTE)
+    assert overdue(world)
+    world.apply(e.HostReachable())
+    assert world.run_of(1).outage_ms == 0
+
+
+def test_an_obstacle_that_turns_into_another_one_counts_once():
+    world = a_world(prs=1, testing_timeout_minutes=10)
+    world.apply(e.HostUnreachable())
+    world.advance_time(3 * MINUTE)
+    world.apply(e.HostRefusing(detail="403"))
+    assert world.run_of(1).outage_ms == 3 * MINUTE
+    world.advance_time(4 * MINUTE)
+    world.apply(e.HostReachable())
+    assert world.run_of(1).outage_ms == 7 * MINUTE
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda event: type(event).__name__)
+def test_the_time_of_an_obstacle_does_not_count(obstacle: e.Event):
     world = a_world(prs=1, testing_timeout_minutes=10)
     world.advance_time(4 * MINUTE)
-    world.apply(e.HostUnreachable())
+    world.apply(obstacle)
     world.advance_time(7 * MINUTE)
     world.apply(e.HostReachable())
     assert not overdue(world)

@@ -9,6 +9,7 @@ from mergeyard.domain import events as e
 from mergeyard.domain import tasks as t
 from mergeyard.domain.config import Mode
 from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.queue import Obstacle
 from mergeyard.domain.states import CheckState, Mergeability, PullRequestState, QueueState, Reason
 from mergeyard.engine import views
 from mergeyard.engine.views import wait_reason
@@ -18,6 +19,7 @@ from tests.support.builders import (
     a_failed_prefix_on_an_untested_tip,
     a_parallel_world,
     a_plain_queue,
+    a_pull_request,
     a_submission,
     a_wait_reason,
     a_world,
@@ -133,6 +135,37 @@ def test_without_a_target_branch_every_pr_has_that_wait_reason():
         )
     )
     assert world.wait_reason(1) == a_wait_reason(Reason.TARGET_BRANCH_MISSING)
+
+
+def test_while_the_host_refuses_every_pr_has_that_wait_reason_with_its_text():
+    world = a_world(prs=1)
+    world.apply(e.HostRefusing(detail="403: no access"))
+    assert world.wait_reason(1) == a_wait_reason(Reason.PROVIDER_REFUSED, detail="403: no access")
+    world.apply(e.ServerFailing())
+    assert world.wait_reason(1) == a_wait_reason(Reason.SERVER_FAILURE)
+
+
+def test_a_pr_whose_read_alone_is_refused_is_the_only_one_with_that_reason():
+    world = a_world(prs=2)
+    world.apply(e.HostRefusing(detail="403", number=PullRequestNumber(2)))
+    assert world.wait_reason(1).reason is Reason.WAITING_FOR_CHECKS
+    assert world.wait_reason(2).reason is Reason.PROVIDER_REFUSED
+
+
+def test_a_pr_that_the_queue_cannot_read_says_why_instead_of_that_no_action_is_needed():
+    unread = a_pull_request(1, mergeability=Mergeability.CHECKING)
+    submission = a_submission(1, state=PullRequestState.NOT_READY, pull_request=unread)
+    obstacle = Obstacle(reason=Reason.PROVIDER_REFUSED, since=submission.submitted_at, detail="403")
+    queue = replace(a_plain_queue(submission), obstacle=obstacle)
+    shown = wait_reason(queue, submission, submission.submitted_at)
+    assert shown == a_wait_reason(Reason.PROVIDER_REFUSED, detail="403")
+
+
+def test_while_the_host_refuses_a_branch_that_was_never_read_does_not_count_as_missing():
+    world = a_world(prs=1)
+    world.queue = replace(world.queue, target_branch=replace(world.queue.target_branch, tip=None))
+    world.apply(e.HostRefusing(detail="403"))
+    assert world.wait_reason(1).reason is Reason.PROVIDER_REFUSED
 
 
 def test_while_the_host_is_unreachable_every_pr_has_that_wait_reason():

@@ -83,7 +83,9 @@ def parse_trailers_with_git(message: str) -> str:
 
 
 def a_commit(message: str = "Greet", name: str = "Ada", email: str = "ada@example.org", at: int = 1) -> Commit:
-    return Commit(HEAD, (Sha("1" * 40),), Sha("2" * 40), Signature(name, email, f"{at} +0000"), "9 +0000", message)
+    author = Signature(name, email, f"{at} +0000")
+    committer = Signature("Mergeyard", "mergeyard@example.org", "9 +0000")
+    return Commit(HEAD, (Sha("1" * 40),), Sha("2" * 40), author, committer, message)
 
 
 def a_squash(title: str = "Greet", body: str = "", *commits: Commit, **values: Any) -> Squash:

@@ -14,6 +14,7 @@ from mergeyard.ports.writes import AssertLease
 from mergeyard.service.leases import Leases
 from mergeyard.service.queue_actor import QueueActor
 from tests.support.clock import ManualClock
+from tests.support.log_capture import capture_warnings
 
 APP, LIB = Repo("git.local", "acme", "app"), Repo("git.local", "acme", "lib")
 LEASE_MS = 10_000
@@ -53,6 +54,26 @@ class LeaseFixture:
 
     def notify(self, repo: Repo) -> None:
         self.leases.on_change(self.actors[repo], None)
+
+
+class RaisingListener:
+    def on_change(self, actor: QueueActor, _: Queue | None) -> None:
+        raise ValueError(f"a bug with {actor.key}")
+
+    def on_lease_lost(self, actor: QueueActor) -> None:
+        raise ValueError(f"a bug with {actor.key}")
+
+
+def test_a_listener_that_raises_keeps_the_others_neither_from_changes_nor_from_the_end_of_a_lease():
+    fixture = LeaseFixture(Lease(APP, 1), Lease(LIB, 1))
+    fixture.leases.listeners.insert(0, RaisingListener())
+    with capture_warnings() as entries:
+        fixture.notify(APP)
+        fixture.notify(LIB)
+        assert fixture.listener.notified == [fixture.actors[APP], fixture.actors[LIB]]
+        fixture.replace_leases()
+    assert fixture.listener.notified == []
+    assert [entry["event"] for entry in entries] == ["queue_listener_failed"] * 2 + ["lease_listener_failed"] * 2
 
 
 def test_a_single_server_holds_every_lease_and_asserts_none():

@@ -26,7 +26,8 @@ KEY = SshKey(Ed25519PrivateKey.generate())
 PGP_KEY = parse_signing_key(to_pgp_file(Ed25519PrivateKey.generate()).encode())
 
 MERGED_AT = Instant(1_763_470_800_123)
-COMMIT = Commit(Sha("1+2"), (Sha("1"),), Sha("tree of 1+2"), Signature("A", "a@b", "0 +0000"), "0 +0000", "Merge")
+ADA = Signature("A", "a@b", "0 +0000")
+COMMIT = Commit(Sha("1+2"), (Sha("1"),), Sha("tree of 1+2"), ADA, ADA, "Merge")
 
 
 def passed_run(**changes: Any) -> Run:

@@ -71,7 +71,11 @@ def message_of_a_pr_that_needs(*requirements: Requirement) -> str:
         ),
         (
             a_requirement(Reason.WAITING_FOR_HEAD_CHECKS, needed=2, names=("unit", "lint")),
-            "Required checks of the pull request itself have not passed: unit, lint. Fix or rerun failed ones.",
+            "Required checks of the pull request itself are running or have not reported: unit, lint.",
+        ),
+        (
+            a_requirement(Reason.HEAD_CHECKS_FAILED, names=("unit",)),
+            "Required checks of the pull request itself failed: unit. Fix or rerun them.",
         ),
         (
             a_requirement(Reason.WAITING_FOR_DEPLOYMENTS, names=("staging",)),

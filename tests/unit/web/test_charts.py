@@ -37,8 +37,8 @@ def chart_of(name: str, records: PeriodRecords) -> Chart:
 def test_time_in_queue_has_gaps_where_nothing_merged():
     records = PeriodRecords([a_final_transition(at=YESTERDAY, minutes=30), a_final_transition(at=TODAY, minutes=10)])
     median, p95 = chart_of("waits", records).series
-    assert median.values == (None, None, None, None, None, 30, 10)
-    assert p95.cells == ("–", "–", "–", "–", "–", "30 min", "10 min")
+    assert median.values == (None, None, None, None, None, None, 30, 10)
+    assert p95.cells == ("–", "–", "–", "–", "–", "–", "30 min", "10 min")
     assert chart_of("waits", records).finding == "Median 30 min, p95 30 min"
 
 
@@ -112,7 +112,7 @@ def test_saved_ci_minutes_can_be_negative():
 
 def test_intervals_without_records_are_empty():
     intervals = build(PeriodRecords(runs=[a_past_run(at=YESTERDAY)])).moments
-    assert [interval.is_empty for interval in intervals] == [True] * 5 + [False, True]
+    assert [interval.is_empty for interval in intervals] == [True] * 6 + [False, True]
     assert intervals[-1].start == TODAY // 1000
 
 
@@ -164,30 +164,30 @@ def instant(text: str) -> Instant:
 SUNDAY = instant("2026-11-15T10:20:30")
 
 
-def test_a_week_is_today_and_the_six_days_before():
+def test_a_week_is_seven_days_to_the_millisecond_drawn_by_whole_days():
     week = parse_period("7d", "day", SUNDAY)
-    assert week.since == instant("2026-11-09")
-    assert week.starts == tuple(instant(f"2026-11-{day:02}") for day in range(9, 16))
+    assert week.until - week.since == 7 * DAY
+    assert week.starts == tuple(instant(f"2026-11-{day:02}") for day in range(8, 16))
 
 
-def test_a_day_is_this_hour_and_the_23_before():
+def test_a_day_is_24_hours_drawn_by_whole_hours():
     day = parse_period("24h", "", SUNDAY)
-    assert (day.since, day.by, len(day.starts)) == (instant("2026-11-14T11:00"), Division.HOUR, 24)
-    assert day.starts[-1] == instant("2026-11-15T10:00")
+    assert (day.until - day.since, day.by, len(day.starts)) == (DAY, Division.HOUR, 25)
+    assert (day.starts[0], day.starts[-1]) == (instant("2026-11-14T10:00"), instant("2026-11-15T10:00"))
 
 
 def test_future_hours_are_left_out():
     hours = parse_period("7d", "hour", SUNDAY).starts
-    assert (hours[0], hours[-1], len(hours)) == (instant("2026-11-09"), instant("2026-11-15T10:00"), 6 * 24 + 11)
+    assert (hours[0], hours[-1], len(hours)) == (instant("2026-11-08T10:00"), instant("2026-11-15T10:00"), 7 * 24 + 1)
 
 
 def test_a_period_includes_the_current_millisecond():
     assert parse_period("7d", "", SUNDAY).until == SUNDAY + 1
 
 
-def test_the_previous_period_is_as_long_and_ends_at_the_same_time_of_day():
+def test_the_previous_period_is_as_long_and_ends_where_this_one_begins():
     week = parse_period("7d", "", SUNDAY)
-    assert week.before == (instant("2026-11-02"), instant("2026-11-08T10:20:30") + 1)
+    assert week.before == (week.since - 7 * DAY, week.since)
 
 
 @pytest.mark.parametrize("now", ["2026-11-15T00:00:00", "2026-11-14T23:59:59.999"])
@@ -195,7 +195,7 @@ def test_the_previous_period_is_as_long_and_ends_at_the_same_time_of_day():
 def test_every_interval_of_every_period_has_started(length: str, now: str):
     for by in PERIOD_LENGTHS[length].by:
         period = parse_period(length, by, instant(now))
-        assert period.since % (HOUR if length == "24h" else DAY) == 0
+        assert period.starts[0] <= period.since < period.starts[0] + by.length_ms
         assert period.starts[-1] <= instant(now) < period.starts[-1] + by.length_ms
 
 

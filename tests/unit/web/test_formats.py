@@ -7,6 +7,7 @@ from mergeyard.domain.pull_requests import StatusState
 from mergeyard.domain.states import (
     PULL_REQUEST_TRANSITIONS,
     TERMINAL_STATES,
+    UPDATE_REASONS,
     PullRequestState,
     QueueState,
     RunStatus,
@@ -14,29 +15,6 @@ from mergeyard.domain.states import (
 from mergeyard.domain.timestamps import DAY, HOUR, MINUTE, SECOND, Instant
 from mergeyard.service.comments import texts
 from mergeyard.web import formats
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (None, "–"),
-        (-5, "0 s"),
-        (0, "0 s"),
-        (1, "<1 s"),
-        (999, "<1 s"),
-        (41_400, "41 s"),
-        (59_600, "1 min"),
-        (MINUTE + 59 * SECOND, "1 min 59 s"),
-        (HOUR - 400, "1 h"),
-        (HOUR + 59 * MINUTE + 29 * SECOND, "1 h 59 min"),
-        (2 * HOUR - 20 * SECOND, "2 h"),
-        (DAY - 1, "1 d"),
-        (2 * DAY + 3 * HOUR + 10 * MINUTE, "2 d 3 h"),
-        (400 * DAY, "400 d"),
-    ],
-)
-def test_a_duration_is_rounded_to_two_units(milliseconds: int | None, text: str):
-    assert formats.format_duration(milliseconds) == text
 
 
 @pytest.mark.parametrize(
@@ -76,7 +54,7 @@ def test_a_title_cannot_reverse_the_text_after_it():
     assert formats.strip_bidi_controls("safe\u202egnp.exe \u05d0") == "safegnp.exe \u05d0"
 
 
-def test_every_reason_for_an_end_or_a_restart_has_a_label():
+def test_every_reason_for_an_end_a_restart_or_an_update_has_a_label():
     """The health page and the page of a pull request show labels, not codes."""
     to_states = TERMINAL_STATES | {PullRequestState.PENDING}
     reasons = {
@@ -85,7 +63,7 @@ def test_every_reason_for_an_end_or_a_restart_has_a_label():
         if row.to in to_states and row.sources != (PullRequestState.NOT_READY,)
         for reason in row.reasons
     }
-    assert formats.REASON_LABELS.keys() == reasons
+    assert formats.REASON_LABELS.keys() == reasons | {*UPDATE_REASONS}
     assert formats.format_reason("target_branch_moved") == "target branch moved"
     assert formats.format_reason("a_reason_of_the_past") == "a reason of the past"
 

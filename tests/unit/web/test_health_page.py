@@ -4,9 +4,11 @@ import pytest
 
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import PullRequestState
+from mergeyard.domain.timestamps import DAY, Instant, later
 from mergeyard.service.analytics import PeriodRecords, Summary, summarize
 from mergeyard.service.forecasts import EstimateAccuracy
-from mergeyard.web.health_page import MIN_MERGES, Headline, build_headlines, evaluate_estimates
+from mergeyard.web.charts import parse_period
+from mergeyard.web.health_page import MIN_MERGES, Headline, build_headlines, describe_gap, evaluate_estimates
 from tests.support.analytics_rows import a_final_transition, a_past_run
 
 NO_RECORDS = summarize(PeriodRecords())
@@ -62,6 +64,28 @@ def test_very_small_and_very_large_changes_are_limits(now: int, change: str):
 def test_without_a_previous_value_there_is_no_change():
     headline = headline_of("Median time to merge", merged(1))
     assert (headline.value, headline.before, headline.change) == ("10 min", "no earlier data", "")
+
+
+def test_numbers_are_not_compared_with_a_period_of_which_only_a_part_has_data():
+    (headline,) = [
+        each for each in build_headlines(merged(12), merged(10), "only 15 of 30 days") if each.name == "Merged"
+    ]
+    assert headline == Headline(name="Merged", value="12", before="was 10 (only 15 of 30 days)")
+
+
+@pytest.mark.parametrize(
+    ("length", "days_ago", "gap"),
+    [
+        ("30d", 60, ""),
+        ("30d", 45, "only 15 of 30 days"),
+        ("7d", 10, "only 3 of 7 days"),
+        ("24h", 1.25, "only 6 of 24 hours"),
+        ("7d", 3, "only 0 of 7 days"),
+    ],
+)
+def test_a_gap_says_how_much_of_the_previous_period_has_data(length: str, days_ago: float, gap: str):
+    period = parse_period(length, "", Instant(1000 * DAY))
+    assert describe_gap(period, later(period.until, -round(days_ago * DAY))) == gap
 
 
 def test_negative_savings_are_compared_too():

@@ -21,7 +21,7 @@ from mergeyard.domain.states import (
     RunStatus,
 )
 from mergeyard.domain.timestamps import Instant
-from mergeyard.service.views import SubmissionView, view_submission
+from mergeyard.service.views import SubmissionView, describe_bisection, view_submission
 from mergeyard.web.pull_request_page import (
     ChecklistItem,
     ItemStatus,
@@ -29,7 +29,6 @@ from mergeyard.web.pull_request_page import (
     build_checklist,
     build_progress_steps,
     build_timeline,
-    describe_bisection,
     describe_situation,
     find_earlier_failure,
     find_failed_run,

@@ -10,6 +10,7 @@ from mergeyard.domain.ids import BatchId
 from mergeyard.domain.pull_requests import ALL_TARGETS, impacted_targets_from_names
 from mergeyard.domain.queue import LandingPhase
 from mergeyard.domain.states import REASON_MESSAGES, CheckState, QueueState, Reason
+from mergeyard.domain.timestamps import MINUTE, later
 from mergeyard.web.queue_graph import (
     MAX_BATCHES,
     MAX_PULL_REQUESTS_PER_BATCH,
@@ -20,6 +21,7 @@ from mergeyard.web.queue_graph import (
     GridCell,
     MemberRole,
     QueueGraph,
+    build_bisection,
     build_queue_graph,
     estimate_rounds,
     lay_out_lanes,
@@ -386,3 +388,23 @@ def test_the_confirming_run_of_the_suspect_is_shown_at_its_place():
     bisection = bisection_of(world)
     assert [(probe.start, probe.length) for probe in bisection.probes] == [(1, 1)]
     assert bisection.prs_ahead == ()
+
+
+def test_the_time_that_a_bisection_needs_counts_what_its_runs_took_already():
+    world = a_world(prs=4, batch=4)
+    world.fails(1, 2, 3, 4)
+    world.build()
+    world.queue = replace(world.queue, durations=(10 * MINUTE,))
+    (bisection,) = world.queue.bisections
+
+    def minutes_left(after: int) -> float:
+        found = build_bisection(world.queue, bisection, later(world.now, after * MINUTE))
+        assert found.time_left_ms is not None
+        return found.time_left_ms / MINUTE
+
+    rounds = build_bisection(world.queue, bisection, world.now).rounds_left
+    assert minutes_left(0) == rounds * 10
+    assert minutes_left(4) == rounds * 10 - 4
+    assert minutes_left(50) == (rounds - 1) * 10 + 5
+    world.queue = replace(world.queue, durations=())
+    assert build_bisection(world.queue, bisection, world.now).time_left_ms is None

@@ -8,7 +8,7 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha1
 from itertools import islice
@@ -30,7 +30,7 @@ from mergeyard.adapters.forges.http import (
 from mergeyard.adapters.forges.rate_limits import RateLimits
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import MAX_REQUIREMENT_NAMES, PullRequest, Requirement
-from mergeyard.domain.states import Reason
+from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState, Reason
 from mergeyard.domain.timestamps import SECOND, Instant
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
@@ -65,6 +65,7 @@ class IssueComment(Struct, frozen=True):
 
     id: int
     created_at: datetime
+    updated_at: datetime | None = None
     body: str = ""
     user: User | None = None
 
@@ -253,9 +254,13 @@ class ForgeHost(ABC):
                 author=comment.user.login if comment.user else "",
                 text=comment.body,
                 at=to_instant(comment.created_at),
+                is_changed=is_changed(comment.created_at, comment.updated_at),
             )
             for comment in sorted(comments, key=lambda comment: (comment.created_at, comment.id))
         ]
+
+    async def is_edited(self, repo: Repo, number: PullRequestNumber, comment: Comment) -> bool:  # noqa: ARG002
+        return comment.is_changed
 
     def _escape(self, text: str) -> str:
         """Text that the forge does not execute as a command."""
@@ -343,11 +348,28 @@ def build_requirement(
     )
 
 
+def judge_head_checks(required: Sequence[str], states: Mapping[str, CheckState]) -> Iterator[Requirement]:
+    """A check that failed needs a person; one that runs, or has not reported, needs time."""
+    failed = [name for name in required if states.get(name) is CheckState.FAILED]
+    passed = [name for name in required if states.get(name) in SATISFIED_CHECK_STATES]
+    if failed:
+        yield build_requirement(Reason.HEAD_CHECKS_FAILED, failed, needed=len(failed))
+    rest = [name for name in required if name not in failed]
+    if rest:
+        waiting = [name for name in rest if name not in passed]
+        yield build_requirement(Reason.WAITING_FOR_HEAD_CHECKS, waiting, needed=len(rest), given=len(passed))
+
+
 def _bound_names(names: Iterable[str]) -> tuple[str, ...]:
     """They come from the forge."""
     return tuple(
         name[:MAX_REQUIREMENT_NAME_CHARS] for name in islice(dict.fromkeys(filter(None, names)), MAX_REQUIREMENT_NAMES)
     )
+
+
+def is_changed(created_at: datetime, updated_at: datetime | None) -> bool:
+    """Both times are of the same clock, that of the forge."""
+    return updated_at is not None and updated_at != created_at
 
 
 def ok(message: str) -> Finding:

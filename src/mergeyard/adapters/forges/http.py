@@ -30,7 +30,7 @@ from mergeyard.adapters.forges.rate_limits import (
 )
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.ports.forge import ChecksFrom, HostUnavailable, is_for_landing
+from mergeyard.ports.forge import ChecksFrom, HostAccessLost, HostError, HostUnavailable, is_for_landing
 from mergeyard.ports.git import Signer
 
 log = structlog.get_logger()
@@ -220,7 +220,7 @@ class ForgeClient:
         """Raises if the repository is not visible to us."""
         found = await self.get("", kind, urgent=urgent)
         if found is None:
-            raise HostUnavailable(
+            raise HostAccessLost(
                 f"{self.repo} is not visible to us: give the account or the app of Mergeyard access to it again"
             )
         return found
@@ -313,7 +313,7 @@ class ForgeClient:
             self._announced_ends.add(self._limits.name)
             log.warning("api_version_ends", host=self._limits.name, url=reply.url, **ends)
 
-    async def _to_redirect_error(self, reply: Reply, path: str) -> HostUnavailable:
+    async def _to_redirect_error(self, reply: Reply, path: str) -> HostError:
         """Forges redirect from the former name of a repository. A redirect of the repository itself, to an address
         below our own base URL, is followed once, to read the new name."""
         location = _resolve_location(reply)
@@ -322,7 +322,7 @@ class ForgeClient:
             repository = moved.decode(RenamedRepository)
             name = (repository.full_name or repository.path_with_namespace)[:MAX_DETAIL_CHARS]
             if name:
-                return HostUnavailable(
+                return HostAccessLost(
                     f"{self.repo} is now {self.repo.host}/{name}: create the queue for the new name, or rename it back"
                 )
         return HostUnavailable(

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, HostUnavailable
 
 MAX_DETAIL_CHARS = 300
 MAX_HEADER_CHARS = 200
@@ -94,12 +94,23 @@ class Reply(Struct, frozen=True):
     @property
     def is_transient(self) -> bool:
         """Whether a retry can succeed."""
-        is_suspended = self.status == 403 and SUSPENDED_MESSAGE in self.detail.lower()
-        return self.is_rate_limited or is_suspended or self.status >= 500 or self.status in TRANSIENT_STATUSES
+        is_passing = self.is_rate_limited or self.status >= 500 or self.status in TRANSIENT_STATUSES
+        return is_passing or self._is_suspended
 
-    def to_error(self) -> HostUnavailable:
-        """`HostRefused` when a retry cannot succeed, otherwise `HostUnavailable`."""
-        kind = HostRefused if self.status >= 400 and not self.is_transient else HostUnavailable
+    @property
+    def _is_suspended(self) -> bool:
+        return self.status == 403 and SUSPENDED_MESSAGE in self.detail.lower()
+
+    def _classify_error(self) -> type[HostError]:
+        """A limit of the forge is no refusal, whatever its status: the same request is accepted later."""
+        if self.is_rate_limited:
+            return HostUnavailable
+        if self.status == UNAUTHORIZED or self._is_suspended:
+            return HostAccessLost
+        return HostRefused if self.status >= 400 and not self.is_transient else HostUnavailable
+
+    def to_error(self) -> HostError:
+        kind = self._classify_error()
         ids = (self.headers[name][:MAX_HEADER_CHARS] for name in REQUEST_ID_HEADERS if name in self.headers)
         request = "".join(f" (request {each})" for each in list(ids)[:1])
         return kind(f"{self.url} answered {self.status}: {self.detail}{request}")

@@ -67,6 +67,7 @@ class GithubPayload(Struct, frozen=True, kw_only=True):
     """The identifying members of all event types that we handle."""
 
     repository: Repository
+    action: str = ""
     pull_request: Numbered | None = None
     issue: Numbered | None = None
     is_pull: bool = False
@@ -99,6 +100,9 @@ def parse_github_notice(host: str, headers: Mapping[str, str], body: bytes) -> F
     match next((headers[name] for name in EVENT_HEADERS if name in headers), ""), payload:
         case event, GithubPayload(pull_request=Numbered(number=number)) if event.startswith("pull_request"):
             return PullRequestNotice(repo, PullRequestNumber(number))
+        case "issue_comment", GithubPayload(action="edited"):
+            # An edited comment is no command. Each change of our own comment causes such a webhook.
+            return None
         case "issue_comment", GithubPayload(issue=Numbered() as issue) if (
             payload.is_pull or issue.pull_request is not None
         ):
@@ -131,8 +135,9 @@ class ProjectPath(Struct, frozen=True):
 
 
 class Identified(Struct, frozen=True):
-    """A merge request or a pipeline."""
+    """A merge request, a pipeline or a note."""
 
+    action: str | None = None
     iid: PositiveInt32 | None = None
     sha: CommitSha | None = None
 
@@ -194,6 +199,9 @@ def parse_gitlab_notice(host: str, body: bytes) -> ForgeNotice | None:
     match payload.object_kind, payload:
         case "merge_request", GitlabPayload(object_attributes=Identified(iid=int(number))):
             return PullRequestNotice(repo, PullRequestNumber(number))
+        case "note", GitlabPayload(object_attributes=Identified(action="update")):
+            # An edited note is no command. Each change of our own note causes such a webhook.
+            return None
         case "note", GitlabPayload(merge_request=Identified(iid=int(number))):
             return PullRequestNotice(repo, PullRequestNumber(number))
         case "pipeline", GitlabPayload(object_attributes=Identified(sha=str(sha))):

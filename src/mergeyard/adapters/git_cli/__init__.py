@@ -1,6 +1,7 @@
 """Git through its command line, in bare mirrors: nothing is checked out there, and hooks never run.
 
-- `process`: runs git with a fixed environment, limits on time and output, and detection of damaged repositories
+- `limits`: what one git process may use, and which processes share slots
+- `process`: runs git with a fixed environment and within those limits, and detects damaged repositories
 - `remote`: fetches and pushes refs of the Git host, and validates names that become arguments
 - `history`: reads and creates commits, and merges them without a working tree
 - `contents`: compares, reads and writes the files of commits

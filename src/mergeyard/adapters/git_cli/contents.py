@@ -1,17 +1,26 @@
 """Compares, reads and writes the files of commits."""
 
+import asyncio
 import re
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from mergeyard.adapters.git_cli.process import NETWORK_TIMEOUT_S, Repository
+from mergeyard.adapters.git_cli.limits import Work
+from mergeyard.adapters.git_cli.process import GitOptions, Repository
 from mergeyard.adapters.git_cli.remote import to_display_path, validate_sha
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import Conflict, GitError, InvalidTreeError, TooLargeFile
+from mergeyard.ports.git import (
+    Conflict,
+    GitError,
+    InvalidTreeError,
+    OutputTooLargeError,
+    TooLargeFile,
+    TooManyPathsError,
+)
 
 DIFF_TREE = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
 DIFF_TREE_NAMES = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
@@ -21,7 +30,7 @@ INVALID_PATH_MARKER = "invalid path"
 NEW_TREES = ("rev-list", "--objects", "--filter=object:type=tree", "--filter-provided-objects", "--no-object-names")
 IGNORED_DEFECTS = "zeroPaddedFilemode=ignore,badFilemode=ignore"
 """Written by old programs; git reads these modes."""
-INDEX_PACK = ("index-pack", f"--strict={IGNORED_DEFECTS}")
+INDEX_PACK = ("index-pack", "--threads=1", f"--strict={IGNORED_DEFECTS}")
 PROBLEM_PATTERN = re.compile(r"^error: object [0-9a-f]{40}: (\w+: .*)$", re.MULTILINE)
 MAX_PROBLEM_CHARS = 200
 MAX_MATCHES_BYTES = 1024 * 1024
@@ -37,7 +46,8 @@ class Difference(Struct, frozen=True):
 
 
 async def diff_trees(repository: Repository, before: Sha, after: Sha) -> list[Difference]:
-    out = await repository.run_checked(*DIFF_TREE, "--end-of-options", validate_sha(before), validate_sha(after))
+    commits = ("--end-of-options", validate_sha(before), validate_sha(after))
+    out = await repository.run_checked(*DIFF_TREE, *commits, work=Work.CONTENTS)
     return list(parse_differences(out))
 
 
@@ -64,6 +74,7 @@ async def find_changed_paths_matching(
         "--",
         *map(to_pathspec, globs),
         environment={"GIT_LITERAL_PATHSPECS": "0"},
+        work=Work.CONTENTS,
         max_bytes=MAX_MATCHES_BYTES,
         allow_truncated=True,
     )
@@ -103,9 +114,12 @@ async def write_changed_tree(repository: Repository, onto: Sha, changes: Collect
         await run_with_index(repository, onto, environment, "read-tree", validate_sha(onto))
         if changes:
             await repository.run_checked(
-                "update-index", "-z", "--index-info", stdin=encode_index_info(changes), environment=environment
+                *("update-index", "-z", "--index-info"),
+                stdin=encode_index_info(changes),
+                environment=environment,
+                work=Work.CONTENTS,
             )
-        return await repository.read_sha("write-tree", environment=environment)
+        return await repository.read_sha("write-tree", environment=environment, work=Work.CONTENTS)
 
 
 def find_obstacles(changes: Collection[Difference], others: Collection[bytes]) -> list[bytes]:
@@ -180,17 +194,79 @@ async def find_tree_problems(repository: Repository, head: Sha, without: Sha | N
     """Packs only the new trees and checks the pack: `index-pack --strict` is the only check that takes a list of
     objects, whereas `fsck` follows every object to the beginning of the history."""
     lines = (validate_sha(head), *([f"^{validate_sha(without)}"] if without else []))
-    trees = await repository.run_checked(*NEW_TREES, "--stdin", stdin="\n".join(lines).encode())
+    trees = await repository.run_checked(*(*NEW_TREES, "--stdin"), stdin="\n".join(lines).encode(), work=Work.CONTENTS)
     if not trees:
         return ()
+    if without is not None:  # a whole repository can have more paths than a pull request may add
+        await check_path_count(repository, trees)
     with temporary_folder(repository) as folder:
-        name = await repository.run_checked("pack-objects", "--quiet", "--window=0", str(folder / "new"), stdin=trees)
+        pack_objects = ("pack-objects", "--quiet", "--window=0", str(folder / "new"))
+        name = await repository.run_checked(*pack_objects, stdin=trees, work=Work.CONTENTS)
         pack, index = folder / f"new-{name.decode().strip()}.pack", folder / "checked.idx"
-        result = await repository.run(*INDEX_PACK, "-o", str(index), str(pack), timeout_s=NETWORK_TIMEOUT_S)
+        result = await repository.run(*INDEX_PACK, "-o", str(index), str(pack), work=Work.CONTENTS)
     found = PROBLEM_PATTERN.findall(result.stderr)
     if result.exit_code != 0 and not found:
         raise await repository.to_error(result, [head])
     return tuple(dict.fromkeys(problem[:MAX_PROBLEM_CHARS] for problem in found)) if result.exit_code != 0 else ()
+
+
+MAX_PATHS = 2_000_000
+"""Below the folders that one pull request changes. Git needs about 150 bytes for each path when it merges them."""
+MAX_TREES_BYTES = 16 * 1024 * 1024
+
+
+async def check_path_count(repository: Repository, new_trees: bytes) -> None:
+    """Raises `TooManyPathsError` if the new trees contain each other so often that git would visit millions of paths.
+    Eleven trees are enough for 10^10. `diff-tree` with a limited output would not end early: it writes nothing before
+    it has found everything.
+
+    It does not count trees that are too large to read here: then the limits of the merge have to do."""
+    options = GitOptions(stdin=new_trees, work=Work.CONTENTS, max_bytes=MAX_TREES_BYTES)
+    try:
+        contents = await repository.run_checked("cat-file", "--batch", **options)
+    except OutputTooLargeError:
+        return
+    if await asyncio.to_thread(count_paths, contents) > MAX_PATHS:
+        raise TooManyPathsError(f"Its folders contain each other, with more than {MAX_PATHS:,} paths in all.")
+
+
+TREE_ENTRY = re.compile(rb"(\d{5,6}) [^\0]+\0(.{20})", re.DOTALL)
+TREE_MODES = (b"40000", b"040000")
+
+
+def count_paths(batch: bytes) -> int:
+    """The most paths below one of the trees in the output of `git cat-file --batch`, or a number above `MAX_PATHS`. A
+    tree that is not in the output counts as one path."""
+    subtrees = dict[bytes, list[bytes]]()
+    file_counts = dict[bytes, int]()
+    start = 0
+    while start < len(batch):
+        end = batch.index(b"\n", start)
+        name, _, size = batch[start:end].split()
+        tree, content = bytes.fromhex(name.decode()), batch[end + 1 : end + 1 + int(size)]
+        entries = TREE_ENTRY.findall(content)
+        subtrees[tree] = [child for mode, child in entries if mode in TREE_MODES]
+        file_counts[tree] = len(entries) - len(subtrees[tree])
+        start = end + 1 + int(size) + 1
+    return max(sum_paths(subtrees, file_counts).values(), default=0)
+
+
+def sum_paths(subtrees: Mapping[bytes, Sequence[bytes]], file_counts: Mapping[bytes, int]) -> Mapping[bytes, int]:
+    """The number of paths below each tree. Without recursion, because trees can be nested as deeply as someone likes;
+    never in a circle, because the name of a tree depends on its content."""
+    totals = dict[bytes, int]()
+    unfinished = list(subtrees)
+    while unfinished:
+        tree = unfinished[-1]
+        missing = {each for each in subtrees[tree] if each in subtrees and each not in totals}
+        if missing and tree not in totals:
+            unfinished += missing
+            continue
+        unfinished.pop()
+        if tree not in totals:
+            total = file_counts[tree] + sum(totals.get(each, 1) for each in subtrees[tree])
+            totals[tree] = min(total, MAX_PATHS + 1)  # the true numbers can have thousands of digits
+    return totals
 
 
 async def export_tree(repository: Repository, commit: Sha, folder: str) -> None:
@@ -204,7 +280,7 @@ async def export_tree(repository: Repository, commit: Sha, folder: str) -> None:
 
 async def run_with_index(repository: Repository, commit: Sha, environment: Mapping[str, str], *command: str) -> None:
     """Raises `InvalidTreeError` if the commit contains a name that git does not accept in an index."""
-    result = await repository.run(*command, environment=environment)
+    result = await repository.run(*command, environment=environment, work=Work.CONTENTS)
     if result.exit_code != 0 and INVALID_PATH_MARKER in result.stderr:
         raise InvalidTreeError(result.stderr)
     if result.exit_code != 0:

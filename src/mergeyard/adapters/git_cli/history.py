@@ -3,7 +3,8 @@
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 
-from mergeyard.adapters.git_cli.process import MAX_OUTPUT_BYTES, GitResult, Repository
+from mergeyard.adapters.git_cli.limits import Work
+from mergeyard.adapters.git_cli.process import MAX_OUTPUT_BYTES, GitOptions, GitResult, Repository
 from mergeyard.adapters.git_cli.remote import to_display_path, validate_sha
 from mergeyard.domain.ids import Sha
 from mergeyard.ports.git import (
@@ -17,7 +18,7 @@ from mergeyard.ports.git import (
     Signer,
 )
 
-LOG_FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%cd")
+LOG_FIELDS = ("%H", "%P", "%T", "%an", "%ae", "%ad", "%cn", "%ce", "%cd")
 FULL_MESSAGE, TRAILERS, NO_MESSAGE = "%B", "%(trailers:only,unfold)", ""
 LOG = ("log", "-z", "--no-mailmap", "--no-show-signature", "--date=raw", "--stdin")
 MAX_LOG_BYTES = 16 * 1024 * 1024
@@ -141,13 +142,13 @@ def parse_commits(out: bytes) -> Iterator[Commit]:
     fields = [field.decode(errors="replace") for field in out.split(b"\0")[:-1]]
     width = len(LOG_FIELDS) + 1
     for start in range(0, len(fields), width):
-        sha, parents, tree_, name, email, date, committer_date, message = fields[start : start + width]
+        sha, parents, tree_, *people, message = fields[start : start + width]
         yield Commit(
             sha=Sha(sha),
             parents=tuple(map(Sha, parents.split())),
             tree=Sha(tree_),
-            author=Signature(name, email, date),
-            committer_date=committer_date,
+            author=Signature(*people[:3]),
+            committer=Signature(*people[3:]),
             message=message,
         )
 
@@ -278,7 +279,8 @@ async def cherry_pick(repository: Repository, onto: Sha, commit: Sha) -> Sha | C
 
 
 async def run_merge_tree(repository: Repository, *arguments: str) -> GitResult:
-    return await repository.run(*MERGE_TREE, *arguments, max_bytes=MAX_CONFLICT_BYTES, allow_truncated=True)
+    options = GitOptions(work=Work.CONTENTS, max_bytes=MAX_CONFLICT_BYTES, allow_truncated=True)
+    return await repository.run(*MERGE_TREE, *arguments, **options)
 
 
 async def create_stand_in(repository: Repository, onto: Sha, picked: Commit) -> Sha:

@@ -20,6 +20,7 @@ from uuid import uuid4
 import structlog
 
 from mergeyard.adapters.git_cli import process
+from mergeyard.adapters.git_cli.limits import NETWORK_TIMEOUT_S, Limits, Work
 from mergeyard.adapters.git_cli.mirror import CliMirror
 from mergeyard.ports.git import GitError, Identity, Remote
 
@@ -31,7 +32,7 @@ PACK_OBJECTS = ("maintenance", "run", "--auto", "--quiet", *(f"--task={task}" fo
 
 async def run_maintenance(repository: process.Repository) -> None:
     for command in (PACK_REFS, PACK_OBJECTS):
-        await repository.run_checked(*command, timeout_s=process.NETWORK_TIMEOUT_S)
+        await repository.run_checked(*command, work=Work.TRANSFER)
 
 
 STALE_FILE_GLOBS = (
@@ -42,7 +43,7 @@ STALE_FILE_GLOBS = (
 )
 DISCARDED_PREFIX = ".broken-"
 """Name prefix of discarded mirrors. One is left if the server was killed before it was removed."""
-MAX_PROCESS_AGE_S = process.NETWORK_TIMEOUT_S + 2 * process.TERMINATION_GRACE_S
+MAX_PROCESS_AGE_S = NETWORK_TIMEOUT_S + 2 * process.TERMINATION_GRACE_S
 PROC_FOLDER = Path("/proc")
 """Only on Linux. On other systems a file is stale only when it is older than any git process can be."""
 
@@ -131,7 +132,7 @@ class MirrorRepair:
 async def run_fsck(repository: process.Repository) -> str:
     """The damage that git finds; empty if there is none, or if fsck could not run."""
     try:
-        result = await repository.run(*FSCK, timeout_s=process.NETWORK_TIMEOUT_S, allow_truncated=True)
+        result = await repository.run(*FSCK, work=Work.TRANSFER, allow_truncated=True)
     except GitError:
         return ""
     output = f"{result.stdout.decode(errors='replace')}\n{result.stderr}".strip()
@@ -164,12 +165,12 @@ MIN_FREE_BYTES = 64 * 1024
 
 
 class GitCli:
-    def __init__(self, folder: str | Path, identity: Identity) -> None:
+    def __init__(self, folder: str | Path, identity: Identity, limits: Limits | None = None) -> None:
         """The identity is for mirrors that are opened without one."""
         self._folder = Path(folder).absolute()
         self._identity = identity
-        self._runner = process.GitRunner()
-        self._check_runner = process.GitRunner()
+        self._runner = process.GitRunner(limits)
+        self._check_runner = process.GitRunner(limits)
         """Separate, so that health checks and work do not wait for each other's slots."""
         self._healthy_until = 0.0
         self._repair = MirrorRepair()

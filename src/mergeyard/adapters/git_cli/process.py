@@ -1,4 +1,4 @@
-"""Runs git processes with a fixed environment and limits on time, output and concurrency.
+"""Runs git processes with a fixed environment and limits on memory, time, output and concurrency.
 
 A process that exceeds its timeout, or whose caller was cancelled, is ended together with its child processes.
 """
@@ -19,12 +19,10 @@ from typing import IO, TypedDict, Unpack
 
 from msgspec import Struct
 
+from mergeyard.adapters.git_cli.limits import MAX_PROCESSES, SLOTS, FairSlots, Limits, Work, choose_limits
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import GitError, MissingObject, OutputTooLargeError
+from mergeyard.ports.git import GitError, LimitExceededError, MissingObject, OutputTooLargeError
 
-MAX_CONCURRENT_PROCESSES = 8
-LOCAL_TIMEOUT_S = 120.0
-NETWORK_TIMEOUT_S = 600.0
 TERMINATION_GRACE_S = 2.0
 """Time for git to remove its lock files after SIGTERM, before SIGKILL."""
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -62,7 +60,9 @@ class GitResult(Struct, frozen=True):
 class GitOptions(TypedDict, total=False):
     stdin: bytes
     environment: Mapping[str, str]
+    work: Work
     timeout_s: float
+    """Instead of the one for this kind of work."""
     max_bytes: int
     allow_truncated: bool
 
@@ -70,44 +70,66 @@ class GitOptions(TypedDict, total=False):
 class GitRunner:
     """Uses threads, because the subprocess support of event loops costs as much time as a small merge."""
 
-    def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_PROCESSES)
-        self._threads = ThreadPoolExecutor(MAX_CONCURRENT_PROCESSES, "git")
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or choose_limits()
+        self._slots = {work: FairSlots(count) for work, count in SLOTS.items()}
+        self._threads = ThreadPoolExecutor(MAX_PROCESSES, "git")
 
-    async def run(self, *arguments: str, **options: Unpack[GitOptions]) -> GitResult:
-        """Kills git when its output exceeds `max_bytes`, and raises unless `allow_truncated` is set."""
+    async def run(self, *arguments: str, repository: str = "", **options: Unpack[GitOptions]) -> GitResult:
+        """Kills git when its output exceeds `max_bytes`, and raises unless `allow_truncated` is set. The repository is
+        the one that the process counts for when others wait."""
         max_bytes = options.get("max_bytes", MAX_OUTPUT_BYTES)
+        work = options.get("work", Work.LOOKUP)
         environment = build_environment() | dict(options.get("environment", {}))
-        process = GitProcess(arguments, options.get("stdin", b""), environment, max_bytes)
-        result = await self._run(process, options.get("timeout_s", LOCAL_TIMEOUT_S))
+        process = GitProcess(arguments, options.get("stdin", b""), environment, max_bytes, self._limits, work)
+        timeout_s = options.get("timeout_s", self._limits.timeout_of(work))
+        async with self._slots[work].slot(repository):
+            result = await self._run(process, timeout_s)
         if not result.is_complete and not options.get("allow_truncated"):
             raise OutputTooLargeError(f"the output of git exceeds {max_bytes} bytes: {' '.join(arguments)[:80]}")
         return result
 
     async def _run(self, process: "GitProcess", timeout_s: float) -> GitResult:
-        async with self._slots:
-            result = asyncio.get_running_loop().run_in_executor(self._threads, process.run)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    return await asyncio.shield(result)
-            except TimeoutError as error:
-                raise GitError(f"git did not finish within {timeout_s:g} seconds and was ended: {process}") from error
-            finally:
-                await process.stop(result)
+        result = asyncio.get_running_loop().run_in_executor(self._threads, process.run)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(result)
+        except TimeoutError as error:
+            message = f"git did not finish within {timeout_s:g} seconds and was ended: {process}"
+            if process.work is Work.CONTENTS:
+                raise LimitExceededError(message) from error
+            raise GitError(message) from error
+        finally:
+            await process.stop(result)
 
 
 class GitProcess:
-    def __init__(self, arguments: Sequence[str], stdin: bytes, environment: Mapping[str, str], max_bytes: int) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        stdin: bytes,
+        environment: Mapping[str, str],
+        max_bytes: int,
+        limits: Limits,
+        work: Work,
+    ) -> None:
+        self.work = work
         self._arguments = arguments
         self._stdin = stdin
         self._environment = environment
         self._max_bytes = max_bytes
+        self._limits = limits
         self._process: Popen[bytes] | None = None
         self._is_cancelled = False
         self._starting = Lock()
 
     def __str__(self) -> str:
         return " ".join(self._arguments)[:80]
+
+    @property
+    def _command_name(self) -> str:
+        """`merge-tree` in `git --git-dir=... merge-tree ...`."""
+        return next((each for each in self._arguments if not each.startswith("-")), "")
 
     def run(self) -> GitResult:
         """Blocks. stdin and stderr are files, so that only one pipe has to be read."""
@@ -123,6 +145,8 @@ class GitProcess:
                     self._kill()
             code = self._process.wait()
             detail = read_end(stderr)
+            if is_complete and not self._is_cancelled:
+                self._limits.check(self._command_name, self.work, code, detail)
             detail = detail if detail or not code else f"git ended with exit code {code} and no message: {self}"
             return GitResult(code, out, detail, is_complete)
 
@@ -140,7 +164,7 @@ class GitProcess:
             with open_scratch_file() as stdin:
                 stdin.write(self._stdin)
                 stdin.seek(0)
-                return Popen(
+                process = Popen(
                     command,
                     stdin=stdin if self._stdin else DEVNULL,
                     stdout=PIPE,
@@ -151,6 +175,8 @@ class GitProcess:
                 )
         except (OSError, ValueError) as error:
             raise GitError(f"git could not be started: {error}") from error
+        self._limits.apply(process.pid, self.work)
+        return process
 
     async def stop(self, result: asyncio.Future[GitResult]) -> None:
         """SIGTERM first, on which git removes its lock files; then SIGKILL for the processes that are left."""
@@ -262,7 +288,7 @@ class Repository:
 
     async def run(self, *arguments: str, **options: Unpack[GitOptions]) -> GitResult:
         """Returns the result also when git failed."""
-        return await self._runner.run(f"--git-dir={self.path}", *arguments, **options)
+        return await self._runner.run(f"--git-dir={self.path}", *arguments, repository=str(self.path), **options)
 
     async def run_checked(self, *arguments: str, **options: Unpack[GitOptions]) -> bytes:
         """Returns stdout; raises `GitError` when git failed."""

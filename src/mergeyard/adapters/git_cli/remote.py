@@ -5,15 +5,33 @@ Fetched objects are never removed, even if no ref contains them any longer: mirr
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from io import BytesIO
 
 from msgspec import Struct
 
-from mergeyard.adapters.git_cli.process import MAX_MESSAGE_CHARS, NETWORK_TIMEOUT_S, GitResult, Repository
+from mergeyard.adapters.git_cli.limits import LOCAL_TIMEOUT_S, Work
+from mergeyard.adapters.git_cli.process import (
+    MAX_MESSAGE_CHARS,
+    GitResult,
+    Repository,
+    is_damage_message,
+    is_stale_file_message,
+)
 from mergeyard.domain.ids import Sha
-from mergeyard.ports.git import GitError, MissingObject, Pushed, PushOutcome, PushRefused, RefUpdate, Remote, Stale
+from mergeyard.ports.git import (
+    GitError,
+    MissingObject,
+    Pushed,
+    PushOutcome,
+    PushRefused,
+    RefUpdate,
+    Remote,
+    RemoteRefused,
+    RemoteUnavailable,
+    Stale,
+)
 
 MIRROR_REFS = "refs/origin/"
 SHA_PATTERN = re.compile(r"[0-9a-f]{40}")
@@ -78,6 +96,48 @@ def to_display_path(path: bytes) -> str:
     return path.decode(errors="backslashreplace")
 
 
+LOCAL_FAILURE = re.compile(
+    r"could not be started|stopped before it started|cannot (?:fork|allocate)|out of memory|too many open files"
+    r"|read-only file system|input/output error|: permission denied$",
+    re.IGNORECASE,
+)
+REMOTE_REFUSAL = re.compile(
+    r"returned error: 40[13]\b|authentication failed|could not read (?:username|password)|invalid credentials"
+    r"|permission to \S{1,300} denied|permission denied \(|access denied|not allowed to"
+    r"|repository (?:'.{0,300}' )?not found",
+    re.IGNORECASE,
+)
+REMOTE_LIMIT = re.compile(r"rate limit|too many requests|abuse|temporar(?:y|ily)|try again", re.IGNORECASE)
+"""Some hosts answer 403 also to what they would accept later."""
+
+
+@contextmanager
+def remote_errors() -> Generator[None]:
+    """For commands that talk to the remote."""
+    try:
+        yield
+    except GitError as error:
+        raise to_remote_error(error) from error
+
+
+def to_remote_error(error: GitError) -> GitError:
+    """Says who has to act on what git reports of a command that talks to the remote: a fetch can also fail because
+    our own disk is full."""
+    message = str(error)
+    if type(error) is not GitError or is_local_failure(message):
+        return error
+    if REMOTE_REFUSAL.search(message) and not REMOTE_LIMIT.search(message):
+        return RemoteRefused(message)
+    return RemoteUnavailable(message)
+
+
+def is_local_failure(message: str) -> bool:
+    if is_damage_message(message) or is_stale_file_message(message):
+        return True
+    own_lines = (line for line in message.splitlines() if not line.startswith("remote:"))
+    return any(LOCAL_FAILURE.search(line) for line in own_lines)
+
+
 HEAD = "HEAD"
 PEELED_SUFFIX = "^{}"
 """`ls-remote` lists the commit of an annotated tag under this name, in addition to the tag."""
@@ -111,10 +171,17 @@ async def read_remote_refs(repository: Repository, remote: Remote, patterns: Col
     selection = ("--heads",) if all(pattern.startswith(BRANCHES) for pattern in wanted) else ()
     names = () if selection else (HEAD, *wanted)
     arguments = ("ls-remote", "--quiet", *selection, "--end-of-options", remote.url, *names)
-    out = await repository.run_checked(*arguments, environment=remote.environment, max_bytes=MAX_REFS_BYTES)
+    with remote_errors():
+        out = await repository.run_checked(
+            *arguments,
+            environment=remote.environment,
+            work=Work.TRANSFER,
+            timeout_s=LOCAL_TIMEOUT_S,
+            max_bytes=MAX_REFS_BYTES,
+        )
     listed = [(sha, ref) for sha, ref in parse_refs(out) if not ref.endswith(PEELED_SUFFIX)]
     if remote.url.startswith(HTTP_SCHEMES) and not any(ref == HEAD or ref.startswith(BRANCHES) for _, ref in listed):
-        raise GitError(f"{remote.url} has no branch: it is empty, or it is not a git repository")
+        raise RemoteUnavailable(f"{remote.url} has no branch: it is empty, or it is not a git repository")
     return select_matching(listed, wanted)
 
 
@@ -180,13 +247,14 @@ async def prune_refs(repository: Repository, pattern: str, keep: Callable[[str],
 
 
 async def _run_fetch(repository: Repository, remote: Remote, refspecs: str) -> None:
-    await repository.run_checked(
-        *FETCH,
-        remote.url,
-        stdin=refspecs.encode(),
-        environment=remote.environment,
-        timeout_s=NETWORK_TIMEOUT_S,
-    )
+    with remote_errors():
+        await repository.run_checked(
+            *FETCH,
+            remote.url,
+            stdin=refspecs.encode(),
+            environment=remote.environment,
+            work=Work.TRANSFER,
+        )
 
 
 async def find_contained_heads(repository: Repository, tip: Sha, patterns: Collection[str]) -> frozenset[Sha]:
@@ -252,15 +320,16 @@ class RefResult(Struct, frozen=True):
 async def push(repository: Repository, remote: Remote, updates: Sequence[RefUpdate]) -> PushOutcome:
     if not updates:
         return Pushed()
-    result = await repository.run(
-        *PUSH,
-        *map(to_lease_option, updates),
-        "--end-of-options",
-        remote.url,
-        *map(to_refspec, updates),
-        environment=remote.environment,
-        timeout_s=NETWORK_TIMEOUT_S,
-    )
+    with remote_errors():
+        result = await repository.run(
+            *PUSH,
+            *map(to_lease_option, updates),
+            "--end-of-options",
+            remote.url,
+            *map(to_refspec, updates),
+            environment=remote.environment,
+            work=Work.TRANSFER,
+        )
     ref_results = list(parse_push_output(result.stdout))
     if result.exit_code == 0 and [ref.flag in MOVED_FLAGS for ref in ref_results] == [True] * len(updates):
         return Pushed()
@@ -271,7 +340,7 @@ async def push(repository: Repository, remote: Remote, updates: Sequence[RefUpda
         return Stale()
     outcome = classify_failure(result, ref_results) if has_moved_nothing(ref_results) else None
     if outcome is None:
-        raise await repository.to_error(result, [update.new for update in updates if update.new])
+        raise to_remote_error(await repository.to_error(result, [update.new for update in updates if update.new]))
     return outcome
 
 

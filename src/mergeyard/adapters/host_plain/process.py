@@ -43,7 +43,12 @@ async def run_git(folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: 
     command = (f"--git-dir={folder}", *arguments)
     try:
         result = await runner.run(
-            *command, stdin=stdin, environment=CONFIG_VARIABLES, timeout_s=TIMEOUT_S, max_bytes=max_bytes
+            *command,
+            repository=str(folder),
+            stdin=stdin,
+            environment=CONFIG_VARIABLES,
+            timeout_s=TIMEOUT_S,
+            max_bytes=max_bytes,
         )
     except GitError as error:
         raise GitFailed(f"git {arguments[0]} in {folder}: {error}") from error

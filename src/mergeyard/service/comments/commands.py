@@ -176,7 +176,7 @@ class ThreadStates:
                 await stored_thread.save()
 
     async def send_replies(self, queue_actor: QueueActor, forge: Forge, number: PullRequestNumber) -> None:
-        """Raises `HostUnavailable` with the rest still stored: limits of writes can delay a reply for an hour. New
+        """Raises `HostError` with the rest still stored: limits of writes can delay a reply for an hour. New
         commands do not wait that long, because the lock is released after each reply."""
         has_sent = True
         while has_sent and self._leases.has_lease(queue_actor.key.repo):
@@ -203,6 +203,7 @@ class Verb(StrEnum):
     CANCEL = "cancel"
     RESTART = "restart"
     STATUS = "status"
+    HELP = "help"
 
 
 class Command(SubmitOptions, frozen=True, kw_only=True):
@@ -217,7 +218,7 @@ class UnknownArgument(Struct, frozen=True):
     argument: str
 
 
-OTHER_VERBS = (Verb.CANCEL, Verb.RESTART, Verb.STATUS)
+OTHER_VERBS = (Verb.CANCEL, Verb.RESTART, Verb.STATUS, Verb.HELP)
 
 FLAGS = {"--no-batch": "no_batch", "--force": "forced"}
 """Each with the field that it sets."""
@@ -324,8 +325,13 @@ class CommandExecutor:
         try:
             if not await self.can_write(forge, key, comment.author):
                 return CommandOutcome(False, texts.WRITE_ACCESS_REQUIRED, reply_once=True)
+            if await forge.is_edited(key.repo, request.pull_request.number, comment):
+                # At some Git hosts, every user with write access can edit the comments of a maintainer.
+                return CommandOutcome(False, texts.COMMENT_EDITED)
             if isinstance(command, UnknownArgument):
                 return CommandOutcome(False, texts.render_unknown_argument(command.argument, request.prefix))
+            if command.verb is Verb.HELP:
+                return CommandOutcome(True, texts.render_help(request.prefix))
             writers_can_use_urgent = key.repo.host in self._hosts_with_urgent_writers
             needs_maintainer = command.forced or (command.priority == URGENT and not writers_can_use_urgent)
             # Only a maintainer can let a fork change guarded paths.
@@ -341,7 +347,8 @@ class CommandExecutor:
             view = await self._run_command(request, command)
         except HeadNotConfirmed as refused:
             has_mismatch = refused.code is Code.SHA_MISMATCH
-            message = texts.render_head_required(refused.head, request.prefix, has_mismatch=has_mismatch)
+            line = f"{request.prefix} --force {refused.head}" if command.forced else f"{request.prefix} {refused.head}"
+            message = texts.render_head_required(line, has_mismatch=has_mismatch, is_fork=refused.is_fork)
             return CommandOutcome(False, message)
         except RequestRefused as refused:
             return CommandOutcome(False, texts.escape_markdown(refused.detail))
@@ -374,7 +381,7 @@ class CommandExecutor:
                     await self._submissions.cancel(pr_command)
                 case Verb.RESTART:
                     await self._submissions.restart(pr_command)
-                case Verb.STATUS:
+                case Verb.STATUS | Verb.HELP:
                     pass
                 case _:
                     assert_never(command.verb)

@@ -20,7 +20,7 @@ from mergeyard.domain.states import TERMINAL_STATES, CheckState, PullRequestStat
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant
 from mergeyard.engine.admission import not_ready_reason
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Comment, Forge, HostRefused, HostUnavailable
+from mergeyard.ports.forge import Comment, Forge, HostError, HostRefused
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.service import persistence
@@ -90,7 +90,7 @@ class CommentListener:
                 return await step()
             except LeaseLost:
                 return None
-            except (HostUnavailable, GitError, StoreUnavailable, RequestRefused) as error:
+            except (HostError, GitError, StoreUnavailable, RequestRefused) as error:
                 log.warning("pull_request_comments_unavailable", repo=str(key[0]), number=key[1], error=str(error))
             await self.registry.clock.sleep(delay_ms)
             delay_ms = min(2 * delay_ms, MINUTE)
@@ -290,11 +290,16 @@ class CommentRefresher:
                 try:
                     await self.publisher.publish(queue_actor, forge, number)
                     delay_ms = FIRST_RETRY_MS
-                except (HostUnavailable, StoreUnavailable) as error:
+                except (HostError, StoreUnavailable) as error:
                     log.warning("pull_request_comments_unavailable", repo=str(queue_actor.key.repo), error=str(error))
                     pending[number] = None
                     await self.clock.sleep(delay_ms)
                     delay_ms = min(2 * delay_ms, MINUTE)
+                except LeaseLost:
+                    raise
+                except Exception as error:  # a bug with one pull request must not keep the others from being shown
+                    repo = str(queue_actor.key.repo)
+                    log.error("comment_not_published", repo=repo, number=number, error=str(error), exc_info=error)
         except LeaseLost:
             pass
         finally:

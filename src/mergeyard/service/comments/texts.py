@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Sha
-from mergeyard.domain.pull_requests import Requirement, Status, StatusState
+from mergeyard.domain.pull_requests import Requirement, Status, StatusState, Submission
 from mergeyard.domain.states import LIVE_STATES, REASON_MESSAGES, REQUIREMENT_REASONS, PullRequestState, Reason
 from mergeyard.domain.timestamps import SECOND, Instant
-from mergeyard.service.views import MAX_REQUIREMENTS, SubmissionView, render_reason, render_requirement
+from mergeyard.service.views import MAX_REQUIREMENTS, SubmissionView, render_last_change, render_requirement
 
 COMMENT_MARKER_PREFIX = "<!-- mergeyard"
 """The start of every text that we post."""
@@ -73,13 +75,18 @@ PERMISSIONS_UNREADABLE = (
     "The queue cannot read which users have write access to this repository. An administrator can run `mergeyard host "
     "check` to see which permission is missing."
 )
+COMMENT_EDITED = (
+    "This comment was changed after it was posted, so the queue did not carry out its command: another user can have "
+    "written it. Post the command in a new comment."
+)
 WRITE_ACCESS_REQUIRED = (
     "Only users with write access to this repository, and with permission to merge into this branch if it is "
     "protected, can use this command. Ask one of them."
 )
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>+!|~&]|#(?!\d))")
-_MENTIONS_AND_LINKS = re.compile(r"@(?=\S)|www(?=\.)|:(?=//)", re.IGNORECASE)
-"""Plain text that forges turn into mentions and links."""
+_MENTIONS_AND_LINKS = re.compile(r'@(?=\S)|www(?=\.)|:(?=//)|[#!&$%~](?=[\w"])|\bGH-(?=\d)', re.IGNORECASE)
+"""Plain text that forges turn into mentions, references and links. A reference, such as `acme/app#3`, leaves a note in
+what it names."""
 
 
 def command_prefix(provider: str) -> str:
@@ -109,7 +116,9 @@ def render_comment(
         lines.append(f"- Tested together with {', '.join(others)}")
     estimate = None if state is PullRequestState.PENDING_FAILURE else view.estimated_merge_at
     if estimate is not None and written_at is not None:
-        lines.append(f"- Expected to merge at about {_render_time(estimate)} (estimated at {_render_time(written_at)})")
+        lines.append(f"- Expected to merge at about {_render_time(estimate)}, as of {_render_clock(written_at)}")
+    if state is PullRequestState.MERGED:
+        lines += _describe_merge(view.submission)
     page_label = "Details and current position" if state in LIVE_STATES else "Details"
     page = f"[{page_label}]({page_url}) · " if page_url else ""
     commands = _render_commands(view, prefix) if prefix else ""
@@ -128,30 +137,45 @@ def render_comment(
     )
 
 
+def _describe_merge(submission: Submission) -> list[str]:
+    """Which commit merged, and whether that commit was pushed to the author's branch."""
+    commit, moved = submission.merged_sha, submission.moved_head
+    if commit is None:
+        return []
+    lines = [f"- Commit: {commit}"]
+    if moved is not None and moved.commit == commit:
+        branch = render_code(submission.pull_request.head_branch)
+        lines.append(f"- The queue force-pushed this commit to {branch}. Fetch the branch before you continue there.")
+    return lines
+
+
 def describe_requirement(requirement: Requirement) -> str:
-    """Without the names of checks: these change with every check, and the Git host shows them on the same page."""
+    """Without the names of checks that run: these change with every check, and the Git host shows them on the same
+    page."""
     if requirement.reason is Reason.WAITING_FOR_HEAD_CHECKS:
         return REASON_MESSAGES[requirement.reason]
     return render_requirement(requirement)
 
 
 def _describe_reason(view: SubmissionView, number_prefix: str) -> str:
+    """Without those that it was tested on top of, which become links."""
     unmet = view.submission.pull_request.unmet_requirements[:MAX_REQUIREMENTS]
     is_unmet = view.submission.state in LIVE_STATES and view.reason.code in REQUIREMENT_REASONS
     if is_unmet:
         return " ".join(map(describe_requirement, unmet))
-    submission, prefix = view.submission, number_prefix
-    if submission.state in LIVE_STATES or not submission.stacked_on:
+    if view.submission.state in LIVE_STATES:
         return view.reason.message
-    return render_reason(submission.reason, submission.detail, stacked_on=submission.stacked_on, number_prefix=prefix)
+    return render_last_change(replace(view.submission, stacked_on=()), number_prefix)
 
 
 def _render_reason(view: SubmissionView, number_prefix: str) -> str:
-    """The reason for waiting, or how the submission ended."""
-    message, waiting = (
-        escape_markdown(_describe_reason(view, number_prefix)),
-        ", ".join(f"{number_prefix}{each}" for each in view.reason.waiting_for),
-    )
+    """The reason for waiting, or how the submission ended. Only our own references become links: the reason can contain
+    text of others."""
+    message = escape_markdown(_describe_reason(view, number_prefix))
+    waiting = ", ".join(f"{number_prefix}{each}" for each in view.reason.waiting_for)
+    ahead = ", ".join(f"{number_prefix}{each}" for each in view.submission.stacked_on)
+    if ahead and view.submission.state not in LIVE_STATES:
+        return f"{message} Tested on top of {ahead}."
     if not waiting:
         return message
     if view.reason.code is Reason.WAITING_FOR_PRS_AHEAD:
@@ -177,6 +201,10 @@ def _render_commands(view: SubmissionView, prefix: str) -> str:
 
 def _render_time(instant: Instant) -> str:
     return f"{datetime.fromtimestamp(instant / SECOND, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _render_clock(instant: Instant) -> str:
+    return f"{datetime.fromtimestamp(instant / SECOND, UTC):%H:%M} UTC"
 
 
 def build_status(view: SubmissionView, page: str) -> Status:
@@ -236,22 +264,37 @@ def render_state(view: SubmissionView, number_prefix: str = "#") -> str:
 
 
 def render_unknown_argument(argument: str, prefix: str) -> str:
-    return (
-        f"Unknown argument {render_code(argument)}. Post `{prefix}` to submit this pull request "
-        "(`--priority urgent|high|medium|low`, `--no-batch`, `--force`), "
-        f"`{prefix}` and the full SHA of its head if it comes from a fork, or `{prefix} cancel`, `{prefix} restart`, "
-        f"`{prefix} status`."
-    )
+    return f"I do not know {render_code(argument)}. {render_help(prefix)}"
 
 
-def render_head_required(head: Sha, prefix: str, *, has_mismatch: bool) -> str:
-    command = f"`{prefix} {head}`"
+def render_help(prefix: str) -> str:
+    commands = {
+        prefix: "submits this pull request",
+        f"{prefix} <full SHA of the head>": "submits exactly this head; needed if it comes from a fork",
+        f"{prefix} --priority urgent|high|medium|low": "submits it with this priority, or changes its priority",
+        f"{prefix} --no-batch": "has it tested alone",
+        f"{prefix} --force <full SHA of the head>": (
+            "submits this head although rules of the Git host are not met; only for maintainers"
+        ),
+        f"{prefix} cancel": "removes it from the queue",
+        f"{prefix} restart": "tests it again",
+        f"{prefix} status": "replies with its state",
+    }
+    lines = [f"- `{command}` {effect}" for command, effect in commands.items()]
+    return "\n".join(["The commands are:", "", *lines])
+
+
+def render_head_required(command: str, *, has_mismatch: bool, is_fork: bool) -> str:
+    """`command` names the current head."""
+    advice = f"Review the current head, then post `{command}`."
     if has_mismatch:
-        return f"That commit is not the head of this pull request. Review the current head, then post {command}."
-    return (
-        "This pull request comes from a fork, so the command must name the head that you reviewed: its CI runs with "
-        f"the secrets and the token of this repository. Review the current head, then post {command}."
-    )
+        return f"That commit is not the head of this pull request. {advice}"
+    if is_fork:
+        return (
+            "This pull request comes from a fork, so the command must name the head that you reviewed: its CI runs "
+            f"with the secrets and the token of this repository. {advice}"
+        )
+    return f"`--force` skips reviews, so the command must name the head that you reviewed. {advice}"
 
 
 def render_fork_label_refusal(head: Sha, prefix: str) -> str:

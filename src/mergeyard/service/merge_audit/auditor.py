@@ -14,7 +14,7 @@ from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.domain.pull_requests import Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import DAY, MINUTE, SECOND, Instant, later
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostError, HostUnavailable
 from mergeyard.ports.git import GitError
 from mergeyard.ports.store import LeaseLost, Store, StoreUnavailable
 from mergeyard.ports.writes import MoveCursor, StartConsumer, Write
@@ -24,6 +24,7 @@ from mergeyard.service.errors import RequestRefused
 from mergeyard.service.leases import Leases
 from mergeyard.service.merge_audit import compare
 from mergeyard.service.merge_audit.records import LANDED_REASONS, MergeClaim, read_branch_history, read_last_merges
+from mergeyard.service.merge_audit.wholeness import find_incomplete_merges
 from mergeyard.service.metrics import AUDIT_LAST_ROUND, AUDIT_MISMATCHES, LANDINGS_VERIFIED
 from mergeyard.service.persistence import decode_record
 from mergeyard.service.queue_actor import QueueActor
@@ -107,7 +108,9 @@ class MergeAuditor:
         landings = await read_last_merges(store, queue_actor.id, repo, count)
         if not landings:
             return compare.AuditReport()
-        history = await read_branch_history(await self._repositories.open_context(queue_actor), landings)
+        repository = await self._repositories.open_context(queue_actor)
+        history = await read_branch_history(repository, landings)
+        incomplete_merges = await find_incomplete_merges(repository, landings)
         queue = (await self._registry.get(queue_actor.key)).queue
         landing_members = () if queue.landing is None else queue.landing.members
         claims = compare.find_unrecorded_claims(history, compare.collect_merge_commits(landings, history))
@@ -115,6 +118,7 @@ class MergeAuditor:
         context = compare.AuditContext(
             removed_commits=queue.target_branch.removed_commits,
             landing_pull_requests=frozenset(member.number for member in landing_members),
+            incomplete_merges=incomplete_merges,
             known_commits=await find_known_commits(store, queue_actor.id, others, claims),
         )
         return compare.compare_merges(landings, history, context)
@@ -144,7 +148,7 @@ MAX_AUDITED_MERGES = 500
 MAX_CONCURRENT_AUDITS = 4
 ENTRIES_PER_READ = 500
 
-EXPECTED_ERRORS = (GitError, HostUnavailable, RequestRefused, LeaseLost, StoreUnavailable)
+EXPECTED_ERRORS = (GitError, HostError, RequestRefused, LeaseLost, StoreUnavailable)
 
 
 class AuditScheduler:

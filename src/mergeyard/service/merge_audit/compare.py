@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mergeyard.domain.events import Mismatch, MismatchKind
-from mergeyard.domain.ids import PullRequestNumber, RunId, Sha
+from mergeyard.domain.ids import PullRequestNumber, RunId, Sha, SubmissionId
 from mergeyard.domain.states import Reason, RunStatus
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.merge_audit.records import BranchHistory, LandingForm, MergeClaim, RecordedMerge, read_claim
@@ -64,6 +64,8 @@ MISMATCH_MESSAGES: dict[MismatchKind, str] = {
     MismatchKind.OTHER_HEAD: "{merge} was merged with head {head}, but tested with another one. Compare the two.",
     MismatchKind.UNTESTED: "{merge} was merged without a test run that passed. Test the target branch.",
     MismatchKind.NOT_PASSED: "{merge} was merged, but {checks} had not passed on {tip}. Run the check there.",
+    MismatchKind.INCOMPLETE: "{merge} did not bring the whole change of its head {head}: git's merge of that head "
+    "gives other files. Compare the two, and restore what is missing.",
     MismatchKind.LANDED_TWICE: "{merge} is on the target branch twice, also as {copy}. Remove one, unless intended.",
     MismatchKind.ALTERED: "{merge} was replaced by {copy}, which has other contents than were tested. Compare the two.",
     MismatchKind.UNRECORDED: "{copy} has the trailers of a merge of {merge}, but no merge is recorded. Find out "
@@ -104,10 +106,12 @@ def _describe(number: PullRequestNumber, commit: Sha | None) -> str:
 
 
 def _find_mismatches(
-    landing: RecordedMerge, history: BranchHistory, own_commits: Collection[Sha]
+    landing: RecordedMerge, history: BranchHistory, own_commits: Collection[Sha], context: "AuditContext"
 ) -> Iterator[Mismatch]:
     """`own_commits`: the commits of all recorded merges."""
     yield from _check_tested(landing)
+    if landing.submission.id in context.incomplete_merges:
+        yield build_mismatch(MismatchKind.INCOMPLETE, landing)
     if landing.submission.reason is Reason.TREE_MISMATCH or not history.contains(landing.commit):
         return
     if landing.form is LandingForm.REBASED:
@@ -155,18 +159,21 @@ class AuditContext(Struct, frozen=True, kw_only=True):
     """Pull requests of a landing in progress, whose result is not recorded yet."""
     known_commits: frozenset[Sha] = frozenset()
     """Recorded commits that are not among these merges: older ones, or those of another queue."""
+    incomplete_merges: frozenset[SubmissionId] = frozenset()
+    """Merges that did not bring the whole change of their pull request."""
 
 
 def compare_merges(landings: Sequence[RecordedMerge], history: BranchHistory, context: AuditContext) -> AuditReport:
     if history.tip is None:
         return AuditReport(notes=("The target branch does not exist, so there is nothing to compare.",))
     own_commits = collect_merge_commits(landings, history, context.known_commits)
+    claims = find_unrecorded_claims(history, own_commits)
     mismatches = [
-        *(found for landing in landings for found in _find_mismatches(landing, history, own_commits)),
+        *(found for landing in landings for found in _find_mismatches(landing, history, own_commits, context)),
         *_find_missing(landings, history, context),
         *_find_out_of_order(landings, history),
         *_find_duplicates(landings, history),
-        *_find_unrecorded(landings, history, find_unrecorded_claims(history, own_commits), context),
+        *_find_unrecorded(landings, history, claims, context),
     ]
     return AuditReport(
         tip=history.tip,
@@ -185,8 +192,15 @@ def collect_merge_commits(
 
 
 def find_unrecorded_claims(history: BranchHistory, own_commits: Collection[Sha]) -> dict[Sha, MergeClaim]:
-    """Commits with our trailers that no record knows; of consecutive ones with the same claim, the last."""
-    claims = [None if commit.sha in own_commits else read_claim(commit) for commit in history.first_parent_commits]
+    """Commits of ours that no record knows; of consecutive ones with the same claim, the last.
+
+    Trailers alone are no claim: every author can write them, and they stay in a commit that a user cherry-picks or that
+    the Git host rebases. Such a commit has another committer.
+    """
+    claims = [
+        read_claim(commit) if commit.sha not in own_commits and history.has_own_committer(commit) else None
+        for commit in history.first_parent_commits
+    ]
     next_claims = [*claims[1:], None]
     found = zip(history.first_parent_commits, claims, next_claims, strict=False)
     return {commit.sha: claim for commit, claim, next_claim in found if claim is not None and claim != next_claim}

@@ -12,7 +12,7 @@ from mergeyard.domain.ids import PullRequestNumber, QueueId, Repo, RunId, Sha, S
 from mergeyard.domain.pull_requests import Status, Submission
 from mergeyard.domain.runs import Run, Step
 from mergeyard.domain.states import SATISFIED_CHECK_STATES, Reason
-from mergeyard.ports.git import Commit, Mirror, MissingObject
+from mergeyard.ports.git import Commit, Mirror, MissingObject, Signature
 from mergeyard.ports.store import Store
 from mergeyard.service import git_names, persistence
 from mergeyard.service.repositories import RepositoryContext
@@ -138,6 +138,8 @@ class BranchHistory:
     """Oldest first."""
     other_commits: Sequence[Commit] = ()
     """Merge commits that the target branch contains, but not along first parents."""
+    own_committer: Signature | None = None
+    """Of the tested commits of these merges; None if the mirror no longer has them."""
     rebased_as_tested: Mapping[SubmissionId, bool] = field(default_factory=dict[SubmissionId, bool])
     """For rebased merges: whether the merge changed exactly the tested paths, and none that changed since the test.
     Merges whose tested commits the mirror no longer has are missing here."""
@@ -152,6 +154,11 @@ class BranchHistory:
 
     def contains(self, commit: Sha | None) -> bool:
         return commit in self._commits
+
+    def has_own_committer(self, commit: Commit) -> bool:
+        ours = self.own_committer
+        theirs = commit.committer
+        return ours is not None and (theirs.name, theirs.email) == (ours.name, ours.email)
 
     def __getitem__(self, commit: Sha) -> Commit:
         return self._commits[commit]
@@ -204,9 +211,21 @@ async def read_branch_history(context: RepositoryContext, landings: Sequence[Rec
     other_commits = [
         await mirror.read_commit(commit) for commit in not_first_parents if await mirror.contains(tip, commit)
     ]
-    history = BranchHistory(tip, base, first_parents, other_commits)
+    history = BranchHistory(tip, base, first_parents, other_commits, await _read_own_committer(mirror, landings))
     history.rebased_as_tested = await _check_rebased_merges(mirror, landings, history)
     return history
+
+
+async def _read_own_committer(mirror: Mirror, landings: Sequence[RecordedMerge]) -> Signature | None:
+    """The committer of the latest tested commit: it is ours, even if the Git host made the commit that merged."""
+    for landing in reversed(landings):
+        if landing.tested_step is None:
+            continue
+        try:
+            return (await mirror.read_commit(landing.tested_step.commit)).committer
+        except MissingObject:
+            continue
+    return None
 
 
 async def _read_first_parents(

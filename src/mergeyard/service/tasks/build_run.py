@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import assert_never
 
+import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain import events
@@ -21,15 +22,17 @@ from mergeyard.ports.forge import ChecksFrom, HostRefused
 from mergeyard.ports.git import (
     Commit,
     Conflict,
-    GitError,
+    LimitExceededError,
     MissingObject,
     OutputTooLargeError,
     PushRefused,
     RefUpdate,
+    RemoteUnavailable,
     Stale,
+    TooManyPathsError,
 )
 from mergeyard.ports.store import Store
-from mergeyard.service.commit_messages import base_run_message, merge_message, rebase_message, sanitize_line
+from mergeyard.service.commit_messages import base_run_message, merge_message, rebase_message
 from mergeyard.service.git_names import (
     TEST_BRANCH_REF_PATTERN,
     branch_ref,
@@ -41,10 +44,13 @@ from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.tasks import commit_builder
 from mergeyard.service.tasks.test_branches import open_draft
 
+log = structlog.get_logger()
+
 TARGET_REFUSALS = (
     events.BuildRefusal.CONFLICTS_WITH_TARGET,
     events.BuildRefusal.NOTHING_TO_MERGE,
     events.BuildRefusal.ALREADY_CONTAINED,
+    events.BuildRefusal.REBASE_DIFFERS,
 )
 
 
@@ -123,14 +129,18 @@ async def _build_step(
         step = await builder.build_step(member, onto)
         if isinstance(step, commit_builder.PullRequestTooLarge):
             return _refuse(task, member, events.BuildRefusal.TOO_LARGE, step.message)
-        if isinstance(step, Conflict):
+        if isinstance(step, Conflict | commit_builder.RebaseDiffers):
             return await _explain_conflict(context, task, builder, member, step)
         if refusal := await _find_reason_for_no_change(context, task, member, onto, step):
             return _refuse(task, member, refusal)
         if problem := await commit_builder.find_config_error(context, onto, step.commit):
             return _refuse(task, member, events.BuildRefusal.BREAKS_CONFIG, problem)
+    except TooManyPathsError as error:
+        return _refuse(task, member, events.BuildRefusal.TOO_LARGE, str(error))
     except OutputTooLargeError:
         return _refuse(task, member, events.BuildRefusal.TOO_LARGE, commit_builder.OUTPUT_TOO_LARGE_MESSAGE)
+    except LimitExceededError as error:
+        return await _explain_exceeded_limit(context, task, builder, member, onto, error)
     return step
 
 
@@ -160,11 +170,13 @@ async def _explain_conflict(
     task: BuildRun,
     builder: commit_builder.MergeCommitBuilder,
     member: Member,
-    conflict: Conflict,
+    conflict: Conflict | commit_builder.RebaseDiffers,
 ) -> events.RunBuildRefused:
     alone = await builder.build_step(member, task.base)
     if isinstance(alone, Conflict):
         return _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_TARGET, _describe_conflict(alone))
+    if isinstance(alone, commit_builder.RebaseDiffers):
+        return _refuse(task, member, events.BuildRefusal.REBASE_DIFFERS, alone.message)
     stack = (*task.built_members, *task.members)
     ahead = stack[: stack.index(member)]
     blockers = [
@@ -176,6 +188,24 @@ async def _explain_conflict(
     return replace(refused, blockers=tuple(blockers))
 
 
+async def _explain_exceeded_limit(
+    context: RepositoryContext,
+    task: BuildRun,
+    builder: commit_builder.MergeCommitBuilder,
+    member: Member,
+    onto: Sha,
+    error: LimitExceededError,
+) -> events.RunBuildRefused:
+    """A pull request ahead can be the cause, for example with folders in which git looks for a renamed file: a member
+    that merges alone waits until those ahead are gone."""
+    log.warning("git_limit_exceeded", repo=str(context.repo), number=member.number, head=member.head, error=str(error))
+    if onto != task.base:
+        with suppress(LimitExceededError):
+            await builder.build_step(member, task.base)
+            return _refuse(task, member, events.BuildRefusal.CONFLICTS_WITH_STACK, f"{error}.")
+    return _refuse(task, member, events.BuildRefusal.LIMIT_EXCEEDED, f"{error}.")
+
+
 async def _push_chain(
     context: RepositoryContext, task: BuildRun, run: Run, steps: tuple[Step, ...]
 ) -> events.RunBuilt | events.RunBuildRefused | events.RunStartRefused:
@@ -185,7 +215,7 @@ async def _push_chain(
         refusal = f"The Git host refuses the test branch {name_test_branch(run)}: {outcome.detail}"
         accepted = await _count_accepted_steps(context, ref, steps)
         if accepted == len(steps):
-            raise GitError(refusal)
+            raise RemoteUnavailable(refusal)  # and accepts it now
         if accepted or (task.members and await _accepts_any_message(context, task, ref, steps)):
             return _refuse(task, task.members[accepted], events.BuildRefusal.REFUSED, outcome.detail)
         return events.RunStartRefused(run=task.run, detail=refusal)
@@ -270,11 +300,11 @@ async def _read_existing_steps(
     `expected`. Otherwise someone else pushed to our branch: deletes it, and the task is tried again."""
     existing = (await context.mirror.fetch([ref])).get(ref)
     if existing is None:
-        raise GitError(f"{ref} existed when it was pushed, but not when it was fetched.")
+        raise RemoteUnavailable(f"{ref} existed when it was pushed, but not when it was fetched.")
     steps = await _read_steps_up_to(context, task, existing)
     if steps is None or await _read_contents(context, steps) != await _read_contents(context, expected):
         await context.mirror.push(RefUpdate(ref, existing, None))
-        raise GitError(f"{ref} had unexpected contents and was deleted.")
+        raise RemoteUnavailable(f"{ref} had unexpected contents and was deleted.")
     return steps
 
 
@@ -300,5 +330,7 @@ def _refuse(task: BuildRun, member: Member, refusal: events.BuildRefusal, detail
     return events.RunBuildRefused(run=task.run, submission_id=member.submission_id, refusal=refusal, detail=detail)
 
 
-def _describe_conflict(conflict: Conflict) -> str:
-    return f"Conflicts in {', '.join(sanitize_line(path) for path in conflict.paths[:10])}"
+def _describe_conflict(conflict: Conflict | commit_builder.RebaseDiffers) -> str:
+    if isinstance(conflict, commit_builder.RebaseDiffers):
+        return conflict.message
+    return f"Conflicts in {commit_builder.describe_paths(conflict)}"

@@ -1,6 +1,6 @@
 """Creates the commits of one pull request on top of another commit, by the queue's merge method."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import RunId, Sha
-from mergeyard.domain.pull_requests import PullRequest
+from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import LandedCommit
 from mergeyard.domain.runs import Member, Step
 from mergeyard.ports.forge import PullRequestText
 from mergeyard.ports.git import Commit, Conflict, Mirror, MissingObject, OutputTooLargeError, Signature
 from mergeyard.ports.store import Store
-from mergeyard.service import git_names, persistence
+from mergeyard.service import git_names, landed_heads, persistence
 from mergeyard.service.commit_messages import Squash, merge_message, rebase_message, sanitize_line, squash_message
-from mergeyard.service.pull_request_reader import find_squashed_heads, merge_base_with_squashed_heads
+from mergeyard.service.landed_heads import find_landed_heads, list_own_commits
 from mergeyard.service.repo_config import CONFIG_FILE, InvalidConfig, parse_config, read_config_file
 from mergeyard.service.repositories import RepositoryContext
 
@@ -33,6 +33,15 @@ class PullRequestTooLarge(Struct, frozen=True):
     message: str
 
 
+class RebaseDiffers(Struct, frozen=True):
+    """Git merges the head, but its commits one by one do not give the same files. The message names the difference."""
+
+    message: str
+
+
+NoStep = Conflict | PullRequestTooLarge | RebaseDiffers
+"""Why a pull request does not become commits on top of another commit."""
+
 MAX_DESCRIBED_COMMITS = 250
 """Of a longer pull request only the newest commits count for the message of its squash."""
 
@@ -44,7 +53,8 @@ async def write_squash(
     template of the repository, which counts before that of the queue."""
     host, mirror, head = context.host, context.mirror, pull_request.head
     text = await host.read_text(context.repo, pull_request.number)
-    commits = await read_own_commits(mirror, head, base, onto, limit=MAX_DESCRIBED_COMMITS)
+    landed = await find_landed_heads(context, base, onto, await list_own_commits(mirror, head, base))
+    commits = await read_own_commits(mirror, head, base, landed, limit=MAX_DESCRIBED_COMMITS)
     squash = Squash(
         number=pull_request.number,
         head=head,
@@ -68,17 +78,10 @@ def pull_request_of(context: RepositoryContext, member: Member) -> PullRequest:
     return replace(submission.pull_request, head=member.head)
 
 
-async def list_own_commits(mirror: Mirror, head: Sha, base: Sha) -> tuple[Sha, ...]:
-    """The commits of a pull request, its head last."""
-    return await mirror.commit_shas(head, without=[base]) or (head,)
-
-
 async def read_own_commits(
-    mirror: Mirror, head: Sha, base: Sha, onto: Sha, *, limit: int, full_messages: bool = False
+    mirror: Mirror, head: Sha, base: Sha, landed: Sequence[Sha], *, limit: int, full_messages: bool = False
 ) -> tuple[Commit, ...]:
-    """Without those of another pull request that `onto` contains as a squash or rebase; the newest if there are
-    many."""
-    landed = await find_squashed_heads(mirror, onto, await list_own_commits(mirror, head, base))
+    """Without those of other pull requests up to these landed heads; the newest if there are many."""
     return await mirror.commits(head, without=[base, *landed], limit=limit, full_messages=full_messages)
 
 
@@ -95,7 +98,7 @@ class MergeCommitBuilder:
     def mirror(self) -> Mirror:
         return self.context.mirror
 
-    async def build_step(self, member: Member, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
+    async def build_step(self, member: Member, onto: Sha) -> Step | NoStep:
         methods = {
             MergeMethod.MERGE_COMMIT: self._merge,
             MergeMethod.SQUASH: self._squash,
@@ -116,8 +119,7 @@ class MergeCommitBuilder:
         return Step(commit, onto, tree)
 
     async def _squash(self, member: Member, onto: Sha) -> Step | Conflict:
-        commits = await list_own_commits(self.mirror, member.head, self.base)
-        tree = await self.mirror.merge(await merge_base_with_squashed_heads(self.mirror, onto, commits), member.head)
+        tree = await landed_heads.merge(self.context, onto, member.head, await self._find_landed_heads(member, onto))
         if isinstance(tree, Conflict):
             return tree
         return Step(await self._commit_squash(member, onto, tree), onto, tree)
@@ -127,24 +129,39 @@ class MergeCommitBuilder:
         message, author = await write_squash(self.context, pull_request, self.run, self.base, onto)
         return await self.mirror.commit(tree, (onto,), message, author)
 
-    async def _rebase(self, member: Member, onto: Sha) -> Step | Conflict | PullRequestTooLarge:
-        """Rebases the commits one by one, without merge commits and without those whose change the base already has. If
-        a merge commit contains a change of its own (a resolved conflict), everything becomes one commit instead."""
+    async def _find_landed_heads(self, member: Member, onto: Sha) -> tuple[Sha, ...]:
+        commits = await list_own_commits(self.mirror, member.head, self.base)
+        return await find_landed_heads(self.context, self.base, onto, commits)
+
+    async def _rebase(self, member: Member, onto: Sha) -> Step | NoStep:
+        """Rebases the commits one by one, without merge commits and without those whose change the base already has.
+
+        The commits can bring another change than git's merge of the head, which no reviewer saw: a merge commit
+        with a resolved conflict is left out, and a commit that reverts an earlier one removes the change of the target
+        branch if that has it, too.
+        """
+        landed = await self._find_landed_heads(member, onto)
         commits = await read_own_commits(
-            self.mirror, member.head, self.base, onto, limit=MAX_REBASE_COMMITS + 1, full_messages=True
+            self.mirror, member.head, self.base, landed, limit=MAX_REBASE_COMMITS + 1, full_messages=True
         )
         if len(commits) > MAX_REBASE_COMMITS:
             return PullRequestTooLarge(
                 f"The pull request has more than {MAX_REBASE_COMMITS} commits, the limit for rebasing."
             )
-        plain = [commit for commit in commits if len(commit.parents) == 1]
-        step = await self._rebase_commits(member, onto, plain)
-        if len(plain) == len(commits):
-            return step
-        squashed_step = await self._squash(member, onto)
-        if isinstance(squashed_step, Conflict) or (isinstance(step, Step) and step.tree == squashed_step.tree):
-            return step
-        return squashed_step
+        whole = await landed_heads.merge(self.context, onto, member.head, landed)
+        if isinstance(whole, Conflict):
+            return whole
+        step = await self._rebase_commits(member, onto, [commit for commit in commits if len(commit.parents) == 1])
+        if isinstance(step, Conflict):
+            return RebaseDiffers(f"Its commits conflict in {describe_paths(step)}; the merge does not.")
+        if step.tree != whole:
+            return RebaseDiffers(await self._describe_difference(whole, step.tree))
+        return step
+
+    async def _describe_difference(self, whole: Sha, rebased: Sha) -> str:
+        paths = sorted(await self.mirror.changed_paths(whole, rebased))
+        shown = Conflict(tuple(path.decode(errors="replace") for path in paths))
+        return f"The two differ in {describe_paths(shown)}."
 
     async def _rebase_commits(self, member: Member, onto: Sha, commits: Iterable[Commit]) -> Step | Conflict:
         tip, tree = onto, await self.mirror.tree(onto)
@@ -159,6 +176,13 @@ class MergeCommitBuilder:
         if tip == onto:
             tip = await self._commit_squash(member, onto, tree)
         return Step(tip, onto, tree)
+
+
+MAX_PATHS_SHOWN = 10
+
+
+def describe_paths(conflict: Conflict) -> str:
+    return ", ".join(sanitize_line(path) for path in conflict.paths[:MAX_PATHS_SHOWN])
 
 
 async def read_steps(mirror: Mirror, onto: Sha, tip: Sha, members: tuple[Member, ...]) -> tuple[Step, ...] | None:
@@ -199,8 +223,8 @@ async def contains_removed_commit(context: RepositoryContext, head: Sha, forbidd
     commits = await context.mirror.commit_shas(head, without=[] if tip is None else [tip])
     if tip is None or forbidden.isdisjoint(commits):
         return not forbidden.isdisjoint(commits)
-    squashed = await find_squashed_heads(context.mirror, tip, commits)
-    return not forbidden.isdisjoint(await context.mirror.commit_shas(head, without=[tip, *squashed]))
+    landed = await find_landed_heads(context, tip, tip, commits)
+    return not forbidden.isdisjoint(await context.mirror.commit_shas(head, without=[tip, *landed]))
 
 
 async def find_removed_commits(
@@ -222,26 +246,37 @@ async def find_removed_commits(
 
 
 async def list_added_commits(context: RepositoryContext, store: Store, tip: Sha, before: Sha) -> frozenset[Sha]:
-    """The commits in `tip` but not in `before`. For a squashed or rebased pull request also its own commits, which
-    would bring the same change again. A forge's rebase does not record the head, so recorded landings are searched
-    too."""
+    """The commits in `tip` but not in `before`. For a landing of this queue that is a squash or rebase also the pull
+    request's own commits, which would bring the same change again."""
     commits = await context.mirror.commits(tip, without=[before])
-    shas = frozenset(commit.sha for commit in commits)
-    found = set(shas)
-    for head in {head for commit in commits if (head := git_names.parse_head_trailer(commit.message))}:
+    found = {commit.sha for commit in commits}
+    for head in await _find_heads_of_landings(context, store, commits):
         found |= await _list_new_commits(context, head, before)
-    for landed in context.queue_actor.queue.target_branch.history:
-        if landed.commit in shas:
-            found |= await _list_commits_of_landing(context, store, landed, before)
     return frozenset(found)
+
+
+async def _find_heads_of_landings(
+    context: RepositoryContext, store: Store, commits: Sequence[Commit]
+) -> frozenset[Sha]:
+    """Of the landings that this queue recorded. A forge's rebase writes no trailers, so the landings that the queue
+    still holds are searched by their commits."""
+    shas = {commit.sha for commit in commits}
+    held = (landed for landed in context.queue_actor.queue.target_branch.history if landed.commit in shas)
+    landings = [await landed_heads.find_landing(store, context.queue_actor.id, commit) for commit in commits]
+    landings += [await _read_landing(context, store, landed) for landed in held]
+    return frozenset(landing.pull_request.head for landing in landings if landing is not None)
+
+
+async def _read_landing(context: RepositoryContext, store: Store, landed: LandedCommit) -> Submission | None:
+    if landed.submission_id is None:
+        return None
+    return await persistence.read_submission(store, context.queue_actor.id, landed.submission_id)
 
 
 async def _list_commits_of_landing(
     context: RepositoryContext, store: Store, landed: LandedCommit, tip: Sha
 ) -> frozenset[Sha]:
-    if landed.submission_id is None:
-        return frozenset()
-    submission = await persistence.read_submission(store, context.queue_actor.id, landed.submission_id)
+    submission = await _read_landing(context, store, landed)
     if submission is None:
         return frozenset()
     await context.fetch_head_if_missing(submission.number, submission.pull_request.head)

@@ -21,7 +21,7 @@ from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
 from mergeyard.engine import run_validity
 from mergeyard.ports import git
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostError
 from mergeyard.service.comments import texts
 from mergeyard.service.git_names import branch_ref
 from mergeyard.service.repositories import RepositoryContext
@@ -149,7 +149,7 @@ async def _move_back_or_explain(context: RepositoryContext, move: HeadMove, cloc
     )
     if context.host.forge is not None:
         text = texts.build_not_moved_back_comment(move.branch, move.head)
-        with suppress(HostUnavailable):  # also if comments are limited now: the queue does not wait for it
+        with suppress(HostError):  # also if comments are limited now: the queue does not wait for it
             await context.host.forge.put_comment(context.repo, move.number, text, None)
 
 
@@ -191,7 +191,7 @@ async def _push_to_fork(context: RepositoryContext, move: HeadMove, update: git.
         async with asyncio.timeout(FORK_TIMEOUT_S):
             remote = await context.host.remote(replace(context.repo, owner=owner, name=name))
             return await context.mirror.push(update, to=remote)
-    except (git.GitError, HostUnavailable, TimeoutError) as error:
+    except (git.GitError, HostError, TimeoutError) as error:
         detail = str(error) or f"The fork {move.fork} does not answer."
         log.warning("fork_not_pushed", repo=str(context.repo), fork=move.fork, number=move.number, error=detail)
         return ForkUnavailable(detail)

@@ -37,7 +37,7 @@ async def rebase_landing(context: RepositoryContext, task: RebaseLanding) -> tup
     """Another replica may have built the commits: then they are fetched. If the test branch is gone as well, or there
     are too many changed paths to compare, the landing is refused, so that the engine tests again."""
     steps = None
-    with suppress(git.MissingObject, git.OutputTooLargeError):
+    with suppress(git.MissingObject, git.LimitExceededError):
         try:
             steps = await _rebase_steps(context, task.tested_steps, task.onto)
         except git.MissingObject:
@@ -74,7 +74,7 @@ async def _rebase_step(context: RepositoryContext, tested: Step, onto: Sha) -> S
         if isinstance(new_tree, git.Conflict):
             return None
         tree, parents = new_tree, (tip, *commit.parents[1:])
-        tip = await context.mirror.commit(tree, parents, commit.message, commit.author, commit.committer_date)
+        tip = await context.mirror.commit(tree, parents, commit.message, commit.author, commit.committer.date)
     return Step(tip, onto, tree)
 
 
@@ -135,7 +135,7 @@ async def land(
             if not any(isinstance(event, events.LandingSucceeded) for event in outcome):
                 await head_branches.move_back(context, task.head_moves, clock)
             return outcome
-    raise git.GitError("The target branch has the expected commit, but the push fails. Check the Git host.")
+    raise git.RemoteUnavailable("The target branch has the expected commit, but the push fails. Check the Git host.")
 
 
 async def _attempt(
@@ -157,7 +157,7 @@ async def _attempt(
     task = await _recover_commits(context, task)
     new = task.steps[-1].commit
     if not await context.has_commit(new):
-        raise git.GitError("The tested commits exist neither here nor on the Git host.")
+        raise git.RemoteUnavailable("The tested commits exist neither here nor on the Git host.")
     if not await context.mirror.contains(new, task.expected_tip):
         return await _withdraw_permission(context, task, branch)
     await _close_drafts(context, task)
@@ -242,7 +242,7 @@ async def _withdraw_permission(
         await context.mirror.push(git.RefUpdate(branch, task.test_branch_tip, None))
     tip, permission = await _fetch_refs(context, branch)
     if permission == task.test_branch_tip:
-        raise git.GitError("The test branch cannot be moved or deleted. Check the branch rules of the Git host.")
+        raise git.RemoteRefused("The test branch cannot be moved or deleted. Check the branch rules of the Git host.")
     failed = failed or head_branches.FailedMoves()
     refused = tuple(move.number for move in failed.refused)
     missed = events.LandingMissed(

@@ -135,7 +135,7 @@ async def read_checks(
     run, revision = queue.runs.get(task.run), queue.counters.revision
     if run is None:
         return ()
-    await forge_checks.refresh_checks(context.queue_actor.key, run.tip)
+    await forge_checks.refresh_checks(context.queue_actor.key, run)
     checks = to_check_states(await store.statuses(context.repo, run.tip))
     return (events.ChecksObserved(run=run.id, checks=checks, observed_at_revision=revision),)
 

@@ -30,6 +30,7 @@ from mergeyard.service.repositories import RepositoryContext, mark_merged
 from mergeyard.service.tasks.commit_builder import (
     MergeCommitBuilder,
     PullRequestTooLarge,
+    RebaseDiffers,
     pull_request_of,
     read_steps,
     write_squash,
@@ -74,7 +75,7 @@ class GitMerger:
             return None
         if isinstance(step, PullRequestTooLarge):
             return MemberMergeRefused(step.message)
-        if isinstance(step, Conflict):
+        if isinstance(step, Conflict | RebaseDiffers):
             return None
         outcome = await context.mirror.push(RefUpdate(context.target_ref, onto, step.commit))
         if isinstance(outcome, PushRefused):

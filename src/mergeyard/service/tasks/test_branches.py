@@ -12,8 +12,8 @@ from mergeyard.domain.runs import Run
 from mergeyard.domain.tasks import DeleteBranch
 from mergeyard.domain.timestamps import DAY, MINUTE
 from mergeyard.engine.tasks import pending_tasks
-from mergeyard.ports.forge import DraftPullRequest, Host, HostUnavailable
-from mergeyard.ports.git import GitError, Mirror, PushRefused, RefUpdate
+from mergeyard.ports.forge import DraftPullRequest, Host, HostError
+from mergeyard.ports.git import GitError, Mirror, PushRefused, RefUpdate, RemoteRefused
 from mergeyard.ports.store import StoreUnavailable
 from mergeyard.service.comments import texts
 from mergeyard.service.errors import RequestRefused
@@ -50,7 +50,7 @@ async def _close_draft_of_branch(host: Host, repo: Repo, branch: str) -> None:
         return
     try:
         await host.forge.close_draft(repo, branch)
-    except HostUnavailable as error:
+    except HostError as error:
         log.warning("draft_not_closed", repo=str(repo), branch=branch, error=str(error))
 
 
@@ -68,7 +68,7 @@ async def _delete_ref(mirror: Mirror, ref: str) -> None:
         return
     outcome = await mirror.push(RefUpdate(ref, current, None))
     if isinstance(outcome, PushRefused):
-        raise GitError(f"The Git host refuses to delete {ref}: {outcome.detail}")
+        raise RemoteRefused(f"The Git host refuses to delete {ref}: {outcome.detail}")
 
 
 async def delete_branch_of_discarded_run(context: RepositoryContext, run: RunId) -> None:
@@ -144,7 +144,7 @@ class BranchCleanup:
                 await _close_draft_of_branch(host, repo, ref.removeprefix(branch_ref("")))
             await mirror.prune_refs(TEST_BRANCH_REF_PATTERN, keep=branches.__contains__)
             await self.reader.prune_unknown_heads(repo, host, mirror)
-        except (GitError, HostUnavailable, RequestRefused, StoreUnavailable) as error:
+        except (GitError, HostError, RequestRefused, StoreUnavailable) as error:
             log.warning("branch_cleanup_failed", repo=str(repo), error=str(error))
             return False
         return True

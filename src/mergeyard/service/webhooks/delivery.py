@@ -21,6 +21,7 @@ from mergeyard.service.webhooks.events import EventPayload
 
 SLACK_HEADLINES: dict[str, str] = {
     EventType.PR_SUBMITTED: "⏳ {pull_request} was submitted and is not ready",
+    EventType.PR_UPDATED: "✋ {pull_request} was changed by {actor}",
     EventType.PR_QUEUED: "🕒 {pull_request} is queued",
     EventType.PR_TESTING: "🧪 {pull_request} is being tested",
     EventType.PR_TESTS_PASSED: "✅ {pull_request} passed",
@@ -50,7 +51,10 @@ def encode_slack_message(payload: EventPayload) -> bytes:
     event = payload.event
     alert = None if event.pr_number else ALERT_HEADLINES.get(event.reason)
     headline = (alert or SLACK_HEADLINES[event.type]).format(
-        pull_request=_describe_pull_request(payload), queue=_describe_queue(payload), state=event.state
+        pull_request=_describe_pull_request(payload),
+        queue=_describe_queue(payload),
+        state=event.state,
+        actor=_escape(event.actor or ""),
     )
     footer = " · ".join(
         part for part in (_describe_queue(payload) if event.pr_number else "", event.reason or "") if part

@@ -18,7 +18,7 @@ from mergeyard.domain.ids import QueueId, QueueKey
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.timestamps import MINUTE, SECOND
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import HostUnavailable
+from mergeyard.ports.forge import HostError
 from mergeyard.ports.store import LeaseLost, Store, StoredEntry, StoreUnavailable
 from mergeyard.ports.writes import MoveCursor, StartConsumer
 from mergeyard.service.background import Background, retry_until_stored
@@ -69,7 +69,7 @@ class PartiallyDelivered(Exception):
         self.delivered_up_to = told
 
 
-EXPECTED_ERRORS = (PartiallyDelivered, HostUnavailable, StoreUnavailable)
+EXPECTED_ERRORS = (PartiallyDelivered, HostError, StoreUnavailable)
 
 
 @dataclass(eq=False)

@@ -17,6 +17,7 @@ from mergeyard.domain.journal import (
     SYSTEM_ACTOR,
     AdminAction,
     PullRequestChanged,
+    PullRequestUpdated,
     QueueChanged,
     QueueCreated,
     QueueDeleted,
@@ -28,19 +29,21 @@ from mergeyard.ports.store import AuditQuery
 from mergeyard.service.audit_log import EXPORT_CHUNK_ENTRIES, AuditLogEntry, AuditLogReader, decode_actor_name
 from mergeyard.service.errors import Code, RequestRefused
 from mergeyard.service.repositories import Repositories
-from mergeyard.service.views import render_reason
+from mergeyard.service.views import render_entry, render_reason
 from mergeyard.web.admin.fields import parse_topic
 from mergeyard.web.formats import (
     PULL_REQUEST_STATE_LABELS,
     QUEUE_STATE_LABELS,
     format_iso_time,
     format_queue_name,
+    format_reason,
     parse_integer,
 )
 from mergeyard.web.rendering import PageRequest
 
 ENTRY_LABELS = {
     "PullRequestChanged": "Pull request changed",
+    "PullRequestUpdated": "Pull request updated",
     "QueueCreated": "Queue created",
     "QueueChanged": "Queue changed",
     "QueueDeleted": "Queue deleted",
@@ -70,6 +73,7 @@ class AuditRow(Struct, frozen=True, kw_only=True, rename={"source": "from"}):
     source: str | None = None
     to: str | None = None
     reason: str | None = None
+    caused_by: str | None = None
     subject_id: str | None = None
     subject: str | None = None
     details: str = ""
@@ -95,13 +99,15 @@ def to_audit_line(audited: AuditLogEntry) -> AuditLine:
         case PullRequestChanged():
             before, after = PULL_REQUEST_STATE_LABELS.get(record.source or ""), PULL_REQUEST_STATE_LABELS[record.to]
             change = "Submitted" if before is None else f"{before} → {after}"
-            details = render_reason(record.reason, record.detail, stacked_on=record.stacked_on)
-            return replace(line, number=record.number, change=change, details=details)
+            return replace(line, number=record.number, change=change, details=render_entry(record))
+        case PullRequestUpdated():
+            change = format_reason(record.reason).capitalize()
+            return replace(line, number=record.number, change=change, details=render_entry(record))
         case QueueChanged():
             before, after = QUEUE_STATE_LABELS[record.source], QUEUE_STATE_LABELS[record.to]
             same = "settings" if record.reason is Reason.SETTINGS_CHANGED else f"{after}, another reason"
             change = same if record.source is record.to else f"{before} → {after}"
-            return replace(line, change=change, details=render_reason(record.reason, record.detail))
+            return replace(line, change=change, details=render_reason(record.reason, record.detail, actor=record.actor))
         case QueueCreated() | QueueDeleted() | SignedIn():
             return line
         case AdminAction():
@@ -112,7 +118,8 @@ def to_audit_line(audited: AuditLogEntry) -> AuditLine:
 
 def to_audit_row(audited: AuditLogEntry) -> AuditRow:
     record, key = audited.entry, audited.key
-    entry = record if isinstance(record, PullRequestChanged | QueueChanged) else None
+    entry = record if isinstance(record, PullRequestChanged | PullRequestUpdated | QueueChanged) else None
+    causes = record.causes if isinstance(record, PullRequestChanged) else ()
     action = record if isinstance(record, AdminAction) else None
     return AuditRow(
         seq=audited.seq,
@@ -122,14 +129,23 @@ def to_audit_row(audited: AuditLogEntry) -> AuditRow:
         kind=type(record).__name__,
         repository=None if key is None else str(key.repo),
         branch=None if key is None else key.branch,
-        pull_request=record.number if isinstance(record, PullRequestChanged) else None,
-        source=None if entry is None else entry.source,
-        to=None if entry is None else entry.to,
+        pull_request=record.number if isinstance(record, PullRequestChanged | PullRequestUpdated) else None,
+        source=None if entry is None else _state_before(entry),
+        to=None if entry is None else _state_after(entry),
         reason=None if entry is None else entry.reason,
+        caused_by=" ".join(str(cause.number) for cause in causes) or None,
         subject_id=None if action is None else action.id,
         subject=None if action is None else action.name,
         details=action.detail if action is not None else "" if entry is None else entry.detail,
     )
+
+
+def _state_before(entry: PullRequestChanged | PullRequestUpdated | QueueChanged) -> str | None:
+    return entry.state if isinstance(entry, PullRequestUpdated) else entry.source
+
+
+def _state_after(entry: PullRequestChanged | PullRequestUpdated | QueueChanged) -> str:
+    return entry.state if isinstance(entry, PullRequestUpdated) else entry.to
 
 
 MAX_INT64 = 2**63 - 1

@@ -20,6 +20,7 @@ WEBHOOKS_URL = "/administration/webhooks"
 KIND_LABELS = {WebhookKind.WEBHOOK: "JSON (signed)", WebhookKind.SLACK: "Slack"}
 EVENT_MEANINGS = {
     EventType.PR_SUBMITTED: "a pull request was submitted and is not ready",
+    EventType.PR_UPDATED: "a person changed the priority or another option",
     EventType.PR_QUEUED: "a pull request is queued",
     EventType.PR_TESTING: "a test run started",
     EventType.PR_TESTS_PASSED: "the tests passed",

@@ -228,9 +228,13 @@ function expireSuccessMessage(event) {
   if (message) setTimeout(() => message.remove(), 15000);
 }
 
+// In the same frame as the swap: the server writes times in UTC, which must not be seen before they are converted.
+function showTimesOfSwap(event) {
+  showTimes(event.target.parentNode || document);
+}
+
 function prepare(root) {
   nameForTransition(root);
-  showTimes(root);
   if (connection.lost) disableChanges(true);
 }
 
@@ -251,11 +255,13 @@ document.addEventListener("htmx:afterRequest", judgeRefresh);
 document.addEventListener("htmx:sendError", noteFailedRefresh);
 document.addEventListener("htmx:timeout", noteFailedRefresh);
 document.addEventListener("htmx:afterSwap", expireSuccessMessage);
+document.addEventListener("htmx:afterSwap", showTimesOfSwap);
 document.addEventListener("htmx:afterSettle", (event) => prepare(event.target.parentNode || document));
 document.querySelector("[data-theme-switch]")?.addEventListener("click", switchTheme);
 document.querySelector("[data-zone-switch]")?.addEventListener("click", switchZone);
 for (const element of document.querySelectorAll(".scripted")) element.hidden = false;
 showZoneSwitch();
+showTimes(document);
 prepare(document);
 const followed = document.querySelector("[data-live]");
 if (followed) followQueue(followed.dataset.live);

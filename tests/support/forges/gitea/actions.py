@@ -1,7 +1,6 @@
 """Actions on pull requests: open, push, merge, mark as merged."""
 
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -10,6 +9,7 @@ from tests.support.forges.git_server import GitRequest, RefUpdates
 from tests.support.forges.gitea.rules import contains, is_official_reviewer
 from tests.support.forges.gitea.webhooks import Webhooks
 from tests.support.forges.gitea.world import TOKEN_AS_USER, Account, ApiError, PullRequest, Repository, Review, World
+from tests.support.forges.host_rebase import GIT_DEFAULTS, rebase
 from tests.support.repositories import ENVIRONMENT
 
 HEADS = "refs/heads/"
@@ -190,15 +190,7 @@ def _create_merge_commit(repository: Repository, pull: PullRequest, style: str, 
 
 
 def _rebase(repository: Repository, tip: Sha, pull: PullRequest) -> Sha:
-    with tempfile.TemporaryDirectory() as folder:
-
-        def git(*arguments: str) -> str:
-            command = ["git", "-C", folder, *arguments]
-            return subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
-
-        git("clone", "--quiet", "--no-checkout", repository.origin.url, ".")
-        git("fetch", "--quiet", "origin", pull.head)
-        git("checkout", "--quiet", "--detach", pull.head)
-        git("rebase", "--quiet", tip)
-        git("push", "--quiet", "origin", "HEAD:refs/internal/rebased")
-    return repository.origin.tip("refs/internal/rebased")
+    """Gitea runs `git rebase` without options."""
+    rebased = rebase(repository.origin, tip, pull.head, "Gitea", GIT_DEFAULTS)
+    assert rebased
+    return rebased

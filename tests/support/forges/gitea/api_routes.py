@@ -483,10 +483,11 @@ def create_comment(call: Call) -> Response:
 
 @route("PATCH", COMMENT)
 def update_comment(call: Call) -> Response:
-    _, comment = find_comment(call.repository, call.path_params["id"])
+    pull, comment = find_comment(call.repository, call.path_params["id"])
     if comment.author is not call.account:
         call.require_role("write")
     comment.body, comment.updated = call.body["body"], call.world.now()
+    call.actions.webhooks.send_comment(call.repository, pull, comment, "edited")
     return Response(200, payloads.comment(comment))
 
 

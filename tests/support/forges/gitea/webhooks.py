@@ -34,9 +34,11 @@ class Webhooks:
         content = {"number": pull.number, "pull_request": self._payloads.pull_request(repository, pull, by)}
         self._send(repository, by, event, {"action": action} | content)
 
-    def send_comment(self, repository: Repository, pull: PullRequest, comment: Comment) -> None:
+    def send_comment(
+        self, repository: Repository, pull: PullRequest, comment: Comment, action: str = "created"
+    ) -> None:
         issue = {"number": pull.number, "title": pull.title, "pull_request": {"merged": pull.merged}}
-        content = {"action": "created", "issue": issue, "comment": payloads_module.comment(comment), "is_pull": True}
+        content = {"action": action, "issue": issue, "comment": payloads_module.comment(comment), "is_pull": True}
         self._send(repository, comment.author, "pull_request_comment", content)
 
     def send_push(self, repository: Repository, by: Account, ref: str, old: Sha | None, new: Sha | None) -> None:

@@ -299,11 +299,25 @@ class FakeRepository:
 
     def add_comment(self, number: int, author: str, text: str) -> Comment:
         now = self.clock.now()
-        comment = Comment(id=next(self.ids), number=number, author=author, body=text, created_at=now, updated_at=now)
+        comment = Comment(
+            id=next(self.ids),
+            number=number,
+            author=author,
+            body=text,
+            posted_body=text,
+            created_at=now,
+            updated_at=now,
+        )
         self.comments[comment.id] = comment
         self.touch(self.pull_requests[number])
-        self.webhooks.send_comment(comment)
+        self.webhooks.send_comment(comment, "created")
         return comment
+
+    def edit_comment(self, comment: Comment, text: str) -> None:
+        """Everyone with write access can."""
+        comment.body = text
+        comment.updated_at = self.clock.now()
+        self.webhooks.send_comment(comment, "edited")
 
     def report_status(self, sha: str, context: str, state: str, url: str | None = None, **facts: Any) -> CommitStatus:
         status = CommitStatus(id=next(self.ids), context=context, state=state, at=self.clock.now(), url=url, **facts)

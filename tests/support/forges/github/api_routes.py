@@ -235,8 +235,7 @@ def create_comment(call: Call) -> Any:
 
 
 def update_comment(call: Call) -> Any:
-    call.comment.body = call.body["body"]
-    call.comment.updated_at = call.repository.clock.now()
+    call.repository.edit_comment(call.comment, call.body["body"])
     return payloads.comment(call.comment)
 
 

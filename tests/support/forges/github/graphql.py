@@ -12,9 +12,10 @@ from mergeyard.domain.ids import Sha
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.payloads import format_time
 from tests.support.forges.github.rules import OPINIONS, WRITERS, review_decision
-from tests.support.forges.github.world import Caller, PullRequest, Review, ReviewRequest, ReviewThread
+from tests.support.forges.github.world import Caller, Comment, PullRequest, Review, ReviewRequest, ReviewThread
 
 SCHEMA = """
+scalar BigInt
 scalar DateTime
 scalar GitObjectID
 
@@ -53,8 +54,10 @@ type PullRequestConnection {
 type PullRequest {
   number: Int!
   state: PullRequestState!
+  headRefName: String!
   headRefOid: GitObjectID!
   isDraft: Boolean!
+  comments(first: Int, last: Int, after: String): IssueCommentConnection!
   reviewDecision: PullRequestReviewDecision
   reviewThreads(first: Int, after: String): PullRequestReviewThreadConnection!
   latestOpinionatedReviews(first: Int, after: String, writersOnly: Boolean): PullRequestReviewConnection
@@ -67,6 +70,17 @@ enum PullRequestReviewState { APPROVED CHANGES_REQUESTED COMMENTED DISMISSED PEN
 type PageInfo {
   hasNextPage: Boolean!
   endCursor: String
+}
+
+type IssueCommentConnection {
+  nodes: [IssueComment]
+  pageInfo: PageInfo!
+  totalCount: Int!
+}
+
+type IssueComment {
+  fullDatabaseId: BigInt
+  lastEditedAt: DateTime
 }
 
 type PullRequestReviewThreadConnection {
@@ -256,19 +270,32 @@ def describe_pull_request(viewing: Viewing, repository: FakeRepository, change: 
     def list_threads(_: Info, **page: Any) -> Node:
         return paginate(change.threads, describe_thread, **page)
 
+    def list_comments(_: Info, **page: Any) -> Node:
+        found = [comment for comment in repository.comments.values() if comment.number == change.number]
+        return paginate(found, describe_comment, **page)
+
     def list_requests(_: Info, **page: Any) -> Node:
         return paginate(change.review_requests, lambda one: describe_request(viewing, repository, one), **page)
 
     return {
         "number": change.number,
         "state": describe_state(change),
+        "headRefName": change.branch,
         "headRefOid": change.head,
         "isDraft": change.draft,
+        "comments": list_comments,
         "reviewDecision": review_decision(repository, change),
         "reviewThreads": list_threads,
         "latestOpinionatedReviews": list_reviews,
         "reviewRequests": list_requests,
     }
+
+
+def describe_comment(comment: Comment) -> Node:
+    """The id is larger than an `Int`, so GitHub sends it as text."""
+    edited_at = comment.last_edited_at
+    shown_at = None if edited_at is None else format_time(edited_at)
+    return {"fullDatabaseId": str(comment.id), "lastEditedAt": shown_at}
 
 
 def describe_thread(thread: ReviewThread) -> Node:
@@ -314,6 +341,9 @@ def describe_team(viewing: Viewing, repository: FakeRepository, name: str) -> No
 
 def paginate(items: Sequence[Any], describe: Callable[[Any], Any], **page: Any) -> Node:
     """Nodes that cannot be described are null, and each is an error."""
+    if page.get("last") is not None:
+        page = {"first": page["last"]}
+        items = items[-page["first"] :]
     first = page.get("first")
     if first is None:
         raise Refused("MISSING_PAGINATION_BOUNDARIES", "You must provide a `first` or `last` value.")

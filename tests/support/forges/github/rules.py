@@ -20,6 +20,7 @@ from tests.support.forges.github.rulesets import (
 )
 from tests.support.forges.github.signatures import is_verified
 from tests.support.forges.github.world import BranchProtection, Caller, PullRequest, Review
+from tests.support.forges.host_rebase import EVERY_COMMIT_AGAIN, rebase
 from tests.support.repositories import ENVIRONMENT
 
 WRITERS = {"admin", "maintain", "write"}
@@ -188,12 +189,16 @@ def count_needed(change: PullRequest, parameters: RuleData) -> int:
 
 
 def judge_same_head(repository: FakeRepository, change: PullRequest) -> list[str]:
-    """Reviewers request changes of another open pull request with the same head. No document says whether the decision
-    about reviews shows that, and without it the decision is the more dangerous one."""
-    others = [each for each in repository.pull_requests.values() if each.open and each.head == change.head]
-    opinions = [one for each in others if each is not change for one in find_opinions(repository, each).values()]
-    is_rejected = any(one.state == "CHANGES_REQUESTED" for one in opinions)
-    return ["Changes were requested on another pull request with this commit."] if is_rejected else []
+    """Another open pull request with the same head has rejected or pending reviews. No document says whether the
+    decision about reviews shows that, and without it the decision is the more dangerous one."""
+    same = [each for each in repository.pull_requests.values() if each.open and each.head == change.head]
+    others = [each for each in same if each is not change]
+    opinions = [one for each in others for one in find_opinions(repository, each).values()]
+    if any(one.state == "CHANGES_REQUESTED" for one in opinions):
+        return ["Changes were requested on another pull request with this commit."]
+    if any(review_decision(repository, each) == "REVIEW_REQUIRED" for each in others):
+        return ["Another pull request with this commit requires a review."]
+    return []
 
 
 def judge_required_reviewers(repository: FakeRepository, change: PullRequest, parameters: RuleData) -> list[str]:
@@ -309,7 +314,8 @@ def merge(
     tree = merged_tree(repository, change) if change.open and not change.draft else None
     if tree is None:
         raise MergeRefused(405, "Pull Request is not mergeable")
-    if method == "rebase" and change.commits > MAX_REBASED_COMMITS:
+    rebased = _rebase(repository, change) if method == "rebase" else None
+    if method == "rebase" and rebased is None:
         raise MergeRefused(405, "This branch can't be rebased")
     found = find_violations(repository, change) + _find_method_violations(repository, change, method)
     found += _find_outdated(repository, change)
@@ -317,7 +323,8 @@ def merge(
     if binding:
         heading = ["Repository rule violations found"] if binding[0].guard.ruleset else []
         raise MergeRefused(405, "\n\n".join([*heading, binding[0].message]))
-    return _land(repository, change, method, tree, message, viewer)
+    landed = rebased or _commit(repository, change, method, tree, message)
+    return _land(repository, change, landed, viewer)
 
 
 def _find_method_violations(repository: FakeRepository, change: PullRequest, method: str) -> list[Violation]:
@@ -357,16 +364,26 @@ def merged_tree(repository: FakeRepository, change: PullRequest) -> str | None:
     return repository.origin.merged_tree(repository.origin.tip(change.base), change.head)
 
 
-def _land(
-    repository: FakeRepository, change: PullRequest, method: str, tree: str, message: str, viewer: Caller | None
-) -> Sha:
-    """A rebase supports only one commit."""
+def _rebase(repository: FakeRepository, change: PullRequest) -> Sha | None:
+    """Every commit keeps its message, and gets a new SHA. GitHub does not document what becomes of a commit whose patch
+    was there before: here it is applied again."""
+    if change.commits > MAX_REBASED_COMMITS:
+        return None
+    origin = repository.origin
+    return rebase(origin, origin.tip(change.base), change.head, "GitHub", EVERY_COMMIT_AGAIN)
+
+
+def _commit(repository: FakeRepository, change: PullRequest, method: str, tree: str, message: str) -> Sha:
     origin, base = repository.origin, repository.origin.tip(change.base)
     parents = ["-p", base, *(("-p", change.head) if method == "merge" else ())]
     author = {"GIT_AUTHOR_NAME": change.author, "GIT_AUTHOR_EMAIL": f"{change.author}@example.org"}
     command = ["git", "--git-dir", origin.url, "commit-tree", tree, *parents, "-m", message]
     result = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=ENVIRONMENT | author)
-    commit = Sha(result.stdout.decode().strip())
+    return Sha(result.stdout.decode().strip())
+
+
+def _land(repository: FakeRepository, change: PullRequest, commit: Sha, viewer: Caller | None) -> Sha:
+    origin, base = repository.origin, repository.origin.tip(change.base)
     origin.set_ref(change.base, commit)
     by = viewer.login if viewer else change.author
     repository.mark_merged(change, commit, by)

@@ -37,10 +37,11 @@ class Webhooks:
         kind = getattr(models, f"WebhookPullRequestReviewThread{action.capitalize()}")
         self._send("pull_request_review_thread", kind, {"action": action, "pull_request": {"number": change.number}})
 
-    def send_comment(self, said: Comment) -> None:
+    def send_comment(self, said: Comment, action: str) -> None:
+        kind = getattr(models, f"WebhookIssueComment{action.capitalize()}")
         issue = {"number": said.number, "pull_request": {"url": "-"}}
-        facts = {"action": "created", "issue": issue, "comment": {"id": said.id, "body": said.body}}
-        self._send("issue_comment", models.WebhookIssueCommentCreated, facts)
+        facts = {"action": action, "issue": issue, "comment": {"id": said.id, "body": said.body}}
+        self._send("issue_comment", kind, facts)
 
     def send_status(self, sha: str, status: CommitStatus) -> None:
         facts = {"sha": sha, "context": status.context, "state": status.state}

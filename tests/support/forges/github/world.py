@@ -110,9 +110,15 @@ class Comment(Struct, kw_only=True):
     number: int
     author: str
     body: str
+    posted_body: str
     created_at: Instant
     updated_at: Instant
+    """Not only edits change it: hiding the comment does, and it can be a second later from the start."""
     reactions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    @property
+    def last_edited_at(self) -> Instant | None:
+        return None if self.body == self.posted_body else self.updated_at
 
 
 class CommitStatus(Struct, kw_only=True):

@@ -247,13 +247,15 @@ class Actions:
         if note.body:
             request.notes.append(note)
             self._world.touch(request)
-            self._webhooks.send_note(project, request, note)
+            self._webhooks.send_note(project, request, note, "create")
         self._run_quick_actions(project, request, note.author, text)
         return note
 
     def edit_note(self, project: Project, request: MergeRequest, note: Note, text: str) -> None:
         note.body = QUICK_ACTION.sub("", text).strip()
+        note.updated_at = self._world.now()
         self._world.touch(request)
+        self._webhooks.send_note(project, request, note, "update")
         self._run_quick_actions(project, request, note.author, text)
 
     def _run_quick_actions(self, project: Project, request: MergeRequest, by: User, text: str) -> None:
@@ -268,6 +270,7 @@ class Actions:
         if reaction in note.reactions:
             return False
         note.reactions.append(reaction)
+        note.updated_at = self._world.now()
         return True
 
     # CI

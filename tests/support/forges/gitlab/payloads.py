@@ -249,7 +249,7 @@ class Payloads:
             "body": note.body,
             "author": self._author(note.author),
             "created_at": format_time(note.created_at),
-            "updated_at": format_time(note.created_at),
+            "updated_at": format_time(note.updated_at or note.created_at),
             "system": note.system,
             "noteable_id": request.id,
             "noteable_iid": request.iid,

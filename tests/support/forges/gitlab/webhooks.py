@@ -22,8 +22,8 @@ class Webhooks:
         body = {"object_attributes": self._attributes(project, request) | {"action": action}}
         self._send(project, "merge_requests", "Merge Request Hook", {"object_kind": "merge_request"} | body, by)
 
-    def send_note(self, project: Project, request: MergeRequest, note: Note) -> None:
-        attributes = {"id": note.id, "note": note.body, "noteable_type": "MergeRequest", "action": "create"}
+    def send_note(self, project: Project, request: MergeRequest, note: Note, action: str) -> None:
+        attributes = {"id": note.id, "note": note.body, "noteable_type": "MergeRequest", "action": action}
         body = {"object_attributes": attributes, "merge_request": self._attributes(project, request)}
         self._send(project, "note", "Note Hook", {"object_kind": "note"} | body, note.author)
 

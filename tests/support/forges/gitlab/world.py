@@ -60,6 +60,8 @@ class Note(Struct):
     author: User
     body: str
     created_at: datetime
+    updated_at: datetime | None = None
+    """When it was last edited, resolved or got an emoji; None: not since it was created."""
     system: bool = False
     is_hidden: bool = False
     """The account of the token cannot read it, for example because it mentions a confidential issue."""

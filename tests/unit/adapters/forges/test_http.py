@@ -20,7 +20,7 @@ from mergeyard.adapters.forges.http import (
 from mergeyard.adapters.forges.rate_limits import RateLimits, WritePace, extract_error_detail
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import MINUTE, SECOND, later
-from mergeyard.ports.forge import HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused, HostUnavailable
 from tests.support.asynchronous import asynchronous
 from tests.support.clock import ManualClock
 from tests.support.forges.faults import ALWAYS, Fault, Faults, Hangs, LosesResponse, RespondsWith
@@ -243,7 +243,7 @@ async def test_the_new_name_of_a_renamed_repository_is_reported(forge: Forge, st
             app.get_all("/things", list[Thing]),
             app.send("POST", "/comments"),
         ):
-            with pytest.raises(HostUnavailable, match=RENAMED) as raised:
+            with pytest.raises(HostAccessLost, match=RENAMED) as raised:
                 await ask
             assert not isinstance(raised.value, HostRefused)
 
@@ -254,7 +254,7 @@ async def test_a_location_without_a_host_leads_to_the_new_name(forge: Forge):
     forge.serve("/api/repos/app", {}, 307, location="/api/repos/new")
     forge.serve("/api/repos/new", {"full_name": "acme/new"})
     async with open_client(forge) as client:
-        with pytest.raises(HostUnavailable, match=RENAMED):
+        with pytest.raises(HostAccessLost, match=RENAMED):
             await client.for_repository(REPO, "/repos/app").read_repository(Thing)
 
 
@@ -267,7 +267,7 @@ async def test_a_write_below_the_former_name_of_a_project_names_the_new_one(forg
     forge.serve("/api/projects/7", {"path_with_namespace": "acme/new"})
     async with open_client(forge) as client:
         app = client.for_repository(REPO, "/projects/app")
-        with pytest.raises(HostUnavailable, match=RENAMED):
+        with pytest.raises(HostAccessLost, match=RENAMED):
             await app.send("POST", "/notes", {"body": "x"})
         forge.serve("/api/projects/app/notes", {"message": "405 Method Not Allowed"}, 405)
         assert (await app.send("POST", "/notes", {"body": "x"})).status == 405
@@ -335,7 +335,7 @@ async def test_nothing_is_missing_in_a_repository_that_is_not_visible(forge: For
             app.get_all("/things", list[Thing]),
             app.send("PUT", "/thing"),
         ):
-            with pytest.raises(HostUnavailable, match="a forge/acme/app is not visible to us: give") as error:
+            with pytest.raises(HostAccessLost, match="a forge/acme/app is not visible to us: give") as error:
                 await ask
             assert not isinstance(error.value, HostRefused)
 
@@ -384,13 +384,17 @@ async def test_a_lost_reply_is_an_error_with_its_cause(forge: Forge):
 # Errors
 
 
+KIND_OF_STATUS = {401: HostAccessLost, 403: HostRefused, 422: HostRefused}
+
+
 @pytest.mark.parametrize("status", [401, 403, 408, 422, 429, 500, 502, 503, 504])
 @asynchronous
 async def test_a_failed_read_is_an_error_with_the_message_of_the_forge(forge: Forge, status: int):
     forge.plan(status, body=b'{"message": "not\\nnow"}')
     async with open_client(forge) as client:
-        with pytest.raises(HostUnavailable, match=f"/thing answered {status}: not now"):
+        with pytest.raises(HostError, match=f"/thing answered {status}: not now") as raised:
             await client.get("/thing", Thing)
+    assert type(raised.value) is KIND_OF_STATUS.get(status, HostUnavailable)
 
 
 @pytest.mark.parametrize("status", [403, 404, 405, 409, 422])
@@ -419,7 +423,7 @@ async def test_a_suspension_is_temporary_and_delays_nothing(forge: Forge):
     forge.plan(403, {}, b'{"message": "This installation has been suspended"}', times=2)
     async with open_client(forge) as client:
         for _ in range(2):
-            with pytest.raises(HostUnavailable, match="403: This installation") as raised:
+            with pytest.raises(HostAccessLost, match="403: This installation") as raised:
                 await client.send("PUT", "/thing")
             assert not isinstance(raised.value, HostRefused)
 

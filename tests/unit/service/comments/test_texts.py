@@ -62,9 +62,9 @@ def test_a_comment_shows_the_estimate_only_when_it_is_written():
     view = view_submission((world := a_world(prs=1)).queue, world.submission(1), world.now)
     estimated = replace(view, estimated_merge_at=Instant(1_800_000_000_000))
     assert texts.render_comment(estimated) == texts.render_comment(view)
-    assert (
-        "- Expected to merge at about 2027-01-15 08:00 UTC (estimated at 2027-01-15 07:50 UTC)\n"
-    ) in texts.render_comment(estimated, written_at=Instant(1_799_999_400_000))
+    assert ("- Expected to merge at about 2027-01-15 08:00 UTC, as of 07:50 UTC\n") in texts.render_comment(
+        estimated, written_at=Instant(1_799_999_400_000)
+    )
     failing = replace(estimated, submission=replace(view.submission, state=PullRequestState.PENDING_FAILURE))
     assert "Expected" not in texts.render_comment(failing, written_at=Instant(1_799_999_400_000))
 
@@ -212,12 +212,33 @@ def test_a_reply_is_recognized_by_its_first_line():
 
 
 def test_an_unknown_argument_is_quoted():
-    assert texts.render_unknown_argument("`x` @all", "/merge").startswith("Unknown argument `x @all`.")
+    assert texts.render_unknown_argument("`x` @all", "/merge").startswith("I do not know `x @all`. The commands are:")
 
 
 def test_escaping_keeps_reason_messages_readable():
     for reason in Reason:
         assert texts.escape_markdown(REASON_MESSAGES[reason]).replace("\\", "") == REASON_MESSAGES[reason]
+
+
+@pytest.mark.parametrize("text", ["acme/app#3", "docs/#12", "!5", "&7", "$9", "%2", "~bug", '%"next"', "GH-3", "gh-3"])
+def test_the_words_of_others_refer_to_nothing(text: str):
+    escaped = texts.escape_markdown(text)
+    assert not re.search(r'[#!&$%~][\w"]|GH-\d', escaped, re.IGNORECASE)
+    assert escaped.replace("\u200b", "").replace("\\", "") == text
+
+
+def test_of_a_reason_only_our_own_references_become_links():
+    world = a_world(prs=1)
+    submission = replace(
+        world.submission(1),
+        state=PullRequestState.FAILED,
+        reason=Reason.MERGE_CONFLICT,
+        detail="Conflicts in docs/#12",
+        stacked_on=(PullRequestNumber(7),),
+    )
+    text = texts.render_comment(view_submission(world.queue, submission, world.now), number_prefix="!")
+    assert "#12" not in text
+    assert text.count("Tested on top of !7.") == 1
 
 
 def test_the_title_of_a_draft_stays_short():

@@ -22,14 +22,18 @@ ADA = Signature("Ada", "ada@example.org", "0 +0000")
 DECIDED = Instant(5000)
 
 
-def a_commit(sha: str, parent: str, *, tree: str = "", claims: int | None = None, run: str = RUN) -> Commit:
+OURS = Signature("Mergeyard", "mergeyard@example.org", "0 +0000")
+
+
+def a_commit(
+    sha: str, parent: str, *, tree: str = "", claims: int | None = None, run: str = RUN, by: Signature = OURS
+) -> Commit:
     """Without `claims` it is a commit that Mergeyard did not make."""
-    message = (
-        "By hand\n"
-        if claims is None
-        else f"Greet\n\n{git_names.format_trailers(PullRequestNumber(claims), RunId(run), Sha(parent))}"
-    )
-    return Commit(Sha(sha), (Sha(parent),), Sha(tree or f"tree of {sha}"), ADA, "0 +0000", message)
+    message = "By hand\n"
+    if claims is not None:
+        message = f"Greet\n\n{git_names.format_trailers(PullRequestNumber(claims), RunId(run), Sha(parent))}"
+    committer = ADA if claims is None else by
+    return Commit(Sha(sha), (Sha(parent),), Sha(tree or f"tree of {sha}"), ADA, committer, message)
 
 
 def a_status(state: StatusState = StatusState.SUCCESS, at: int = 0) -> dict[str, Status]:
@@ -55,7 +59,7 @@ def two_merges() -> tuple[RecordedMerge, ...]:
 
 
 def a_snapshot(*commits: Commit, **more: Any) -> BranchHistory:
-    return BranchHistory(tip=commits[-1].sha, base=ROOT, first_parent_commits=commits, **more)
+    return BranchHistory(tip=commits[-1].sha, base=ROOT, first_parent_commits=commits, own_committer=OURS, **more)
 
 
 AS_MERGED = (a_commit("1", ROOT, claims=1), a_commit("1+2", "1", claims=2))
@@ -268,6 +272,17 @@ def test_a_commit_with_trailers_but_without_a_record_is_unrecorded():
     assert mismatches(*two_merges(), snapshot=forged) == ["unrecorded #7"]
     assert mismatches(*two_merges(), snapshot=forged, known_commits=frozenset({Sha("forged")})) == []
     assert mismatches(*two_merges(), snapshot=forged, landing_pull_requests=frozenset({PullRequestNumber(7)})) == []
+
+
+@pytest.mark.parametrize("claims", [1, 7])
+def test_trailers_in_a_commit_of_another_author_are_no_claim(claims: int):
+    picked = a_commit("picked", "1+2", claims=claims, by=ADA)
+    assert mismatches(*two_merges(), snapshot=a_snapshot(*AS_MERGED, picked)) == []
+
+
+def test_a_merge_that_did_not_bring_the_whole_change_is_incomplete():
+    merges = two_merges()
+    assert mismatches(*merges, incomplete_merges=frozenset({merges[1].submission.id})) == ["incomplete #2"]
 
 
 # Confirmation

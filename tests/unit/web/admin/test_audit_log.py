@@ -170,7 +170,7 @@ def test_every_kind_of_entry_has_a_label():
 def test_an_entry_about_a_pull_request_has_number_states_and_reason():
     entry = line(a_change(PullRequestState.PENDING, PullRequestState.CANCELLED, Reason.CANCELLED_BY_USER))
     assert (entry.actor, entry.number, entry.change) == ("ada", 5, "Queued → Removed")
-    assert entry.details == "A user removed the pull request from the queue."
+    assert entry.details == "ada removed the pull request from the queue."
     assert line(a_change(None, PullRequestState.NOT_READY, Reason.SUBMITTED)).change == "Submitted"
 
 

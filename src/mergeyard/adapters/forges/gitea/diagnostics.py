@@ -17,7 +17,7 @@ from mergeyard.adapters.forges.host import advise, ok, problem
 from mergeyard.adapters.forges.http import ForgeClient
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import TEST_BRANCH_PREFIX, Repo
-from mergeyard.ports.forge import Finding, HostUnavailable, QueueSetup
+from mergeyard.ports.forge import Finding, HostError, QueueSetup
 
 PROBES = {
     "write:repository": ("POST", "/pulls/0/merge", {"Do": "merge"}),
@@ -51,7 +51,7 @@ class Diagnostics(PullRequests):
         try:
             async for finding in self._check_host() if repo is None else self._check_repository(repo, queues):
                 found.append(finding)
-        except HostUnavailable as error:
+        except HostError as error:
             found.append(problem(f"{error}. Check the address of Gitea, and the token: it needs the scopes {SCOPES}."))
         return found
 

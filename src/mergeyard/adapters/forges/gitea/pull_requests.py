@@ -409,7 +409,13 @@ class PullRequests(ForgeHost):
     async def required_statuses(self, repo: Repo, branch: str) -> tuple[str, ...]:
         return select_required_contexts(await read_branch(await self._client_for(repo), branch))
 
-    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:  # noqa: ARG002
+    async def statuses(
+        self,
+        repo: Repo,
+        sha: Sha,
+        branch: str,  # noqa: ARG002
+        test_branch: str = "",  # noqa: ARG002
+    ) -> Sequence[Status]:
         return await read_statuses(await self._client_for(repo), sha, self._config.web_url)
 
     async def set_status(self, repo: Repo, sha: Sha, status: Status, *, urgent: bool = False) -> None:

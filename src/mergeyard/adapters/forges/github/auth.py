@@ -16,7 +16,7 @@ from mergeyard.adapters.forges.host import ForgeHost, User
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import HOUR, MINUTE, SECOND, Instant
 from mergeyard.ports.external import Clock
-from mergeyard.ports.forge import Finding, HostRefused, HostUnavailable
+from mergeyard.ports.forge import Finding, HostAccessLost, HostRefused, HostUnavailable
 
 CLOCK_SKEW_S = 60
 """`iat` is set this far into the past, in case our clock is ahead of GitHub's."""
@@ -121,7 +121,7 @@ REFUSED_STATUSES = (403, 404, 422)
 """The installation is gone or suspended, or it lost the repository or a permission."""
 
 
-class AppNotInstalled(HostUnavailable):
+class AppNotInstalled(HostAccessLost):
     """The app has no access to this repository, or there is no such repository."""
 
     def __init__(self, repo: Repo) -> None:
@@ -172,7 +172,7 @@ class Installations:
         reply = await self._app.send("POST", f"/app/installations/{installation.id}/access_tokens", body, urgent=True)
         if reply.status in REFUSED_STATUSES:
             self.forget(repo)
-            raise HostUnavailable(f"the app's installation {installation.id} gives no token for {repo}: {reply.detail}")
+            raise HostAccessLost(f"the app's installation {installation.id} gives no token for {repo}: {reply.detail}")
         return reply.raise_for_status().decode(wire.InstallationToken)
 
 

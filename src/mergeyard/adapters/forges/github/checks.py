@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mergeyard.adapters.forges.github import rules, wire
 from mergeyard.adapters.forges.github.wire import RequiredCheck
-from mergeyard.adapters.forges.host import ForgeHost, build_requirement
+from mergeyard.adapters.forges.host import ForgeHost, build_requirement, judge_head_checks
 from mergeyard.adapters.forges.http import ForgeClient, ForgeConfig, quote_segment, to_instant
 from mergeyard.domain import ids
 from mergeyard.domain.ids import Repo, Sha
@@ -170,7 +170,13 @@ class Checks(ForgeHost):
         client = await self._client_for(repo)
         return rules.select_required_contexts(await self._read_required_checks(client, repo, branch))
 
-    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
+    async def statuses(
+        self,
+        repo: Repo,
+        sha: Sha,
+        branch: str,
+        test_branch: str = "",  # noqa: ARG002
+    ) -> Sequence[Status]:
         """Raises when the rules cannot be read: without them a success from the wrong app would count."""
         client = await self._client_for(repo)
         async with self._reading[repo]:
@@ -298,10 +304,7 @@ class Checks(ForgeHost):
         except HostRefused:
             return [self._require_permission(READ_CHECKS)]
         worst = select_worst(reports, branch_rules.checks)
-        passed = {status.context for status in worst if status.check_state in SATISFIED_CHECK_STATES}
-        missing = [context for context in required if context not in passed]
-        given = len(required) - len(missing)
-        return [build_requirement(Reason.WAITING_FOR_HEAD_CHECKS, missing, needed=len(required), given=given)]
+        return list(judge_head_checks(required, {status.context: status.check_state for status in worst}))
 
     async def _judge_deployments(
         self, client: ForgeClient, branch_rules: rules.BranchRules, payload: wire.PullRequestPayload

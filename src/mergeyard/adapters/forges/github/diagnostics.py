@@ -21,7 +21,7 @@ from mergeyard.adapters.forges.http import ForgeClient, Reply, quote_segment
 from mergeyard.domain import ids
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import Repo
-from mergeyard.ports.forge import Finding, HostUnavailable, QueueSetup
+from mergeyard.ports.forge import Finding, HostError, QueueSetup
 
 ON_APP_PAGE = "on the app's page under Permissions & events"
 ON_APP_PAGE_AND_ACCEPT = "on the app's page, and have the owner of the installation accept the change"
@@ -95,7 +95,7 @@ class Diagnostics(auth.Authentication):
             if repo is not None:
                 found += await (self._check_installation(repo) if self._config.app else self._check_token_access(repo))
                 found += await self._check_repository(repo, queues)
-        except HostUnavailable as error:
+        except HostError as error:
             found.append(problem(str(error)))
         return list(dict.fromkeys(found))
 

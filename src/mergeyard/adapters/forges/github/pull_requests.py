@@ -17,7 +17,9 @@ from mergeyard.domain.states import Mergeability
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
+    Comment,
     DraftPullRequest,
+    HostError,
     HostRefused,
     HostUnavailable,
     OpenPullRequest,
@@ -46,6 +48,22 @@ POLLED_PER_PAGE = 30
 MAX_POLLED_PAGES = -(-MAX_POLLED // POLLED_PER_PAGE)
 FULL_READ_INTERVAL_MS = 10 * MINUTE
 """GitHub can show a change late, after others."""
+EDITS_QUERY = """
+query ($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      comments(last: 100) {
+        nodes {
+          fullDatabaseId
+          lastEditedAt
+        }
+      }
+    }
+  }
+}
+"""
+"""The REST API has no time of the last edit. Its `updated_at` also changes when a comment is hidden, and can
+be a second after `created_at` from the start."""
 MAX_RETARGETED = 100
 NEWEST_QUERY = {"state": "open", "sort": "created", "direction": "desc", "per_page": MAX_RETARGETED}
 SETTLING_MS = 2 * SECOND
@@ -148,13 +166,19 @@ class PullRequests(Requirements):
 
     async def _can_move(self, client: ForgeClient, name: str, branch: rules.Branch) -> bool:
         """Whether we can move a branch, also to a commit that does not contain its tip. Classic protection forbids that
-        unless it says otherwise. Rulesets alone can also be shown as protection."""
+        unless it says otherwise. Rulesets alone can also be shown as protection. A branch that a rule names stays even
+        if we can bypass the rule: the approvals of a pull request are not for its head branch."""
         if not branch.protected:
             return True
         if branch.protection.enabled and await rules.read_classic(client, name, ClassicMarker) != ClassicMarker():
             return False
         binding = [rule for rule in await rules.read_rules(client, name) if rule.type not in HARMLESS_TYPES]
-        return await rules.can_bypass(client, binding, (await self._read_identity()).app_id)
+        return await self._can_ignore(client, binding)
+
+    async def _can_ignore(self, client: ForgeClient, binding: Sequence[rules.Rule]) -> bool:
+        """Whether these rules are for all branches, and do not bind our pushes."""
+        rulesets = await rules.apply_rulesets(client, binding, (await self._read_identity()).app_id)
+        return all(each.covers_all_branches and each.bypass in rules.PUSH_BYPASSES for each in rulesets)
 
     def _raise_if_just_vanished(self, key: tuple[Repo, PullRequestNumber], *, is_shown: bool) -> None:
         """GitHub can answer 404 for a moment about a pull request that exists. So one that it showed before counts as
@@ -224,9 +248,12 @@ class PullRequests(Requirements):
             (await client.send("PATCH", f"/pulls/{number}", {"state": "closed"}, urgent=True)).raise_for_status()
 
     async def retarget_pull_requests(self, repo: Repo, branch: str, target: str) -> None:
-        """Raises if the branch must stay: it is the head of another open pull request, one is refused, or there are
-        more than one call can retarget."""
+        """Raises if the branch must stay: a rule forbids to delete it, it is the head of another open pull request, one
+        is refused, or there are more than one call can retarget."""
         client = await self._client_for(repo)
+        deletion = [rule for rule in await rules.read_rules(client, branch) if rule.type == "deletion"]
+        if not await self._can_ignore(client, deletion):
+            raise HostRefused(f"a rule of {repo} forbids to delete {branch}")
         if await _list_open_from(client, f"{repo.owner}/{repo.name}", branch):
             raise HostRefused(f"{branch} of {repo} is the head of another open pull request: delete it later")
         query = {**NEWEST_QUERY, "base": branch}
@@ -252,6 +279,19 @@ class PullRequests(Requirements):
         details = await self._read_user(client, user.login) or user
         name = (details.name or user.login)[:MAX_TITLE_CHARS]
         return replace(text, author_name=name, author_email=self._build_address(user))
+
+    async def is_edited(self, repo: Repo, number: PullRequestNumber, comment: Comment) -> bool:
+        """A comment that the query does not show counts as edited if anything of it changed."""
+        try:
+            repository = await self._query(await self._client_for(repo), EDITS_QUERY, number)
+        except HostRefused:
+            return comment.is_changed
+        facts = repository.pull_request
+        shown = facts.comments if facts is not None else None
+        for node in shown.nodes if shown is not None else ():
+            if node is not None and str(node.full_database_id) == comment.id:
+                return node.last_edited_at is not None
+        return comment.is_changed
 
     async def _read_branch_tip(self, client: ForgeClient, branch: str) -> str | None:
         found = await client.get(f"/git/ref/heads/{quote(branch)}", wire.GitRef)
@@ -303,7 +343,7 @@ async def _read_branch_of_fork(client: ForgeClient, full_name: str, branch: str)
     for a branch that was deleted and for a fork that it hides from us."""
     try:
         return await rules.read_branch(client.without_repository(), branch, f"/repos/{full_name}")
-    except HostUnavailable:
+    except HostError:
         return None
 
 

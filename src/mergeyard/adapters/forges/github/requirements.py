@@ -20,9 +20,10 @@ from mergeyard.adapters.forges.github.checks import Checks
 from mergeyard.adapters.forges.github.rules import PER_PAGE, BranchRules, RequiredReviewer
 from mergeyard.adapters.forges.host import User, build_requirement
 from mergeyard.adapters.forges.http import ForgeClient
+from mergeyard.domain import ids
 from mergeyard.domain.pull_requests import Requirement
 from mergeyard.domain.states import Reason
-from mergeyard.ports.forge import HostRefused, HostUnavailable
+from mergeyard.ports.forge import HostError, HostRefused, HostUnavailable
 
 APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED = "APPROVED", "CHANGES_REQUESTED", "REVIEW_REQUIRED"
 TEAM_FIELDS = "... on Team { combinedSlug databaseId }"
@@ -65,6 +66,7 @@ query ($owner: String!, $name: String!, $number: Int!, $head: GitObjectID!, $bra
 fragment Other on PullRequest {{
   number
   state
+  headRefName
   headRefOid
   reviewDecision
   latestOpinionatedReviews(first: 40, writersOnly: true) {{
@@ -159,7 +161,19 @@ def judge_reviews(branch_rules: BranchRules, facts: ReviewFacts) -> list[Require
         found += _judge_last_push(facts, approvals, is_explained=is_explained or _lacks_any(found))
     if facts.decision == REVIEW_REQUIRED and not _lacks_any(found):
         found.append(build_requirement(Reason.BLOCKED_BY_HOST_RULE, ["GitHub still requires a review"]))
+    # At the end: what others lack does not explain the decision about this pull request.
+    pending = [f"a reviewer of #{other.number} (same head)" for other in facts.same_head if _lacks_review(other)]
+    if pending:
+        found.append(build_requirement(Reason.WAITING_FOR_REVIEW, pending))
     return found
+
+
+def _lacks_review(other: wire.OtherPullRequest) -> bool:
+    """GitHub does not merge a pull request while another open one with the same head waits for a review. The draft of a
+    test branch waits for none: it has this head while the queue merges."""
+    if other.head_ref_name.startswith(ids.TEST_BRANCH_PREFIX):
+        return False
+    return other.review_decision == REVIEW_REQUIRED
 
 
 def _lacks_any(found: Iterable[Requirement]) -> bool:
@@ -247,7 +261,7 @@ class TeamsHidden(HostRefused):
     """The token has no scope to read teams."""
 
 
-QUERY_ERRORS: dict[str, type[HostUnavailable]] = {"FORBIDDEN": HostRefused, "INSUFFICIENT_SCOPES": TeamsHidden}
+QUERY_ERRORS: dict[str, type[HostError]] = {"FORBIDDEN": HostRefused, "INSUFFICIENT_SCOPES": TeamsHidden}
 
 
 class Requirements(Authentication, Checks):
@@ -321,7 +335,7 @@ class Requirements(Authentication, Checks):
         cursor: str | None = None
         for _ in range(MAX_CONVERSATION_PAGES):
             try:
-                repository = await self._query(client, CONVERSATIONS_QUERY, payload, after=cursor)
+                repository = await self._query(client, CONVERSATIONS_QUERY, payload.number, after=cursor)
             except HostRefused:
                 return [self._require_permission(READ_REVIEWS)]
             threads = repository.pull_request and repository.pull_request.review_threads
@@ -379,7 +393,7 @@ class Requirements(Authentication, Checks):
         for rule in (rule for rule in branch_rules.rules if rule.unjudged):
             ruleset = await rules.read_ruleset(client, rule.ruleset_id)
             if ruleset is None or ruleset.can_be_bypassed_by((await self._read_identity()).app_id) is not False:
-                name = ruleset.name if ruleset else str(rule.ruleset_id)
+                name = f'"{ruleset.name}"' if ruleset else str(rule.ruleset_id)
                 labels = [f"{unjudged} of the ruleset {name}" for unjudged in rule.unjudged]
                 unknown = build_requirement(Reason.BLOCKED_BY_HOST_RULE, labels, given=None)
                 found.append(replace(unknown, blocks_if_unknown=self._config.unreadable_rules_block))
@@ -389,18 +403,16 @@ class Requirements(Authentication, Checks):
         head = {"head": payload.head.sha, "branch": payload.head.ref}
         if self._can_read_teams:
             try:
-                return await self._query(client, REVIEWS_QUERY, payload, **head)
+                return await self._query(client, REVIEWS_QUERY, payload.number, **head)
             except TeamsHidden:
                 self._can_read_teams = False
-        return await self._query(client, REVIEWS_WITHOUT_TEAMS_QUERY, payload, **head)
+        return await self._query(client, REVIEWS_WITHOUT_TEAMS_QUERY, payload.number, **head)
 
-    async def _query(
-        self, client: ForgeClient, query: str, payload: wire.PullRequestPayload, **variables: Any
-    ) -> wire.RepositoryNode:
+    async def _query(self, client: ForgeClient, query: str, number: int, **variables: Any) -> wire.RepositoryNode:
         """GitHub answers 200 also with errors; members that we are not allowed to read are then null."""
         if client.repo is None:
             raise HostUnavailable("a query needs a repository")
-        named = {"owner": client.repo.owner, "name": client.repo.name, "number": payload.number}
+        named = {"owner": client.repo.owner, "name": client.repo.name, "number": number}
         result = (await client.query(query, named | variables)).decode(wire.QueryResult)
         repository = result.data.repository if result.data else None
         is_empty = repository is None or repository.pull_request is None
@@ -409,10 +421,11 @@ class Requirements(Authentication, Checks):
             return repository
         message = errors[0].message[:300] if errors else "no data"
         kind = _classify_errors(errors)
-        raise kind(f"GitHub does not answer a query about pull request {payload.number}: {message}")
+        raise kind(f"GitHub does not answer a query about pull request {number}: {message}")
 
     async def _read_pusher(self, client: ForgeClient, payload: wire.PullRequestPayload) -> str | None:
-        """None for a fork, whose activities we are not allowed to read."""
+        """None for a fork, whose activities we are not allowed to read. Our own account is not the pusher: it moved the
+        head branch back after a merge that did not happen, to a commit that another account had pushed."""
         if payload.is_fork:
             return None
         query = {"ref": f"refs/heads/{payload.head.ref}", "per_page": ACTIVITIES_PER_PAGE}
@@ -420,9 +433,15 @@ class Requirements(Authentication, Checks):
             activities = await client.get("/activity", list[wire.Activity], query)
         except HostRefused:
             return None
-        actors = (each.actor for each in activities or () if each.after == payload.head.sha)
-        actor = next(actors, None)
-        return actor.login if actor else None
+        own_login = await self._read_own_login()
+        for activity in activities or ():
+            if activity.after != payload.head.sha:
+                continue
+            if activity.actor is None:
+                return None
+            if activity.actor.login.lower() != own_login.lower():
+                return activity.actor.login
+        return None
 
     async def _read_files(self, client: ForgeClient, payload: wire.PullRequestPayload) -> tuple[str, ...] | None:
         listed = await rules.read_list(client, f"/pulls/{payload.number}/files", list[wire.ChangedFile])
@@ -430,7 +449,7 @@ class Requirements(Authentication, Checks):
         return tuple(names) if payload.changed_files <= len(listed) < MAX_LISTED_FILES else None
 
 
-def _classify_errors(errors: Iterable[wire.QueryError]) -> type[HostUnavailable]:
+def _classify_errors(errors: Iterable[wire.QueryError]) -> type[HostError]:
     types = {"FORBIDDEN" if error.message.startswith(REFUSED_MESSAGE) else error.type for error in errors}
     return next((kind for name, kind in QUERY_ERRORS.items() if name in types), HostUnavailable)
 

@@ -167,12 +167,29 @@ class BypassActor(Struct, frozen=True):
     bypass_mode: str = "always"
 
 
+ALL_BRANCHES = "~ALL"
+
+
+class RefNames(Struct, frozen=True):
+    include: tuple[str, ...] = ()
+
+
+class Conditions(Struct, frozen=True):
+    ref_name: RefNames = RefNames()
+
+
 class Ruleset(Struct, frozen=True):
     name: str
+    conditions: Conditions | None = None
     current_user_can_bypass: str | None = None
     """`never`, `always`, `pull_requests_only` or `exempt`; absent on older servers."""
     bypass_actors: tuple[BypassActor, ...] | None = None
     """Visible only to accounts that can edit the ruleset."""
+
+    @property
+    def covers_all_branches(self) -> bool:
+        """Whether it covers the branches of every pull request, and so protects none of them in particular."""
+        return self.conditions is not None and ALL_BRANCHES in self.conditions.ref_name.include
 
     def can_be_bypassed_by(self, app_id: int | None) -> bool | None:
         """Whether the requesting account can bypass the ruleset; None when GitHub does not reveal it."""
@@ -244,6 +261,7 @@ class AppliedRuleset(Struct, frozen=True):
     """How we can bypass it: `always`, `exempt`, `pull_requests_only` or `never`; None: GitHub does not show it."""
     actors: tuple[BypassActor, ...] | None
     """Who can bypass it; None: GitHub does not show it."""
+    covers_all_branches: bool = False
 
     @property
     def types(self) -> frozenset[str]:
@@ -414,7 +432,8 @@ def apply_ruleset(group: Sequence[Rule], ruleset: Ruleset | None, app_id: int | 
     if bypass is None and actors is not None:
         modes = [each.bypass_mode for each in actors if (each.actor_type, each.actor_id) == ("Integration", app_id)]
         bypass = modes[0].replace("pull_request", "pull_requests_only") if modes else None if actors else "never"
-    return AppliedRuleset(f"the ruleset {ruleset.name[:MAX_CHARS]}{origin}", tuple(group), bypass, actors)
+    name = f'the ruleset "{ruleset.name[:MAX_CHARS]}"{origin}'
+    return AppliedRuleset(name, tuple(group), bypass, actors, ruleset.covers_all_branches)
 
 
 def apply_classic(classic: ClassicRule, account: Account) -> Iterator[AppliedRuleset]:

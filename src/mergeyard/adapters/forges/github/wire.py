@@ -323,7 +323,17 @@ class Conversations(Struct, frozen=True, rename="camel"):
     page_info: PageInfo
 
 
+class EditedComment(Struct, frozen=True, rename="camel"):
+    full_database_id: str | int = ""
+    last_edited_at: datetime | None = None
+
+
+class EditedComments(Struct, frozen=True):
+    nodes: tuple[EditedComment | None, ...] = ()
+
+
 class PullRequestFacts(Struct, frozen=True, rename="camel"):
+    comments: EditedComments | None = None
     review_decision: str | None = None
     latest_opinionated_reviews: Reviews | None = None
     review_requests: ReviewRequests | None = None
@@ -333,6 +343,7 @@ class PullRequestFacts(Struct, frozen=True, rename="camel"):
 class OtherPullRequest(Struct, frozen=True, rename="camel"):
     number: int
     state: str
+    head_ref_name: str
     head_ref_oid: str
     review_decision: str | None = None
     latest_opinionated_reviews: Reviews | None = None

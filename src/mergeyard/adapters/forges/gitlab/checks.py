@@ -68,11 +68,23 @@ async def _can_be_skipped(client: ForgeClient, refs: Iterable[str]) -> bool:
     return bool((await client.read_repository(wire.Project)).allow_merge_on_skipped_pipeline)
 
 
-def summarize_pipelines(pipelines: Mapping[int, PipelineResult]) -> list[Status]:
-    """The worst result among the latest pipelines of each ref: a branch and a merge request can both have a pipeline
-    for the same commit."""
-    latest = {pipelines[id_].pipeline.ref: pipelines[id_] for id_ in sorted(pipelines)}
-    counting = [result for result in latest.values() if not result.is_skipped] or latest.values()
+def select_counting(
+    pipelines: Mapping[int, PipelineResult], test_branch: str, draft: int | None
+) -> list[PipelineResult]:
+    """The latest pipelines of each ref: a branch and a merge request can both have a pipeline for the same commit.
+    Of a test branch, every result counts, also one that was skipped, but nothing that ran elsewhere. An external one
+    never counts: every Developer can create it by reporting a status."""
+    own = {id_: result for id_, result in pipelines.items() if not result.pipeline.is_external}
+    if test_branch:
+        own = {id_: result for id_, result in own.items() if result.pipeline.belongs_to(test_branch, draft)}
+    latest = {own[id_].pipeline.ref: own[id_] for id_ in sorted(own)}
+    if test_branch:
+        return list(latest.values())
+    return [result for result in latest.values() if not result.is_skipped] or list(latest.values())
+
+
+def summarize_pipelines(counting: Sequence[PipelineResult]) -> list[Status]:
+    """The worst result."""
     worst = min(counting, key=lambda result: WORST_FIRST.index(result.state), default=None)
     if worst is None:
         return []
@@ -111,11 +123,13 @@ def _is_optional(status: wire.CommitStatus) -> bool:
 
 
 def _derive_pipelines(reported: Iterable[wire.CommitStatus]) -> list[wire.Pipeline]:
-    """The pipelines that these statuses belong to, without a state of their own."""
+    """The pipelines that these statuses belong to, without a state of their own. Without CI/CD, all are external."""
     found = dict[int, wire.Pipeline]()
     for status in reported:
         id_ = status.pipeline_id or 0
-        found[id_] = wire.Pipeline(id=id_, ref=status.ref, status="", created_at=status.created_at)
+        found[id_] = wire.Pipeline(
+            id=id_, ref=status.ref, status="", source=wire.EXTERNAL_SOURCE, created_at=status.created_at
+        )
     return list(found.values())
 
 
@@ -163,13 +177,21 @@ class Checks(ForgeHost):
         project = await self._read_settings(await self._client_for(repo), repo)
         return (PIPELINE,) if project.only_allow_merge_if_pipeline_succeeds else ()
 
-    async def statuses(self, repo: Repo, sha: Sha, branch: str) -> Sequence[Status]:
+    async def statuses(self, repo: Repo, sha: Sha, branch: str, test_branch: str = "") -> Sequence[Status]:
         client = await self._client_for(repo)
         if repo not in self._tests_merged_results:
             await self._read_settings(client, repo)
-        if (repo, sha) not in self._drafts and self._tests_merged_results[repo]:
+        reported = await list_commit_statuses(client, sha)
+        listed = await _list_pipelines(client, sha)
+        shows_request = any(pipeline.ref.startswith(wire.MERGE_REQUEST_REFS) for pipeline in listed or ())
+        needs_draft = self._tests_merged_results[repo] or (test_branch and shows_request)
+        if (repo, sha) not in self._drafts and needs_draft:
             await self._search_draft(client, repo, sha, branch)
-        return await self._read_statuses(client, sha, self._drafts.get((repo, sha)))
+        draft = self._drafts.get((repo, sha))
+        if listed is None:
+            derived, refs = _derive_pipelines(reported), {status.ref for status in reported}
+            return _combine(reported, await evaluate_pipelines(client, derived, reported, refs), {}, [])
+        return await self._read_statuses(client, sha, reported, listed, test_branch, draft)
 
     async def _search_draft(self, client: ForgeClient, repo: Repo, sha: Sha, branch: str) -> None:
         """At most once per poll interval: a test branch can have no draft, and webhooks can ask for many reads."""
@@ -186,21 +208,25 @@ class Checks(ForgeHost):
         if opened.sha is not None and self._tests_merged_results.get(repo):
             remember(self._drafts, (repo, Sha(opened.sha)), opened.iid)
 
-    async def _read_statuses(self, client: ForgeClient, sha: Sha, draft: int | None) -> Sequence[Status]:
+    async def _read_statuses(
+        self,
+        client: ForgeClient,
+        sha: Sha,
+        reported: list[wire.CommitStatus],
+        listed: list[wire.Pipeline],
+        test_branch: str,
+        draft: int | None,
+    ) -> Sequence[Status]:
         """Also those of the pipeline that tests the merged result of the draft, which has a commit of its own."""
-        reported = await list_commit_statuses(client, sha)
-        try:
-            listed = await client.get_all("/pipelines", list[wire.Pipeline], {"sha": sha, "per_page": 100})
-        except HostRefused:  # CI/CD is switched off: GitLab shows only what others report
-            derived, refs = _derive_pipelines(reported), {status.ref for status in reported}
-            return _combine(reported, await evaluate_pipelines(client, derived, reported, refs), {})
         if draft is not None and (merged := await self._find_merged_result(client, sha, draft)):
             reported += await list_commit_statuses(client, Sha(merged.sha))
             listed.append(merged)
-        refs = [pipeline.ref for pipeline in listed] if draft is None else [ids.TEST_BRANCH_PREFIX]
+        is_test = bool(test_branch) or draft is not None
+        refs = [ids.TEST_BRANCH_PREFIX] if is_test else [pipeline.ref for pipeline in listed]
         pipelines = await evaluate_pipelines(client, listed, reported, refs)
         others = {status.pipeline_id for status in reported if status.name not in OWN_NAMES}
-        return _combine(reported, pipelines, await _read_jobs(client, others, pipelines))
+        counting = select_counting(pipelines, test_branch, draft)
+        return _combine(reported, pipelines, await _read_jobs(client, others, pipelines), counting)
 
     async def _find_merged_result(self, client: ForgeClient, sha: Sha, draft: int) -> wire.Pipeline | None:
         """The newest pipeline that tests a merge of this commit. Others test what users pushed to the test branch."""
@@ -253,11 +279,22 @@ async def _find_draft(client: ForgeClient, sha: Sha, branch: str) -> int | None:
 
 
 def _combine(
-    reported: Iterable[wire.CommitStatus], pipelines: Mapping[int, PipelineResult], jobs: Mapping[int, wire.Job]
+    reported: Iterable[wire.CommitStatus],
+    pipelines: Mapping[int, PipelineResult],
+    jobs: Mapping[int, wire.Job],
+    counting: Sequence[PipelineResult],
 ) -> Sequence[Status]:
     others = (status for status in reported if status.name not in OWN_NAMES)
     statuses = (_to_status(status, pipelines, jobs) for status in _select_latest(others, jobs))
-    return [*_select_worst_per_name(statuses), *summarize_pipelines(pipelines)]
+    return [*_select_worst_per_name(statuses), *summarize_pipelines(counting)]
+
+
+async def _list_pipelines(client: ForgeClient, sha: Sha) -> list[wire.Pipeline] | None:
+    """None if CI/CD is switched off: GitLab shows only what others report."""
+    try:
+        return await client.get_all("/pipelines", list[wire.Pipeline], {"sha": sha, "per_page": 100})
+    except HostRefused:
+        return None
 
 
 async def list_commit_statuses(

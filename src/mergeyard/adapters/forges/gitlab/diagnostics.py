@@ -12,7 +12,7 @@ from mergeyard.domain import ids
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import Repo
 from mergeyard.domain.timestamps import SECOND
-from mergeyard.ports.forge import Finding, HostRefused, HostUnavailable, QueueSetup
+from mergeyard.ports.forge import Finding, HostError, HostRefused, HostUnavailable, QueueSetup
 
 SCOPE = "api"
 MIN_TOKEN_DAYS_LEFT = 14
@@ -413,5 +413,5 @@ def _cut(text: str) -> str:
 async def _run_check(subject: str, check: Check) -> list[Finding]:
     try:
         return await check()
-    except HostUnavailable as error:
+    except HostError as error:
         return [problem(f"{subject} could not be checked: {error}")]

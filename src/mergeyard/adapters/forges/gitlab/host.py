@@ -9,6 +9,7 @@ from mergeyard.adapters.forges.gitlab import diagnostics, wire
 from mergeyard.adapters.forges.gitlab.diagnostics import Diagnostics
 from mergeyard.adapters.forges.gitlab.merge_requests import MergeRequests, read_rules
 from mergeyard.adapters.forges.gitlab.merging import Merging
+from mergeyard.adapters.forges.host import is_changed
 from mergeyard.adapters.forges.http import MISSING_STATUSES, ForgeClient, quote_segment, to_instant
 from mergeyard.domain.ids import PullRequestNumber, Repo
 from mergeyard.domain.timestamps import Instant
@@ -103,6 +104,7 @@ class GitlabHost(MergeRequests, Merging, Diagnostics):
                 author=wire.get_username(note.author),
                 text=note.body,
                 at=to_instant(note.created_at),
+                is_changed=is_changed(note.created_at, note.updated_at),
             )
             for note in sorted(found, key=lambda note: (note.created_at, note.id))
             if not note.system

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mergeyard.adapters.forges.gitlab import wire
 from mergeyard.adapters.forges.gitlab.checks import Checks, remember
-from mergeyard.adapters.forges.host import PolledPullRequest, build_requirement
+from mergeyard.adapters.forges.host import PolledPullRequest, build_requirement, judge_head_checks
 from mergeyard.adapters.forges.http import (
     ForgeClient,
     ForgeConfig,
@@ -21,11 +21,12 @@ from mergeyard.adapters.forges.http import (
 from mergeyard.domain import ids
 from mergeyard.domain.ids import PullRequestNumber, Repo, Sha
 from mergeyard.domain.pull_requests import HeadBranchAccess, PullRequest, Requirement
-from mergeyard.domain.states import Mergeability, Reason
+from mergeyard.domain.states import CheckState, Mergeability, Reason
 from mergeyard.domain.timestamps import MINUTE, SECOND, Instant, later
 from mergeyard.ports.external import Clock
 from mergeyard.ports.forge import (
     DraftPullRequest,
+    HostError,
     HostRefused,
     HostUnavailable,
     OpenPullRequest,
@@ -38,7 +39,13 @@ NOT_SHOWN = "{} does not show {} now"
 PUSH_RULE = cast(type[wire.PushRule], wire.PushRule | None)
 """A project without push rules answers with an empty document, and a plan that has none with 403 or 404."""
 UNDECIDED_STATUSES = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
-PIPELINE_STATUSES = frozenset({"ci_still_running", "ci_must_pass", "security_policy_pipeline_check"})
+POLICY_PIPELINE_STATUS = "security_policy_pipeline_check"
+"""GitLab does not document which rules it looks at after this one, so none of those is known to be met."""
+POLICY_PIPELINE_NAME = (
+    "security policy pipelines of the head, and the rules that GitLab checks after them (if they wait for the check "
+    "mergeyard, turn off statusCheckEnabled)"
+)
+PIPELINE_STATUSES = frozenset({"ci_still_running", "ci_must_pass", POLICY_PIPELINE_STATUS})
 """The pipelines of the head do not block a merge request: the queue tests the commit that will be merged, and our own
 status, which waits for the merge, is part of these pipelines."""
 STATUSES_AFTER_ALL_RULES = frozenset({"mergeable", "need_rebase", "ci_still_running", "ci_must_pass"})
@@ -176,7 +183,8 @@ class MergeRequests(Checks):
         """The path of the fork, if it is from one, and whether we can move its source branch. Others control the fork,
         and it must not stop the queue: without a usable answer, its branch counts as one that we cannot push to.
 
-        A squashed or rebased commit does not contain the head, so the push is forced. `allow_collaboration` is false
+        A squashed or rebased commit does not contain the head, so the push is forced. A protected branch stays, also if
+        we can force a push there: the approvals of a merge request are not for it. `allow_collaboration` is false
         for a protected branch of a fork, and where one of the projects is private. Merge requests from the same branch
         into another project are not noticed.
         """
@@ -185,10 +193,10 @@ class MergeRequests(Checks):
             return fork, HeadBranchAccess.GONE
         if payload.is_from_fork:
             home, project = self._client, f"/projects/{payload.source_project_id}"
-            found = await _get_unless(HostUnavailable, home, project, wire.Project)
+            found = await _get_unless(HostError, home, project, wire.Project)
             fork = found.path_with_namespace if found else ""
             if fork and payload.allow_collaboration:
-                branch = await _get_unless(HostUnavailable, home, project + path, wire.Branch)
+                branch = await _get_unless(HostError, home, project + path, wire.Branch)
             if branch is None:
                 return fork, HeadBranchAccess.IN_FORK
         try:
@@ -197,9 +205,7 @@ class MergeRequests(Checks):
                 return fork, HeadBranchAccess.GONE
             if branch.default or await _is_source_of_another(client, payload):
                 return fork, HeadBranchAccess.SHARED
-            can_move = branch.can_push
-            if can_move and branch.protected:
-                can_move = not fork and await _can_force_push(client, payload.source_branch)
+            can_move = branch.can_push and not branch.protected
         except HostRefused:
             can_move = False
         denied = HeadBranchAccess.IN_FORK if fork else HeadBranchAccess.PROTECTED
@@ -226,10 +232,15 @@ class MergeRequests(Checks):
             discussions = await _read_details(client, f"{path}/discussions", list[wire.Discussion])
             count = sum(one.is_unresolved for one in discussions)
             found.append(build_requirement(Reason.WAITING_FOR_CONVERSATIONS, needed=max(count, 1)))
+        if status == POLICY_PIPELINE_STATUS:
+            unknown = build_requirement(Reason.BLOCKED_BY_HOST_RULE, [POLICY_PIPELINE_NAME], given=None)
+            found.append(replace(unknown, blocks_if_unknown=self._config.unreadable_rules_block))
         if status in EXTERNAL_CHECK_STATUSES:
             checks = await _read_details(client, f"{path}/status_checks", list[wire.ExternalCheck])
-            names = [check.name for check in checks if not check.has_passed]
-            found.append(build_requirement(Reason.WAITING_FOR_HEAD_CHECKS, names))
+            missing = {check.name: CheckState.PENDING for check in checks if not check.has_passed}
+            missing |= {check.name: CheckState.FAILED for check in checks if check.has_failed}
+            unnamed = build_requirement(Reason.WAITING_FOR_HEAD_CHECKS)
+            found += judge_head_checks(list(missing), missing) if missing else [unnamed]
         # The rule concerns commits that GitLab does not have yet: ours. It accepts the signature of an unknown key.
         problem = self._find_key_problem()
         if problem and await self._rejects_unsigned_commits(client, repo):
@@ -376,11 +387,6 @@ async def read_rules(client: ForgeClient) -> list[wire.ProtectedBranch]:
     return [rule for page in pages for rule in page]
 
 
-async def _can_force_push(client: ForgeClient, branch: str) -> bool:
-    """One rule that allows it is enough for GitLab."""
-    return any(rule.allow_force_push and rule.protects(branch) for rule in await read_rules(client))
-
-
 def _source_query(branch: str) -> Query:
     return {**NEWEST_QUERY, "source_branch": branch}
 
@@ -402,7 +408,7 @@ async def _read_existing(client: ForgeClient, path: str, kind: type[T], query: Q
     return found
 
 
-async def _get_unless(error: type[HostUnavailable], client: ForgeClient, path: str, kind: type[T]) -> T | None:
+async def _get_unless(error: type[HostError], client: ForgeClient, path: str, kind: type[T]) -> T | None:
     try:
         return await client.get(path, kind)
     except error:
@@ -414,5 +420,5 @@ async def _read_details(client: ForgeClient, path: str, kind: type[list[T]]) -> 
     not matter here."""
     try:
         return await client.get(path, kind, PAGE_QUERY) or []
-    except HostUnavailable:
+    except HostError:
         return []

@@ -26,6 +26,7 @@ class UserPermissions(Struct, frozen=True):
 
 MERGE_REQUEST_REFS = "refs/merge-requests/"
 HEAD_REF_SUFFIX = "/head"
+EXTERNAL_SOURCE = "external"
 
 
 class Pipeline(Struct, frozen=True, kw_only=True):
@@ -34,9 +35,21 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     sha: str = ""
     ref: str
     status: str
+    source: str = ""
     web_url: str = ""
     created_at: datetime
     updated_at: datetime | None = None
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it is no pipeline of GitLab CI, but holds statuses that others reported."""
+        return self.source == EXTERNAL_SOURCE
+
+    def belongs_to(self, test_branch: str, draft: int | None) -> bool:
+        """Whether it tests this branch, or the draft that shows it. Others can have the same commit on a branch."""
+        if self.ref == test_branch:
+            return True
+        return draft is not None and self.ref.startswith(f"{MERGE_REQUEST_REFS}{draft}/")
 
     @property
     def tests_merged_result(self) -> bool:
@@ -169,6 +182,10 @@ class ExternalCheck(Struct, frozen=True):
         """Versions before 15.0 call it approved."""
         return self.status in ("passed", "approved")
 
+    @property
+    def has_failed(self) -> bool:
+        return self.status == "failed"
+
 
 class Membership(Struct, frozen=True):
     access_level: int
@@ -250,7 +267,6 @@ class ProtectedBranch(Struct, frozen=True):
     """A branch name, or a pattern with `*`."""
     merge_access_levels: tuple[BranchAccess, ...] = ()
     push_access_levels: tuple[BranchAccess, ...] = ()
-    allow_force_push: bool = False
 
     @property
     def names_accounts(self) -> bool:
@@ -323,6 +339,8 @@ class Note(Struct, frozen=True, kw_only=True):
     body: str
     author: User | None = None
     created_at: datetime
+    updated_at: datetime | None = None
+    """Also changes when the note is resolved and when it gets an emoji."""
     system: bool = False
     """Created by GitLab to record an event, not by a user."""
 

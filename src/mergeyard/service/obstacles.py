@@ -1,0 +1,85 @@
+"""What keeps the tasks of a queue from being done: its Git host does not respond or refuses, or this server fails.
+
+The queue stores one obstacle, for its pages and its deadlines. Here is what each source met last, a task or the poller:
+a refusal concerns some calls and not others, so that only the source that met it can tell that it is gone.
+"""
+
+from collections.abc import Hashable
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from mergeyard.domain.events import Event, HostReachable, HostRefusing, HostUnreachable, ServerFailing
+from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.states import Reason
+from mergeyard.ports.forge import HostAccessLost, HostError, HostRefused
+from mergeyard.ports.git import GitError, RemoteRefused, RemoteUnavailable
+from mergeyard.service.commit_messages import sanitize_line
+from mergeyard.service.errors import RequestRefused
+from mergeyard.service.queue_actor import QueueActor
+
+log = structlog.get_logger()
+
+MAX_DETAIL_CHARS = 500
+"""The text of a Git host is shown to everyone who sees the queue."""
+
+TaskError = HostError | GitError | RequestRefused
+TASK_ERRORS = (HostError, GitError, RequestRefused)
+"""What can keep a task from being done without a bug of ours."""
+REFUSALS = (HostRefused, HostAccessLost, RemoteRefused)
+ANSWERLESS = (HostError, RemoteUnavailable)
+
+
+def to_event(error: TaskError, number: PullRequestNumber | None = None) -> Event:
+    """`number`: the pull request that was read, if it was a single one."""
+    if isinstance(error, REFUSALS):
+        return HostRefusing(detail=sanitize_line(str(error))[:MAX_DETAIL_CHARS], number=number)
+    if isinstance(error, ANSWERLESS):
+        return HostUnreachable()
+    return ServerFailing()
+
+
+class Obstacles:
+    def __init__(self) -> None:
+        self._met: WeakKeyDictionary[QueueActor, dict[Hashable, Event]] = WeakKeyDictionary()
+
+    def record(
+        self,
+        queue_actor: QueueActor,
+        source: Hashable,
+        error: TaskError,
+        number: PullRequestNumber | None = None,
+        **fields: str,
+    ) -> Event:
+        """Logs what a source met, and returns the event that tells the queue."""
+        event = to_event(error, number)
+        queue = str(queue_actor.key)
+        match event:
+            case HostRefusing():
+                log.warning("git_host_refused", queue=queue, error=str(error), **fields)
+            case ServerFailing():
+                log.error("server_failure", queue=queue, error=str(error), **fields)
+            case _:
+                log.warning("git_host_unavailable", queue=queue, error=str(error), **fields)
+        self._met.setdefault(queue_actor, {})[source] = event
+        return event
+
+    def clear(self, queue_actor: QueueActor, source: Hashable) -> tuple[Event, ...]:
+        """The source reached its end: the events that tell the queue what is still in the way of others, if that
+        changed. A Git host that answers one source is reachable for all."""
+        met = self._met.get(queue_actor, {})
+        was_met = met.pop(source, None) is not None
+        for other in [other for other, event in met.items() if isinstance(event, HostUnreachable)]:
+            del met[other]
+        obstacle = queue_actor.queue.obstacle
+        if obstacle is None:
+            return ()
+        if not met:
+            return (HostReachable(),)
+        if was_met or obstacle.reason is Reason.PROVIDER_UNAVAILABLE:
+            return (HostReachable(), *met.values())
+        return ()
+
+    def forget(self, queue_actor: QueueActor, source: Hashable) -> None:
+        """The source does nothing more: the next one that reaches its end tells the queue."""
+        self._met.get(queue_actor, {}).pop(source, None)

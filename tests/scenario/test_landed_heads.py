@@ -1,0 +1,152 @@
+"""A pull request brings its whole change, whatever landed before from the same commits, and whatever messages claim."""
+
+from pathlib import Path
+
+import pytest
+
+from mergeyard.domain.config import Config, MergeMethod
+from tests.support.asynchronous import asynchronous
+from tests.support.scenario import SECOND, Scenario, a_scenario
+
+BEFORE, LANDED, PUSHED, HEAD = "ccbcc", "ccbcbabc", "ccbcbabca", "cbbcc"
+"""The lines of a file at first, in the lower pull request, on the target branch after another push, and in the upper
+pull request."""
+
+with_own_commits = pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])
+
+
+async def land(scenario: Scenario, number: int) -> None:
+    await scenario.advance_time(2 * SECOND)
+    await scenario.submit(number)
+    await scenario.passes(number)
+    assert await scenario.state(number) == "merged: merged_by_queue"
+
+
+@with_own_commits
+@asynchronous
+async def test_a_change_that_was_reverted_lands_again_as_a_whole(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1, files={"feature": "1\n"})
+        scenario.origin.branch("again", base="feature1", files={"fix": "1\n"})
+        await land(scenario, 1)
+        scenario.open(2, files={"feature": None})
+        await land(scenario, 2)
+        scenario.set_pull_request(3, head=scenario.origin.tip("again"), branch="again")
+        await land(scenario, 3)
+        landed = scenario.origin.files("main")
+        assert (landed.get("feature"), landed.get("fix")) == ("1\n", "1\n")
+
+
+@with_own_commits
+@asynchronous
+async def test_a_change_of_which_a_part_was_reverted_lands_again_as_a_whole(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1, files={"kept": "1\n", "reverted": "1\n"})
+        scenario.origin.branch("again", base="feature1", files={"fix": "1\n"})
+        await land(scenario, 1)
+        scenario.origin.commit("main", {"reverted": None}, message="Take a part back")
+        scenario.set_pull_request(2, head=scenario.origin.tip("again"), branch="again")
+        await land(scenario, 2)
+        assert {"kept", "reverted", "fix"} <= scenario.origin.files("main").keys()
+
+
+@with_own_commits
+@asynchronous
+async def test_the_trailers_of_a_stranger_drop_no_commit(tmp_path: Path, method: MergeMethod):
+    """The change is on the target branch, but this queue did not merge it: the revert of it must land."""
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1, files={"file1": "1\n"})
+        first = scenario.origin.tip("feature1")
+        scenario.push(1, {"file1": None, "test": "1\n"})
+        message = f"Correct a typo\n\nMergeyard-Pull-Request: 1\nMergeyard-Head: {first}\n"
+        scenario.origin.commit("main", {"file1": "1\n"}, message=message)
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(1)
+        if method is MergeMethod.REBASE:
+            assert await scenario.state(1) == "failed: rebase_differs"
+        else:
+            await scenario.passes(1)
+            assert scenario.origin.files("main")["file1"] == "1\n"
+            assert "test" in scenario.origin.files("main")
+
+
+def lines(text: str) -> str:
+    """A file with one letter on each line."""
+    return "".join(f"{letter}\n" for letter in text)
+
+
+@with_own_commits
+@asynchronous
+async def test_a_landed_head_that_causes_a_conflict_does_not_count(tmp_path: Path, method: MergeMethod):
+    """Git can compare repeated lines in two ways: only with the landed head as merge base they conflict."""
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.origin.commit("main", {"letters": lines(BEFORE)})
+        await scenario.advance_time(2 * SECOND)
+        scenario.open(1, files={"letters": lines(LANDED)})
+        scenario.open(2, base="feature1", files={"letters": lines(HEAD)})
+        await land(scenario, 1)
+        scenario.origin.commit("main", {"letters": lines(PUSHED)})
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(2)
+        if method is MergeMethod.REBASE:
+            assert await scenario.state(2) == "failed: rebase_differs"
+        else:
+            await scenario.passes(2)
+            assert await scenario.state(2) == "merged: merged_by_queue"
+
+
+@asynchronous
+async def test_a_rebase_that_reverts_what_the_target_branch_has_is_refused(tmp_path: Path):
+    """One commit adds a file that the target branch has as well, the next removes it: reviewers see no change of it."""
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.open(1, files={"file1": "1\n"})
+        scenario.push(1, {"file1": None, "file2": "2\n"})
+        scenario.origin.commit("main", {"file1": "1\n"}, message="Picked by hand")
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(1)
+        assert await scenario.state(1) == "failed: rebase_differs"
+        assert (await scenario.view(1)).reason.message.endswith("The two differ in file1.")
+        assert scenario.origin.files("main")["file1"] == "1\n"
+
+
+@asynchronous
+async def test_a_rebase_that_differs_only_on_top_of_a_pull_request_ahead_waits_for_it(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.open(1, files={"file1": "1\n"})
+        scenario.open(2, files={"file1": "1\n"})
+        scenario.push(2, {"file1": None, "file2": "2\n"})
+        await scenario.submit(1, 2)
+        assert await scenario.state(2) == "pending: conflicts_with_pr_ahead"
+        await scenario.cancel(1)
+        await scenario.passes(2)
+        assert scenario.origin.files("main").keys() & {"file1", "file2"} == {"file2"}
+
+
+@asynchronous
+async def test_the_trailers_of_a_removed_commit_exclude_no_other_pull_request(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(2)
+        message = f"A change\n\nMergeyard-Pull-Request: 2\nMergeyard-Head: {scenario.origin.tip('feature2')}\n"
+        before = scenario.origin.tip("main")
+        scenario.origin.branch("feature1", base="main", files={"file1": "1\n"}, message=message)
+        scenario.set_pull_request(1, head=scenario.origin.tip("feature1"), branch="feature1")
+        await land(scenario, 1)
+        scenario.origin.set_ref("main", before)
+        await scenario.advance_time(60 * SECOND)
+        await land(scenario, 2)
+
+
+@with_own_commits
+@asynchronous
+async def test_the_commits_of_a_removed_squash_or_rebase_are_removed_as_well(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1)
+        scenario.open(2, base="feature1")
+        before = scenario.origin.tip("main")
+        await land(scenario, 1)
+        scenario.open(3)
+        await land(scenario, 3)
+        scenario.origin.set_ref("main", before)
+        await scenario.advance_time(60 * SECOND)
+        await scenario.submit(2)
+        assert await scenario.state(2) == "failed: contains_removed_commit"
