@@ -71,6 +71,17 @@ async def test_refused_command_gets_a_reply_with_the_reason(forge_scenario: Star
 
 
 @asynchronous
+async def test_help_replies_with_the_list_of_commands_and_submits_nothing(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        scenario.open(1)
+        await scenario.comment(1, "/merge help")
+        (answer,) = scenario.replies(1)
+        assert "I do not know" not in answer
+        assert f"`{scenario.forge.command_prefix} restart`" in answer
+        assert scenario.queue_text == "main"
+
+
+@asynchronous
 async def test_unknown_command_gets_a_reply_with_the_list_of_commands(forge_scenario: StartScenario):
     async with forge_scenario() as scenario:
         scenario.open(1)

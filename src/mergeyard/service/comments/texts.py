@@ -138,14 +138,18 @@ def render_comment(
 
 
 def _describe_merge(submission: Submission) -> list[str]:
-    """Which commit merged, and whether that commit was pushed to the author's branch."""
+    """Which commit merged, and whether the queue decided to push it to the author's branch. What the Git host did with
+    that push is not part of the submission."""
     commit, moved = submission.merged_sha, submission.moved_head
     if commit is None:
         return []
     lines = [f"- Commit: {commit}"]
     if moved is not None and moved.commit == commit:
         branch = render_code(submission.pull_request.head_branch)
-        lines.append(f"- The queue force-pushed this commit to {branch}. Fetch the branch before you continue there.")
+        lines.append(
+            f"- Unless the Git host refused, the queue force-pushed this commit to {branch}. "
+            "Fetch the branch before you continue there."
+        )
     return lines
 
 

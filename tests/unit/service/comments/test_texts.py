@@ -5,8 +5,8 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from mergeyard.domain.ids import PullRequestNumber
-from mergeyard.domain.pull_requests import Requirement, Status, StatusState
+from mergeyard.domain.ids import PullRequestNumber, Sha
+from mergeyard.domain.pull_requests import MovedHead, Requirement, Status, StatusState
 from mergeyard.domain.states import REASON_MESSAGES, PullRequestState, Reason
 from mergeyard.domain.timestamps import Instant
 from mergeyard.service.comments import texts
@@ -103,6 +103,24 @@ def test_a_comment_names_the_commands_that_help_now(state: PullRequestState, rea
     after_reason = comment_in(state, reason, fork=fork).partition(f"`{reason}`\n")[2].strip()
     assert after_reason.startswith(commands)
     assert bool(after_reason) == bool(commands)
+
+
+MERGED_COMMIT = Sha("c" * 40)
+
+
+def comment_on_merged(*moved_heads: MovedHead) -> str:
+    view = view_submission((world := a_world(prs=1)).queue, world.submission(1), world.now)
+    merged = replace(view.submission, state=PullRequestState.MERGED, merged_sha=MERGED_COMMIT, moved_heads=moved_heads)
+    return texts.render_comment(replace(view, submission=merged))
+
+
+def test_a_comment_names_the_commit_that_merged():
+    assert f"- Commit: {MERGED_COMMIT}\n" in comment_on_merged()
+    assert "force-pushed" not in comment_on_merged(MovedHead(Sha("d" * 40), Instant(0)))
+
+
+def test_a_comment_says_that_the_queue_pushed_the_merged_commit_to_the_head_branch():
+    assert "the queue force-pushed this commit to `" in comment_on_merged(MovedHead(MERGED_COMMIT, Instant(0)))
 
 
 def test_a_queue_without_commands_names_none():
