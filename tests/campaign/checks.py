@@ -265,7 +265,7 @@ class OutcomeChecker:
                 return False
 
     def _is_a_landing_halved(self) -> bool:
-        """A push removed some commits of a landing and left others: the audit finds contents that nobody tested, and
+        """A push removed some commits of a landing and left others: the audit finds contents that were not tested, and
         pauses the queue."""
         landed = [set(self._evidence.landed_commits(landing)) for landing in self._evidence.landings]
         left = [[self._evidence.contains(tip, each) for each in commits] for commits in landed for tip in self._tips]

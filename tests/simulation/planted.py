@@ -204,7 +204,7 @@ async def is_always_so(*_: object) -> bool:
 
 
 async def _believe_claims(_: RepositoryContext, __: Store, commits: Sequence[Commit]) -> frozenset[Sha]:
-    """The head that a message names counts, whoever wrote it."""
+    """The head that a message names counts, also if a stranger wrote the message."""
     return frozenset(head for commit in commits if (head := git_names.parse_head_trailer(commit.message)))
 
 

@@ -40,8 +40,9 @@ def test_missing_repositories_are_shown_in_red(tmp_path: Path):
 
 def check_signing(tmp_path: Path, key: str, *options: str) -> Result:
     (tmp_path / "repos").mkdir(exist_ok=True)
-    (tmp_path / "signing.key").touch(mode=0o600)
-    (tmp_path / "signing.key").write_text(key)
+    if not (tmp_path / "signing.key").exists():
+        (tmp_path / "signing.key").touch(mode=0o600)
+        (tmp_path / "signing.key").write_text(key)
     config = tmp_path / "mergeyard.toml"
     config.write_text('[hosts."git.local"]\nprovider = "git"\nroot = "repos"\nsigning_key_file = "signing.key"\n')
     return CliRunner().invoke(app, ["host", "check", "git.local", "--config", str(config), *options])
