@@ -301,7 +301,7 @@ def test_events_are_listed_after_a_cursor_and_followed_while_another_command_wai
 def test_top_prints_the_queue_once_in_a_pipe(terminal: CommandLine, concluded: dict[str, int]):
     drawn = terminal.run_ok("top")
     assert drawn.startswith("main of git.local/acme/app   Running ")
-    assert "\n0 queued (0 testing, 0 bisecting, 0 waiting)   0 not ready   next merge " in drawn
+    assert "\n0 queued (0 testing, 0 bisecting, 0 waiting)   0 not ready   next merge: nothing is queued\n" in drawn
     assert re.search(rf"^Finished\n( .*\n)* +#{concluded['failed']} .* Failed ", drawn, re.MULTILINE)
 
 
