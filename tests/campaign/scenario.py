@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -36,6 +37,10 @@ PATIENCE_S = 5
 PUBLIC_URL = "http://mergeyard.example"
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+async def wait_for_response(act: Callable[[], T]) -> T:
+    return await asyncio.to_thread(act)
 
 
 class QueueSite(Struct, frozen=True):
@@ -112,7 +117,7 @@ class CampaignScenario(Scenario):
     async def run_in_thread(self, act: Callable[P, T], *arguments: P.args, **members: P.kwargs) -> T:
         """Calls a function in a thread: an HTTP client blocks until the event loop has answered. A pause waits for the
         landing in progress, which can wait for the time."""
-        task = asyncio.create_task(asyncio.to_thread(act, *arguments, **members))
+        task = asyncio.create_task(wait_for_response(partial(act, *arguments, **members)))
         await asyncio.wait({task}, timeout=PATIENCE_S)
         result = await self._while_time_passes(task)
         await self.wait_until_idle()

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.model import planted, test_worlds
+from tests.model import planted
 from tests.simulation import planted as service
-from tests.simulation import test_worlds as service_worlds
 from tests.support.promises import PROMISES
 
 ROOT = Path(__file__).parents[2]
@@ -87,10 +86,8 @@ def test_testing_page_names_the_promises_that_are_checked_on_real_servers():
     assert "S1 to S10, S14 and S16 are functions" in TESTING_PAGE
 
 
-def test_testing_page_has_the_number_of_worlds_and_planted_bugs():
-    assert f"{test_worlds.WORLDS:,} worlds, {test_worlds.QUICK_WORLDS:,} of them every day." in TESTING_PAGE
+def test_testing_page_has_the_number_of_planted_bugs():
     assert f"| {len(planted.BUGS)} wrong engines," in TESTING_PAGE
-    assert f"{service_worlds.WORLDS:,} worlds, {service_worlds.QUICK_WORLDS:,} of them every day." in TESTING_PAGE
     assert f"And {len(service.BUGS)} wrong services:" in TESTING_PAGE
 
 

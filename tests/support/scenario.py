@@ -56,7 +56,7 @@ IDLE_COROUTINES = {
     "QueueActor.wait_until",
     "MergeAuditor._refresh_target_branch",
     "AuditScheduler.audit_due",
-    "to_thread",
+    "wait_for_response",
 }
 """A task that waits in one of these is idle. All but the first two wait for other tasks, which count as busy
 themselves, or for the response of a server."""

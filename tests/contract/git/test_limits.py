@@ -94,7 +94,7 @@ async def test_a_comparison_that_needs_too_much_processor_time_is_ended(small_mi
 @asynchronous
 async def test_notes_with_billions_of_files_by_another_program_are_not_read(small_mirror: Mirror, origin: Origin):
     await fetch_bomb(small_mirror, origin)
-    with pytest.raises(LimitExceededError, match="git read-tree needs more memory"):
+    with pytest.raises(LimitExceededError, match=r"git read-tree needs more (memory|than 1 seconds)"):
         await small_mirror.add_notes(origin.tip("bomb"), {origin.tip("main"): b"note"})
 
 
