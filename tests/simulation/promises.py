@@ -44,6 +44,14 @@ class SimEvidence(Evidence):
         observed = [tip for tip, at in self._observed_tips.items() if at <= place]
         return {commit for commit in super().removed_by(update) if any(self.contains(tip, commit) for tip in observed)}
 
+    def known_as_removed(self) -> set[Sha]:
+        """Also commits that the queue had not observed when they were removed: the response to its own push can come
+        after that."""
+        moves = [each.update_of(self.target_ref) for each in self.transactions if not each.by_service]
+        return set[Sha]().union(
+            *(self._with_heads(super(SimEvidence, self).removed_by(move), move) for move in moves if move)
+        )
+
     def conflicts(self, submission: SubmissionJson, tip: Sha) -> bool:
         """As git merges it onto this tip, with and without the heads in its history that landed as other commits and
         are still contained: while git merges it in one of these ways, it is mergeable."""
@@ -264,7 +272,7 @@ def _has_cause(world: World, evidence: SimEvidence, submission: SubmissionJson) 
             is_unseen = is_changed and Family.STALE_READS in world.script.families
             return is_unseen or (number, Sha(submission["prSha"])) in world.host_state.conflicted
         case "contains_removed_commit":
-            removed = evidence.removed_by_others()
+            removed = evidence.known_as_removed()
             return any(evidence.contains(Sha(submission["prSha"]), commit) for commit in removed)
         case _:
             return False

@@ -327,7 +327,9 @@ class Evidence(ABC):
         return set[Sha]().union(*(self._removed_with_heads(move) for move in moves if move))
 
     def _removed_with_heads(self, move: RefUpdate) -> set[Sha]:
-        removed = self.removed_by(move)
+        return self._with_heads(self.removed_by(move), move)
+
+    def _with_heads(self, removed: set[Sha], move: RefUpdate) -> set[Sha]:
         heads = [
             Sha(submission["prSha"]) for submission in self.submissions.values() if submission["mergedSha"] in removed
         ]
