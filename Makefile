@@ -168,10 +168,10 @@ ci: ## Run all tests, also slow ones, simulate at length, kill replicas, and tes
 	@timeout 2m $(MAKE) setup-schema || echo "NOT TESTED against GitHub's GraphQL schema: it could not be fetched from the npm registry."
 	$(MAKE) test || { $(MAKE) lint types layers test-deciding && $(PYTEST) -n 1 -m "not long" --last-failed --last-failed-no-failures none; }
 	$(MAKE) dist
-	$(call within,4,$(MAKE) worlds WORLDS=5000)
+	$(call within,4,$(MAKE) worlds WORLDS=4000)
 	$(call within,5,$(MAKE) simulate WORLDS=1000)
 	$(call within,5,$(MAKE) simulate WORLDS=500 HEADS=1 REVIEWS=1)
-	$(call within,5,$(MAKE) campaign LANDINGS=25)
+	$(call within,6,$(MAKE) campaign LANDINGS=15)
 	$(call within,5,$(MAKE) kills KILLS=30)
 	$(call within,5,$(MAKE) chaos KILLS=20)
 	$(call within,3,$(MAKE) fuzz REQUESTS=2000)

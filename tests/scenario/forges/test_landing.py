@@ -158,6 +158,21 @@ async def test_status_is_reset_when_the_merge_does_not_happen(forge_scenario: St
         assert scenario.commit_status(1).state == "pending"
 
 
+@asynchronous
+async def test_a_foreign_commit_with_the_trailers_of_a_merge_stops_no_queue(github_scenario: StartScenario):
+    async with github_scenario(by_forge(MergeMethod.SQUASH)) as scenario:
+        scenario.open(1)
+        await scenario.submit(1)
+        message = scenario.origin.run("log", "-1", "--format=%B", scenario.run_of(1).tip).decode()
+        forged = ActsFirst(lambda: scenario.origin.commit("main", {"foreign": "f"}, message=message), RespondsWith(502))
+        scenario.forge.faults.plan(forged, scenario.forge.paths.merge)
+        await scenario.passes(1)
+        await scenario.advance_time(2 * MINUTE)
+        assert scenario.run_of(1).base == scenario.origin.tip("main")
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+
+
 @pytest.mark.long
 @asynchronous
 async def test_merge_whose_response_was_lost_is_found_and_not_repeated(forge_scenario: StartScenario):

@@ -101,7 +101,7 @@ FALLBACK_ADVICE = (
 
 
 class MergeNotVisible(port.HostUnavailable):
-    """The forge reports a merge that the target branch does not show: not yet, or no longer."""
+    """Only one of the forge and the target branch shows a merge: the other one not yet, or no longer."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,14 @@ class ForgeMerger:
         return await self.forge.find_merge_commit(self.context.repo, self._build_merge(member, ""))
 
     async def _raise_if_forge_is_stale(self, tip: Sha | None, onto: Sha, member: Member) -> None:
-        """Raises if our commit is on the target branch although the forge does not report the pull request as merged
-        yet: its API can be older than its own repository."""
+        """Raises if our commit seems to be on the target branch although the forge does not report the pull request as
+        merged yet: its API can be older than its own repository. Others can push commits with our trailers too, so this
+        counts for a minute."""
+        if not self.can_retry:
+            return
         commits_above = () if tip is None else await self.context.mirror.first_parents(tip, down_to=onto) or ()
         if any(git_names.has_trailers_of(commit.message, member.number, self.task.run) for commit in commits_above):
-            raise port.HostUnavailable(
+            raise MergeNotVisible(
                 f"{self._name(member)} is on the target branch, but the Git host does not report it as merged yet."
             )
 
