@@ -1,7 +1,7 @@
 """A reason has exactly one cause, and names the pull requests and people behind it."""
 
 from mergeyard.domain import events as e
-from mergeyard.domain.config import URGENT, Mode
+from mergeyard.domain.config import URGENT, Mode, Speculation
 from mergeyard.domain.ids import PullRequestNumber
 from mergeyard.domain.journal import Cause, PullRequestUpdated
 from mergeyard.domain.queue import Decision, Queue
@@ -28,6 +28,20 @@ def test_those_that_an_urgent_pr_overtook_know_which_it_was_and_who_hurried_it()
         causes = story.causes(overtaken, "skip_the_line_interrupted")
         assert causes == (Cause(THREE, Reason.MADE_URGENT, "grace"),)
     assert story.causes(4, "batchmate_removed") == (Cause(THREE, Reason.MADE_URGENT, "grace"),)
+
+
+def test_an_urgent_pr_that_the_run_left_out_did_not_overtake_it():
+    story = Story.on_an_untested_base(speculation=Speculation.BEST_FIRST, concurrency=5)
+    story.submit(2, priority=URGENT)
+    story.submit(4)
+    story.submit(1)
+    story.tests_fail(2)
+    story.tests_fail(stack=(2, 4))
+    story.tests_fail(stack=(2, 4, 1))
+    story.cancel(4)
+    assert story.runs() == ((1,),)
+    story.submit(3, priority=URGENT, actor="grace")
+    assert story.causes(1, "skip_the_line_interrupted") == (Cause(THREE, Reason.MADE_URGENT, "grace"),)
 
 
 def test_a_pr_behind_one_that_becomes_urgent_was_not_overtaken():

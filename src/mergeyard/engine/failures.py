@@ -83,8 +83,9 @@ def _causes_of(queue: Queue, batch: Batch, run: Run, reason: Reason) -> tuple[Ca
     unlanded = [member for member in run.stack if member.submission_id not in landed]
     match reason:
         case Reason.SKIP_THE_LINE_INTERRUPTED:
-            tested = {member.submission_id for member in unlanded}
-            new = [queue.submissions[each] for each in ahead if each not in tested]
+            # One that the run left out, because it is expected to leave, was ahead before.
+            known = run.excluded_submission_ids.union(member.submission_id for member in unlanded)
+            new = [queue.submissions[each] for each in ahead if each not in known]
             return tuple(_cause_of(queue, each.id, each.number) for each in new if each.is_urgent)
         case Reason.PREREQUISITE_REMOVED | Reason.ORDER_CHANGED | Reason.BATCHMATE_REMOVED:
             # One that is still active was not the cause: this batch only no longer depends on it.
