@@ -5,10 +5,14 @@ import pytest
 
 from mergeyard.domain.config import Config, LandingMethod, MergeMethod
 from mergeyard.domain.states import QueueState
+from mergeyard.ports.git import Identity
 from tests.scenario.forges.conftest import StartScenario
 from tests.support.asynchronous import asynchronous
+from tests.support.forge_drivers.driver import BOT
+from tests.support.forge_drivers.gitea import GiteaDriver
 from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_scenario import ForgeScenario
+from tests.support.scenario import ScenarioSetup
 
 RUN = "00000000-0000-4000-8000-000000000000"
 
@@ -109,6 +113,23 @@ async def test_the_message_of_a_commit_that_the_host_rebased_pauses_no_queue(
         await open_with_message(scenario, 1, f"Correct a typo\n\n{claim}\n")
         await land(scenario, 1)
         assert claim in messages_on_main(scenario)
+        assert await audit(scenario) == []
+        assert scenario.queue_actor.queue.state is QueueState.RUNNING
+
+
+@asynchronous
+async def test_a_message_pauses_no_queue_where_the_host_rebases_in_the_name_of_the_queue(gitea_scenario: StartScenario):
+    """Gitea names the account that merges as the committer. Its full name can be that of the queue."""
+    setup = ScenarioSetup(identity=Identity("Mergeyard", ""))
+    async with gitea_scenario(by_forge(MergeMethod.REBASE), setup=setup) as scenario:
+        assert isinstance(scenario.forge, GiteaDriver)
+        scenario.forge.world.accounts[BOT].full_name = "Mergeyard"
+        claim = f"Mergeyard-Pull-Request: 77\nMergeyard-Run: {RUN}"
+        await open_with_message(scenario, 1, f"Correct a typo\n\n{claim}\n")
+        scenario.forge.push_to_main({"meanwhile": "1\n"})
+        await land(scenario, 1)
+        assert claim in messages_on_main(scenario)
+        assert scenario.origin.log("main", "%cn")[-2:] == ["Mergeyard", "Mergeyard"]
         assert await audit(scenario) == []
         assert scenario.queue_actor.queue.state is QueueState.RUNNING
 

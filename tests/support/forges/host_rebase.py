@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 
 from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Identity
 from tests.support.repositories import ENVIRONMENT, Origin
 
 REBASED_REF = "refs/internal/rebased"
@@ -16,9 +17,9 @@ even if it was reverted since."""
 EVERY_COMMIT_AGAIN = ("--force-rebase", "--reapply-cherry-picks")
 
 
-def rebase(origin: Origin, tip: Sha, head: Sha, committer: str, options: Sequence[str]) -> Sha | None:
+def rebase(origin: Origin, tip: Sha, head: Sha, committer: Identity, options: Sequence[str]) -> Sha | None:
     """The last commit, or None for a conflict."""
-    named = {"GIT_COMMITTER_NAME": committer, "GIT_COMMITTER_EMAIL": f"{committer.lower()}@example.org"}
+    named = {"GIT_COMMITTER_NAME": committer.name, "GIT_COMMITTER_EMAIL": committer.email}
     with tempfile.TemporaryDirectory() as folder:
 
         def git(*arguments: str) -> int:

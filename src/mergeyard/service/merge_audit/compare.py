@@ -187,8 +187,12 @@ def collect_merge_commits(
     landings: Iterable[RecordedMerge], history: BranchHistory, known: Iterable[Sha] = ()
 ) -> frozenset[Sha]:
     """All commits of these merges, and of other recorded merges."""
-    recorded = [sha for sha in (*known, *(landing.commit for landing in landings)) if sha and history.contains(sha)]
-    return frozenset(commit.sha for sha in recorded for commit in history.list_merge_commits(sha))
+    found = tuple(landings)
+    recorded = {sha for sha in (*known, *(landing.commit for landing in found)) if sha and history.contains(sha)}
+    own = {commit.sha for sha in recorded for commit in history.list_merge_commits(sha)}
+    for landing in found:
+        own.update(commit.sha for commit in history.list_rebased_by_host(landing, recorded))
+    return frozenset(own)
 
 
 def find_unrecorded_claims(history: BranchHistory, own_commits: Collection[Sha]) -> dict[Sha, MergeClaim]:

@@ -1,6 +1,6 @@
 """Recorded merges of a queue, and the first-parent history of its target branch as the host shows it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -173,6 +173,26 @@ class BranchHistory:
                 break
             commits.append(parent)
             commit = parent
+        return tuple(commits)
+
+    def list_rebased_by_host(self, landing: RecordedMerge, merged: Collection[Sha]) -> tuple[Commit, ...]:
+        """The commits that the Git host made of a pull request, newest first, down to the merge before it. `merged` are
+        the commits of all recorded merges.
+
+        The host keeps the messages of the authors, so trailers do not tell which commits belong together. The committer
+        does not either: it can be our account on the host, with our name.
+        """
+        run = landing.run
+        if run is None or run.merge_method is not MergeMethod.REBASE or landing.form is not LandingForm.PROVIDER_MERGE:
+            return ()
+        commits = list[Commit]()
+        current = landing.commit
+        while current is not None and current in self._commits and current != run.base:
+            if commits and current in merged:
+                break
+            commit = self._commits[current]
+            commits.append(commit)
+            current = commit.parents[0] if commit.parents else None
         return tuple(commits)
 
     def find_parent(self, landing: RecordedMerge) -> Sha | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Identity
 from tests.support.forges.git_server import GitRequest, RefUpdates
 from tests.support.forges.gitea.rules import contains, is_official_reviewer
 from tests.support.forges.gitea.webhooks import Webhooks
@@ -140,7 +141,7 @@ class Actions:
             raise ApiError(405, f"{style} is not allowed an allowed merge style for this repository")
         before = repository.origin.tip(pull.base)
         after = (
-            _rebase(repository, before, pull)
+            _rebase(repository, before, pull, by)
             if style == "rebase"
             else _create_merge_commit(repository, pull, style, message)
         )
@@ -189,8 +190,9 @@ def _create_merge_commit(repository: Repository, pull: PullRequest, style: str, 
     return Sha(out.decode().strip())
 
 
-def _rebase(repository: Repository, tip: Sha, pull: PullRequest) -> Sha:
-    """Gitea runs `git rebase` without options."""
-    rebased = rebase(repository.origin, tip, pull.head, "Gitea", GIT_DEFAULTS)
+def _rebase(repository: Repository, tip: Sha, pull: PullRequest, by: Account) -> Sha:
+    """Gitea runs `git rebase` without options, in the name of the account that merges."""
+    committer = Identity(by.full_name or by.login, by.email)
+    rebased = rebase(repository.origin, tip, pull.head, committer, GIT_DEFAULTS)
     assert rebased
     return rebased

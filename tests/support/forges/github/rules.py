@@ -9,6 +9,7 @@ import subprocess
 from msgspec import Struct
 
 from mergeyard.domain.ids import Sha
+from mergeyard.ports.git import Identity
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.rulesets import (
     EXTRA_APPROVAL,
@@ -23,6 +24,7 @@ from tests.support.forges.github.world import BranchProtection, Caller, PullRequ
 from tests.support.forges.host_rebase import EVERY_COMMIT_AGAIN, rebase
 from tests.support.repositories import ENVIRONMENT
 
+COMMITTER = Identity("GitHub", "github@example.org")
 WRITERS = {"admin", "maintain", "write"}
 PASSED = {"success", "neutral", "skipped"}
 OPINIONS = {"APPROVED", "CHANGES_REQUESTED", "DISMISSED"}
@@ -370,7 +372,7 @@ def _rebase(repository: FakeRepository, change: PullRequest) -> Sha | None:
     if change.commits > MAX_REBASED_COMMITS:
         return None
     origin = repository.origin
-    return rebase(origin, origin.tip(change.base), change.head, "GitHub", EVERY_COMMIT_AGAIN)
+    return rebase(origin, origin.tip(change.base), change.head, COMMITTER, EVERY_COMMIT_AGAIN)
 
 
 def _commit(repository: FakeRepository, change: PullRequest, method: str, tree: str, message: str) -> Sha:
