@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mergeyard.domain.config import Config, MergeMethod
+from mergeyard.domain.config import Config, MergeMethod, Mode
+from mergeyard.domain.pull_requests import impacted_targets_from_names
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import SECOND, Scenario, a_scenario
 
@@ -12,6 +13,7 @@ BEFORE, LANDED, PUSHED, HEAD = "ccbcc", "ccbcbabc", "ccbcbabca", "cbbcc"
 """The lines of a file at first, in the lower pull request, on the target branch after another push, and in the upper
 pull request."""
 
+every_method = pytest.mark.parametrize("method", list(MergeMethod))
 with_own_commits = pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.REBASE])
 
 
@@ -150,3 +152,53 @@ async def test_the_commits_of_a_removed_squash_or_rebase_are_removed_as_well(tmp
         await scenario.advance_time(60 * SECOND)
         await scenario.submit(2)
         assert await scenario.state(2) == "failed: contains_removed_commit"
+
+
+@with_own_commits
+@asynchronous
+async def test_what_another_lane_reverts_during_a_test_lands_again_with_the_pull_request_above(
+    tmp_path: Path, method: MergeMethod
+):
+    """The tested commits have only what came after the head that had landed. After the revert, that is not the whole
+    change, although the paths of the two differ."""
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL, merge_method=method)) as scenario:
+        scenario.open(1, files={"lower": "1\n"})
+        scenario.open(2, base="feature1", files={"upper": "1\n"})
+        scenario.open(3)
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("fe"))
+        await land(scenario, 1)
+        scenario.origin.branch("feature3", base="main", files={"lower": None})
+        scenario.set_pull_request(3, head=scenario.origin.tip("feature3"), branch="feature3")
+        await scenario.advance_time(2 * SECOND)
+        await scenario.upload_impacted_targets(2, impacted_targets_from_names("fe"))
+        await scenario.upload_impacted_targets(3, impacted_targets_from_names("be"))
+        await scenario.submit(2, 3)
+        await scenario.passes(3)
+        assert "lower" not in scenario.origin.files("main")
+        await scenario.passes(2)
+        assert await scenario.state(2) == "testing: waiting_for_checks"
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+        assert {"lower", "upper"} <= scenario.origin.files("main").keys()
+
+
+@every_method
+@asynchronous
+async def test_what_another_lane_removes_during_a_test_lands_with_a_pull_request_that_adds_it_too(
+    tmp_path: Path, method: MergeMethod
+):
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL, merge_method=method)) as scenario:
+        scenario.open(1, files={"both": "1\n", "own": "1\n"})
+        scenario.origin.commit("main", {"both": "1\n"}, message="Pushed by hand")
+        scenario.open(2)
+        scenario.set_pull_request(2, head=scenario.origin.delete("feature2", "both"))
+        await scenario.advance_time(2 * SECOND)
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("fe"))
+        await scenario.upload_impacted_targets(2, impacted_targets_from_names("be"))
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        await scenario.passes(1)
+        assert await scenario.state(1) == "testing: waiting_for_checks"
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert {"both", "own"} <= scenario.origin.files("main").keys()

@@ -11,7 +11,7 @@ from mergeyard.domain.ids import QueueKey, Sha
 from mergeyard.domain.pull_requests import StatusState, impacted_targets_from_names
 from mergeyard.domain.states import QueueState
 from mergeyard.service.merge_audit.compare import AuditReport
-from mergeyard.service.merge_audit.records import read_last_merges
+from mergeyard.service.merge_audit.records import BranchHistory, LandingForm, read_branch_history, read_last_merges
 from mergeyard.service.merge_audit.wholeness import find_incomplete_merges
 from mergeyard.service.submissions import SubmitOptions
 from tests.scenario.test_webhooks import create_webhook
@@ -230,13 +230,43 @@ async def test_a_merge_that_lost_a_part_of_its_change_is_found(tmp_path: Path, m
         await scenario.passes(1)
         (merge,) = await read_last_merges(scenario.store, scenario.queue_actor.id, KEY.repo, 1)
         context = await scenario.service.repositories.open_context(scenario.queue_actor)
-        assert await find_incomplete_merges(context, [merge]) == frozenset()
+        history = await read_branch_history(context, [merge])
+        assert await find_incomplete_merges(context, [merge], history) == frozenset()
         scenario.origin.branch("lacking", base="main", files={"two": None})
         await context.mirror.fetch(["refs/heads/lacking"])
         assert merge.run is not None
         step = replace(merge.run.chain[0], tree=scenario.origin.tree("lacking"))
         lacking = replace(merge, run=replace(merge.run, chain=(step,)))
-        assert await find_incomplete_merges(context, [lacking]) == {merge.submission.id}
+        assert await find_incomplete_merges(context, [lacking], history) == {merge.submission.id}
+
+
+@pytest.mark.parametrize("method", MergeMethod)
+@asynchronous
+async def test_a_rebased_landing_that_lost_a_part_of_its_change_is_found(tmp_path: Path, method: MergeMethod):
+    """Its tested commit has the whole change."""
+    async with a_scenario(tmp_path, Config(mode=Mode.PARALLEL, merge_method=method)) as scenario:
+        scenario.open(1, files={"one": "1", "two": "2"})
+        await scenario.upload_impacted_targets(1, impacted_targets_from_names("fe"))
+        scenario.open(2)
+        await scenario.upload_impacted_targets(2, impacted_targets_from_names("be"))
+        await scenario.submit(1, 2)
+        await scenario.passes(2)
+        await scenario.passes(1)
+        merges = await read_last_merges(scenario.store, scenario.queue_actor.id, KEY.repo, 2)
+        context = await scenario.service.repositories.open_context(scenario.queue_actor)
+        history = await read_branch_history(context, merges)
+        merge = merges[-1]
+        assert merge.form is LandingForm.REBASED
+        assert await find_incomplete_merges(context, merges, history) == frozenset()
+        scenario.origin.branch("lacking", base="main", files={"two": None})
+        await context.mirror.fetch(["refs/heads/lacking"])
+        tree = scenario.origin.tree("lacking")
+        commits = [
+            replace(commit, tree=tree) if commit.sha == merge.commit else commit
+            for commit in history.first_parent_commits
+        ]
+        lacking = BranchHistory(history.tip, history.base, commits)
+        assert await find_incomplete_merges(context, merges, lacking) == {merge.submission.id}
 
 
 @asynchronous

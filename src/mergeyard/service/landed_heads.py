@@ -16,8 +16,10 @@ are applied. If `a` is reverted first, all of #2 is applied, and both files land
 
 from collections.abc import AsyncIterator, Sequence
 
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import QueueId, Sha
 from mergeyard.domain.pull_requests import Submission
+from mergeyard.domain.runs import Step
 from mergeyard.ports.git import Commit, Conflict, Mirror
 from mergeyard.ports.store import Store
 from mergeyard.service import git_names, persistence
@@ -63,6 +65,20 @@ async def find_landed_heads(
         if not isinstance(plain, Conflict):
             return ()
     return tuple(landed)
+
+
+async def is_whole(context: RepositoryContext, base: Sha, method: MergeMethod, head: Sha, step: Step) -> bool:
+    """Whether a step brings the whole change of a head: it has the tree of git's merge, without what landed before.
+
+    `base` is the tip of the target branch that the step was built on.
+    """
+    if await context.mirror.merge(step.parent, head) == step.tree:
+        return True
+    if method is MergeMethod.MERGE_COMMIT:
+        return False
+    commits = await list_own_commits(context.mirror, head, base)
+    landed = await find_landed_heads(context, base, step.parent, commits)
+    return await merge(context, step.parent, head, landed) == step.tree
 
 
 async def find_landing(store: Store, queue: QueueId, commit: Commit) -> Submission | None:

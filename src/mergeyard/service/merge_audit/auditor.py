@@ -110,7 +110,7 @@ class MergeAuditor:
             return compare.AuditReport()
         repository = await self._repositories.open_context(queue_actor)
         history = await read_branch_history(repository, landings)
-        incomplete_merges = await find_incomplete_merges(repository, landings)
+        incomplete_merges = await find_incomplete_merges(repository, landings, history)
         queue = (await self._registry.get(queue_actor.key)).queue
         landing_members = () if queue.landing is None else queue.landing.members
         claims = compare.find_unrecorded_claims(history, compare.collect_merge_commits(landings, history))

@@ -16,11 +16,13 @@ import structlog
 from msgspec.structs import replace
 
 from mergeyard.domain import events
+from mergeyard.domain.config import MergeMethod
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import HeadMove, Step
 from mergeyard.domain.tasks import Land, RebaseLanding
 from mergeyard.ports import git
 from mergeyard.ports.external import Clock
+from mergeyard.service import landed_heads
 from mergeyard.service.git_names import TEST_BRANCH_REF_PATTERN, branch_ref, name_test_branch
 from mergeyard.service.repo_config import CONFIG_FILE
 from mergeyard.service.repositories import RepositoryContext, mark_merged
@@ -36,16 +38,33 @@ Steps = tuple[Step, ...]
 async def rebase_landing(context: RepositoryContext, task: RebaseLanding) -> tuple[events.Event, ...]:
     """Another replica may have built the commits: then they are fetched. If the test branch is gone as well, or there
     are too many changed paths to compare, the landing is refused, so that the engine tests again."""
+    landing = context.queue_actor.queue.landing
+    if landing is None or landing.number != task.landing:
+        return ()  # another replica has decided about it
+    method = context.queue_actor.queue.runs[landing.run].merge_method
     steps = None
     with suppress(git.MissingObject, git.LimitExceededError):
         try:
-            steps = await _rebase_steps(context, task.tested_steps, task.onto)
+            steps = await _rebase_whole_changes(context, task, method)
         except git.MissingObject:
-            await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, context.target_ref])
-            steps = await _rebase_steps(context, task.tested_steps, task.onto)
+            heads = [context.host.head_ref(member.number) for member in task.members]
+            await context.mirror.fetch([TEST_BRANCH_REF_PATTERN, context.target_ref, *heads])
+            steps = await _rebase_whole_changes(context, task, method)
     if steps is None:
         return (events.LandingRebaseRefused(landing=task.landing),)
     return (events.LandingRebased(landing=task.landing, steps=steps),)
+
+
+async def _rebase_whole_changes(context: RepositoryContext, task: RebaseLanding, method: MergeMethod) -> Steps | None:
+    """None also if the target branch had a part of a change during the test, and lost it since: the tested commit has
+    only the rest, and the paths of the two differ."""
+    steps = await _rebase_steps(context, task.tested_steps, task.onto)
+    if steps is None:
+        return None
+    for member, step in zip(task.members, steps, strict=True):
+        if not await landed_heads.is_whole(context, task.onto, method, member.head, step):
+            return None
+    return steps
 
 
 async def _rebase_steps(context: RepositoryContext, tested: Iterable[Step], onto: Sha) -> Steps | None:
