@@ -7,7 +7,7 @@ import pytest
 from mergeyard.domain.config import Config, MergeMethod, Mode
 from mergeyard.domain.pull_requests import impacted_targets_from_names
 from tests.support.asynchronous import asynchronous
-from tests.support.scenario import SECOND, Scenario, a_scenario
+from tests.support.scenario import KEY, SECOND, Scenario, a_scenario
 
 BEFORE, LANDED, PUSHED, HEAD = "ccbcc", "ccbcbabc", "ccbcbabca", "cbbcc"
 """The lines of a file at first, in the lower pull request, on the target branch after another push, and in the upper
@@ -202,3 +202,51 @@ async def test_what_another_lane_removes_during_a_test_lands_with_a_pull_request
         await scenario.passes(1)
         assert await scenario.state(1) == "merged: merged_by_queue"
         assert {"both", "own"} <= scenario.origin.files("main").keys()
+
+
+@asynchronous
+async def test_a_rebase_that_conflicts_where_the_merge_does_not_is_refused(tmp_path: Path):
+    """The author merged the target branch and resolved the conflict there: a rebase leaves that merge out."""
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.open(1, files={"README": "ours\n"})
+        scenario.origin.commit("main", {"README": "theirs\n"}, message="Change it too")
+        main = scenario.origin.tip("main")
+        head = scenario.origin.commit("feature1", {"README": "both\n"}, message="Merge main", merging=main)
+        scenario.set_pull_request(1, head=head)
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(1)
+        assert await scenario.state(1) == "failed: rebase_differs"
+        assert "README" in (await scenario.view(1)).reason.message
+
+
+@asynchronous
+async def test_the_trailers_of_a_stranger_below_the_target_branch_drop_no_commit_behind_another_pull_request(
+    tmp_path: Path,
+):
+    """What stands between the target branch and the commit that is built is ours; what stands below is not."""
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH)) as scenario:
+        scenario.open(1, files={"file1": "1\n"})
+        first = scenario.origin.tip("feature1")
+        scenario.push(1, {"file1": None, "test": "1\n"})
+        message = f"Correct a typo\n\nMergeyard-Pull-Request: 1\nMergeyard-Head: {first}\n"
+        scenario.origin.commit("main", {"file1": "1\n"}, message=message)
+        scenario.open(2)
+        await scenario.advance_time(2 * SECOND)
+        await scenario.submit(2, 1)
+        assert {"file1", "file2", "test"} <= scenario.origin.files(scenario.run_of(1).tip).keys()
+
+
+@asynchronous
+async def test_stacked_pull_requests_that_change_the_same_lines_are_squashed_together(tmp_path: Path):
+    """Merged alone, the upper one would conflict with the squash of the lower one. The audit knows that, too."""
+    async with a_scenario(tmp_path, Config(merge_method=MergeMethod.SQUASH, concurrency=2)) as scenario:
+        scenario.open(1, files={"README": "lower\n"})
+        scenario.open(2, base="feature1", files={"README": "upper\n"})
+        await scenario.submit(1, 2)
+        await scenario.passes(1)
+        await scenario.passes(2)
+        assert await scenario.state(2) == "merged: merged_by_queue"
+        assert scenario.origin.files("main")["README"] == "upper\n"
+        assert scenario.origin.log("main", "%an")[-2:] == ["Ada", "Ada"]
+        report = await scenario.service.merge_auditor.audit_on_request(KEY, 20)
+        assert report.mismatches == ()
