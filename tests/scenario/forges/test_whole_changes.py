@@ -12,6 +12,7 @@ from tests.support.forge_drivers.driver import BOT
 from tests.support.forge_drivers.gitea import GiteaDriver
 from tests.support.forge_drivers.github import GithubDriver
 from tests.support.forge_scenario import ForgeScenario
+from tests.support.repositories import Files
 from tests.support.scenario import ScenarioSetup
 
 RUN = "00000000-0000-4000-8000-000000000000"
@@ -141,7 +142,7 @@ async def test_the_message_of_a_fork_drops_no_change_of_another(github_scenario:
         scenario.open(1, files={"fix": "1\n"})
         victim = scenario.origin.tip("feature1")
         scenario.push(1, {"test": "1\n"})
-        await open_fork_with_message(scenario, f"Correct a typo\n\nMergeyard-Head: {victim}\n")
+        await open_fork_with_message(scenario, f"Correct a typo\n\nMergeyard-Head: {victim}\n", {"typo": "1\n"})
         await scenario.comment(2, f"/merge {scenario.forge.head(2)}")
         await scenario.passes(2)
         assert f"Mergeyard-Head: {victim}" in messages_on_main(scenario)
@@ -149,11 +150,28 @@ async def test_the_message_of_a_fork_drops_no_change_of_another(github_scenario:
         assert {"fix", "test", "typo"} <= set(scenario.origin.files("main"))
 
 
-async def open_fork_with_message(scenario: ForgeScenario, message: str) -> None:
+@asynchronous
+async def test_a_recorded_merge_by_the_host_counts_for_its_own_head_alone(github_scenario: StartScenario):
+    """The message names the pull request that has it, and the head of another one, whose first change it has too."""
+    async with github_scenario(Config(merge_method=MergeMethod.REBASE)) as scenario:
+        scenario.open(1, files={"both": "1\n"})
+        victim = scenario.origin.tip("feature1")
+        scenario.push(1, {"both": None, "test": "1\n"})
+        message = f"Correct a typo\n\nMergeyard-Pull-Request: 2\nMergeyard-Head: {victim}\n"
+        await open_fork_with_message(scenario, message, {"both": "1\n"})
+        await scenario.comment(2, f"/merge {scenario.forge.head(2)}")
+        await scenario.passes(2)
+        assert f"Mergeyard-Head: {victim}" in messages_on_main(scenario)
+        await scenario.submit(1)
+        assert await scenario.state(1) == "failed: rebase_differs"
+        assert "both" in scenario.origin.files("main")
+
+
+async def open_fork_with_message(scenario: ForgeScenario, message: str, files: Files) -> None:
     assert isinstance(scenario.forge, GithubDriver)
     fork = scenario.forge.fork
     fork.origin.run("fetch", "--quiet", scenario.origin.url, "+refs/heads/main:refs/heads/main")
-    fork.origin.branch("typo", base="main", files={"typo": "1\n"}, message=message)
+    fork.origin.branch("typo", base="main", files=files, message=message)
     scenario.forge.acme.open_pull_request("typo", title="Correct a typo", fork=fork)
     await scenario.wait_until_idle()
 
