@@ -348,7 +348,6 @@ CLAIMS_IN_A_LANDING = {
 }
 
 
-@pytest.mark.xfail(reason="a landing one by one believes the trailers of commits that others push", strict=True)
 @pytest.mark.parametrize("host", CLAIMS_IN_A_LANDING)
 def test_a_commit_that_names_a_pull_request_of_a_landing_in_progress_is_not_taken_for_its_merge(host: str):
     """For example, a user cherry-picks a commit of the test branch."""

@@ -22,7 +22,7 @@ from mergeyard.domain.states import Mergeability
 from mergeyard.domain.tasks import Land
 from mergeyard.ports import forge as port
 from mergeyard.ports.external import Clock
-from mergeyard.ports.git import Conflict, MissingObject, PushRefused, RefUpdate, Stale
+from mergeyard.ports.git import Commit, Conflict, MissingObject, PushRefused, RefUpdate, Stale
 from mergeyard.service import git_names
 from mergeyard.service.comments import texts
 from mergeyard.service.commit_messages import merge_message
@@ -32,7 +32,6 @@ from mergeyard.service.tasks.commit_builder import (
     PullRequestTooLarge,
     RebaseDiffers,
     pull_request_of,
-    read_steps,
     write_squash,
 )
 from mergeyard.service.tasks.observe import can_no_longer_merge
@@ -52,17 +51,21 @@ class GitMerger:
     task: Land
 
     async def find_merged_steps(self, tip: Sha | None) -> list[Step]:
-        """The commits directly on top of the expected tip, as far as they belong to our members."""
-        mirror, task = self.context.mirror, self.task
-        new_commits = () if tip is None else await mirror.first_parents(tip, down_to=task.expected_tip) or ()
-        numbers = {member.number for member in task.members}
-        ours = tuple(
-            takewhile(lambda commit: git_names.parse_pull_request_trailer(commit.message) in numbers, new_commits)
-        )
-        if not ours:
-            return []
-        count = len({git_names.parse_pull_request_trailer(commit.message) for commit in ours})
-        return list(await read_steps(mirror, task.expected_tip, ours[-1].sha, task.members[:count]) or ())
+        """The commits directly on top of the expected tip that belong to our members and have the tested trees. Others
+        can push commits with our trailers, also on top of ours."""
+        task = self.task
+        rest = () if tip is None else await self.context.mirror.first_parents(tip, down_to=task.expected_tip) or ()
+        steps = list[Step]()
+        onto = task.expected_tip
+        for member, tested in zip(task.members, task.steps, strict=True):
+            count = _count_commits_of(member, tested, rest)
+            if count == 0:
+                break
+            last = rest[count - 1]
+            steps.append(Step(last.sha, onto, last.tree))
+            onto = last.sha
+            rest = rest[count:]
+        return steps
 
     async def merge(self, member: Member, onto: Sha) -> Step | MemberMergeRefused | None:
         """None if it cannot be merged onto this commit."""
@@ -85,6 +88,13 @@ class GitMerger:
                 "The target branch has the expected commit, but the push fails. Check the Git host."
             )
         return None if isinstance(outcome, Stale) else step
+
+
+def _count_commits_of(member: Member, tested: Step, commits: Sequence[Commit]) -> int:
+    """How many of the first commits are the merge of this member: a rebase makes several. 0 if it is not merged."""
+    named = takewhile(lambda commit: git_names.parse_pull_request_trailer(commit.message) == member.number, commits)
+    complete = (count for count, commit in enumerate(named, start=1) if commit.tree == tested.tree)
+    return max(complete, default=0)
 
 
 log = structlog.get_logger()
