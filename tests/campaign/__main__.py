@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tests.campaign.campaign import replay_command, run_round, run_rounds
 from tests.campaign.report import CampaignReport
 from tests.campaign.round import METHODS, Outcome
+from tests.support.violations import record_violation
 
 SHOWN_FAULTS = 20
 COUNTS_INTERVAL = 100
@@ -40,6 +41,7 @@ def main(
                 print(f"{tally.rounds:,} rounds, landings: {tally.describe_counts()}", flush=True)
             if outcome.faults:
                 wrong.append(outcome)
+                record_violation(f"{outcome.faults[0]}\n  {replay_command(outcome.seed)}")
                 show_faults(outcome)
     for table in tally.tables():
         console.print(table)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.environment import ServerEnvironment
 from tests.support.promises import broken_promises
+from tests.support.violations import assert_kept
 
 
 class StartEnvironment:
@@ -44,5 +45,5 @@ def assert_promises_kept(env: ServerEnvironment) -> None:
     env.ci.enabled = True
     env.wait_until_clean()
     env.evidence.collect()
-    assert broken_promises(env.evidence) == []
+    assert_kept(broken_promises(env.evidence))
     assert env.ci.evaluate(env.origin.tip("main")) == "success"

@@ -5,6 +5,8 @@ the exit code is 1.
 """
 
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from time import monotonic
@@ -20,6 +22,7 @@ from tests.fuzz.flood.target import a_target
 from tests.fuzz.machine.environment import STORES
 from tests.fuzz.machine.state_machine import RunCounts, run_clients
 from tests.fuzz.properties import ParserProperty, all_properties
+from tests.support.violations import record_violation
 
 COLUMNS = (
     TextColumn("{task.description}"),
@@ -37,11 +40,18 @@ def main(
     examples: Annotated[int, typer.Option(help="How many examples to check every property of the parsers on.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Determines everything that is drawn.")] = 1,
 ) -> None:
-    failed = [
-        *(name for name in STORES if clients and not _run_clients(name, clients, seed)),
-        *(law.name for law in all_properties() if examples and not _check_property(law, examples, seed)),
-        *(["random requests"] if requests and not _send_requests(requests, seed) else []),
-    ]
+    checks: dict[str, Callable[[], bool]] = {}
+    if clients:
+        checks |= {name: partial(_run_clients, name, clients, seed) for name in STORES}
+    if examples:
+        checks |= {law.name: partial(_check_property, law, examples, seed) for law in all_properties()}
+    if requests:
+        checks["random requests"] = partial(_send_requests, requests, seed)
+    failed = list[str]()
+    for name, passes in checks.items():
+        if not passes():
+            failed.append(name)
+            record_violation(f"fuzz: {name} (seed {seed})")
     for name in failed:
         console.print(f"[red]failed[/]: {name} (seed {seed})")
     raise typer.Exit(1 if failed else 0)

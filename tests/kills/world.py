@@ -22,6 +22,7 @@ from tests.support.polling import eventually
 from tests.support.postgres import shared_server
 from tests.support.promises import broken_promises
 from tests.support.repositories import Files, Origin
+from tests.support.violations import assert_kept
 from tests.support.webhooks import WebhookReceiver
 
 SETTINGS: tuple[dict[str, Any], ...] = (
@@ -190,7 +191,7 @@ class World:
         evidence.collect()
         broken = [*broken_promises(evidence), *find_wrongly_removed(evidence)]
         broken += [*wrong_states_on_host(queue), *wrong_head_branches(queue)]
-        assert not broken, "\n".join([str(queue.api.queue), *broken])
+        assert_kept(broken, str(queue.api.queue))
         assert queue.ci.evaluate(queue.origin.tip("main")) == "success"
         assert isinstance(queue.api, RetryingApi)
         return Outcome(

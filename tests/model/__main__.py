@@ -12,6 +12,7 @@ from mergeyard.domain.journal import PullRequestChanged
 from mergeyard.engine.views import render_text
 from tests.model.campaign import Outcome, play_many, replay_command
 from tests.model.world import RandomWorld
+from tests.support.violations import record_violation
 
 MAX_BROKEN_SHOWN = 10
 console = Console()
@@ -36,8 +37,13 @@ def main(
 
 def play_with_progress(seeds: range) -> list[Outcome]:
     columns = (TextColumn("worlds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    outcomes = list[Outcome]()
     with Progress(*columns, console=console) as progress:
-        return list(progress.track(play_many(seeds), total=len(seeds)))
+        for outcome in progress.track(play_many(seeds), total=len(seeds)):
+            outcomes.append(outcome)
+            if outcome.broken:
+                record_violation(f"{outcome.broken}\n  {replay_command(outcome.seed)}")
+    return outcomes
 
 
 def show_summary(outcomes: list[Outcome]) -> None:

@@ -19,6 +19,7 @@ from tests.support.polling import eventually
 from tests.support.promises import broken_promises
 from tests.support.replicas import Replica, Replicas, RetryingApiClient
 from tests.support.repositories import Origin
+from tests.support.violations import assert_kept
 
 
 class Repository(Struct, frozen=True):
@@ -108,8 +109,7 @@ class Installation:
             queue.wait_until_clean()
             queue.evidence.collect()
         for queue in self.queues:
-            broken = broken_promises(queue.evidence)
-            assert not broken, "\n".join([str(queue.api.queue), *broken])
+            assert_kept(broken_promises(queue.evidence), str(queue.api.queue))
             assert queue.ci.evaluate(queue.origin.tip(queue.target_branch)) == "success"
 
     def close(self) -> None:

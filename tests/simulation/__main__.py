@@ -12,6 +12,7 @@ from rich.table import Table
 from tests.simulation.campaign import Outcome, as_test, play, play_many, replay_command, shrink_script
 from tests.simulation.faults import Family
 from tests.simulation.generator import PAIRS, draw
+from tests.support.violations import record_violation
 
 MAX_BROKEN_SHOWN = 10
 PHASES = ("idle", "waiting", "building", "testing", "bisecting", "landing", "starting")
@@ -47,9 +48,15 @@ def main(
 
 def play_with_progress(seeds: range, *, with_reviews: bool, with_heads: bool) -> list[Outcome]:
     columns = (TextColumn("worlds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    outcomes = list[Outcome]()
     with Progress(*columns, console=console) as progress:
-        outcomes = play_many(seeds, with_reviews=with_reviews, with_heads=with_heads)
-        return list(progress.track(outcomes, total=len(seeds)))
+        played = play_many(seeds, with_reviews=with_reviews, with_heads=with_heads)
+        for outcome in progress.track(played, total=len(seeds)):
+            outcomes.append(outcome)
+            if outcome.broken:
+                command = replay_command(outcome.seed, with_reviews=with_reviews, with_heads=with_heads)
+                record_violation(f"{outcome.broken[0]}\n  {command}")
+    return outcomes
 
 
 def show_ends(outcomes: list[Outcome]) -> None:
