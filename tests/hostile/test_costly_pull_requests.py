@@ -22,6 +22,7 @@ from tests.support.scenario import CONFIG, KEY, MINUTE, Scenario, ScenarioSetup,
 BOMB_LEVELS = 10
 ALLOWED_LEVELS = 6
 """Few enough to be no bomb, but too many for a merge with `SETUP`."""
+LARGE_BYTES = 64 * MIB
 SETUP = ScenarioSetup(git_limits=Limits(memory_bytes=48 * MIB, repository_memory_bytes=96 * MIB))
 REBASE = Config(merge_method=MergeMethod.REBASE)
 
@@ -43,6 +44,13 @@ def attempts(log: Sequence[EventDict]) -> int:
 
 def outages(log: Sequence[EventDict]) -> int:
     return sum(entry["event"] == "git_host_unavailable" for entry in log)
+
+
+def open_with_large_files(scenario: Scenario, number: int) -> None:
+    """A pull request of half a mebibyte that git cannot fetch with `SETUP`."""
+    scenario.origin.branch(f"feature{number}", base="main")
+    head = scenario.origin.delta_bomb(f"feature{number}", size=LARGE_BYTES)
+    scenario.set_pull_request(number, head=head, branch=f"feature{number}")
 
 
 async def preview(scenario: Scenario, number: int, key: QueueKey = KEY) -> MergePreview:
@@ -170,3 +178,51 @@ async def test_a_preview_that_takes_long_delays_none_of_another_repository(tmp_p
         async with locks[KEY.repo]:
             assert (await preview(scenario, 1, other)).messages
         scenario.origin = origin
+
+
+@asynchronous
+async def test_a_pull_request_that_git_cannot_fetch_within_its_limits_fails_after_two_attempts(tmp_path: Path):
+    with capture_warnings() as log:
+        async with a_scenario(tmp_path, setup=SETUP) as scenario:
+            open_with_large_files(scenario, 1)
+            scenario.open(2)
+            await scenario.submit(1, 2)
+            await scenario.advance_time(MINUTE)
+            assert await scenario.state(1) == "failed: pr_too_large"
+            assert "needs more memory than its limit of 96 MiB" in (await scenario.view(1)).reason.message
+            await scenario.passes(2)
+            assert await scenario.state(2) == "merged: merged_by_queue"
+    assert outages(log) == 0
+
+
+@asynchronous
+async def test_a_pull_request_that_git_cannot_fetch_stops_no_other_although_it_is_not_submitted(tmp_path: Path):
+    with capture_warnings() as log:
+        async with a_scenario(tmp_path, setup=SETUP) as scenario:
+            scenario.open(2)
+            await scenario.submit(2)
+            open_with_large_files(scenario, 1)
+            await scenario.advance_time(10 * MINUTE)
+            assert attempts(log) == 1
+            scenario.open(3)
+            await scenario.submit(3)
+            await scenario.passes(2)
+            await scenario.restart()
+            await scenario.advance_time(10 * MINUTE)
+            await scenario.passes(3)
+            assert await scenario.state(2) == "merged: merged_by_queue"
+            assert await scenario.state(3) == "merged: merged_by_queue"
+    assert (attempts(log), outages(log)) == (2, 0)
+
+
+@asynchronous
+async def test_a_preview_of_a_pull_request_that_git_cannot_fetch_is_refused_after_one_attempt(tmp_path: Path):
+    async with a_scenario(tmp_path, setup=SETUP) as scenario:
+        open_with_large_files(scenario, 1)
+        await scenario.advance_time(MINUTE)
+        with capture_warnings() as log:
+            for _ in range(3):
+                found = await preview(scenario, 1)
+                assert "The queue would refuse it: git fetch needs more memory" in found.explanation
+                await scenario.advance_time(MINUTE)
+        assert attempts(log) == 1

@@ -215,6 +215,19 @@ class Origin:
         self.set_ref(place, commit)
         return Sha(commit)
 
+    def delta_bomb(self, place: str, *, size: int) -> Sha:
+        """Adds a commit with two files of this size, stored as one and a difference from it: a few hundred bytes for
+        each mebibyte, which git can only unpack as a whole."""
+        files = [self.blob(b"\0" * size + end) for end in (b"1", b"2")]
+        self.run("pack-objects", "--quiet", str(self.path / "objects/pack/pack"), stdin="\n".join(files).encode())
+        self.run("prune-packed", "--quiet")
+        entries = self.run("ls-tree", self.tip(place))
+        entries += b"".join(b"100644 blob %b\tlarge%d\n" % (each.encode(), at) for at, each in enumerate(files))
+        root = self.run("mktree", stdin=entries).decode().strip()
+        commit = self.run("commit-tree", "-p", self.tip(place), "-m", "Add large files", root).decode().strip()
+        self.set_ref(place, commit)
+        return Sha(commit)
+
     def tree(self, place: str) -> Sha:
         return Sha(self.run("rev-parse", f"{self.tip(place)}^{{tree}}").decode().strip())
 

@@ -145,7 +145,6 @@ class Previews:
         tip = await context.fetch_target_tip()
         if tip is None:
             raise RequestRefused(Code.BRANCH_NOT_FOUND, f"{key.repo} has no branch {key.branch}: push it first.")
-        await context.fetch_head_if_missing(number, pull_request.head)
         run = find_run(context.queue_actor.queue, number, pull_request.head)
         merges_by, explanation = explain_merge(config, pull_request, run)
         messages = () if merges_by is MergesBy.PROVIDER_MERGE else await _read_messages(context, pull_request, run)
@@ -167,6 +166,7 @@ class Previews:
         costly = context.repo, pull_request.head
         if costly not in self._costly_heads:
             try:
+                await context.fetch_head_if_missing(pull_request.number, pull_request.head)
                 return await _write_messages(context, pull_request, run, tip, merges_by)
             except LimitExceededError as error:
                 log.warning("git_limit_exceeded", repo=str(context.repo), number=pull_request.number, error=str(error))

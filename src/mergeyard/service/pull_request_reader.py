@@ -44,6 +44,9 @@ class HeadIndex(Struct, eq=False):
     """By the ref of the target branch: its tip at the last refresh, and the heads that it contained then."""
     postponed: Heads | None = NOTHING_REPORTED
     """The heads that the Git host reported when a refresh was postponed; None: the index is refreshed."""
+    too_large: dict[PullRequestNumber, Sha] = {}
+    """The heads that git could not fetch within its limits. It can leave a part of their objects behind, so that the
+    mirror seems to have them."""
     refresh_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One refresh at a time."""
 
@@ -56,7 +59,10 @@ class HeadIndex(Struct, eq=False):
 
     def find_unverified(self, heads: Heads) -> list[PullRequestNumber]:
         """The pull requests whose head is new, or not compared with the target branches yet."""
-        return [number for number, head in heads.items() if not self._is_verified(number, head)]
+        return [number for number, head in self.select_fetchable(heads).items() if not self._is_verified(number, head)]
+
+    def select_fetchable(self, heads: Heads) -> Heads:
+        return {number: head for number, head in heads.items() if self.too_large.get(number) != head}
 
     def is_contained(self, target_ref: str, tip: Sha, number: PullRequestNumber, head: Sha) -> bool | None:
         """Whether the target branch contains the head; None if this was not determined for this tip and head."""
@@ -86,6 +92,8 @@ class HeadIndex(Struct, eq=False):
         """Unverified pull requests stay too: they may be newer than the lists in `retained`."""
         for number in (self.heads.keys() - self.unverified).difference(*retained):
             del self.heads[number]
+        for number in self.too_large.keys() - set[PullRequestNumber]().union(*retained):
+            del self.too_large[number]
 
     def _is_verified(self, number: PullRequestNumber, head: Sha) -> bool:
         return self.heads.get(number) == head and number not in self.unverified
@@ -101,12 +109,13 @@ async def refresh_heads(
 ) -> None:
     """`heads` are those that the Git host reports. A forge reports only open pull requests, so the pull requests of
     waiting submissions are kept too."""
-    submitted = {submission.number for submission in context.queue_actor.queue.submissions.values()}
+    submissions = context.queue_actor.queue.submissions.values()
+    submitted = {submission.number: submission.pull_request.head for submission in submissions}
     postponed = index.postponed
-    new = {*heads, *submitted} if postponed is not None else index.find_unverified(heads)
-    fetches_all = context.host.forge is None and (postponed is not None or len(new) > MAX_NEW_HEADS)
-    head_refs = [context.host.head_ref_pattern] if fetches_all else map(context.host.head_ref, new)
-    refs = await context.mirror.fetch([*head_refs, *target_refs])
+    new = index.find_unverified(heads)
+    if postponed is not None:
+        new = [*index.select_fetchable({**submitted, **heads})]
+    refs = await _fetch_heads(context, index, target_refs, {**submitted, **heads}, new)
     found = {
         number: head for ref, head in refs.items() if (number := context.host.pull_request_number_of(ref)) is not None
     }
@@ -117,6 +126,33 @@ async def refresh_heads(
     }
     index.record_refresh(found, contained, postponed)
     index.forget_except(heads, submitted, found)
+
+
+async def _fetch_heads(
+    context: RepositoryContext,
+    index: HeadIndex,
+    target_refs: Collection[str],
+    heads: Heads,
+    new: Collection[PullRequestNumber],
+) -> dict[str, Sha]:
+    """One pull request with objects that are too large for git must not keep the others from being fetched: then each
+    head is fetched alone, and one that is too large not again."""
+    is_many = index.postponed is not None or len(new) > MAX_NEW_HEADS
+    fetches_all = context.host.forge is None and not index.too_large and is_many
+    head_refs = [context.host.head_ref_pattern] if fetches_all else list(map(context.host.head_ref, new))
+    try:
+        return await context.mirror.fetch([*head_refs, *target_refs])
+    except LimitExceededError:
+        if not new:
+            raise
+    refs = await context.mirror.fetch(target_refs)
+    for number in new:
+        try:
+            refs |= await context.mirror.fetch([context.host.head_ref(number)])
+        except LimitExceededError as error:
+            log.warning("git_limit_exceeded", repo=str(context.repo), number=number, error=str(error))
+            index.too_large[number] = heads[number]
+    return refs
 
 
 async def _find_contained(
@@ -223,13 +259,25 @@ class PullRequestReader:
         if not cache.has(pull_request):
             if not await context.has_commit(tip):
                 await context.fetch_target_tip()
-            await context.fetch_head_if_missing(number, head)
             try:
+                await self._fetch_head(context, number, head)
                 await self._fill_cache(context, cache, pull_request)
             except LimitExceededError as error:
                 log.warning("git_limit_exceeded", repo=str(context.repo), number=number, head=head, error=str(error))
                 return replace(pull_request, mergeability=Mergeability.UNKNOWN, exceeded_limit=f"{error}.")
         return self._complete(context, pull_request, cache)
+
+    async def _fetch_head(self, context: RepositoryContext, number: PullRequestNumber, head: Sha) -> None:
+        too_large = self._head_indexes[context.repo].too_large
+        if too_large.get(number) == head:
+            await context.mirror.fetch([context.host.head_ref(number)])
+            too_large.pop(number, None)
+            return
+        try:
+            await context.fetch_head_if_missing(number, head)
+        except LimitExceededError:
+            too_large[number] = head
+            raise
 
     async def _fill_cache(self, context: RepositoryContext, cache: TipCache, pull_request: PullRequest) -> None:
         """What exceeded a limit is not kept: the engine decides whether it is tried again."""

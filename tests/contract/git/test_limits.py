@@ -143,6 +143,13 @@ def test_the_memory_of_a_container_or_a_service_counts(tmp_path: Path):
     assert read_usable_memory(root, own) == 700 * MIB
 
 
+@asynchronous
+async def test_a_file_can_be_larger_than_the_memory_of_a_fetch(small_mirror: Mirror, origin: Origin):
+    origin.commit("main", {"large": "x" * (SMALL.repository_memory_bytes + MIB)})
+    await small_mirror.fetch(["refs/heads/main"])
+    assert await small_mirror.tree(origin.tip("main")) == origin.tree("main")
+
+
 # Trees that contain each other.
 
 

@@ -124,7 +124,7 @@ class GitProcess:
         self._starting = Lock()
 
     def __str__(self) -> str:
-        return " ".join(self._arguments)[:80]
+        return " ".join(each for each in self._arguments if not each.startswith("--git-dir="))[:80]
 
     @property
     def _command_name(self) -> str:
