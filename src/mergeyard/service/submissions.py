@@ -48,7 +48,7 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     forced: bool | None = None
     by_maintainer: bool = False
     force_needs_head: bool = True
-    """False only for the API, whose clients can force without naming the head: see decision 58."""
+    """False only for the API, whose clients can force without naming the head: see decision 59."""
 
 
 class HeadNotConfirmed(RequestRefused):

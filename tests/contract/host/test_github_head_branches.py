@@ -104,6 +104,26 @@ async def test_a_ruleset_that_names_the_head_branch_protects_it_also_if_we_can_b
     assert await read_access(github) is HeadBranchAccess.PROTECTED
 
 
+@pytest.mark.parametrize(
+    ("excluded", "access"),
+    [
+        ("refs/heads/feature/*", HeadBranchAccess.PROTECTED),
+        ("refs/heads/mergeyard/**/*", HeadBranchAccess.MOVABLE),
+        ("refs/heads/main", HeadBranchAccess.MOVABLE),
+    ],
+)
+@asynchronous
+async def test_a_ruleset_for_all_branches_but_those_of_features_protects_the_others(
+    github: GithubEnvironment, excluded: str, access: HeadBranchAccess
+):
+    """It protects `release/1.0` as one that names it would."""
+    github.open(1)
+    bypass = [BypassActor("User", to_account_id("ada"), "always")]
+    rules = [rule("non_fast_forward"), rule("deletion")]
+    github.acme.add_ruleset("all but features", rules, include=["~ALL"], exclude=[excluded], bypass=bypass)
+    assert await read_access(github) is access
+
+
 @asynchronous
 async def test_a_branch_that_a_rule_protects_from_deletion_stays_also_if_we_can_bypass_the_rule(
     github: GithubEnvironment,

@@ -168,10 +168,13 @@ class BypassActor(Struct, frozen=True):
 
 
 ALL_BRANCHES = "~ALL"
+WILDCARDS = frozenset("*?[")
+TEST_BRANCHES = f"refs/heads/{ids.TEST_BRANCH_PREFIX}"
 
 
 class RefNames(Struct, frozen=True):
     include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
 
 class Conditions(Struct, frozen=True):
@@ -188,8 +191,13 @@ class Ruleset(Struct, frozen=True):
 
     @property
     def covers_all_branches(self) -> bool:
-        """Whether it covers the branches of every pull request, and so protects none of them in particular."""
-        return self.conditions is not None and ALL_BRANCHES in self.conditions.ref_name.include
+        """Whether it covers the branches of every pull request, and so protects none of them in particular. One that
+        leaves out a pattern, such as `feature/*`, protects the branches that are no features."""
+        if self.conditions is None:
+            return False
+        names = self.conditions.ref_name
+        left_out = [each for each in names.exclude if not each.startswith(TEST_BRANCHES)]
+        return ALL_BRANCHES in names.include and all(WILDCARDS.isdisjoint(each) for each in left_out)
 
     def can_be_bypassed_by(self, app_id: int | None) -> bool | None:
         """Whether the requesting account can bypass the ruleset; None when GitHub does not reveal it."""
