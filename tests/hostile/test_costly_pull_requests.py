@@ -22,6 +22,8 @@ from tests.support.scenario import CONFIG, KEY, MINUTE, Scenario, ScenarioSetup,
 BOMB_LEVELS = 10
 ALLOWED_LEVELS = 6
 """Few enough to be no bomb, but too many for a merge with `SETUP`."""
+BOMB_CONTENT = "x"
+"""Of every file in a bomb."""
 LARGE_BYTES = 64 * MIB
 SETUP = ScenarioSetup(git_limits=Limits(memory_bytes=48 * MIB, repository_memory_bytes=96 * MIB))
 REBASE = Config(merge_method=MergeMethod.REBASE)
@@ -226,3 +228,23 @@ async def test_a_preview_of_a_pull_request_that_git_cannot_fetch_is_refused_afte
                 assert "The queue would refuse it: git fetch needs more memory" in found.explanation
                 await scenario.advance_time(MINUTE)
         assert attempts(log) == 1
+
+
+@asynchronous
+async def test_a_merge_that_git_can_no_longer_repeat_within_its_limits_stops_no_audit(tmp_path: Path):
+    """An operator can lower the limits after the merge. Git finds the deleted file again, so there is no conflict."""
+    async with a_scenario(tmp_path) as scenario:
+        scenario.origin.commit("main", {"README": BOMB_CONTENT})
+        open_bomb(scenario, 1, levels=ALLOWED_LEVELS - 1)
+        scenario.origin.commit("main", {"README": BOMB_CONTENT + "\nand more\n"})
+        await scenario.advance_time(MINUTE)
+        await scenario.submit(1)
+        await scenario.passes(1)
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        scenario.setup = ScenarioSetup(git_limits=Limits(memory_bytes=12 * MIB, repository_memory_bytes=96 * MIB))
+        await scenario.restart()
+        with capture_warnings() as log:
+            report = await scenario.service.merge_auditor.audit_on_request(KEY, 20)
+        assert [each.number for each in report.landings] == [1]
+        assert report.mismatches == ()
+    assert attempts(log) == 1

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable
 
+import structlog
+
 from mergeyard.domain.ids import SubmissionId
 from mergeyard.domain.runs import Step
-from mergeyard.ports.git import MissingObject
+from mergeyard.ports.git import LimitExceededError, MissingObject
 from mergeyard.service import landed_heads
 from mergeyard.service.merge_audit.records import BranchHistory, LandingForm, RecordedMerge
 from mergeyard.service.repositories import RepositoryContext
+
+log = structlog.get_logger()
 
 
 async def find_incomplete_merges(
     context: RepositoryContext, landings: Iterable[RecordedMerge], history: BranchHistory
 ) -> frozenset[SubmissionId]:
-    """Without those whose commits the mirror no longer has."""
+    """Without those whose commits the mirror no longer has, and those that take git more than it may now: the
+    other merges are audited all the same."""
     found = set[SubmissionId]()
     for landing in landings:
         try:
@@ -21,6 +26,9 @@ async def find_incomplete_merges(
                 found.add(landing.submission.id)
         except MissingObject:
             continue
+        except LimitExceededError as error:
+            number = landing.submission.number
+            log.warning("git_limit_exceeded", repo=str(context.repo), number=number, error=str(error))
     return frozenset(found)
 
 
