@@ -47,10 +47,21 @@ def record_run_built(queue: Queue, event: events.RunBuilt, now: Instant) -> Queu
     check_run_transition(run.status, RunStatus.IN_PROGRESS)
     built = replace(run, status=RunStatus.IN_PROGRESS, chain=(*run.chain, *event.steps), pushed=True, started_at=now)
     queue = _share_chain(run_lifecycle.put_run(queue, built), built)
+    queue = _forget_costly_heads(queue, run)
     if event.head_checks is None or not _all_satisfied(run, event.head_checks):
         return queue
     passed = replace(built, checks=dict(event.head_checks), used_head_checks=True)
     return run_lifecycle.finish_run(queue, passed, RunStatus.SUCCEEDED, now)
+
+
+def _forget_costly_heads(queue: Queue, run: Run) -> Queue:
+    """Git merged them within its limits, so that an earlier attempt met a busy machine: the next one that exceeds a
+    limit, perhaps days later, is a first one again."""
+    for member in run.tested_members:
+        submission = queue.submissions.get(member.submission_id)
+        if submission is not None and submission.costly_head is not None:
+            queue = entries.update_submission(queue, replace(submission, costly_head=None))
+    return queue
 
 
 def _all_satisfied(run: Run, checks: Mapping[str, CheckState]) -> bool:

@@ -215,6 +215,17 @@ def test_a_pr_whose_build_exceeds_a_limit_is_built_again_and_fails_the_second_ti
     assert (world.state(1), world.reason(1)) == (PullRequestState.FAILED, Reason.PR_TOO_LARGE)
 
 
+def test_a_pr_whose_build_exceeds_a_limit_has_a_second_attempt_again_after_a_build_within_the_limits():
+    world = a_world()
+    world.submit(1)
+    refuse(world, 1, e.BuildRefusal.LIMIT_EXCEEDED)
+    world.build()
+    assert world.state(1) is PullRequestState.TESTING
+    world.apply(e.RestartRequested(number=world.submission(1).number))
+    refuse(world, 1, e.BuildRefusal.LIMIT_EXCEEDED)
+    assert world.state(1) is PullRequestState.PENDING
+
+
 def test_prs_behind_a_pr_that_cannot_be_built_go_on_without_it():
     world = a_world()
     world.submit(1, 2)
