@@ -63,7 +63,8 @@ def test_a_pull_request_is_submitted_shown_restarted_and_cancelled(env: ServerEn
     number = env.open_pr({"d.txt": "1"}, title="Count the sheep")
     submitted = terminal.run_ok("submit", str(number), "--priority", "HIGH", "--no-batch")
     assert submitted.startswith(f"#{number} Count the sheep  Not ready\n")
-    assert "priority   high\n" in submitted
+    assert re.search(r"^  priority   high, set by \w+$", submitted, re.MULTILINE)
+    assert "batching   off: tested alone\n" in submitted
     assert f"page       {env.server.url}/pulls/git.local/acme/app/{number}?branch=main\n" in submitted
     env.wait_for("testing", number)
     assert terminal.run_json("restart", str(number))["prNumber"] == number

@@ -250,9 +250,13 @@ class PullRequestContext(msgspec.Struct, frozen=True, kw_only=True):
     run: client.Run | None = None
     """Of a pull request that is being tested or failed: the run in progress, else the last one."""
     submitted_by: str = ""
+    priority_set_by: str = ""
+    """Empty for the default priority."""
+    forced_by: str = ""
 
 
 FORCED_NOTE = "conflicts and rules of the Git host ignored"
+UNBATCHED_NOTE = "off: tested alone"
 
 
 def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> None:
@@ -266,10 +270,11 @@ def show_pull_request(pull_request: client.SubmittedPullRequest, context: PullRe
         "queue": None if context.queue is None else list_problems(context.queue, pull_request.reason),
         "author": pull_request.pr_author,
         "head": pull_request.pr_sha[:12],
-        "priority": pull_request.priority_name,
+        "priority": format_priority(pull_request, context),
+        "batching": UNBATCHED_NOTE if pull_request.no_batch else None,
         "run": pull_request.test_run_id,
         "submitted": format_submission(pull_request, context),
-        "forced": FORCED_NOTE if pull_request.force_enqueued else None,
+        "forced": format_force(pull_request, context),
         "expected": format_expected(pull_request),
         "merged as": None if pull_request.merged_sha is None else pull_request.merged_sha[:12],
         "page": context.page,
@@ -329,6 +334,20 @@ def format_next_merge(queue: client.Queue, now: datetime) -> str | None:
 def format_submission(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> str:
     at = format_time(pull_request.submitted_at)
     return f"{at} by {context.submitted_by}" if context.submitted_by else at
+
+
+def format_priority(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> str:
+    if pull_request.used_default_priority_name is not None:
+        return f"{pull_request.priority_name} (default)"
+    if context.priority_set_by:
+        return f"{pull_request.priority_name}, set by {context.priority_set_by}"
+    return pull_request.priority_name
+
+
+def format_force(pull_request: client.SubmittedPullRequest, context: PullRequestContext) -> str | None:
+    if not pull_request.force_enqueued:
+        return None
+    return f"by {context.forced_by}: {FORCED_NOTE}" if context.forced_by else FORCED_NOTE
 
 
 def list_problems(queue: client.Queue, reason: client.Reason) -> tuple[str, ...]:

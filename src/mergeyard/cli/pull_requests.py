@@ -1,6 +1,6 @@
 """Commands for pull requests: submit, cancel, restart, status, watch, message and list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -19,6 +19,7 @@ from mergeyard.cli.session import (
 )
 from mergeyard.client import ActionPreview, CommitMessagePreview, PullRequests, SubmittedPullRequest, TimelineEntry
 from mergeyard.domain.config import LOWEST_PRIORITY, PRIORITIES, URGENT
+from mergeyard.domain.states import Reason
 
 MAX_PULL_REQUEST_NUMBER = 2**31 - 1
 PRIORITY_NAMES = ", ".join(PRIORITIES)
@@ -290,22 +291,42 @@ def read_context(session: Session, pull_request: SubmittedPullRequest) -> output
     queue = None if pull_request.is_concluded else session.read_if_possible(lambda: client.get_queue(name))
     has_checks = run_id is not None and pull_request.state in STATES_WITH_CHECKS
     run = session.read_if_possible(lambda: client.get_run(name, run_id or "")) if has_checks else None
-    page = session.build_page_url(page_of_pull_request(name, pull_request.pr_number))
+    timeline = read_timeline(session, pull_request)
+    has_own_priority = pull_request.used_default_priority_name is None
     return output.PullRequestContext(
-        page=page, queue=queue, run=run, submitted_by=find_submitter(session, pull_request)
+        page=session.build_page_url(page_of_pull_request(name, pull_request.pr_number)),
+        queue=queue,
+        run=run,
+        submitted_by=find_submitter(timeline),
+        priority_set_by=find_actor(timeline, Reason.PRIORITY_CHANGED) if has_own_priority else "",
+        forced_by=find_actor(timeline, Reason.FORCED) if pull_request.force_enqueued else "",
     )
 
 
-def find_submitter(session: Session, pull_request: SubmittedPullRequest) -> str:
-    """The actor of the oldest entry of the timeline; empty if it cannot be read."""
-    timeline = pull_request.timeline
-    if timeline is None:
-        latest = session.read_if_possible(
-            lambda: session.client.get_pull_request(session.queue, pull_request.pr_number, include_timeline=True)
-        )
-        # The pull request can have been submitted again meanwhile.
-        timeline = latest.timeline if latest is not None and latest.id == pull_request.id else None
+def read_timeline(session: Session, pull_request: SubmittedPullRequest) -> Sequence[TimelineEntry]:
+    """Newest first; empty if it cannot be read."""
+    if pull_request.timeline is not None:
+        return pull_request.timeline
+    latest = session.read_if_possible(
+        lambda: session.client.get_pull_request(session.queue, pull_request.pr_number, include_timeline=True)
+    )
+    # The pull request can have been submitted again meanwhile.
+    if latest is None or latest.id != pull_request.id:
+        return ()
+    return latest.timeline or ()
+
+
+def find_submitter(timeline: Sequence[TimelineEntry]) -> str:
+    """The actor of the oldest entry; empty if the timeline is not known."""
     return timeline[-1].actor if timeline else ""
+
+
+def find_actor(timeline: Sequence[TimelineEntry], reason: Reason) -> str:
+    """Who caused the last entry with this reason. Without one, it was an option of the submission itself."""
+    for entry in timeline:
+        if entry.reason == reason:
+            return entry.actor
+    return find_submitter(timeline)
 
 
 STATES_BY_NAME = {

@@ -14,7 +14,9 @@ from rich.console import Console
 
 from mergeyard.cli import history, output, queues
 from mergeyard.cli.output import encode_json, plain_text, print_message, sanitize
-from mergeyard.client import Queue, Run, SubmittedPullRequest
+from mergeyard.cli.pull_requests import find_actor
+from mergeyard.client import Queue, Run, SubmittedPullRequest, TimelineEntry
+from mergeyard.domain.states import Reason
 from mergeyard.web import formats
 from tests.support.api_examples import ENQUEUED, QUEUE_RESPONSE, RUN, SUBMITTED
 
@@ -100,6 +102,19 @@ def test_times_are_local_and_name_their_zone():
 
 def a_pull_request(**members: Any) -> SubmittedPullRequest:
     return convert(SUBMITTED | members, SubmittedPullRequest)
+
+
+def an_entry(reason: str, actor: str) -> TimelineEntry:
+    return TimelineEntry(
+        at=NOW,
+        source="pending",
+        to="pending",
+        reason=reason,
+        message="",
+        actor=actor,
+        test_run_id=None,
+        caused_by=(),
+    )
 
 
 def a_run(*checks: tuple[str, str], **members: Any) -> Run:
@@ -192,12 +207,31 @@ def test_status_shows_what_a_bisection_means_for_the_pull_request(capsys: pytest
     assert "bisection" not in [line[0] for line in shown_status(capsys, a_pull_request())]
 
 
-def test_status_shows_who_submitted_it_and_that_it_was_forced(capsys: pytest.CaptureFixture[str]):
+def test_status_shows_who_submitted_it_and_who_forced_it(capsys: pytest.CaptureFixture[str]):
     forced = replace(a_pull_request(), force_enqueued=True)
-    lines = dict(shown_status(capsys, forced, submitted_by="ada"))
+    lines = dict(shown_status(capsys, forced, submitted_by="ada", forced_by="linus"))
     assert lines["submitted"].endswith(" by ada")
-    assert lines["forced"] == "conflicts and rules of the Git host ignored"
+    assert lines["forced"] == "by linus: conflicts and rules of the Git host ignored"
+    assert dict(shown_status(capsys, forced))["forced"] == "conflicts and rules of the Git host ignored"
     assert "forced" not in dict(shown_status(capsys, a_pull_request()))
+
+
+def test_status_shows_who_chose_the_priority_and_that_it_is_tested_alone(capsys: pytest.CaptureFixture[str]):
+    usual = dict(shown_status(capsys, a_pull_request(usedDefaultPriorityName="medium", noBatch=False)))
+    assert usual["priority"].endswith(" (default)")
+    assert "batching" not in usual
+    urgent = a_pull_request(priorityName="urgent", noBatch=True)
+    lines = dict(shown_status(capsys, urgent, priority_set_by="grace"))
+    assert lines["priority"] == "urgent, set by grace"
+    assert lines["batching"] == "off: tested alone"
+
+
+def test_the_last_entry_of_the_timeline_names_who_changed_something():
+    forced, again = (an_entry("forced", "linus"), an_entry("forced", "grace"))
+    timeline = (again, an_entry("force_withdrawn", "ada"), forced, an_entry("submitted", "ada"))
+    assert find_actor(timeline, Reason.FORCED) == "grace"
+    assert find_actor(timeline, Reason.PRIORITY_CHANGED) == "ada"
+    assert find_actor((), Reason.FORCED) == ""
 
 
 def test_status_shows_the_problems_of_the_queue(capsys: pytest.CaptureFixture[str]):
