@@ -57,6 +57,11 @@ class OverviewReader:
             overviews[each.id] = QueueOverview(tuple(problems), count_pull_requests(each.queue))
         return overviews
 
+    async def read_last_merge(self, queue_actor: QueueActor) -> Instant | None:
+        """In the last 24 hours, and only of a queue in which a pull request has waited for long."""
+        last_merges = await self._read_last_merges([queue_actor], self._clock.now())
+        return last_merges.get(queue_actor.id)
+
     async def _read_last_merges(self, queue_actors: Sequence[QueueActor], now: Instant) -> Mapping[QueueId, Instant]:
         """Only of queues in which a pull request has waited for long: of others it does not matter."""
         stalled = [each.id for each in queue_actors if find_stalled_since(each.queue, now) is not None]
@@ -97,10 +102,15 @@ def list_problems(
         yield "No required checks" if untestable is Reason.NO_REQUIRED_STATUSES else "Invalid .mergeyard.toml"
     if queue.target_branch.tip is None:
         yield f"Branch {key.branch} not found"
-    elif queue.target_branch.tip in queue.target_branch.broken_bases:
-        yield f"{key.branch} fails its required checks"
     if queue.obstacle is not None:
         yield OBSTACLE_PROBLEMS[queue.obstacle.reason].format(host=key.repo.host)
+    yield from list_progress_problems(key, queue, last_merge_at, now)
+
+
+def list_progress_problems(key: QueueKey, queue: Queue, last_merge_at: Instant | None, now: Instant) -> Iterator[str]:
+    """Why nothing merges, although the queue can test and merge."""
+    if queue.target_branch.tip in queue.target_branch.broken_bases:
+        yield f"{key.branch} fails its required checks"
     oldest = find_stalled_since(queue, now)
     if oldest is not None and (last_merge_at is None or now - last_merge_at > STALLED_AFTER_MS):
         yield f"Nothing merged for {format_duration(now - (last_merge_at or oldest))}"

@@ -25,6 +25,7 @@ from mergeyard.service.queue_overview import (
     find_ready_but_not_admitted,
     find_untestable_reason,
     list_problems,
+    list_progress_problems,
 )
 from mergeyard.service.runs import RunWithStatuses
 from mergeyard.service.service import Service
@@ -178,6 +179,7 @@ async def show_queue(page: PageRequest) -> Response:
     problems = [change.reason for change in changes if change.reason in AUTO_PAUSE_REASONS]
     graph = build_queue_graph(queue, now)
     ready = find_ready_but_not_admitted(queue)
+    last_merge_at = await service.queues.overviews.read_last_merge(queue_actor)
     return page.render(
         "queue.html",
         key=key,
@@ -189,6 +191,7 @@ async def show_queue(page: PageRequest) -> Response:
         untestable=find_untestable_reason(queue),
         config_error=run_validity.required_statuses(queue).config_error,
         obstacle=view_obstacle(queue),
+        progress_problems=list(list_progress_problems(key, queue, last_merge_at, now)),
         warnings=service.branch_warnings.get_cached(key, queue.config),
         queue_graph=graph,
         failing_checks=await _read_failing_checks(service, key, graph),

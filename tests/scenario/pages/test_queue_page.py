@@ -236,6 +236,26 @@ async def test_queue_that_cannot_reach_its_repository_is_not_shown_as_running(tm
 
 
 @asynchronous
+async def test_problems_of_the_list_of_queues_are_on_the_page_of_the_queue(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1, 2)
+        await scenario.submit(1, 2)
+        await scenario.fails(1)
+        await scenario.fails()
+        await scenario.advance_time(120 * MINUTE)
+        queue = await scenario.service.queues.read(KEY)
+        assert queue.overview is not None
+        problems = queue.overview.problems
+        assert problems == ("main fails its required checks", "Nothing merged for 2 h")
+        listed = (await visitor.get("/")).text
+        signal = (await visitor.get(HERE)).one(".signal")
+        assert [each.text for each in signal.all(".alarm")] == [f"{problem}." for problem in problems]
+        assert all(problem in listed for problem in problems)
+        assert "blocked" in signal.classes
+        assert "RUNNING" not in signal.classes
+
+
+@asynchronous
 async def test_pages_never_show_different_times(tmp_path: Path):
     """The same pull request on its page, in the list, on the page of the queue, and in the API."""
     async with a_scenario(tmp_path, Config(concurrency=1)) as scenario, a_signed_in_client(scenario) as visitor:
