@@ -177,7 +177,9 @@ def to_refusal(request: Request, error: Exception) -> RequestRefused:
             return RequestRefused(Code.PROVIDER_ERROR, detail)
         case HostError() | RemoteUnavailable():
             _log_failure("provider_unavailable", request, error)
-            return RequestRefused(Code.PROVIDER_UNAVAILABLE, "The Git host does not respond. Retry shortly.")
+            return RequestRefused(
+                Code.PROVIDER_UNAVAILABLE, "The server cannot reach the repository on the Git host. Retry shortly."
+            )
         case GitError():
             _log_failure("server_failure", request, error)
             detail = (

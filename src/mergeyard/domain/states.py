@@ -225,7 +225,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.LANDING_UNKNOWN: (
         "The queue could not confirm whether this merged. Check the target branch before you submit again."
     ),
-    Reason.PREREQUISITE_REMOVED: "A pull request ahead left. This one is tested again without it.",
+    Reason.PREREQUISITE_REMOVED: "A pull request is no longer ahead. This one is tested again without it.",
     Reason.TARGET_BRANCH_MOVED: "The target branch moved. The pull request is tested again on the new tip.",
     Reason.SKIP_THE_LINE_INTERRUPTED: "An urgent pull request went ahead. This one is tested again on top of it.",
     Reason.MADE_URGENT: "A user made the pull request urgent. This one is tested again, as far ahead as possible.",
@@ -314,7 +314,9 @@ REASON_MESSAGES: dict[Reason, str] = {
         "The changes conflict with pull requests ahead. Waiting until these have merged or left."
     ),
     Reason.TARGET_BRANCH_MISSING: "The target branch does not exist. Create the branch, or delete the queue.",
-    Reason.PROVIDER_UNAVAILABLE: "The Git host does not respond. The queue continues when it does.",
+    Reason.PROVIDER_UNAVAILABLE: (
+        "The queue cannot reach the repository on the Git host. The queue continues when it can."
+    ),
     Reason.PROVIDER_REFUSED: (
         "The Git host refuses what the queue asks of it. An administrator has to repair the permission or the rule."
     ),

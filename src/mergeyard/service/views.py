@@ -346,7 +346,7 @@ def _render_unknown(requirement: Requirement, names: str) -> str:
 
 CAUSE_MESSAGES = {
     Reason.SKIP_THE_LINE_INTERRUPTED: "{who} went ahead. This one is tested again on top of {it}.",
-    Reason.PREREQUISITE_REMOVED: "{who} left. This one is tested again without {it}.",
+    Reason.PREREQUISITE_REMOVED: "{who} {is_} no longer ahead. This one is tested again without {it}.",
     Reason.BATCHMATE_REMOVED: "{who} left the batch. The others are tested again.",
     Reason.ORDER_CHANGED: "{who} changed the order of the pull requests ahead. This one is tested again.",
     Reason.MERGED_WITH_ANOTHER: "The queue merged {who}, which contains all commits of this one.",
@@ -390,14 +390,28 @@ def render_reason(
     if actor != SYSTEM_ACTOR and reason in USER_REASONS:
         message = message.replace(USER, decode_actor_name(actor), 1)
     if causes and reason in CAUSE_MESSAGES:
-        who = " and ".join(_render_cause(cause, number_prefix) for cause in causes[:MAX_CAUSES])
-        message = CAUSE_MESSAGES[reason].format(who=who, it="it" if len(causes) == 1 else "them")
+        message = _render_causes(CAUSE_MESSAGES[reason], causes, number_prefix)
     parts = [f"{message.removesuffix('.')}: {', '.join(checks)}." if checks else message]
     if stacked_on:
         parts.append(f"Tested on top of {', '.join(f'{number_prefix}{number}' for number in stacked_on)}.")
     if detail:
         parts.append(detail)
     return " ".join(parts)
+
+
+def _render_causes(message: str, causes: Sequence[Cause], number_prefix: str) -> str:
+    """`#1, #2 and #3`; after the first few only a count."""
+    names = [_render_cause(cause, number_prefix) for cause in causes[:MAX_CAUSES]]
+    hidden = len(causes) - MAX_CAUSES
+    if hidden > 0:
+        names.append(f"{hidden} more")
+    if len(names) == 1:
+        return message.format(who=names[0], is_="is", it="it")
+    *others, last = names
+    # One with a subordinate clause ends with a comma of its own.
+    listed = ", ".join(name.removesuffix(",") for name in others)
+    comma = "," if others[-1].endswith(",") else ""
+    return message.format(who=f"{listed}{comma} and {last}", is_="are", it="them")
 
 
 def _render_cause(cause: Cause, number_prefix: str) -> str:

@@ -56,7 +56,7 @@ REASON_LABELS = {
     Reason.PR_CONVERTED_TO_DRAFT: "converted to a draft",
     Reason.NOT_READY_TIMEOUT: "not ready for too long",
     Reason.LANDING_UNKNOWN: "merge not confirmed",
-    Reason.PREREQUISITE_REMOVED: "pull request ahead left",
+    Reason.PREREQUISITE_REMOVED: "pull request no longer ahead",
     Reason.TARGET_BRANCH_MOVED: "target branch moved",
     Reason.SKIP_THE_LINE_INTERRUPTED: "urgent pull request went ahead",
     Reason.MADE_URGENT: "made urgent",

@@ -3,7 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from mergeyard.domain.events import HostUnreachable
 from mergeyard.domain.ids import PullRequestNumber
+from mergeyard.domain.journal import Cause
 from mergeyard.domain.pull_requests import Requirement
 from mergeyard.domain.states import REASON_MESSAGES, REQUIREMENT_REASONS, QueueState, Reason
 from mergeyard.service.views import MAX_NAMES, MAX_REQUIREMENTS, render_reason, render_requirement, view_submission
@@ -20,6 +22,45 @@ def test_a_failure_names_the_pull_requests_that_were_tested_with_it():
     ahead = (PullRequestNumber(1), PullRequestNumber(2))
     message = render_reason(Reason.TEST_RUN_FAILED, "exit code 1", stacked_on=ahead)
     assert message.endswith("submit again. Tested on top of #1, #2. exit code 1")
+
+
+def test_a_missing_repository_on_a_host_that_responds_is_not_said_to_be_an_outage_of_the_host():
+    world = a_world(prs=1)
+    world.apply(HostUnreachable())
+    message = view_submission(world.queue, world.submission(1), world.now).reason.message
+    assert message.startswith("The queue cannot reach the repository on the Git host. ")
+
+
+def list_causes(count: int, act: Reason | None = None, actor: str = "mergeyard") -> tuple[Cause, ...]:
+    return tuple(Cause(PullRequestNumber(number), act, actor) for number in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("causes", "message"),
+    [
+        (list_causes(1), "#1 is no longer ahead. This one is tested again without it."),
+        (list_causes(2), "#1 and #2 are no longer ahead. This one is tested again without them."),
+        (list_causes(4), "#1, #2, #3 and #4 are no longer ahead. This one is tested again without them."),
+        (
+            list_causes(8),
+            "#1, #2, #3, #4, #5 and 3 more are no longer ahead. This one is tested again without them.",
+        ),
+        (
+            list_causes(1, Reason.CANCELLED_BY_USER, "ada#4f1c"),
+            "#1, which ada removed, is no longer ahead. This one is tested again without it.",
+        ),
+        (
+            list_causes(2, Reason.CANCELLED_BY_USER, "ada"),
+            (
+                "#1, which ada removed, and #2, which ada removed, are no longer ahead. "
+                "This one is tested again without them."
+            ),
+        ),
+    ],
+    ids=["one", "two", "four", "more than are named", "removed", "two removed"],
+)
+def test_the_pull_requests_that_are_no_longer_ahead_are_named(causes: tuple[Cause, ...], message: str):
+    assert render_reason(Reason.PREREQUISITE_REMOVED, causes=causes) == message
 
 
 def test_a_paused_queue_shows_why_it_was_paused():
