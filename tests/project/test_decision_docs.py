@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mergeyard.cli.whatif import METRIC_ROWS
 from mergeyard.domain.config import DEFAULT_PRIORITY, LOWEST_PRIORITY, MIN_AGED_PRIORITY, PRIORITIES, Config, Mode
 from mergeyard.engine.batching import POINTS_PER_HOUR
 from mergeyard.engine.preemption import MAX_PREEMPTIONS
@@ -165,6 +166,17 @@ def test_page_lists_the_settings_that_can_be_replayed():
     )
     named = [re.sub(r"([A-Z])", r"_\1", name).lower() for name in re.findall(r"`(\w+)`", section)]
     assert sorted(named) == sorted(REPLAYABLE_SETTINGS)
+
+
+def test_sample_output_of_whatif_has_the_lines_that_the_command_prints():
+    page = (DOCS / "admins" / "whatif.md").read_text()
+    (sample,) = re.findall(r"^```\n(\d.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    heading, *lines = sample.splitlines()
+    assert re.fullmatch(r"\d+ pull requests since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", heading)
+    cells = [re.split(r" {2,}", line.strip()) for line in lines]
+    assert ["ACTUAL", "REPLAYED UNCHANGED", "WITH THE CHANGE", "DIFFERENCE"] in cells
+    assert [row[0] for row in cells if len(row) == 5] == list(METRIC_ROWS)
+    assert lines[-1].startswith("Confidence: ")
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "admins").glob("*.md")), ids=lambda page: page.stem)

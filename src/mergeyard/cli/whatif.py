@@ -18,6 +18,8 @@ from mergeyard.domain.config import Config
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 
 CONFIDENCE_STYLES = {"high": "green", "medium": "yellow", "low": "red"}
+UNRELIABLE = "low"
+"""With this confidence no difference is called better or worse, as on the page."""
 UNKNOWN_CELL = "–"
 
 Metric = Callable[[ReplayMetrics], float | None]
@@ -112,6 +114,8 @@ def format_difference(replay: QueueReplay, metric: Metric, *, less_is_better: bo
     percent = round((after - before) / before * 100)
     if not percent:
         return Text("none", "dim")
+    if replay.confidence == UNRELIABLE:
+        return Text(format_percent(percent))
     good = (percent < 0) == less_is_better
     return Text(format_percent(percent), "green" if good else "red")
 

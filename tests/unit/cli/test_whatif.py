@@ -6,7 +6,7 @@ import pytest
 import typer
 from msgspec import convert
 
-from mergeyard.cli.whatif import parse_setting, show_replay
+from mergeyard.cli.whatif import format_difference, parse_setting, show_replay
 from mergeyard.client import QueueReplay
 from mergeyard.simulation.history import REPLAYABLE_SETTINGS
 from tests.support.api_examples import REPLAY
@@ -35,6 +35,18 @@ def test_every_metric_is_shown_as_recorded_as_replayed_and_with_the_change(capsy
 def test_the_cost_is_shown_if_a_price_per_minute_is_given(capsys: pytest.CaptureFixture[str]):
     assert printed(capsys, price=0.1)[10].split() == ["cost", "477.00", "477.00", "504.00", "▲", "6", "%"]
     assert "cost" not in "".join(printed(capsys))
+
+
+def test_nothing_is_called_better_or_worse_with_low_confidence():
+    styles = {
+        confidence: format_difference(
+            convert(REPLAY | {"confidence": confidence}, QueueReplay),
+            lambda metrics: metrics.p50_seconds,
+            less_is_better=True,
+        ).style
+        for confidence in ("high", "medium", "low")
+    }
+    assert styles == {"high": "green", "medium": "green", "low": ""}
 
 
 def test_confidence_and_assumptions_are_shown(capsys: pytest.CaptureFixture[str]):
