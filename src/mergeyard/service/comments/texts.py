@@ -114,7 +114,7 @@ def render_comment(
     others = [f"{number_prefix}{number}" for number in batch if number != view.submission.number]
     if others:
         lines.append(f"- Tested together with {', '.join(others)}")
-    estimate = None if state is PullRequestState.PENDING_FAILURE else view.estimated_merge_at
+    estimate = view.estimated_merge_at
     if estimate is not None and written_at is not None:
         lines.append(f"- Expected to merge at about {_render_time(estimate)}, as of {_render_clock(written_at)}")
     if state is PullRequestState.MERGED:

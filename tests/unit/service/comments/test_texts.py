@@ -65,8 +65,16 @@ def test_a_comment_shows_the_estimate_only_when_it_is_written():
     assert ("- Expected to merge at about 2027-01-15 08:00 UTC, as of 07:50 UTC\n") in texts.render_comment(
         estimated, written_at=Instant(1_799_999_400_000)
     )
-    failing = replace(estimated, submission=replace(view.submission, state=PullRequestState.PENDING_FAILURE))
-    assert "Expected" not in texts.render_comment(failing, written_at=Instant(1_799_999_400_000))
+
+
+def test_a_comment_has_the_estimate_that_the_page_has():
+    world = a_world(prs=2)
+    world.queue = replace(world.queue, durations=(600_000,))
+    world.fails(2)
+    for number, is_expected in ((1, True), (2, False)):
+        view = view_submission(world.queue, world.submission(number), world.now)
+        assert (view.estimated_merge_at is not None) is is_expected
+        assert ("Expected to merge" in texts.render_comment(view, written_at=world.now)) is is_expected
 
 
 @pytest.mark.parametrize(
