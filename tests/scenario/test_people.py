@@ -15,6 +15,7 @@ from mergeyard.service.views import render_entry
 from mergeyard.web.admin.audit_log import to_audit_row
 from tests.support.asynchronous import asynchronous
 from tests.support.scenario import KEY, Scenario, a_scenario
+from tests.support.web_client import a_signed_in_client
 
 
 async def submit_as(scenario: Scenario, actor: str, number: int, **options: Any) -> None:
@@ -46,6 +47,25 @@ async def test_another_person_who_forces_hurries_or_unbatches_a_queued_pr_is_in_
         assert ("priority_changed", "grace#4f1c", hurried) in entries
         submission = await scenario.submission(1)
         assert (submission.forced_by, submission.priority_set_by) == ("linus", "grace#4f1c")
+
+
+@asynchronous
+async def test_the_page_names_who_submitted_forced_hurried_and_unbatched_a_pr(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario, a_signed_in_client(scenario) as visitor:
+        scenario.open(1)
+        await scenario.submit(1)
+        await submit_as(scenario, "linus", 1, forced=True, no_batch=True)
+        await submit_as(scenario, "grace#4f1c", 1, priority=URGENT)
+        page = await visitor.get("/pulls/git.local/acme/app/1")
+        facts = page.one("[aria-labelledby=submission]").one("dl")
+        names = [each.text for each in facts.all("dt")]
+        values = dict(zip(names, [each.text for each in facts.all("dd")], strict=True))
+        assert values["Priority"] == "urgent set by grace"
+        assert values["Forced"] == "by linus: conflicts and rules of the Git host ignored"
+        assert values["Batching"] == "off: tested alone"
+        assert "by ada" in values["Submitted"]
+        updates = [each.text for each in page.one("ol.timeline").all("li") if " changed " in each.text]
+        assert any("grace changed the priority" in each for each in updates)
 
 
 @asynchronous
