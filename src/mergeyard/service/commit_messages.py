@@ -43,6 +43,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 _ADDRESS = re.compile(rf"[^\s<>\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]{{1,{MAX_ADDRESS_CHARS}}}")
 _ACCOUNT_ID = re.compile(r"^[0-9]{1,20}[+-](?=[^@]{1,100}@users\.noreply\.)")
 _NO_REPLY = re.compile(r"@(?:users\.)?noreply\.", re.IGNORECASE)
+_MENTION = re.compile(r"(?<![\w`/.@+-])@[A-Za-z0-9][A-Za-z0-9_/-]{0,100}")
 _CO_AUTHOR = re.compile(r"^co-authored-by:[ \t]*(\S.{0,1000})$", re.IGNORECASE | re.MULTILINE)
 _SIGN_OFF = re.compile(r"^signed-off-by:[ \t]*(\S.{0,1000})$", re.IGNORECASE | re.MULTILINE)
 _TRAILER = re.compile(r"(?:[A-Za-z0-9]+-[A-Za-z0-9-]+|(?i:cc|closes|fixes|link|refs|resolves)):[ \t]+\S.*", re.ASCII)
@@ -108,7 +109,7 @@ TEMPLATE_FIELDS: dict[str, Callable[[Squash], str]] = {
     "reference": lambda squash: (
         f"#{squash.number}" if squash.number_prefix == "#" else f"merge request {squash.number}"
     ),
-    "body": lambda squash: "\n".join(_clean_lines(_remove_comments(squash.text.body[: 2 * MAX_MESSAGE_CHARS]))),
+    "body": lambda squash: _format_description(squash.text.body),
     "author": lambda squash: _clean_name(squash.author.name),
     "branch": lambda squash: sanitize_line(squash.branch),
     "base": lambda squash: sanitize_line(squash.base),
@@ -287,6 +288,12 @@ def _clean_lines(text: str, max_chars: int = MAX_MESSAGE_CHARS) -> Iterator[str]
     """Without control characters, and without space at the ends of lines."""
     limited = _cut(text[: 2 * max_chars].strip(), max_chars)
     return (_CONTROL.sub(" ", _cut(line, MAX_LINE_CHARS)).rstrip() for line in limited.splitlines())
+
+
+def _format_description(body: str) -> str:
+    """Mentions become code: Git hosts notify the people that a commit mentions, and the description did so before."""
+    text = "\n".join(_clean_lines(_remove_comments(body[: 2 * MAX_MESSAGE_CHARS])))
+    return _MENTION.sub(lambda found: f"`{found[0]}`", text)
 
 
 def _remove_comments(text: str) -> str:

@@ -787,3 +787,17 @@ async def test_a_form_that_shows_a_stale_head_is_refused(github_scenario: StartS
         assert scenario.forge.head(1) in refused.text
         await scenario.wait_until_idle()
         assert scenario.queue_text == "main"
+
+
+@asynchronous
+async def test_the_author_of_a_fork_takes_it_out_without_write_access(forge_scenario: StartScenario):
+    async with forge_scenario() as scenario:
+        await scenario.open_fork(1)
+        scenario.open(2)
+        await scenario.comment(1, f"/merge {scenario.forge.head(1)}")
+        await scenario.comment(2, "/merge")
+        assert scenario.queue_text == "main ← 1… ← 2…"
+        await scenario.comment(2, "/merge cancel", person=STRANGER)
+        assert scenario.queue_text == "main ← 1… ← 2…"
+        await scenario.comment(1, "/merge cancel", person=STRANGER)
+        assert await scenario.state(1) == "cancelled: cancelled_by_user"

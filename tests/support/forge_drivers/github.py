@@ -6,7 +6,16 @@ from mergeyard.domain.ids import TEST_BRANCH_PREFIX, Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import Clock
 from mergeyard.settings import ForgeHost, Provider
-from tests.support.forge_drivers.driver import BOT, MAINTAINER, REACTIONS, SECRET, ForgeComment, ForgePaths, ForgeStatus
+from tests.support.forge_drivers.driver import (
+    BOT,
+    MAINTAINER,
+    REACTIONS,
+    SECRET,
+    STRANGER,
+    ForgeComment,
+    ForgePaths,
+    ForgeStatus,
+)
 from tests.support.forges.github.actions import FakeRepository
 from tests.support.forges.github.fake import FakeGithub
 from tests.support.forges.github.rules import merge
@@ -66,6 +75,7 @@ class GithubDriver:
 
     def open_fork(self, number: int, files: Files) -> None:
         self._open(number, files, "main", self.fork)
+        self._pull_request(number).author = STRANGER
 
     def allow_edits(self, number: int) -> None:
         self._pull_request(number).maintainer_can_modify = True

@@ -6,7 +6,15 @@ from mergeyard.domain.ids import Sha
 from mergeyard.domain.pull_requests import StatusState
 from mergeyard.ports.external import Clock
 from mergeyard.settings import ForgeHost, Provider
-from tests.support.forge_drivers.driver import MAINTAINER, REACTIONS, SECRET, ForgeComment, ForgePaths, ForgeStatus
+from tests.support.forge_drivers.driver import (
+    MAINTAINER,
+    REACTIONS,
+    SECRET,
+    STRANGER,
+    ForgeComment,
+    ForgePaths,
+    ForgeStatus,
+)
 from tests.support.forges.gitlab.api import API_ROOT
 from tests.support.forges.gitlab.fake import FakeGitlab
 from tests.support.forges.gitlab.world import (
@@ -78,7 +86,9 @@ class GitlabDriver:
         self.fork.origin.run("fetch", "--quiet", self.origin.url, "+refs/heads/main:refs/heads/main")
         self.fork.origin.branch(f"feature{number}", base="main", files=files)
         self._open(number, self.fork)
-        self._request(number).wants_collaboration = False
+        request = self._request(number)
+        request.author = self.gitlab.world.user(STRANGER)
+        request.wants_collaboration = False
 
     @property
     def fork(self) -> Project:

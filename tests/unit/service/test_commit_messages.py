@@ -646,3 +646,10 @@ def test_the_pull_request_number_is_found_in_the_message_whatever_the_title(titl
 @given(st.text())
 def test_sanitizing_twice_changes_nothing_more(text: str):
     assert sanitize_line(sanitize_line(text)) == sanitize_line(text)
+
+
+def test_mentions_in_a_description_notify_no_user_again():
+    message = squashed("Bump @types/node", "Thanks @ada, @acme/reviewers!\nSee `@grace` and mail ada@example.org.")
+    assert "Thanks `@ada`, `@acme/reviewers`!" in message
+    assert "See `@grace` and mail ada@example.org." in message
+    assert message.startswith("Bump @types/node")

@@ -226,8 +226,12 @@ SUBMIT_OPTIONS = ("--priority", *FLAGS)
 
 
 def parse_command(text: str) -> Command | UnknownArgument | None:
-    """Parses the first line. None if it is not a command."""
-    parts = text.strip().partition("\n")[0].split()
+    """Parses the first line. None if it is not a command.
+
+    Phones begin a line with a capital letter, and people end one with a full stop: `/Merge cancel.` is a command too.
+    """
+    line = text.strip().partition("\n")[0].rstrip().removesuffix(".")
+    parts = line.lower().split()
     if not parts or parts[0] not in COMMAND_PREFIXES:
         return None
     if parts[1:] and parts[1] in OTHER_VERBS:
@@ -252,6 +256,11 @@ def _parse_submit(parts: Sequence[str]) -> Command | UnknownArgument:
         else:
             return UnknownArgument(argument)
     return command
+
+
+def _is_cancel(command: Command | UnknownArgument) -> bool:
+    """Authors can take their own pull request out of the queue, also those of forks, who cannot write here."""
+    return isinstance(command, Command) and command.verb is Verb.CANCEL
 
 
 DENIED_USER_TTL_MS = 5 * MINUTE
@@ -323,7 +332,8 @@ class CommandExecutor:
             return None
         key = request.queue_actor.key
         try:
-            if not await self.can_write(forge, key, comment.author):
+            is_own_cancel = _is_cancel(command) and comment.author == request.pull_request.author != ""
+            if not is_own_cancel and not await self.can_write(forge, key, comment.author):
                 return CommandOutcome(False, texts.WRITE_ACCESS_REQUIRED, reply_once=True)
             if await forge.is_edited(key.repo, request.pull_request.number, comment):
                 # At some Git hosts, every user with write access can edit the comments of a maintainer.

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mergeyard.adapters.store_sqlite.store import SqliteStore
-from mergeyard.domain.ids import QueueKey, Repo
+from mergeyard.domain.ids import QueueKey, Repo, Sha
 from mergeyard.domain.timestamps import Instant
 from mergeyard.ports.forge import Comment
 from mergeyard.service.comments.commands import (
@@ -92,13 +92,20 @@ def test_a_thread_with_an_unsent_reply_is_read_again_at_the_first_poll_after_a_r
         ("/merge cancel", Command(verb=Verb.CANCEL)),
         ("/merge restart", Command(verb=Verb.RESTART)),
         ("/merge status", Command(verb=Verb.STATUS)),
+        ("/Merge", Command(verb=Verb.SUBMIT)),
+        ("!MERGE --Priority High", Command(verb=Verb.SUBMIT, priority=10)),
+        ("/merge.", Command(verb=Verb.SUBMIT)),
+        ("/Merge Cancel. \nIt is too early.", Command(verb=Verb.CANCEL)),
+        (f"/merge {'A' * 40}.", Command(verb=Verb.SUBMIT, head=Sha("a" * 40))),
     ],
 )
 def test_a_command_is_parsed(text: str, command: Command):
     assert parse_command(text) == command
 
 
-@pytest.mark.parametrize("text", ["", "please /merge", "/merged", "> /merge", "LGTM\n/merge", "`/merge`", "/ merge"])
+@pytest.mark.parametrize(
+    "text", ["", ".", "please /merge", "/merged", "/merge..", "> /merge", "LGTM\n/merge", "`/merge`", "/ merge"]
+)
 def test_other_comments_are_not_commands(text: str):
     assert parse_command(text) is None
 
