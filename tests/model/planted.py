@@ -252,8 +252,8 @@ def clear_without_optimistic_merging(queue: Queue, batch: Batch) -> bool:
     return any(run_validity.has_passed(queue, other) for other in run_validity.batches_behind(queue, batch))
 
 
-def forget_removed_commits(queue: Queue, event: TargetBranchObserved) -> Queue:
-    return _record_target_branch(queue, replace(event, removed_commits=frozenset()))
+def forget_removed_commits(queue: Queue, event: TargetBranchObserved, now: Instant) -> Queue:
+    return _record_target_branch(queue, replace(event, removed_commits=frozenset()), now)
 
 
 def clock_never_stops(queue: Queue, now: Instant) -> Queue:
@@ -348,7 +348,7 @@ def blame_those_ahead_for_a_clearance(_queue: Queue) -> Reason:
     return Reason.PREREQUISITE_REMOVED
 
 
-def forget_what_a_landing_contained(queue: Queue, _landed: object) -> Queue:
+def forget_what_a_landing_contained(queue: Queue, _landed: object, _now: Instant) -> Queue:
     return queue
 
 
@@ -403,7 +403,7 @@ BUGS = (
     Planted("cleared without optimistic merging", run_validity.is_cleared, clear_without_optimistic_merging),
     Planted("what was removed comes back", observations.record_target_branch, forget_removed_commits),
     Planted("the not-ready clock never stops", timeouts.update_running_clock, clock_never_stops),
-    Planted("merged directly without statuses", results._all_satisfied, always_satisfied),
+    Planted("merged directly without statuses", run_lifecycle.is_satisfied_by, always_satisfied),
     Planted("noBatch ignored", batching._can_join, join_any_batch),
     Planted("no batch is ever ready", batching._ready_at, never_full),
     Planted(
@@ -426,7 +426,9 @@ BUGS = (
     Planted("every new one ahead is called urgent", run_validity.invalidation_reason, call_every_new_one_urgent),
     Planted("every change ahead is a leave", run_validity.invalidation_reason, call_every_change_ahead_a_leave),
     Planted("those ahead end a clearance", failures._revocation_reason, blame_those_ahead_for_a_clearance),
-    Planted("merged outside though another one contained it", results._note_contained, forget_what_a_landing_contained),
+    Planted(
+        "merged outside though another one contained it", results._conclude_contained, forget_what_a_landing_contained
+    ),
     Planted("the overtaken are not told by which one", failures._causes_of, name_no_cause),
     Planted("the first answer gets the slot", batching.unanswered_ahead, start_without_waiting_for_answers),
 )

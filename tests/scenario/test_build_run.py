@@ -432,6 +432,44 @@ async def test_pr_with_a_valid_configuration_change_is_tested(tmp_path: Path):
         assert scenario.queue_text == "main ← 1…"
 
 
+ADDS_LINT = 'version = 1\nrequired_statuses = ["unit", "lint"]\n'
+
+
+def required_by_run(scenario: Scenario, number: int) -> tuple[str, ...]:
+    """Of the run that tests this pull request last in its stack."""
+    (run,) = [run for run in scenario.queue_actor.queue.runs.values() if run.stack[-1].number == number]
+    return run.required_statuses
+
+
+@every_method
+@asynchronous
+async def test_a_check_that_a_pr_ahead_adds_must_have_run_for_those_behind(tmp_path: Path, method: MergeMethod):
+    async with a_scenario(tmp_path, Config(merge_method=method)) as scenario:
+        scenario.open(1, files={".mergeyard.toml": ADDS_LINT})
+        scenario.open(2)
+        await scenario.submit(1, 2)
+        assert required_by_run(scenario, 1) == ("unit",)
+        assert required_by_run(scenario, 2) == ("unit", "lint")
+
+
+@asynchronous
+async def test_a_check_that_a_pr_of_the_same_batch_adds_must_have_run_for_the_others(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(batch=True, batching_min_size=2)) as scenario:
+        scenario.open(1, files={".mergeyard.toml": ADDS_LINT})
+        scenario.open(2)
+        await scenario.submit(1, 2)
+        assert required_by_run(scenario, 2) == ("unit", "lint")
+
+
+@asynchronous
+async def test_where_the_queue_names_its_checks_no_pr_ahead_adds_one(tmp_path: Path):
+    async with a_scenario(tmp_path, Config(required_statuses=("unit",))) as scenario:
+        scenario.open(1, files={".mergeyard.toml": ADDS_LINT})
+        scenario.open(2)
+        await scenario.submit(1, 2)
+        assert required_by_run(scenario, 2) == ("unit",)
+
+
 @pytest.mark.parametrize("bad", [{".mergeyard.toml": "version = 2\n"}, None], ids=["configuration", "tree"])
 @asynchronous
 async def test_pr_that_cannot_be_built_is_not_merged_directly_either(tmp_path: Path, bad: dict[str, str] | None):

@@ -55,6 +55,24 @@ async def test_a_pull_request_does_not_choose_how_it_is_checked(tmp_path: Path):
 
 
 @asynchronous
+async def test_a_check_that_a_pr_ahead_adds_is_run_for_those_behind_with_its_command(tmp_path: Path):
+    async with a_scenario(
+        tmp_path, setup=checked_by(unit=f"test -e file2 || {{ {until_opened(tmp_path)}; }}")
+    ) as scenario:
+        adds_lint = checked_by(unit="true", lint="test ! -e bad").repository_config
+        scenario.open(1, files={".mergeyard.toml": adds_lint})
+        scenario.open(2, files={"file2": "2", "bad": "b"})
+        await scenario.submit_without_waiting(1)
+        await scenario.submit_without_waiting(2)
+        await scenario.queue_actor.wait_until(lambda queue: any(run.status == "failed" for run in queue.runs.values()))
+        (tmp_path / "opened").touch()
+        await scenario.wait_until_idle()
+        assert await scenario.state(1) == "merged: merged_by_queue"
+        assert await scenario.state(2) == "failed: test_run_failed"
+        assert "bad" not in scenario.origin.files("main")
+
+
+@asynchronous
 async def test_required_check_without_a_command_is_an_error_with_an_explanation(tmp_path: Path):
     rules = 'version = 1\nrequired_statuses = ["unit", "lint"]\n[checks]\nunit = "true"\n'
     async with a_scenario(tmp_path, setup=ScenarioSetup(repository_config=rules, checks=ChecksFrom.RUN)) as scenario:

@@ -367,3 +367,14 @@ async def test_changes_during_downtime_are_noticed_at_start(tmp_path: Path):
         assert await scenario.state(1) == "cancelled: pr_pushed"
         assert await scenario.state(2) == "cancelled: pr_closed"
         assert scenario.run_of(3).base == foreign
+
+
+@asynchronous
+async def test_a_pr_is_known_as_merged_when_another_one_that_has_its_commits_merged(tmp_path: Path):
+    async with a_scenario(tmp_path) as scenario:
+        scenario.open(1)
+        scenario.open(2, base="feature1")
+        await scenario.submit(2)
+        await scenario.submit(1)
+        await scenario.passes(2)
+        assert await scenario.state(1) == "merged: merged_with_another"

@@ -1,5 +1,6 @@
 """Batches form at once when full, else when the oldest PR has waited long enough; a PR that was tested never waits."""
 
+from mergeyard.domain.states import Mergeability
 from tests.support.story import Story
 
 
@@ -132,3 +133,39 @@ def test_a_batch_passes_and_fails_as_a_whole():
     assert story.waiting_for(4) == (1, 2)
     story.tests_pass(1, 2)
     assert story.states(1, 2) == ("tests_passed", "tests_passed")
+
+
+def test_a_batch_that_no_pr_can_join_any_more_does_not_wait_to_be_filled():
+    story = Story(batch=3)
+    story.submit(1, 2)
+    assert story.wait_reason(1) == "waiting_for_batch"
+    story.drain()
+    assert story.queue_text() == "main ← 1+2…"
+
+
+def test_the_author_hears_of_a_conflict_at_once_while_a_batch_fills():
+    story = Story(batch=3)
+    story.submit(1, 2)
+    story.set_mergeability(2, Mergeability.NOT_MERGEABLE)
+    assert (story.state(2), story.reason(2), story.wait_reason(2)) == (
+        "not_ready",
+        "no_longer_mergeable",
+        "not_mergeable",
+    )
+    story.set_mergeability(2, Mergeability.MERGEABLE)
+    assert (story.state(2), story.wait_reason(2)) == ("pending", "waiting_for_batch")
+
+
+def test_a_pr_in_a_batch_is_not_judged_without_those_ahead_of_it():
+    story = Story()
+    story.submit(1, 2)
+    story.set_mergeability(2, Mergeability.NOT_MERGEABLE)
+    assert story.queue_text() == "main ← 1… ← 2…"
+
+
+def test_a_forced_pr_that_conflicts_keeps_its_place():
+    story = Story(concurrency=1)
+    story.submit(1)
+    story.submit(2, forced=True)
+    story.set_mergeability(2, Mergeability.NOT_MERGEABLE)
+    assert story.state(2) == "pending"

@@ -1,6 +1,7 @@
 """Broken bases: no PR is blamed on a base that is not known to pass, and no PR fails because of a broken base."""
 
 from mergeyard.domain.config import Mode
+from mergeyard.domain.journal import PullRequestUpdated
 from tests.support.story import Story
 
 
@@ -93,9 +94,81 @@ def test_a_base_run_stops_when_no_pr_waits_for_it_any_longer():
 def test_failed_prs_are_held_and_not_tested_again_on_a_broken_base():
     story = a_broken_base()
     assert (story.state(1), story.reason(1), story.wait_reason(1)) == ("pending", "base_broken", "base_broken")
-    story.pass_hours(1)
+    story.pass_minutes(9)
     assert story.runs() == ()
     assert story.base_runs() == 0
+
+
+def test_a_broken_base_is_tested_again_by_itself_and_prs_only_once_it_passed():
+    story = a_broken_base()
+    story.submit(2)
+    story.tests_fail(2)
+    story.pass_minutes(10)
+    assert (story.wait_reason(1), story.base_runs(), story.runs()) == ("waiting_for_base", 1, ())
+    story.tests_pass()
+    assert story.queue_text() == "main ← 1… ← 2…"
+
+
+def test_a_base_that_stays_broken_is_tested_at_longer_and_longer_intervals():
+    story = a_broken_base()
+    for minutes in (10, 20, 40, 80, 160, 240, 240):
+        story.pass_minutes(minutes - 1)
+        assert (story.wait_reason(1), story.base_runs()) == ("base_broken", 0)
+        story.pass_minutes(1)
+        assert story.base_runs() == 1
+        story.tests_fail()
+
+
+def test_a_broken_base_is_not_tested_again_while_no_pr_waits_for_it():
+    story = a_broken_base()
+    story.cancel(1)
+    story.pass_hours(1)
+    assert story.base_runs() == 0
+
+
+def test_the_repeated_test_of_a_base_stops_when_no_pr_waits_for_it_any_longer():
+    story = a_broken_base()
+    story.restart(1)
+    assert story.base_runs() == 1
+    story.cancel(1)
+    assert story.base_runs() == 0
+
+
+def test_a_broken_base_is_not_tested_again_while_the_queue_is_paused():
+    story = a_broken_base()
+    story.pause()
+    story.pass_hours(1)
+    assert story.base_runs() == 0
+    story.resume()
+    assert story.base_runs() == 1
+
+
+def test_a_restart_tests_the_broken_base_again_at_once():
+    story = a_broken_base()
+    assert story.restart(1) is None
+    assert (story.wait_reason(1), story.base_runs()) == ("waiting_for_base", 1)
+    story.restart(1)
+    story.tests_pass()
+    assert story.queue_text() == "main ← 1…"
+    story.tests_pass(1)
+    assert story.state(1) == "merged"
+
+
+def test_a_second_submit_tests_the_broken_base_again_at_once():
+    story = a_broken_base()
+    story.submit(1)
+    story.tests_fail()
+    assert (story.wait_reason(1), story.base_runs()) == ("base_broken", 0)
+    story.submit(1)
+    story.tests_pass()
+    assert story.queue_text() == "main ← 1…"
+
+
+def test_the_timeline_names_who_had_the_base_tested_again():
+    story = a_broken_base()
+    (entry,) = story.world.apply(story.world.build_submission(1, actor="grace")).journal
+    assert isinstance(entry, PullRequestUpdated)
+    assert (entry.number, entry.reason, entry.actor) == (1, "base_test_restarted", "grace")
 
 
 def test_other_prs_are_still_tested_on_a_broken_base_since_one_can_repair_it():

@@ -1,6 +1,7 @@
 """Settings that change while runs are active: they apply to runs that start later."""
 
 from mergeyard.domain.config import MergeMethod
+from mergeyard.domain.states import CheckState
 from tests.support.story import Story
 
 
@@ -61,13 +62,39 @@ def test_more_required_statuses_of_the_repository_make_prs_be_tested_again():
     assert story.run_of(1).id != run
 
 
-def test_fewer_required_statuses_leave_running_tests_alone():
+def test_fewer_required_statuses_restart_no_tests_and_are_not_waited_for():
     story = Story(required_statuses=("unit", "lint"))
     story.submit(1)
     run = story.run_of(1).id
     story.settings(required_statuses=("unit",))
     assert story.run_of(1).id == run
-    assert story.missing_checks(1) == ("unit", "lint")
+    assert story.missing_checks(1) == ("unit",)
+
+
+def test_a_check_that_is_no_longer_required_holds_no_pr():
+    story = Story(required_statuses=("unit", "lint"))
+    story.submit(1)
+    story.check("unit", CheckState.PASSED, 1)
+    assert story.missing_checks(1) == ("lint",)
+    story.settings(required_statuses=("unit",))
+    assert story.state(1) == "merged"
+
+
+def test_a_check_that_the_repository_no_longer_requires_holds_no_pr():
+    story = Story()
+    story.repository_requires("unit", "lint")
+    story.submit(1)
+    story.check("unit", CheckState.PASSED, 1)
+    story.repository_requires("unit")
+    assert story.state(1) == "merged"
+
+
+def test_without_any_required_check_an_active_run_does_not_pass():
+    story = Story()
+    story.repository_requires("unit")
+    story.submit(1)
+    story.repository_requires()
+    assert (story.state(1), story.missing_checks(1)) == ("testing", ("unit",))
 
 
 def test_a_larger_batch_size_does_not_change_active_batches():

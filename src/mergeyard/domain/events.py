@@ -175,6 +175,8 @@ class RunBuilt(EventBase, frozen=True):
     """For the members that are not part of a reused chain."""
     head_checks: Mapping[str, CheckState] | None = None
     """The checks of its only pull request's head, if the task asked for them and both have the same tree."""
+    statuses_ahead: tuple[str, ...] = ()
+    """What the configuration file requires in the commit below the last member, if those ahead of it change that."""
 
 
 class BuildRefusal(StrEnum):

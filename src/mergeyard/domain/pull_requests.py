@@ -198,8 +198,6 @@ class Submission(Struct, frozen=True, kw_only=True):
     run: RunId | None = None
     verified_by: RunId | None = None
     merged_sha: Sha | None = None
-    contained_in: PullRequestNumber | None = None
-    """The pull request that the queue merged, and that contained the commits of this head."""
     rebased: bool = False
     """Its tested contents were put onto a tip that had moved."""
     moved_heads: tuple[MovedHead, ...] = ()

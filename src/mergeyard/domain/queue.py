@@ -157,6 +157,15 @@ class LandedCommit(Struct, frozen=True):
     impacted_targets: ImpactedTargets = ALL_TARGETS
 
 
+class BaseRetry(Struct, frozen=True, kw_only=True):
+    """When the tip, which failed its own test, is tested again."""
+
+    base: Sha
+    failures: int
+    """Base runs of it that failed."""
+    due_at: Instant
+
+
 class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     tip: Sha | None = None
@@ -170,6 +179,8 @@ class TargetBranch(Struct, frozen=True, kw_only=True, dict=True):
     """Commits on which a base run passed, and tips that landed as tested."""
     broken_bases: frozenset[Sha] = frozenset()
     """Commits on which a base run failed."""
+    base_retry: BaseRetry | None = None
+    """None: the tip is not known to have failed."""
     removed_commits: frozenset[Sha] = frozenset()
     """Commits that a push removed from the branch. The queue never merges them, unless the branch contains them again:
     a leaked secret that was removed must not come back with a pull request that is based on it."""

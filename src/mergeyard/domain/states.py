@@ -128,6 +128,7 @@ class Reason(StrEnum):
     UNBATCHED = "unbatched"
     BATCHING_ALLOWED = "batching_allowed"
     GUARDED_PATHS_APPROVED = "guarded_paths_approved"
+    BASE_TEST_RESTARTED = "base_test_restarted"
     # A pull request lacks something that a rule of the Git host requires.
     CHANGES_REQUESTED = "changes_requested"
     WAITING_FOR_REVIEW = "waiting_for_review"
@@ -268,6 +269,7 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.UNBATCHED: "A user took the pull request out of batches. The next run tests it alone.",
     Reason.BATCHING_ALLOWED: "A user allowed batches again. The next run can test it with others.",
     Reason.GUARDED_PATHS_APPROVED: "A user approved, as a maintainer, the changes of guarded paths at this head.",
+    Reason.BASE_TEST_RESTARTED: "A user had the target branch itself tested again.",
     Reason.CHANGES_REQUESTED: "A reviewer requested changes. Make them, and ask for another review.",
     Reason.WAITING_FOR_REVIEW: "The pull request lacks approving reviews. Ask for a review.",
     Reason.WAITING_FOR_CODE_OWNER: "A code owner of the changed files has to approve. Ask for a review.",
@@ -308,7 +310,8 @@ REASON_MESSAGES: dict[Reason, str] = {
     Reason.WAITING_FOR_PRS_BEHIND: "A later run that includes these changes is not finished and may still pass.",
     Reason.WAITING_FOR_BASE: "The queue tests the target branch itself, to find out whether the failure is there.",
     Reason.BASE_BROKEN: (
-        "The target branch itself fails its required checks. Fix it: the tests run again when it moves."
+        "The target branch itself fails its required checks. Fix it: the tests run again when it moves. If the cause "
+        "was in CI, restart the pull request. The queue also tests the branch again by itself from time to time."
     ),
     Reason.CONFLICTS_WITH_PR_AHEAD: (
         "The changes conflict with pull requests ahead. Waiting until these have merged or left."
@@ -366,6 +369,7 @@ UPDATE_REASONS = (
     Reason.UNBATCHED,
     Reason.BATCHING_ALLOWED,
     Reason.GUARDED_PATHS_APPROVED,
+    Reason.BASE_TEST_RESTARTED,
 )
 """A user changed how the queue treats a pull request. Its state stays the same."""
 

@@ -12,7 +12,7 @@ from mergeyard.domain.queue import Queue
 from mergeyard.domain.runs import Member
 from mergeyard.domain.states import REVIEW_REASONS, Mergeability, PullRequestState, QueueState, Reason
 from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import entries, lanes, run_validity
+from mergeyard.engine import entries, lanes, run_lifecycle, run_validity
 from mergeyard.engine.entries import on_member_left, running_time_ms
 
 
@@ -168,11 +168,10 @@ def awaited_submission_ids(queue: Queue, submission_id: SubmissionId, hold: Hold
 
 
 def _is_still_held(queue: Queue, submission_id: SubmissionId, hold: Hold) -> bool:
-    return (
-        bool(awaited_submission_ids(queue, submission_id, hold))
-        if hold.tip is None
-        else queue.target_branch.tip == hold.tip
-    )
+    if hold.tip is None:
+        return bool(awaited_submission_ids(queue, submission_id, hold))
+    target_branch = queue.target_branch
+    return target_branch.tip == hold.tip and hold.tip not in target_branch.passed_bases
 
 
 def _missing_prerequisites(queue: Queue, submission_ids: Collection[SubmissionId]) -> frozenset[SubmissionId]:
@@ -185,12 +184,14 @@ def _missing_prerequisites(queue: Queue, submission_ids: Collection[SubmissionId
     return frozenset(can_become_active).difference(queue.active.submission_ids)
 
 
-def reset_base_results(before: Queue, queue: Queue) -> Queue:
+def apply_required_statuses(before: Queue, queue: Queue, now: Instant) -> Queue:
     """Passed bases stay valid if fewer statuses are required. Broken ones do not: the failed status may not be required
     now."""
     required_before, required_now = (set(run_validity.required_statuses(each).statuses) for each in (before, queue))
     if required_before == required_now:
         return queue
+    if required_now:
+        queue = run_lifecycle.drop_required_statuses(queue, required_before - required_now, now)
     passed_bases = queue.target_branch.passed_bases if required_now <= required_before else frozenset[Sha]()
     target_branch = replace(queue.target_branch, broken_bases=frozenset(), passed_bases=passed_bases)
     return _release_base_holds(replace(queue, target_branch=target_branch))

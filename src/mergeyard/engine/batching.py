@@ -132,6 +132,8 @@ def _can_join(submission: Submission, group: FormingBatch, size: int) -> bool:
 def _ready_at(queue: Queue, group: FormingBatch, size: int, now: Instant) -> Instant:
     if len(group.members) == size or group.closed or any(each.was_in_run for each in group.members):
         return now
+    if queue.state is not QueueState.RUNNING:
+        return now  # the queue admits no pull request that could join
     oldest = min(each.admitted_at or now for each in group.members)
     return later(oldest, queue.config.batching_max_wait_time_minutes * MINUTE)
 

@@ -66,7 +66,7 @@ def record_event(queue: Queue, event: e.Event, now: Instant) -> Queue | Refusal:
         case e.PullRequestObserved():
             return observations.record_pull_request(queue, event, now)
         case e.TargetBranchObserved():
-            return observations.record_target_branch(queue, event)
+            return observations.record_target_branch(queue, event, now)
         case e.ChecksObserved():
             return observations.record_checks(queue, event, now)
         case e.HostUnreachable():
@@ -126,12 +126,14 @@ def prune_target_branch(queue: Queue) -> Queue:
     target_branch = queue.target_branch
     needed = _needed_bases(queue)
     history = target_branch.history
+    retry = target_branch.base_retry
     oldest = next((index for index, landed in enumerate(history) if landed.commit in needed), 0)
     pruned = replace(
         target_branch,
         history=history[oldest:],
         passed_bases=target_branch.passed_bases & needed,
         broken_bases=target_branch.broken_bases & needed,
+        base_retry=None if retry is None or retry.base != target_branch.tip else retry,
     )
     return queue if pruned == target_branch else replace(queue, target_branch=pruned)
 
@@ -181,7 +183,17 @@ STEPS_ON_TESTED_STATE = frozenset[DecisionStep](
     }
 )
 """These steps read nothing but the parts below."""
-TESTED_PARTS = ("config", "mode", "requested_state", "active", "bisections", "runs", "target_branch", "landing")
+TESTED_PARTS = (
+    "config",
+    "mode",
+    "requested_state",
+    "active",
+    "bisections",
+    "held",
+    "runs",
+    "target_branch",
+    "landing",
+)
 """Most events, such as a submission, change none of them. Checking all runs again would take ten times as long."""
 
 MAX_STEPS = 10_000

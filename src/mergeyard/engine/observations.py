@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from mergeyard.domain.events import ChecksObserved, PullRequestObserved, TargetBranchObserved
 from mergeyard.domain.ids import PullRequestNumber, Sha
-from mergeyard.domain.journal import Cause
 from mergeyard.domain.pull_requests import HeadBranchAccess, ImpactedTargets, MovedHead, PullRequest, Submission
 from mergeyard.domain.queue import LandedCommit, Queue
 from mergeyard.domain.runs import Run, RunKind
@@ -65,7 +64,7 @@ def apply_pull_request(
     if conclusion is not None:
         state, reason = conclusion
         if state is PullRequestState.MERGED:
-            return conclude_contained(queue, submission, now)
+            return conclude_merged_outside(queue, submission, now)
         head = f"The head was {submission.pull_request.head}." if reason is Reason.HEAD_NOT_MOVED_BACK else ""
         return conclude_submission(queue, submission.id, state, reason, now, detail=head)
     requested_at = queue.refresh_requested.get(submission.id)
@@ -78,9 +77,19 @@ def apply_pull_request(
     submission = _merge_observation(queue, submission, pull_request, impacted_targets)
     queue = entries.update_submission(queue, submission)
     withdrawn = admission.withdrawn_reason(submission)
+    if withdrawn is None and _conflicts_before_its_turn(queue, submission):
+        withdrawn = Reason.NO_LONGER_MERGEABLE
     if submission.state is not PullRequestState.NOT_READY and withdrawn is not None:
         return admission.demote_to_not_ready(queue, submission.id, withdrawn, now)
     return admission.admit_if_ready(queue, submission.id, now)
+
+
+def _conflicts_before_its_turn(queue: Queue, submission: Submission) -> bool:
+    """The author of a pull request that waits is told about a conflict at once, not when a run of it is built. One that
+    is in a batch can be mergeable with those ahead of it: its own run shows that."""
+    if submission.forced or submission.pull_request.mergeability is not Mergeability.NOT_MERGEABLE:
+        return False
+    return submission.id not in queue.submission_ids_under_test
 
 
 def record_exceeded_limit(queue: Queue, submission: Submission, pull_request: PullRequest, now: Instant) -> Queue:
@@ -95,16 +104,13 @@ def record_exceeded_limit(queue: Queue, submission: Submission, pull_request: Pu
     return conclude_submission(queue, submission.id, PullRequestState.FAILED, Reason.PR_TOO_LARGE, now, detail=detail)
 
 
-def conclude_contained(queue: Queue, submission: Submission, now: Instant) -> Queue:
-    """The target branch contains the pull request, though this queue did not land it as such."""
-    reason, causes = Reason.MERGED_MANUALLY, tuple[Cause, ...]()
-    if submission.contained_in is not None:
-        reason, causes = Reason.MERGED_WITH_ANOTHER, (Cause(submission.contained_in),)
-    queue = conclude_submission(queue, submission.id, PullRequestState.MERGED, reason, now, causes=causes)
+def conclude_merged_outside(queue: Queue, submission: Submission, now: Instant) -> Queue:
+    """The target branch contains the pull request, though this queue did not land it."""
+    queue = conclude_submission(queue, submission.id, PullRequestState.MERGED, Reason.MERGED_MANUALLY, now)
     return request_target_branch_refresh(queue)
 
 
-def record_target_branch(queue: Queue, event: TargetBranchObserved) -> Queue:
+def record_target_branch(queue: Queue, event: TargetBranchObserved, now: Instant) -> Queue:
     landing = queue.landing
     if event.observed_at_revision < queue.target_branch.recorded_at_revision or (
         landing is not None and landing.is_intended
@@ -126,8 +132,8 @@ def record_target_branch(queue: Queue, event: TargetBranchObserved) -> Queue:
         return queue
     if event.removed_commits:
         queue = _invalidate_batch_runs(queue)
-    return admission.reset_base_results(
-        queue, replace(queue, target_branch=replace(target_branch, refresh_requested=False))
+    return admission.apply_required_statuses(
+        queue, replace(queue, target_branch=replace(target_branch, refresh_requested=False)), now
     )
 
 
@@ -148,11 +154,11 @@ def record_checks(queue: Queue, event: ChecksObserved, now: Instant) -> Queue:
     if dict(event.checks) != run.checks:
         run = replace(run, checks=dict(event.checks), recorded_at_revision=queue.counters.revision)
         queue = run_lifecycle.put_run(queue, run)
-    states = [event.checks.get(name, CheckState.PENDING) for name in run.required_statuses]
-    if CheckState.FAILED in states:
+    if CheckState.FAILED in map(event.checks.get, run.required_statuses):
         return _fail_run(queue, run, now)
-    if states and CheckState.PENDING not in states:
-        return run_lifecycle.finish_run(queue, run, RunStatus.SUCCEEDED, now)
+    passed = run_lifecycle.pass_if_complete(queue, run, now)
+    if passed is not queue:
+        return passed
     if run.overdue_at_revision is None or event.pushed or event.observed_at_revision < run.overdue_at_revision:
         return queue
     if timeouts.is_overdue(run, now):
@@ -163,7 +169,7 @@ def record_checks(queue: Queue, event: ChecksObserved, now: Instant) -> Queue:
 def _fail_run(queue: Queue, run: Run, now: Instant) -> Queue:
     queue = run_lifecycle.finish_run(queue, run, RunStatus.FAILED, now)
     if run.kind is RunKind.BASE and not queue.is_paused and run_validity.has_failed_finally(queue, queue.runs[run.id]):
-        return blame.record_broken_base(queue, run.base)
+        return blame.record_broken_base(queue, run.base, now)
     return queue
 
 
@@ -214,7 +220,6 @@ def _merge_observation(
 ) -> Submission:
     if pull_request.head != submission.pull_request.head:
         submission = replace(submission, impacted_targets=None, by_maintainer=False, forced=False)
-        submission = replace(submission, contained_in=None)
     pull_request = apply_refusal(submission, pull_request)
     recorded_at = (
         submission.recorded_at_revision if pull_request == submission.pull_request else queue.counters.revision
@@ -228,7 +233,7 @@ def _merge_observation(
 
 
 def expire_overdue(queue: Queue, now: Instant) -> Queue:
-    queue = timeouts.mark_overdue_runs(queue, now)
+    queue = blame.retry_broken_base(timeouts.mark_overdue_runs(queue, now), now)
     while (due_at := timeouts.next_not_ready_timeout(queue, now)) is not None and due_at <= now:
         _, submission_id = queue.not_ready.chunks[0].keys[0]
         queue = conclude_submission(queue, submission_id, PullRequestState.CANCELLED, Reason.NOT_READY_TIMEOUT, now)

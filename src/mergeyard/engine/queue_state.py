@@ -48,7 +48,7 @@ def save_settings(queue: Queue, config: Config, now: Instant, actor: str) -> Que
         return queue
     if queue.is_switching_modes and config.mode is not queue.config.mode:
         return Refusal.MODE_SWITCH_IN_PROGRESS
-    after = admission.reset_base_results(queue, replace(queue, config=config))
+    after = admission.apply_required_statuses(queue, replace(queue, config=config), now)
     entry = QueueChanged(
         at=now,
         source=queue.state,

@@ -12,7 +12,7 @@ from mergeyard.domain.pull_requests import PullRequest, Submission
 from mergeyard.domain.queue import Queue
 from mergeyard.domain.states import PullRequestState, Reason, Refusal, RunStatus
 from mergeyard.domain.timestamps import Instant
-from mergeyard.engine import admission, entries, observations, preemption, run_lifecycle, run_validity
+from mergeyard.engine import admission, blame, entries, observations, preemption, run_lifecycle, run_validity
 from mergeyard.engine.entries import abort_bisection, bisection_of, conclude_submission, running_time_ms
 
 
@@ -47,14 +47,15 @@ def cancel(queue: Queue, event: events.CancelRequested, now: Instant) -> Queue |
 
 
 def restart(queue: Queue, event: events.RestartRequested, now: Instant) -> Queue | Refusal:
-    """The batch gets a new run in the same position. Runs behind it continue. Before a first test nothing changes."""
+    """The batch gets a new run in the same position. Runs behind it continue. Before a first test nothing changes,
+    unless the pull request waits because the target branch fails: then that is tested again."""
     submission = queue.submission_of(event.number)
     if submission is None:
         return Refusal.PR_NOT_SUBMITTED
     if run_validity.is_locked_by_landing(queue, submission.id):
         return Refusal.MERGE_IN_PROGRESS
     if submission.state in (PullRequestState.NOT_READY, PullRequestState.PENDING):
-        return queue
+        return _restart_base_test(queue, submission, now, event.actor)
     bisection = bisection_of(queue, submission.id)
     if bisection is not None:
         for submission_id in bisection.members:
@@ -68,6 +69,16 @@ def restart(queue: Queue, event: events.RestartRequested, now: Instant) -> Queue
     for submission_id in batch.submission_ids:
         queue = entries.requeue(queue, submission_id, Reason.TESTS_RESTARTED, now, actor=event.actor)
     return queue
+
+
+def _restart_base_test(queue: Queue, submission: Submission, now: Instant, actor: str) -> Queue:
+    """For a pull request that waits because the target branch fails its own test."""
+    if submission.hold is None or submission.hold.reason is not Reason.BASE_BROKEN:
+        return queue
+    restarted = blame.forget_broken_base(queue)
+    if restarted is queue:
+        return queue  # it is being tested already
+    return entries.record_update(restarted, submission, Reason.BASE_TEST_RESTARTED, now, actor)
 
 
 def change_priority(queue: Queue, event: events.PriorityRequested, now: Instant) -> Queue | Refusal:
@@ -148,6 +159,7 @@ def _update_submission(queue: Queue, existing: Submission, event: events.PullReq
     queue = entries.update_submission(queue, amended)
     for reason, detail in _list_updates(existing, amended):
         queue = entries.record_update(queue, amended, reason, now, event.actor, detail)
+    queue = _restart_base_test(queue, amended, now, event.actor)
     if event.priority is not None:
         queue = _apply_priority(queue, amended, event.priority, now, event.actor)
     return admission.admit_if_ready(_request_refresh_if_needed(queue, amended, event), existing.id, now)

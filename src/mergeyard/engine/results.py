@@ -1,6 +1,6 @@
 """Records what the worker reports: test branches, landings and mismatches of the merge audit."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -8,12 +8,11 @@ from msgspec.structs import replace
 from mergeyard.domain import events
 from mergeyard.domain.config import LandingMethod, MergeMethod
 from mergeyard.domain.ids import BatchId, PullRequestNumber, Sha, SubmissionId
-from mergeyard.domain.pull_requests import ImpactedTargets, MovedHead, PullRequest
+from mergeyard.domain.journal import Cause
+from mergeyard.domain.pull_requests import ImpactedTargets, MovedHead, PullRequest, RequiredSource
 from mergeyard.domain.queue import LandedCommit, Landing, LandingPhase, Queue
 from mergeyard.domain.runs import Member, Run, RunKind, Step
 from mergeyard.domain.states import (
-    SATISFIED_CHECK_STATES,
-    CheckState,
     Mergeability,
     PullRequestState,
     QueueState,
@@ -46,9 +45,12 @@ def record_run_built(queue: Queue, event: events.RunBuilt, now: Instant) -> Queu
         )
     check_run_transition(run.status, RunStatus.IN_PROGRESS)
     built = replace(run, status=RunStatus.IN_PROGRESS, chain=(*run.chain, *event.steps), pushed=True, started_at=now)
+    if run.required_statuses_source is not RequiredSource.MERGE_INSTANCE:
+        added = tuple(name for name in event.statuses_ahead if name not in run.required_statuses)
+        built = replace(built, required_statuses=(*run.required_statuses, *added))
     queue = _share_chain(run_lifecycle.put_run(queue, built), built)
     queue = _forget_costly_heads(queue, run)
-    if event.head_checks is None or not _all_satisfied(run, event.head_checks):
+    if event.head_checks is None or not run_lifecycle.is_satisfied_by(built, event.head_checks):
         return queue
     passed = replace(built, checks=dict(event.head_checks), used_head_checks=True)
     return run_lifecycle.finish_run(queue, passed, RunStatus.SUCCEEDED, now)
@@ -62,11 +64,6 @@ def _forget_costly_heads(queue: Queue, run: Run) -> Queue:
         if submission is not None and submission.costly_head is not None:
             queue = entries.update_submission(queue, replace(submission, costly_head=None))
     return queue
-
-
-def _all_satisfied(run: Run, checks: Mapping[str, CheckState]) -> bool:
-    states = [checks.get(name) for name in run.required_statuses]
-    return bool(states) and all(state in SATISFIED_CHECK_STATES for state in states)
 
 
 def record_run_build_refused(queue: Queue, event: events.RunBuildRefused, now: Instant) -> Queue:
@@ -89,7 +86,7 @@ def record_run_build_refused(queue: Queue, event: events.RunBuildRefused, now: I
         # The machine may have been busy: the run is still to be built.
         return entries.update_submission(queue, replace(submission, costly_head=member.head))
     if event.refusal is events.BuildRefusal.ALREADY_CONTAINED:
-        return observations.conclude_contained(queue, queue.submissions[event.submission_id], now)
+        return observations.conclude_merged_outside(queue, queue.submissions[event.submission_id], now)
     queue = entries.requeue(queue, event.submission_id, Reason.TEST_BRANCH_NOT_BUILT, now)
     reason = events.BUILD_REFUSAL_REASONS[event.refusal]
     return conclude_submission(queue, event.submission_id, PullRequestState.FAILED, reason, now, detail=event.detail)
@@ -296,7 +293,7 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
         queue = observations.request_target_branch_refresh(queue)
     queue = _remove_landed_batches(queue, frozenset(landing.submission_ids[: len(steps)]))
     if queue.runs[landing.run].merge_method is MergeMethod.MERGE_COMMIT:
-        queue = _note_contained(queue, landing.members[: len(steps)])
+        queue = _conclude_contained(queue, landing.members[: len(steps)], now)
     for submission_id, step in zip(landing.submission_ids, steps, strict=False):
         submission = queue.submissions[submission_id]
         submission = replace(submission, merged_sha=step.commit, verified_by=landing.run, rebased=landing.rebased)
@@ -309,14 +306,18 @@ def _land(queue: Queue, landing: Landing, steps: tuple[Step, ...], now: Instant)
     return blame.record_passed_base(queue, steps[-1].commit) if verifies_tip else queue
 
 
-def _note_contained(queue: Queue, landed: tuple[Member, ...]) -> Queue:
-    """Remembers pull requests whose commits land as a part of another one. Squash and rebase make other commits."""
+def _conclude_contained(queue: Queue, landed: tuple[Member, ...], now: Instant) -> Queue:
+    """Concludes those whose commits landed as a part of another one: none of them can fail for a test any more. Squash
+    and rebase make other commits."""
     landed_ids = _submission_ids(landed)
     for member in landed:
-        for submission_id in lanes.contained_submission_ids(queue, (member.submission_id,)):
-            if submission_id not in landed_ids:
-                submission = replace(queue.submissions[submission_id], contained_in=member.number)
-                queue = entries.update_submission(queue, submission)
+        for number, head in queue.submissions[member.submission_id].pull_request.contained_heads.items():
+            other = queue.submission_of(number)
+            if other is None or other.id in landed_ids or other.pull_request.head != head:
+                continue
+            cause = Cause(member.number)
+            reason = Reason.MERGED_WITH_ANOTHER
+            queue = conclude_submission(queue, other.id, PullRequestState.MERGED, reason, now, causes=(cause,))
     return queue
 
 

@@ -1,6 +1,6 @@
 """Plans the stack of a run; starts, repeats and ends runs."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from mergeyard.domain.config import LandingMethod
 from mergeyard.domain.ids import BatchId, RunId, Sha, SubmissionId, derive_run_id
 from mergeyard.domain.queue import Batch, Queue
 from mergeyard.domain.runs import Member, Run, RunKind, Step
-from mergeyard.domain.states import RunStatus, check_run_transition
+from mergeyard.domain.states import SATISFIED_CHECK_STATES, CheckState, RunStatus, check_run_transition
 from mergeyard.domain.timestamps import MINUTE, Instant
 from mergeyard.engine import blame, estimates, merging, run_validity
 
@@ -121,6 +121,29 @@ def finish_run(queue: Queue, run: Run, status: RunStatus, now: Instant) -> Queue
         queue = estimates.record_run_duration(queue, decided)
     is_base_passed = status is RunStatus.SUCCEEDED and run.kind is RunKind.BASE
     return blame.record_passed_base_run(queue, decided) if is_base_passed else queue
+
+
+def drop_required_statuses(queue: Queue, dropped: Collection[str], now: Instant) -> Queue:
+    """What is not required any more keeps no run waiting. What is required in addition invalidates it instead."""
+    for run in queue.runs.values():
+        kept = tuple(name for name in run.required_statuses if name not in dropped)
+        if run.is_active and kept and kept != run.required_statuses:
+            eased = replace(run, required_statuses=kept)
+            queue = pass_if_complete(put_run(queue, eased), eased, now)
+    return queue
+
+
+def pass_if_complete(queue: Queue, run: Run, now: Instant) -> Queue:
+    """The run passes once all that is required of it has."""
+    if run.status is not RunStatus.IN_PROGRESS or not is_satisfied_by(run, run.checks):
+        return queue
+    return finish_run(queue, run, RunStatus.SUCCEEDED, now)
+
+
+def is_satisfied_by(run: Run, checks: Mapping[str, CheckState]) -> bool:
+    """Where nothing is required, nothing passes."""
+    states = [checks.get(name) for name in run.required_statuses]
+    return bool(states) and all(state in SATISFIED_CHECK_STATES for state in states)
 
 
 def cancel_unneeded_runs(queue: Queue, now: Instant) -> Queue:

@@ -6,7 +6,7 @@ from mergeyard.domain.queue import Obstacle, Queue
 from mergeyard.domain.runs import Run
 from mergeyard.domain.states import QueueState, RunStatus
 from mergeyard.domain.timestamps import HOUR, MINUTE, Instant, earliest, later
-from mergeyard.engine import batching, run_lifecycle
+from mergeyard.engine import batching, blame, run_lifecycle
 from mergeyard.engine.entries import running_time_ms
 
 RESUME_GRACE_MS = 10 * MINUTE
@@ -94,7 +94,9 @@ def extend_deadlines_after_downtime(queue: Queue, now: Instant) -> Queue:
 
 def wake_at(queue: Queue, now: Instant) -> Instant | None:
     next_ready_at = batching.form_batches(queue, now).next_ready_at if run_lifecycle.free_slots(queue) else None
-    return earliest(next_ready_at, next_not_ready_timeout(queue, now), _next_deadline(queue))
+    return earliest(
+        next_ready_at, next_not_ready_timeout(queue, now), _next_deadline(queue), blame.base_retry_due_at(queue)
+    )
 
 
 def next_not_ready_timeout(queue: Queue, now: Instant) -> Instant | None:

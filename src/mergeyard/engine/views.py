@@ -65,6 +65,8 @@ def wait_reason(queue: Queue, submission: Submission, now: Instant) -> WaitReaso
         unmet = pull_request.unmet_requirements if reason in REQUIREMENT_REASONS else ()
         return WaitReason(reason, paths=paths or (), requirements=unmet)
     if submission.hold is not None:
+        if submission.hold.reason is Reason.BASE_BROKEN and blame.is_base_being_retried(queue):
+            return WaitReason(Reason.WAITING_FOR_BASE)
         awaited_ids = admission.awaited_submission_ids(queue, submission.id, submission.hold)
         return WaitReason(submission.hold.reason, _numbers(queue, sorted(awaited_ids)))
     # First: without a read of the Git host it is not known either whether the target branch exists.

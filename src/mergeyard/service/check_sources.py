@@ -233,11 +233,13 @@ class LocalCheckRunner:
 
     async def _start_job(self, queue_actor: QueueActor, run: Run) -> None:
         """The commands come from commits of the target branch, so that no pull request chooses how it is checked. The
-        current tip wins; the base of the run serves checks that were removed from the tip after the run was planned."""
+        current tip wins; the base of the run serves checks that were removed from the tip after the run was planned.
+        Only a check that a pull request ahead adds has its command from there."""
         repo, tip = queue_actor.key.repo, queue_actor.queue.target_branch.tip
-        commands = (
-            {} if tip is None else await self._read_commands(repo, run.base) | await self._read_commands(repo, tip)
-        )
+        commands = dict[str, str]()
+        if tip is not None:
+            for commit in (*(step.commit for step in run.chain[-2:-1]), run.base, tip):
+                commands |= await self._read_commands(repo, commit)
         for name in run.required_statuses:
             if name not in commands:
                 description = f"[checks] in {CONFIG_FILE} on the target branch has no command for this check"

@@ -88,6 +88,7 @@ REASON_LABELS = {
     Reason.UNBATCHED: "tested alone",
     Reason.BATCHING_ALLOWED: "tested with others",
     Reason.GUARDED_PATHS_APPROVED: "guarded paths approved",
+    Reason.BASE_TEST_RESTARTED: "test of the target branch restarted",
 }
 """The reasons for an end, a restart or an update, in a few words that follow the label of the state."""
 

@@ -492,10 +492,10 @@ def test_a_pr_that_failed_on_a_broken_base_is_held():
     )
 
 
-def test_a_pr_that_failed_on_a_broken_base_is_not_tested_again_on_this_tip():
+def test_a_pr_that_failed_on_a_broken_base_waits_until_the_base_passes():
     world = a_world_with_a_broken_base()
     world.advance_time(3_600_000)
-    assert world.queue_text == "main"
+    assert world.queue_text == "main ?"
 
 
 def test_a_pr_that_failed_on_a_broken_base_rejoins_when_the_target_moved():

@@ -5,6 +5,7 @@ from mergeyard.domain import tasks as t
 from mergeyard.domain.ids import Sha
 from mergeyard.domain.runs import RunKind
 from mergeyard.domain.states import PullRequestState, QueueState, RunStatus
+from mergeyard.domain.timestamps import Instant
 from mergeyard.engine import blame
 from mergeyard.engine.blame import BaseHealth, Blame
 from tests.support.builders import (
@@ -189,11 +190,11 @@ def test_merged_prs_ahead_of_the_blamed_pr_count_as_part_of_the_base():
 
 
 def test_a_base_whose_base_run_failed_is_broken():
-    assert blame.base_health(blame.record_broken_base(UNTESTED, ROOT), FAILED_RUN) is BaseHealth.BROKEN
+    assert blame.base_health(blame.record_broken_base(UNTESTED, ROOT, Instant(0)), FAILED_RUN) is BaseHealth.BROKEN
 
 
 def test_a_base_whose_base_runs_passed_and_failed_is_known_to_pass():
-    queue = blame.record_broken_base(blame.record_passed_base(UNTESTED, ROOT), ROOT)
+    queue = blame.record_broken_base(blame.record_passed_base(UNTESTED, ROOT), ROOT, Instant(0))
     assert blame.base_health(queue, FAILED_RUN) is BaseHealth.PASSING
 
 

@@ -40,6 +40,7 @@ from mergeyard.service.git_names import (
     parse_head_trailer,
     parse_pull_request_trailer,
 )
+from mergeyard.service.repo_config import CONFIG_FILE, InvalidConfig, parse_config, read_config_file
 from mergeyard.service.repositories import RepositoryContext
 from mergeyard.service.tasks import commit_builder
 from mergeyard.service.tasks.test_branches import open_draft
@@ -84,7 +85,9 @@ async def build_run(context: RepositoryContext, store: Store, task: BuildRun) ->
             await open_draft(context, run)
         except HostRefused as refused:  # CI that runs for pull requests would never start
             return (events.RunStartRefused(run=task.run, detail=f"The Git host refuses the draft: {refused}"),)
-        return (replace(pushed, head_checks=await _read_head_checks(context, store, task, pushed.steps)),)
+        head_checks = await _read_head_checks(context, store, task, pushed.steps)
+        statuses_ahead = await _read_statuses_ahead(context, task, pushed.steps)
+        return (replace(pushed, head_checks=head_checks, statuses_ahead=statuses_ahead),)
     return (pushed,)
 
 
@@ -102,6 +105,20 @@ async def _read_head_checks(
     else:
         statuses = await store.statuses(context.repo, head)
     return {status.context: status.check_state for status in statuses}
+
+
+async def _read_statuses_ahead(context: RepositoryContext, task: BuildRun, steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """The last member can merge in one push with those ahead of it, so the file of the target branch does not decide
+    alone. What the last member itself adds counts after its merge: it cannot choose its own checks."""
+    if not task.members:
+        return ()
+    below = steps[-2].commit if len(steps) > 1 else task.onto
+    if await context.mirror.has_same_file(task.base, below, CONFIG_FILE):
+        return ()
+    config = parse_config(await read_config_file(context.mirror, below))
+    if isinstance(config, InvalidConfig):
+        return ()
+    return config.required_statuses
 
 
 async def _build_chain(context: RepositoryContext, task: BuildRun) -> tuple[Step, ...] | events.RunBuildRefused:
