@@ -4,6 +4,7 @@ from typing import Any
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from mergeyard.domain.timestamps import SECOND
 from mergeyard.ports.external import SsoLoginRefused
@@ -80,6 +81,18 @@ async def test_a_token_that_the_provider_did_not_sign_is_refused(env: OidcEnviro
     error = await env.sign_in_error()
     assert str(error).startswith("The response of the identity provider is not valid.")
     assert "the ID token is refused" in error.detail
+
+
+@pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")  # the provider itself gets it
+@pytest.mark.parametrize("algorithm", ["RS256", "PS256"])
+@asynchronous
+async def test_a_token_signed_with_a_short_key_is_refused(env: OidcEnvironment, algorithm: str):
+    """An attacker who computes the private key of a provider can sign in as any user."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    env.provider.keys = [Key("short", algorithm, key)]
+    detail = (await env.sign_in_error()).detail
+    assert "the ID token is refused" in detail
+    assert "1024 bits" in detail
 
 
 @pytest.mark.parametrize(
