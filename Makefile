@@ -144,9 +144,10 @@ states: setup-test ## Generate docs/reference/states.md from the tables of the d
 api-page: setup-test ## Generate docs/reference/api.md from the OpenAPI document.
 	$(BIN)/python -m tests.project.api_page
 
-lock: ## Generate the lock files, with uv; UPGRADE=1 takes the newest versions.
+lock: ## Generate the lock files, also that of the lowest versions, with uv; UPGRADE=1 takes the newest versions.
 	$(LOCK) --output-file requirements/run.txt
 	$(LOCK) --output-file requirements/test.txt --group test --constraints requirements/run.txt
+	$(LOCK) --output-file requirements/lowest.txt --resolution lowest-direct
 
 # Every part decides, except those marked with `-`, which depend on other machines or measure time. A part that does not
 # end within its minutes is started once more; if it does not end then either, or if CI_MINUTES are over, that is printed

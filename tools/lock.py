@@ -7,6 +7,8 @@ from msgspec import Struct
 
 ROOT = Path(__file__).parents[1]
 RUN, TEST = ROOT / "requirements" / "run.txt", ROOT / "requirements" / "test.txt"
+LOWEST = ROOT / "requirements" / "lowest.txt"
+"""The oldest versions that pyproject.toml allows, and what they need."""
 PROJECT_NAME = "mergeyard"
 
 PINNED_AND_HASHED = re.compile(

@@ -1,5 +1,5 @@
 """The built distributions contain the package and its metadata, and nothing else. The wheel runs with the packages of
-requirements/run.txt alone."""
+requirements/run.txt alone, and with those of requirements/lowest.txt."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from msgspec import json
 
 from mergeyard import __version__
 from tests.support.polling import eventually
-from tools.lock import RUN, pins
+from tools.lock import LOWEST, RUN, pins
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
@@ -82,18 +82,37 @@ def test_same_sources_give_the_same_files(built: Path, tmp_path: Path):
 # The installed wheel
 
 
-@pytest.fixture(scope="module")
-def command(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`mergeyard` of an environment with the wheel and with the packages of the lock that are installed here."""
+LAST_PYTHON_OF_LOWEST = (3, 13)
+"""The last that all lowest versions were published for as wheels."""
+
+
+@pytest.fixture(scope="module", params=[RUN, LOWEST], ids=lambda lock: lock.stem)
+def command(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`mergeyard` of an environment with the wheel and with the packages of a lock."""
     environment = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    (site_packages,) = environment.glob("lib/python*/site-packages")
-    for pin in pins(RUN):
-        copy_package(pin.name, site_packages)
+    if request.param == RUN:
+        copy_packages_of_run(environment)
+    else:
+        install_lowest_packages(environment)
     (wheel,) = built.glob("*.whl")
     offline = ("--no-deps", "--no-index", "--quiet")
     subprocess.run([environment / "bin" / "pip", "install", *offline, wheel], check=True)
     return environment / "bin" / "mergeyard"
+
+
+def copy_packages_of_run(environment: Path) -> None:
+    """They are installed here."""
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    for pin in pins(RUN):
+        copy_package(pin.name, site_packages)
+
+
+def install_lowest_packages(environment: Path) -> None:
+    if sys.version_info[:2] > LAST_PYTHON_OF_LOWEST:
+        pytest.skip("the lowest versions have no wheels for this Python")
+    hashed = ("--require-hashes", "--only-binary", ":all:", "--requirement", LOWEST)
+    subprocess.run([environment / "bin" / "pip", "install", "--quiet", *hashed], check=True)
 
 
 def copy_package(name: str, site_packages: Path) -> None:

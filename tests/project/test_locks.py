@@ -12,11 +12,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tools.lock import PINNED_AND_HASHED, PROJECT_NAME, ROOT, RUN, TEST, Pin, entries, pins, requirement
+from tools.lock import LOWEST, PINNED_AND_HASHED, PROJECT_NAME, ROOT, RUN, TEST, Pin, entries, pins, requirement
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DEPENDENCIES: list[str] = PROJECT["project"]["dependencies"]
 REQUIRED: dict[Path, tuple[str, list[str]]] = {
-    RUN: (f"{PROJECT_NAME} (pyproject.toml)", PROJECT["project"]["dependencies"]),
+    RUN: (f"{PROJECT_NAME} (pyproject.toml)", DEPENDENCIES),
+    LOWEST: (f"{PROJECT_NAME} (pyproject.toml)", DEPENDENCIES),
     TEST: (f"{PROJECT_NAME} (pyproject.toml:test)", PROJECT["dependency-groups"]["test"]),
 }
 
@@ -104,6 +106,17 @@ def test_every_pin_is_required_by_the_project_or_by_another_pin(lock: Path):
     known = {*locked, *(project for project, _ in REQUIRED.values())}
     assert {pin.name: pin.required_by - known for pin in locked.values() if pin.required_by - known} == {}
     assert [pin.name for pin in locked.values() if not pin.required_by] == []
+
+
+def lower_bound(requirement: Requirement) -> Version:
+    (bound,) = [Version(each.version) for each in requirement.specifier if each.operator == ">="]
+    return bound
+
+
+def test_lowest_versions_are_the_lower_bounds_of_the_requirements():
+    bounds = {canonicalize_name(each.name): lower_bound(each) for each in map(Requirement, DEPENDENCIES)}
+    locked = by_name(LOWEST)
+    assert {name: Version(locked[name].version) for name in bounds} == bounds
 
 
 # Installed packages
